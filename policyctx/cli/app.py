@@ -1,0 +1,39 @@
+"""The list of commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import policyctx
+from policyctx.cli import apply, demo, plan
+
+app = typer.Typer(
+    name="policyctx",
+    help="Decide what stays in an agent's context window, by a policy written in YAML.",
+    epilog="Start with: policyctx demo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("apply")(apply.apply)
+app.command("plan")(plan.plan)
+app.command("demo")(demo.demo)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"policyctx {policyctx.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Take the options that belong to no command."""

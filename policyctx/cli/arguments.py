@@ -1,0 +1,27 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+Policy: TypeAlias = Annotated[
+    str, typer.Argument(metavar="POLICY", help="A preset's name or a policy file's path.")
+]
+Messages: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="MESSAGES",
+        help="A JSON file: an array of messages, a request body, or a recorded Claude Code"
+        " session (.jsonl). `-` is stdin.",
+    ),
+]
+Root: TypeAlias = Annotated[
+    Path | None, typer.Option(help="Folder for offloaded content, in place of the policy's own.")
+]
+SessionId: TypeAlias = Annotated[
+    str | None, typer.Option(help="The session's id; a new one by default.")
+]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Report as JSON.")]

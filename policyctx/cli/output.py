@@ -1,0 +1,95 @@
+"""What commands print: tables for people, JSON for programs, plain text where no terminal is."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from policyctx.planning.decisions import Decision, Plan
+
+# Wide enough that a line of a table is never wrapped where programs or files read it.
+_PLAIN_WIDTH = 10_000
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a console: colours and the terminal's width on a terminal, plain lines elsewhere."""
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else _PLAIN_WIDTH
+    return Console(stderr=stderr, width=width, highlight=False, emoji=False, markup=False)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, numeric: set[str]) -> Table:
+    """Return a table whose `numeric` columns are set flush right; lines only on a terminal."""
+    made = Table(box=SIMPLE_HEAD if sys.stdout.isatty() else None, pad_edge=False)
+    for column in columns:
+        is_number = column in numeric
+        made.add_column(
+            column, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold"
+        )
+    for row in rows:
+        made.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else str(cell)) for cell in row))
+    return made
+
+
+def json_text(value: object, *, indent: int | None = 2) -> str:
+    """Return JSON that any reader takes: what UTF-8 cannot carry is escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=indent)
+    return text
+
+
+def saving(before: int, after: int) -> str:
+    """Return `35,624 → 16,247 tokens (−54 %)`."""
+    if before == after:
+        return f"{before:,} tokens, unchanged"
+    share = round(100 * (before - after) / before)
+    change = f"−{share}" if share >= 0 else f"+{-share}"
+    return f"{before:,} → {after:,} tokens ({change} %)"
+
+
+def outcome(plan: Plan, verb: str) -> str:
+    """Return `3 of 8 items offloaded to /folder`; no folder where nothing goes to one."""
+    counts = f"{len(plan.to_save)} of {len(plan.decisions)} items {verb}"
+    return f"{counts} to {plan.facts.root}" if plan.to_save else counts
+
+
+def decision_report(decision: Decision) -> dict[str, Any]:
+    """Return one decision as plain values, for `--json`."""
+    item = decision.item
+    return {
+        "message": item.message,
+        "item_id": item.item_id,
+        "type": item.type,
+        "tool": item.tool,
+        "chars": len(item.text),
+        "decision": decision.action,
+        "step": decision.step,
+        "rule": decision.rule,
+        "reason": {"code": decision.reason.code, **decision.reason.values},
+        "path": decision.file.path if decision.file else None,
+    }
+
+
+def plan_report(plan: Plan) -> dict[str, Any]:
+    """Return a plan as plain values, for `--json`."""
+    return {
+        "session_id": plan.facts.session_id,
+        "root": plan.facts.root,
+        "tokens_before": plan.tokens_before,
+        "tokens_after": plan.tokens_after,
+        "offloaded_count": len(plan.to_save),
+        "freed_chars": plan.freed_chars,
+        "decisions": [decision_report(decision) for decision in plan.decisions],
+    }

@@ -1,0 +1,53 @@
+"""`policyctx plan`: what `apply` would do, with nothing written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli.conversation import read_request
+from policyctx.cli.output import console, json_text, outcome, plan_report, saving, table
+from policyctx.session import Session
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from policyctx.planning.decisions import Decision, Plan
+    from policyctx.planning.facts import Facts
+
+
+def plan(
+    policy: arguments.Policy,
+    messages: arguments.Messages,
+    root: arguments.Root = None,
+    session_id: arguments.SessionId = None,
+    as_json: arguments.Json = False,
+) -> None:
+    """Show what a policy would do, and why; write nothing.
+
+    Example: policyctx plan coding-agent session.jsonl
+    """
+    session = Session(policy, root=root, session_id=session_id)
+    request = read_request(messages)
+    planned = session.plan(request.messages, system=request.system, tools=request.tools)
+    out = console()
+    if as_json:
+        out.out(json_text(plan_report(planned)), highlight=False)
+        return
+    if planned.decisions:
+        out.print(_decisions(planned))
+    out.print(outcome(planned, "would be offloaded"), soft_wrap=True)
+    out.print(f"context: {saving(planned.tokens_before, planned.tokens_after)}")
+
+
+def _decisions(planned: Plan) -> Table:
+    columns = ("message", "item", "tool", "tokens", "after", "decision", "why")
+    rows = (_row(decision, planned.facts) for decision in planned.decisions)
+    return table(columns, rows, numeric={"message", "tokens", "after"})
+
+
+def _row(decision: Decision, facts: Facts) -> tuple[object, ...]:
+    item, tokens = decision.item, facts.tokens(decision.item)
+    after = tokens if decision.placeholder is None else facts.counter.count(decision.placeholder)
+    name = item.tool or item.type
+    return item.message, item.item_id, name, tokens, after, decision.action, decision.reason

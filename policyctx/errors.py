@@ -1,0 +1,95 @@
+"""Every error that policyctx raises.
+
+PolicyctxError
+├── PolicyError            a policy cannot be read, or says something that cannot be
+│   └── UnknownPolicyError no preset and no file has that name
+├── MessagesError          the input is no message list
+├── StoreError             a file could not be written or read back
+├── InvalidResultError     the edited messages would be refused by a provider
+└── VocabularyError        the token vocabulary in the package is missing or damaged
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class PolicyctxError(Exception):
+    """Base of all errors raised on purpose; its text is one paragraph for a person."""
+
+
+class PolicyError(PolicyctxError):
+    """A policy was refused when it was read.
+
+    `problems` holds one text per mistake, each starting `file:line:column:`, in file order.
+    """
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class UnknownPolicyError(PolicyError):
+    """No preset has this name and no file this path.
+
+    `name` is what was asked for, `presets` the names that exist, `nearest` the likeliest or None.
+    """
+
+    def __init__(self, name: str, presets: Sequence[str], nearest: str | None) -> None:
+        self.name = name
+        self.presets = tuple(presets)
+        self.nearest = nearest
+        meant = f" Did you mean {nearest!r}?" if nearest else ""
+        super().__init__(
+            [
+                f"no policy {name!r}: it is neither a file nor a preset.{meant}"
+                f" The presets are {', '.join(self.presets)}."
+            ]
+        )
+
+
+class MessagesError(PolicyctxError):
+    """The input is no message list that a provider would know.
+
+    `index` is the 0-based position of the message at fault, None when it is the whole document.
+    """
+
+    def __init__(self, text: str, *, index: int | None = None) -> None:
+        self.index = index
+        super().__init__(text)
+
+
+class StoreError(PolicyctxError):
+    """A file of the store could not be written or read back; nothing names a file half written.
+
+    `path` is the file or folder concerned; the operating system's error is the `__cause__`.
+    """
+
+    def __init__(self, text: str, *, path: str) -> None:
+        self.path = path
+        super().__init__(text)
+
+
+class InvalidResultError(PolicyctxError):
+    """The messages after a plan break a rule that the messages before it kept.
+
+    Nothing was committed. `problems` holds one sentence per broken rule.
+    """
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("the edited messages are not valid: " + "; ".join(self.problems))
+
+
+class VocabularyError(PolicyctxError):
+    """A token vocabulary that ships with the package is missing or not what was shipped.
+
+    `vocabulary` is its name, such as `o200k_base`.
+    """
+
+    def __init__(self, text: str, *, vocabulary: str) -> None:
+        self.vocabulary = vocabulary
+        super().__init__(text)

@@ -1,0 +1,1 @@
+"""Provider message lists seen as items, and back; what a valid list is."""

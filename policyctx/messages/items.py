@@ -1,0 +1,62 @@
+"""`Item`: one addressable piece of an agent's context."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+Message: TypeAlias = dict[str, Any]
+# Where in a message an item's text stands, such as ("content", 2, "text").
+Path: TypeAlias = tuple[str | int, ...]
+
+# The type of what is carried along untouched because nothing here knows what it means.
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A block, or a whole string message, with what a policy may ask of it.
+
+    `text` is what offloading would save: a string as it is, a list of blocks or a call's input as
+    compact JSON. `counted` is the text that a model is billed for, without the bytes of the
+    `media` images and documents in it.
+    """
+
+    message: int
+    """0-based position of its message in the list."""
+    path: Path
+    """Where in the message the text stands."""
+    type: str
+    """A built-in item type, or `unknown`."""
+    role: str
+    text: str
+    counted: str
+    media: int = 0
+    turn: int = 0
+    """Turns begun up to here; one begins with a user message that is no tool result."""
+    tool: str | None = None
+    """Name of the tool, for a call and for a result whose call is in the list."""
+    tool_use_id: str | None = None
+    call_message: int | None = None
+    """Position of the message that made the call: results of parallel calls share it."""
+    error: bool = False
+
+    @property
+    def item_id(self) -> str:
+        """The tool-use id for calls and results, else `msg_` and a three-digit ordinal."""
+        return f"msg_{self.message + 1:03}" if self.tool_use_id is None else self.tool_use_id
+
+
+def compact_json(value: object) -> str:
+    """Return the JSON text that stands for a value that is not plain text."""
+    return _encode(value)
+
+
+def _plain(value: object) -> object:
+    """A provider's SDK object as plain values; what is none is shown by its text."""
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json") if callable(dump) else str(value)
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain).encode

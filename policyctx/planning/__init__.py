@@ -1,0 +1,1 @@
+"""The decisions: which items leave the context, and why. Pure functions from values to values."""

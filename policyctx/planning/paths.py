@@ -1,0 +1,102 @@
+"""Where an item's file goes below the root: a template filled with values that cannot lead out."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from policyctx.policy.template import parsed_template
+from policyctx.policy.values import PATH_FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from policyctx.policy.template import Template
+
+_KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
+_MAX_BYTES = 120
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that holds an item: the one that a plan expects, or the one that was written."""
+
+    relative_path: str
+    """Below the store's root, parts joined by `/`."""
+    path: str
+    """Absolute."""
+
+
+def path_parts(template: str) -> tuple[Template, ...]:
+    """Parse the template of a path into its parts, folders first."""
+    return tuple(parsed_template(part, PATH_FIELDS) for part in template.split("/"))
+
+
+def relative_path(parts: Sequence[Template], values: Mapping[str, str | None]) -> str:
+    """Return the path that the parts give with these values, joined by `/`.
+
+    A folder whose only field has no value is left out.
+    """
+    *folders, name = parts
+    kept = [folder for folder in folders if not _is_empty(folder, values)]
+    return "/".join(
+        part.render({field: safe_part(values[field] or "") for field in part.fields})
+        for part in (*kept, name)
+    )
+
+
+def _is_empty(folder: Template, values: Mapping[str, str | None]) -> bool:
+    return folder.pieces[::2] == ("", "") and values[folder.pieces[1]] is None
+
+
+def safe_part(value: str) -> str:
+    """Return `value` as one part of a path.
+
+    `A-Z a-z 0-9 . _ -` stay; any other byte is percent-encoded, a name of dots only too. What is
+    empty or over 120 bytes becomes `sha256-` and 16 hex digits.
+    """
+    raw = value.encode("utf-8", "surrogatepass")
+    plain = b"" if not value.strip(".") else _KEPT
+    encoded = "".join(chr(byte) if byte in plain else f"%{byte:02X}" for byte in raw)
+    if 0 < len(encoded) <= _MAX_BYTES:
+        return encoded
+    return f"sha256-{hashlib.sha256(raw).hexdigest()[:16]}"
+
+
+def numbered(path: str, number: int) -> str:
+    """Return `path` with `-number` before its extension; number 0 is the path itself."""
+    if number == 0:
+        return path
+    folder, slash, name = path.rpartition("/")
+    stem, dot, extension = name.rpartition(".")
+    stem, dot, extension = (stem, dot, extension) if stem else (name, "", "")
+    return f"{folder}{slash}{stem}-{number}{dot}{extension}"
+
+
+class FreePaths:
+    """Hands out paths, each only once: `path`, then `path-1`, `path-2`, … before the extension."""
+
+    def __init__(self) -> None:
+        self._given: set[str] = set()
+        self._next: dict[str, int] = {}
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._given
+
+    def free(self, path: str, *, passes: Callable[[str], bool] = lambda _: True) -> str:
+        """Return the first form of `path` that was not given out yet and that `passes` accepts."""
+        return numbered(path, self._free_number(path, passes))
+
+    def take(self, path: str, *, passes: Callable[[str], bool] = lambda _: True) -> str:
+        """Give out the first free form of `path`; see `free`."""
+        number = self._free_number(path, passes)
+        self._next[path] = number + 1
+        self._given.add(numbered(path, number))
+        return numbered(path, number)
+
+    def _free_number(self, path: str, passes: Callable[[str], bool]) -> int:
+        number = self._next.get(path, 0)
+        while (found := numbered(path, number)) in self._given or not passes(found):
+            number += 1
+        return number

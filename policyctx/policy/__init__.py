@@ -1,0 +1,1 @@
+"""The language: what a person may write in a policy, and the only list of its keys."""

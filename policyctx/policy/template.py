@@ -1,0 +1,55 @@
+"""Texts with fields, such as `Path: {path}`: placeholders, file paths and session ids.
+
+`{name}` is a field, `{{` and `}}` are literal braces. Nothing else is evaluated: no attribute,
+no index, no format expression.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A parsed text: literals and field names in turn, beginning and ending with a literal."""
+
+    pieces: tuple[str, ...]
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The names of the fields that the text uses."""
+        return frozenset(self.pieces[1::2])
+
+    def render(self, values: Mapping[str, object]) -> str:
+        """Return the text with each field's value in its place; `values` holds every field."""
+        return "".join(
+            str(values[piece]) if i % 2 else piece for i, piece in enumerate(self.pieces)
+        )
+
+
+def parsed_template(text: str, known: Iterable[str]) -> Template:
+    """Parse `text`; raises `ValueError` with one sentence for a lone brace or an unknown field."""
+    known = sorted(known)
+    pieces: list[str] = [""]
+    end = 0
+    for match in _PIECE.finditer(text):
+        pieces[-1] += text[end : match.start()]
+        end = match.end()
+        found = match.group()
+        if found in ("{{", "}}"):
+            pieces[-1] += found[0]
+        elif match.group(1) is None:
+            raise ValueError(f"a lone {found!r}: write it twice for a literal brace")
+        elif match.group(1) in known:
+            pieces += [match.group(1), ""]
+        else:
+            raise ValueError(f"unknown field {found!r}; the fields are {', '.join(known)}")
+    pieces[-1] += text[end:]
+    return Template(tuple(pieces))

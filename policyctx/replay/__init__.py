@@ -1,0 +1,1 @@
+"""Recorded sessions: transcripts as the tools that made them wrote them."""

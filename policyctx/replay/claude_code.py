@@ -1,0 +1,122 @@
+"""Sessions as Claude Code records them: JSON lines under `~/.claude/projects/`.
+
+What the format asks of a reader: one API message is spread over several lines that share a
+`message.id`, with results of parallel calls between them; records hang together by `parentUuid`,
+where records that are no message are links as well; parallel calls branch the chain, and so does a
+prompt that was taken back; a compaction starts a new root; sub-agents are marked `isSidechain`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from policyctx.messages.items import Message
+
+Record: TypeAlias = dict[str, Any]
+
+
+def recognises(record: Record) -> bool:
+    """Is this a message as Claude Code writes one."""
+    return _is_message(record) and "parentUuid" in record and "sessionId" in record
+
+
+def context_of(records: Sequence[Record]) -> list[Message]:
+    """Return the messages that a model would be sent next, system prompt and tools apart.
+
+    What lies before the last compaction, what was taken back, and a sub-agent's own messages are
+    not part of it; a sub-agent's file, which holds nothing else, is read as its own session.
+    """
+    messages = [record for record in records if _is_message(record)]
+    main = [record for record in messages if not record.get("isSidechain")] or messages
+    if not main:
+        return []
+    kept = _with_parallel_branches(_chain(records, main[-1]), main)
+    return _merged(record for record in main if id(record) in kept)
+
+
+def _is_message(record: Record) -> bool:
+    message = record.get("message")
+    return (
+        record.get("type") in {"user", "assistant"}
+        and isinstance(message, dict)
+        and isinstance(message.get("content"), str | list)
+        and not record.get("isApiErrorMessage")
+    )
+
+
+def _chain(records: Sequence[Record], last: Record) -> set[int]:
+    """Return the ids (of the objects) of `last` and all that it follows from."""
+    position = {id(record): i for i, record in enumerate(records)}
+    by_uuid = {record["uuid"]: record for record in records if "uuid" in record}
+    chain: set[int] = set()
+    record: Record | None = last
+    while record is not None and id(record) not in chain:
+        chain.add(id(record))
+        parent = record.get("parentUuid")
+        if parent is None:
+            break
+        record = by_uuid.get(parent) or _linked_before(records, position[id(record)])
+    return chain
+
+
+def _linked_before(records: Sequence[Record], end: int) -> Record | None:
+    """Stand in for a parent that the file lacks: the record of the same agent written before."""
+    side = records[end].get("isSidechain", False)
+    before = (records[i] for i in range(end - 1, -1, -1))
+    return next((r for r in before if "uuid" in r and r.get("isSidechain", False) == side), None)
+
+
+def _with_parallel_branches(chain: set[int], main: Sequence[Record]) -> set[int]:
+    """Add to the chain the other lines of its API messages, and the results of their calls."""
+    kept = set(chain)
+    ids = {record["message"].get("id") for record in main if id(record) in kept} - {None}
+    kept |= {id(record) for record in main if record["message"].get("id") in ids}
+    calls = {b.get("id") for r in main if id(r) in kept for b in _blocks(r, "tool_use")}
+    for record in main:
+        if any(block.get("tool_use_id") in calls for block in _blocks(record, "tool_result")):
+            kept.add(id(record))
+    return kept
+
+
+def _merged(records: Iterable[Record]) -> list[Message]:
+    """Put the lines of one API message together, and the results of one message's calls."""
+    messages: list[Message] = []
+    gathering: dict[tuple[str, str], Message] = {}
+    callers: dict[str, str] = {}
+    for record in records:
+        content = record["message"]["content"]
+        key = _gathered_with(record, callers)
+        if key in gathering:
+            gathering[key]["content"].extend(content)
+            continue
+        message = {"role": record["message"].get("role", record["type"]), "content": content}
+        messages.append(message)
+        if key is not None:
+            message["content"] = list(content)
+            gathering[key] = message
+    return messages
+
+
+def _gathered_with(record: Record, callers: dict[str, str]) -> tuple[str, str] | None:
+    """Name the message that this line is a part of; `callers` learns who made which call."""
+    reply = record["message"].get("id")
+    if not isinstance(record["message"]["content"], list):
+        return None
+    if isinstance(reply, str):
+        callers |= {block.get("id", ""): reply for block in _blocks(record, "tool_use")}
+        return "reply", reply
+    answered = (
+        callers.get(block.get("tool_use_id", "")) for block in _blocks(record, "tool_result")
+    )
+    caller = next(answered, None)
+    return None if caller is None else ("results", caller)
+
+
+def _blocks(record: Record, kind: str) -> Iterator[dict[str, Any]]:
+    content = record["message"]["content"]
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and block.get("type") == kind:
+            yield block

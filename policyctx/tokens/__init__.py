@@ -1,0 +1,1 @@
+"""Counting tokens: exact and offline, each text once."""

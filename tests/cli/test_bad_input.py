@@ -1,0 +1,125 @@
+"""Bad input gets one clear error, exit code 1, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.running import policyctx
+from tests.conversations import session_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GOOD = json.dumps(session_of("x" * 2000)).encode()
+
+
+@pytest.mark.parametrize("command", ["plan", "apply"])
+@pytest.mark.parametrize(
+    ("stdin", "error"),
+    [
+        (b"[1,\n 2,, 3]", "stdin: not JSON: line 2, column 4: Expecting value"),
+        (b"", "stdin: not JSON: line 1, column 1: Expecting value"),
+        (b"[" * 100_000, "stdin: nested too deeply to be a message list"),
+        (b"\xff[]", "stdin: not UTF-8: byte 0 cannot be read"),
+        (b'"hello"', "stdin: expected a list of messages, got a string"),
+        (b"{}", 'stdin: expected a list of messages or a request body, got an object without "mes'),
+        (b'{"messages": 3}', "stdin: expected a list of messages, got a number"),
+        (b'[{"role": "user", "content": "a"}, 3]',
+         'stdin: message 1: expected an object with "role" and "content", got a number'),
+        (b'[{"content": "a"}]',
+         'stdin: message 0: expected "role" to be a string such as "user", got nothing'),
+        (b'[{"role": "user", "content": 7}]',
+         'stdin: message 0: expected "content" to be a string or a list of blocks, got a number'),
+        (b'[{"role": "user", "content": [{"text": "x"}]}]',
+         'stdin: message 0: content block 0: expected "type" to be a string such as "text", got'),
+        (b'[{"role": "user", "content": ["x"]}]',
+         "stdin: message 0: content block 0: expected an object, got a string"),
+    ],
+)  # fmt: skip
+def test_what_is_no_message_list_says_where_and_what_was_expected(
+    command: str, stdin: bytes, error: str, tmp_path: Path
+) -> None:
+    run = policyctx(command, "context-offload", "-", "--root", tmp_path / "r", stdin=stdin)
+    assert run.returncode == 1
+    assert run.stdout == ""
+    assert run.stderr.startswith(f"error: {error}")
+    assert run.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_such_policy_names_the_presets_and_the_nearest() -> None:
+    run = policyctx("plan", "codng-agent", "-", stdin=GOOD)
+    assert run.returncode == 1
+    assert run.stderr == (
+        "error: no policy 'codng-agent': it is neither a file nor a preset."
+        " Did you mean 'coding-agent'? The presets are coding-agent, context-offload,"
+        " tool-direct-offload.\n"
+    )
+
+
+def test_a_wrong_policy_names_file_line_and_column(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("apiVersion: policyctx/v1\nname: mine\nstor: {}\n", encoding="utf-8")
+    run = policyctx("plan", path, "-", stdin=GOOD)
+    assert run.returncode == 1
+    assert run.stderr == f"error: {path}:3:1: unknown key 'stor'; did you mean 'store'?\n"
+
+
+@pytest.mark.parametrize("name", ["no-such.json", "."])
+def test_no_such_file_is_said(name: str, tmp_path: Path) -> None:
+    run = policyctx("apply", "context-offload", name, cwd=tmp_path)
+    assert run.returncode == 1
+    assert run.stderr.startswith(f"error: {name}: cannot be read: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("policy", ["context-offload", "coding-agent"])
+def test_an_unwritable_root_is_an_error_whatever_the_policy_does_on_failure(
+    policy: str, tmp_path: Path
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("", encoding="utf-8")
+    messages = json.dumps(session_of(*["word " * 2000] * 9)).encode()
+    run = policyctx("apply", policy, "-", "--root", blocked / "root", stdin=messages)
+    assert run.returncode == 1
+    assert run.stdout == ""
+    assert run.stderr.startswith(f"error: {blocked}")
+    assert list(tmp_path.iterdir()) == [blocked]
+
+
+def test_an_unwritable_output_is_said_before_anything_is_saved(tmp_path: Path) -> None:
+    output = tmp_path / "no" / "new.json"
+    arguments = ("--root", tmp_path / "root", "-o", output)
+    run = policyctx("apply", "context-offload", "-", *arguments, stdin=GOOD)
+    assert run.returncode == 1
+    assert run.stderr == f"error: {output} cannot be written\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments", [("plan",), ("plan", "x"), ("fly",), ("apply", "a", "b", "--no-such-option")]
+)
+def test_wrong_usage_is_2(arguments: tuple[str, ...]) -> None:
+    assert policyctx(*arguments).returncode == 2
+
+
+def test_a_reader_that_goes_away_is_no_error_of_ours(tmp_path: Path) -> None:
+    # `policyctx apply … | head -c 1`
+    import subprocess  # noqa: PLC0415 - only here is the pipe itself the point
+    import sys  # noqa: PLC0415
+
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(session_of(*["short"] * 50_000)), encoding="utf-8")
+    command = [sys.executable, "-c", "from policyctx.cli import main; main()"]
+    arguments = ["apply", "context-offload", str(path), "--root", str(tmp_path / "r")]
+    with subprocess.Popen(
+        [*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(1)
+        process.stdout.close()
+        assert b"Traceback" not in process.stderr.read()

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.running import policyctx
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo")
+
+
+@pytest.fixture(scope="module")
+def output(folder: Path) -> str:
+    run = policyctx("demo", "--dir", folder / "run")
+    assert (run.returncode, run.stderr) == (0, "")
+    return run.stdout
+
+
+def test_it_shows_each_call_the_saving_and_what_to_try_next(output: str, folder: Path) -> None:
+    lines = [line.rstrip() for line in output.splitlines()]
+    calls = [line.split() for line in lines if line[:4].strip().isdigit()]
+    assert [call[0] for call in calls] == [str(n) for n in range(1, len(calls) + 1)]
+    assert any(
+        "read_file planner.py: " in line and " newest of all, 5 kept" in line for line in lines
+    )
+    assert any(" offloaded to " in line for line in lines)
+    assert any(line.startswith("tokens sent in ") and "(−" in line for line in lines)
+    assert f"  policyctx plan coding-agent {folder / 'run' / 'session.json'}" in lines
+
+
+def test_the_repair_is_real(output: str, folder: Path) -> None:
+    assert output
+    session = json.loads((folder / "run" / "session.json").read_text(encoding="utf-8"))
+    results = [
+        block["content"]
+        for message in session
+        for block in message["content"]
+        if isinstance(block, dict) and block["type"] == "tool_result"
+    ]
+    runs = [text for text in results if "Ran " in text]
+    assert [text.strip().splitlines()[-1] for text in runs] == ["FAILED (failures=2)", "OK", "OK"]
+
+
+def test_the_commands_that_it_shows_work(output: str) -> None:
+    shown = [line.split()[1:] for line in output.splitlines() if line.startswith("  policyctx ")]
+    assert len(shown) == 2
+    assert [policyctx(*arguments).returncode for arguments in shown] == [0, 0]
+
+
+def test_two_runs_differ_in_nothing_but_their_folders(folder: Path) -> None:
+    reports = []
+    for name in ("one", "two"):
+        run = policyctx("demo", "--json", "--dir", folder / name)
+        report = run.stdout.replace(str(folder / name), "FOLDER")
+        reports.append(json.loads(report))
+    assert reports[0] == reports[1]
+    assert reports[0]["tokens_after"] < reports[0]["tokens_before"]
+
+
+def test_a_folder_that_is_in_use_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("x", encoding="utf-8")
+    run = policyctx("demo", "--dir", tmp_path)
+    assert (run.returncode, run.stderr) == (1, f"error: {tmp_path} is not empty\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.running import policyctx
+from tests.conversations import session_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def messages(tmp_path: Path) -> Path:
+    path = tmp_path / "messages.json"
+    path.write_text(json.dumps(session_of("word " * 500, "short")), encoding="utf-8")
+    return path
+
+
+def test_a_table_says_what_would_happen_and_why(messages: Path, tmp_path: Path) -> None:
+    run = policyctx("plan", "context-offload", messages, "--root", tmp_path / "root")
+    lines = [line.rstrip() for line in run.stdout.splitlines()]
+    assert run.returncode == 0
+    assert run.stderr == ""
+    assert "      2  c0    Bash     501     13  offload   large: 2,500 >= 100 chars" in lines
+    assert "      4  c1    Bash       1      1  keep      below_threshold: 5 < 100 chars" in lines
+    assert lines[-2] == f"1 of 2 items would be offloaded to {tmp_path / 'root'}"
+    assert lines[-1].startswith("context: 506 → ")
+
+
+def test_nothing_is_written(messages: Path, tmp_path: Path) -> None:
+    policyctx("plan", "context-offload", messages, "--root", tmp_path / "root")
+    assert list(tmp_path.iterdir()) == [messages]
+
+
+def test_programs_get_json(messages: Path) -> None:
+    report = json.loads(policyctx("plan", "context-offload", messages, "--json").stdout)
+    assert [d["decision"] for d in report["decisions"]] == ["offload", "keep"]
+    assert report["decisions"][1]["reason"] == {
+        "code": "below_threshold",
+        "size": 5,
+        "threshold": 100,
+        "unit": "chars",
+    }
+    assert report["tokens_before"] > report["tokens_after"]
+
+
+def test_plan_and_apply_agree(messages: Path, tmp_path: Path) -> None:
+    options = ("--root", tmp_path / "r", "--session-id", "s", "--json")
+    arguments = ("context-offload", messages, *options)
+    planned = json.loads(policyctx("plan", *arguments).stdout)
+    applied = json.loads(policyctx("apply", *arguments).stderr)
+    assert planned == applied
+
+
+def test_an_empty_list_is_nothing_to_do(tmp_path: Path) -> None:
+    run = policyctx("plan", "coding-agent", "-", "--root", tmp_path, stdin=b"[]")
+    assert run.returncode == 0
+    assert run.stdout.endswith("0 of 0 items would be offloaded\ncontext: 0 tokens, unchanged\n")

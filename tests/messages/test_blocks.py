@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from policyctx.messages.blocks import as_mapping, pieces_of
+from policyctx.messages.items import UNKNOWN, Message
+
+IMAGE = {
+    "type": "image",
+    "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="},
+}
+
+
+def types(message: Message) -> list[str]:
+    return [piece.type for piece in pieces_of(message)]
+
+
+@pytest.mark.parametrize(
+    ("role", "item_type"),
+    [
+        ("system", "system_prompt"),
+        ("developer", "system_prompt"),
+        ("user", "user_message"),
+        ("assistant", "assistant_message"),
+    ],
+)
+def test_the_role_gives_a_text_its_type(role: str, item_type: str) -> None:
+    assert types({"role": role, "content": "hello"}) == [item_type]
+    assert types({"role": role, "content": [{"type": "text", "text": "hello"}]}) == [item_type]
+
+
+@pytest.mark.parametrize("kind", ["text", "input_text", "output_text"])
+def test_the_text_of_a_text_block_is_replaced_inside_the_block(kind: str) -> None:
+    (piece,) = pieces_of({"role": "user", "content": [{"type": kind, "text": "hello"}]})
+    assert (piece.path, piece.text) == (("content", 0, "text"), "hello")
+
+
+@pytest.mark.parametrize("content", ["", None, []])
+def test_a_message_without_content_has_no_pieces(content: object) -> None:
+    assert types({"role": "user", "content": content}) == []
+
+
+def test_a_message_may_lack_its_content() -> None:
+    assert types({"role": "assistant"}) == []
+
+
+def test_blocks_come_in_the_order_of_the_message() -> None:
+    content = [
+        {"type": "thinking", "thinking": "hm", "signature": "s"},
+        {"type": "text", "text": "reading"},
+        {"type": "tool_use", "id": "a", "name": "read", "input": {}},
+    ]
+    assert types({"role": "assistant", "content": content}) == [
+        "thinking", "assistant_message", "tool_call",
+    ]  # fmt: skip
+
+
+def test_a_call_is_known_by_its_tool_its_id_and_its_input_as_compact_json() -> None:
+    block = {"type": "tool_use", "id": "a", "name": "read", "input": {"path": "字", "n": 1}}
+    (piece,) = pieces_of({"role": "assistant", "content": [block]})
+    assert (piece.tool, piece.tool_use_id, piece.text) == ("read", "a", '{"path":"字","n":1}')
+    assert piece.path == ("content", 0, "input")
+
+
+def test_a_chat_call_has_its_arguments_as_they_were_sent() -> None:
+    call = {"id": "a", "type": "function", "function": {"name": "read", "arguments": '{"n": 1}'}}
+    (piece,) = pieces_of({"role": "assistant", "content": None, "tool_calls": [call]})
+    assert (piece.type, piece.tool, piece.tool_use_id) == ("tool_call", "read", "a")
+    assert piece.text == '{"n": 1}'
+
+
+def test_chat_arguments_may_be_an_object() -> None:
+    call = {"id": "a", "function": {"name": "read", "arguments": {"n": 1}}}
+    (piece,) = pieces_of({"role": "assistant", "content": None, "tool_calls": [call]})
+    assert piece.text == '{"n":1}'
+
+
+def test_a_chat_call_may_lack_the_object_around_its_function() -> None:
+    call = {"id": "a", "name": "read", "arguments": "{}"}
+    (piece,) = pieces_of({"role": "assistant", "content": None, "tool_calls": [call]})
+    assert (piece.tool, piece.text) == ("read", "{}")
+
+
+def test_a_reply_has_its_text_before_its_chat_calls() -> None:
+    call = {"id": "a", "function": {"name": "read", "arguments": "{}"}}
+    message = {"role": "assistant", "content": "reading", "tool_calls": [call]}
+    assert types(message) == ["assistant_message", "tool_call"]
+
+
+def test_a_result_block_is_replaced_at_its_content() -> None:
+    block = {"type": "tool_result", "tool_use_id": "a", "content": "found"}
+    (piece,) = pieces_of({"role": "user", "content": [block]})
+    assert (piece.type, piece.tool_use_id, piece.text) == ("tool_result", "a", "found")
+    assert piece.path == ("content", 0, "content")
+
+
+@pytest.mark.parametrize("role", ["tool", "function"])
+def test_a_message_of_a_result_role_is_one_result(role: str) -> None:
+    message = {"role": role, "tool_call_id": "a", "name": "read", "content": "found"}
+    (piece,) = pieces_of(message)
+    assert (piece.type, piece.tool_use_id, piece.tool) == ("tool_result", "a", "read")
+    assert (piece.path, piece.text) == (("content",), "found")
+
+
+def test_the_text_of_a_result_made_of_blocks_is_their_compact_json() -> None:
+    content = [{"type": "text", "text": "字"}]
+    block = {"type": "tool_result", "tool_use_id": "a", "content": content}
+    (piece,) = pieces_of({"role": "user", "content": [block]})
+    assert piece.text == '[{"type":"text","text":"字"}]'
+
+
+def test_a_result_without_content_has_the_empty_text() -> None:
+    (piece,) = pieces_of({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]})
+    assert (piece.type, piece.text) == ("tool_result", "")
+
+
+@pytest.mark.parametrize(("given", "error"), [(True, True), (False, False), (None, False)])
+def test_a_result_is_failed_when_it_says_so(given: object, error: object) -> None:
+    block = {"type": "tool_result", "tool_use_id": "a", "content": "x", "is_error": given}
+    (piece,) = pieces_of({"role": "user", "content": [block]})
+    assert piece.error is error
+
+
+def test_an_image_in_a_result_is_saved_with_it_but_not_counted_as_text() -> None:
+    content = [{"type": "text", "text": "seen"}, IMAGE]
+    block = {"type": "tool_result", "tool_use_id": "a", "content": content}
+    (piece,) = pieces_of({"role": "user", "content": [block]})
+    assert "iVBORw0KGgo=" in piece.text
+    assert piece.counted == '[{"type":"text","text":"seen"}]'
+    assert piece.media == 1
+
+
+@pytest.mark.parametrize(
+    ("block", "item_type"),
+    [
+        (IMAGE, "image"),
+        ({"type": "image_url", "image_url": {"url": "data:"}}, "image"),
+        ({"type": "input_image", "image_url": "data:"}, "image"),
+        ({"type": "document", "source": {}}, "document"),
+        ({"type": "file", "file": {}}, "document"),
+        ({"type": "input_file", "file_id": "f"}, "document"),
+    ],
+)
+def test_a_medium_counts_as_one_medium_and_no_text(block: dict[str, Any], item_type: str) -> None:
+    (piece,) = pieces_of({"role": "user", "content": [block]})
+    assert (piece.type, piece.media, piece.counted) == (item_type, 1, "")
+
+
+@pytest.mark.parametrize(
+    ("block", "text"),
+    [
+        ({"type": "thinking", "thinking": "hm", "signature": "s"}, "hm"),
+        ({"type": "thinking", "thinking": "", "signature": "s"}, ""),
+        ({"type": "redacted_thinking", "data": "EqoB"}, "EqoB"),
+    ],
+)
+def test_thinking_is_its_own_type(block: dict[str, Any], text: str) -> None:
+    (piece,) = pieces_of({"role": "assistant", "content": [block]})
+    assert (piece.type, piece.text) == ("thinking", text)
+
+
+@pytest.mark.parametrize(
+    "block", [{"type": "server_tool_use", "id": "a"}, {"type": "text"}, {"type": "text", "text": 5}]
+)
+def test_a_block_that_nothing_knows_is_unknown(block: dict[str, Any]) -> None:
+    assert types({"role": "assistant", "content": [block]}) == [UNKNOWN]
+
+
+def test_ids_and_names_that_are_no_strings_are_no_ids_and_names() -> None:
+    block = {"type": "tool_use", "id": 5, "name": ["read"], "input": {}}
+    (piece,) = pieces_of({"role": "assistant", "content": [block]})
+    assert (piece.tool_use_id, piece.tool) == (None, None)
+
+
+class SdkBlock(BaseModel):
+    type: str = "tool_use"
+    id: str = "a"
+    name: str = "read"
+    input: dict[str, int] = {}
+
+
+def test_the_object_of_an_sdk_is_read_like_the_block_that_it_stands_for() -> None:
+    (piece,) = pieces_of({"role": "assistant", "content": [SdkBlock()]})
+    assert (piece.type, piece.tool, piece.tool_use_id) == ("tool_call", "read", "a")
+
+
+def test_a_map_is_seen_as_itself() -> None:
+    block = {"type": "text", "text": "hello"}
+    assert as_mapping(block) is block
+
+
+def test_any_other_object_is_seen_under_the_name_of_its_class() -> None:
+    assert as_mapping(5) == {"type": "int", "value": 5}

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from policyctx.errors import MessagesError
+from policyctx.messages.request import request_of
+
+if TYPE_CHECKING:
+    from policyctx.messages.items import Message
+
+MESSAGES: list[Message] = [{"role": "user", "content": "go"}]
+NEW: list[Message] = [{"role": "user", "content": "gone"}]
+
+
+def test_an_array_is_a_request_of_its_messages_alone() -> None:
+    request = request_of(MESSAGES)
+    assert request.messages is MESSAGES
+    assert (request.system, request.tools) == (None, None)
+
+
+def test_a_body_tells_its_system_prompt_and_tools() -> None:
+    request = request_of({"messages": MESSAGES, "system": "Be brief.", "tools": [{"name": "read"}]})
+    assert request.messages == MESSAGES
+    assert (request.system, request.tools) == ("Be brief.", [{"name": "read"}])
+
+
+def test_new_messages_come_in_the_shape_of_the_old_array() -> None:
+    assert request_of(MESSAGES).document_with(NEW) == NEW
+
+
+def test_new_messages_stand_in_the_old_body_where_the_old_ones_stood() -> None:
+    body = {"model": "m", "messages": MESSAGES, "max_tokens": 5}
+    document = request_of(body).document_with(NEW)
+    assert document == {"model": "m", "messages": NEW, "max_tokens": 5}
+    assert isinstance(document, dict)
+    assert list(document) == ["model", "messages", "max_tokens"]
+
+
+def test_the_document_that_was_read_is_not_changed() -> None:
+    body = {"messages": MESSAGES}
+    request_of(body).document_with(NEW)
+    assert body == {"messages": MESSAGES}
+
+
+def test_an_object_without_messages_is_refused() -> None:
+    with pytest.raises(MessagesError, match='got an object without "messages"'):
+        request_of({"prompt": "go"})
+
+
+@pytest.mark.parametrize("document", ["go", 5, None, {"messages": "go"}, {"messages": None}])
+def test_what_holds_no_list_is_refused(document: object) -> None:
+    with pytest.raises(MessagesError, match="expected a list of messages"):
+        request_of(document)
+
+
+@pytest.mark.parametrize("wrap", [list, lambda messages: {"messages": messages}])
+def test_the_message_at_fault_is_named(wrap: type[list[object]]) -> None:
+    with pytest.raises(MessagesError) as caught:
+        request_of(wrap([*MESSAGES, {"content": "go"}]))
+    assert caught.value.index == 1

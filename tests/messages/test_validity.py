@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from policyctx.messages.validity import new_problems
+
+if TYPE_CHECKING:
+    from policyctx.messages.items import Message
+
+
+def call(call_id: str) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_id, "name": "read", "input": {}}
+
+
+def result(call_id: str) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": call_id, "content": "found"}
+
+
+GO: Message = {"role": "user", "content": "go"}
+THINKING = {"type": "thinking", "thinking": "hm", "signature": "s"}
+CALLS: Message = {"role": "assistant", "content": [THINKING, call("a"), call("b")]}
+RESULTS: Message = {"role": "user", "content": [result("a"), result("b")]}
+GOOD = [GO, CALLS, RESULTS]
+
+
+def chat(*answers: str) -> list[Message]:
+    calls = [
+        {"id": i, "type": "function", "function": {"name": "read", "arguments": "{}"}} for i in "ab"
+    ]
+    results = [{"role": "tool", "tool_call_id": i, "content": "found"} for i in answers]
+    return [GO, {"role": "assistant", "content": None, "tool_calls": calls}, *results]
+
+
+def test_an_equal_list_has_no_new_problems() -> None:
+    assert new_problems(GOOD, copy.deepcopy(GOOD)) == []
+
+
+def test_parallel_chat_results_follow_their_call() -> None:
+    assert new_problems(chat("a", "b"), chat("b", "a")) == []
+
+
+def test_a_placeholder_in_a_result_is_no_problem() -> None:
+    after = copy.deepcopy(GOOD)
+    after[2]["content"][0]["content"] = "[Content offloaded]"
+    assert new_problems(GOOD, after) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        (GOOD, [GO, CALLS, {**RESULTS, "content": [result("a")]}], "the call b has no result"),
+        (chat("a", "b"), chat("a"), "the call b has no result"),
+        (
+            GOOD,
+            [GO, {**CALLS, "content": [THINKING, call("a")]}, RESULTS],
+            "the result b has no call",
+        ),
+        (
+            chat("a", "b"),
+            [*chat("a"), GO, chat("b")[-1]],
+            "the result b does not follow its call",
+        ),
+        (GOOD, [GO, CALLS, GO, RESULTS], "the result a does not follow its call"),
+        (GOOD, GOOD[1:], "the list begins with an assistant message"),
+        (GOOD, [{**GO, "content": ""}, CALLS, RESULTS], "a message of role user is empty"),
+        (GOOD, [{**GO, "content": []}, CALLS, RESULTS], "a message of role user is empty"),
+    ],
+)
+def test_a_broken_rule_is_named(before: list[Message], after: list[Message], problem: str) -> None:
+    assert problem in new_problems(before, after)
+
+
+def test_a_system_prompt_does_not_hide_that_an_assistant_begins() -> None:
+    system: Message = {"role": "system", "content": "Be brief."}
+    problems = new_problems([system, *GOOD], [system, *GOOD[1:]])
+    assert problems == ["the list begins with an assistant message"]
+
+
+def test_what_the_input_suffers_from_is_no_new_problem() -> None:
+    broken = [CALLS, {"role": "user", "content": [result("b"), result("lost")]}]
+    assert new_problems(broken, copy.deepcopy(broken)) == []
+
+
+def test_one_more_of_an_old_problem_is_a_new_one() -> None:
+    twice = [GO, CALLS, RESULTS, CALLS, RESULTS]
+    once_broken = [GO, CALLS, RESULTS, CALLS]
+    assert new_problems(once_broken, [GO, CALLS, CALLS]) == [
+        "the call a has no result", "the call b has no result",
+    ]  # fmt: skip
+    assert new_problems(once_broken, twice) == []
+
+
+@pytest.mark.parametrize("change", [{"thinking": "hm!"}, {"signature": "t"}, {"new": 1}])
+def test_every_byte_of_a_thinking_block_counts(change: dict[str, Any]) -> None:
+    after = copy.deepcopy(GOOD)
+    after[1]["content"][0].update(change)
+    assert new_problems(GOOD, after) == ["the bytes of a thinking block changed"]
+
+
+def test_thinking_may_be_taken_out_whole() -> None:
+    after = [GO, {**CALLS, "content": CALLS["content"][1:]}, RESULTS]
+    assert new_problems(GOOD, after) == []
+
+
+def test_a_chat_reply_that_only_calls_is_not_empty() -> None:
+    empty = {**chat("a", "b")[1], "content": ""}
+    assert new_problems(chat("a", "b"), [GO, empty, *chat("a", "b")[2:]]) == []

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policyctx.planning.paths import FreePaths, numbered, path_parts, relative_path, safe_part
+
+DEFAULT = "{item_type}/{tool_name}/{item_id}.{ext}"
+
+
+def path(template: str, **given: str | None) -> str:
+    usual = {
+        "item_type": "tool_result",
+        "tool_name": "Bash",
+        "item_id": "toolu_01",
+        "tool_use_id": "toolu_01",
+        "session_id": "s",
+        "ext": "md",
+    }
+    return relative_path(path_parts(template), {**usual, **given})
+
+
+def test_the_template_is_filled_in() -> None:
+    assert path(DEFAULT) == "tool_result/Bash/toolu_01.md"
+
+
+def test_a_folder_whose_only_field_has_no_value_is_left_out() -> None:
+    assert path(DEFAULT, tool_name=None) == "tool_result/toolu_01.md"
+
+
+def test_a_folder_of_more_than_the_field_stays() -> None:
+    found = path("x-{tool_name}/{item_id}", tool_name=None)
+    assert found.endswith("/toolu_01")
+    assert found.startswith("x-sha256-")
+
+
+@pytest.mark.parametrize(
+    ("value", "part"),
+    [
+        ("toolu_01AbC.x-y", "toolu_01AbC.x-y"),
+        ("..", "%2E%2E"),
+        (".", "%2E"),
+        ("...", "%2E%2E%2E"),
+        ("a/b", "a%2Fb"),
+        ("C:\\x", "C%3A%5Cx"),
+        ("a\0\n", "a%00%0A"),
+        ("读", "%E8%AF%BB"),
+        ("\ud800", "%ED%A0%80"),
+    ],
+)
+def test_what_could_lead_elsewhere_is_percent_encoded(value: str, part: str) -> None:
+    assert safe_part(value) == part
+
+
+@pytest.mark.parametrize("value", ["", "x" * 121, "读" * 20])
+def test_what_is_empty_or_too_long_is_named_by_its_hash(value: str) -> None:
+    expected = hashlib.sha256(value.encode()).hexdigest()[:16]
+    assert safe_part(value) == f"sha256-{expected}"
+
+
+def test_120_bytes_are_not_too_long() -> None:
+    assert safe_part("x" * 120) == "x" * 120
+
+
+@given(st.text(alphabet=st.characters(codec=None)))
+def test_no_value_leaves_its_place_in_the_path(value: str) -> None:
+    parts = path(DEFAULT, tool_name=value, item_id=value).split("/")
+    assert len(parts) == 3
+    assert "".join(parts).isascii()
+    assert not {"", ".", ".."} & set(parts)
+    assert all(len(part) <= 128 for part in parts)
+
+
+@given(st.text(), st.text())
+def test_two_values_have_two_names(one: str, other: str) -> None:
+    assert (safe_part(one) == safe_part(other)) == (one == other)
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "result"),
+    [
+        ("a/b.md", 0, "a/b.md"),
+        ("a/b.md", 2, "a/b-2.md"),
+        ("a.d/b", 1, "a.d/b-1"),
+        ("a/.md", 1, "a/.md-1"),
+        ("b.x.md", 1, "b.x-1.md"),
+    ],
+)
+def test_a_number_stands_before_the_extension(name: str, number: int, result: str) -> None:
+    assert numbered(name, number) == result
+
+
+def test_each_path_is_given_out_once() -> None:
+    paths = FreePaths()
+    given_out = [paths.take(name) for name in ("a.md", "a.md", "a-1.md", "a.md")]
+    assert given_out == ["a.md", "a-1.md", "a-1-1.md", "a-2.md"]
+
+
+def test_a_path_that_does_not_pass_is_passed_over() -> None:
+    assert FreePaths().take("a.md", passes=lambda name: name not in {"a.md", "a-1.md"}) == "a-2.md"
+
+
+def test_a_hundred_thousand_items_of_one_name_stay_fast_enough_to_finish() -> None:
+    paths = FreePaths()
+    assert [paths.take("a") for _ in range(100_000)][-1] == "a-99999"

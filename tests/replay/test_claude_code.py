@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from policyctx.replay.claude_code import context_of, recognises
+
+if TYPE_CHECKING:
+    from policyctx.messages.items import Message
+
+Record = dict[str, Any]
+
+
+def record(uuid: str, parent: str | None, kind: str, **more: Any) -> Record:
+    links = {"uuid": uuid, "parentUuid": parent, "sessionId": "s", "isSidechain": False}
+    return {"type": kind, **links, **more}
+
+
+def user(uuid: str, parent: str | None, content: object, **more: Any) -> Record:
+    return record(uuid, parent, "user", message={"role": "user", "content": content}, **more)
+
+
+def reply(uuid: str, parent: str | None, message_id: str, *blocks: Record) -> Record:
+    message = {"id": message_id, "role": "assistant", "content": list(blocks)}
+    return record(uuid, parent, "assistant", message=message)
+
+
+def aside(this: Record) -> Record:
+    """The same record, in a sub-agent's conversation."""
+    return {**this, "isSidechain": True}
+
+
+def text(words: str) -> Record:
+    return {"type": "text", "text": words}
+
+
+def call(call_id: str) -> Record:
+    return {"type": "tool_use", "id": call_id, "name": "Read", "input": {}}
+
+
+def result(call_id: str) -> Record:
+    return {"type": "tool_result", "tool_use_id": call_id, "content": f"of {call_id}"}
+
+
+def said(messages: list[Message]) -> list[object]:
+    """What the messages hold in short: a string, or the words and ids of the blocks."""
+    return [
+        content
+        if isinstance(content := message["content"], str)
+        else [b.get("text") or b.get("id") or b.get("tool_use_id") for b in content]
+        for message in messages
+    ]
+
+
+DONE = [user("1", None, "go"), reply("2", "1", "m1", text("done"))]
+CALLED = [user("1", None, "go"), reply("2", "1", "m1", call("a"))]
+
+
+def test_a_plain_exchange_is_read_as_it_was() -> None:
+    assert context_of(DONE) == [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": [text("done")]},
+    ]
+
+
+def test_the_lines_of_one_api_message_are_one_message() -> None:
+    records = [
+        user("1", None, "go"),
+        reply("2", "1", "m1", text("reading")),
+        reply("3", "2", "m1", call("a")),
+        user("4", "3", [result("a")]),
+    ]
+    assert said(context_of(records)) == ["go", ["reading", "a"], ["a"]]
+
+
+PARALLEL = [
+    user("1", None, "go"),
+    reply("2", "1", "m1", call("a")),
+    user("3", "2", [result("a")]),
+    reply("4", "2", "m1", call("b")),
+    user("5", "4", [result("b")]),
+    reply("6", "5", "m2", text("done")),
+]
+
+
+def test_lines_of_one_api_message_are_merged_across_the_results_between_them() -> None:
+    assert said(context_of(PARALLEL))[1] == ["a", "b"]
+
+
+def test_results_of_parallel_calls_are_gathered_into_one_message() -> None:
+    assert said(context_of(PARALLEL))[2:] == [["a", "b"], ["done"]]
+
+
+def test_results_of_different_replies_stay_apart() -> None:
+    records = [
+        *CALLED,
+        user("3", "2", [result("a")]),
+        reply("4", "3", "m2", call("b")),
+        user("5", "4", [result("b")]),
+    ]
+    assert said(context_of(records)) == ["go", ["a"], ["a"], ["b"], ["b"]]
+
+
+def test_a_prompt_that_was_taken_back_is_left_out_with_its_reply() -> None:
+    records = [
+        *DONE,
+        user("3", "2", "mistyped"),
+        reply("4", "3", "m2", text("what?"), call("a")),
+        user("5", "4", [result("a")]),
+        user("6", "2", "typed well"),
+        reply("7", "6", "m3", text("sure")),
+    ]
+    assert said(context_of(records)) == ["go", ["done"], "typed well", ["sure"]]
+
+
+def test_a_sub_agent_is_left_out() -> None:
+    records = [
+        *CALLED,
+        aside(user("s1", None, "look around")),
+        aside(reply("s2", "s1", "m2", text("seen"))),
+        user("3", "2", [result("a")]),
+    ]
+    assert said(context_of(records)) == ["go", ["a"], ["a"]]
+
+
+def test_a_sub_agent_that_wrote_last_is_left_out() -> None:
+    records = [*CALLED, aside(user("s1", "2", "look around"))]
+    assert said(context_of(records)) == ["go", ["a"]]
+
+
+def test_a_sub_agents_own_file_is_read_as_its_own_session() -> None:
+    records = [
+        aside(user("s1", None, "look around")),
+        aside(reply("s2", "s1", "m2", text("seen"))),
+    ]
+    assert said(context_of(records)) == ["look around", ["seen"]]
+
+
+def test_a_compaction_boundary_is_a_new_root() -> None:
+    records = [
+        *DONE,
+        record("3", None, "system", subtype="compact_boundary", content="", logicalParentUuid="2"),
+        user("4", "3", "the summary", isCompactSummary=True),
+        reply("5", "4", "m2", text("going on")),
+    ]
+    assert said(context_of(records)) == ["the summary", ["going on"]]
+
+
+def test_an_older_compaction_is_a_root_without_a_boundary() -> None:
+    records = [
+        *DONE,
+        user("3", None, "the summary", isCompactSummary=True),
+        reply("4", "3", "m2", text("going on")),
+    ]
+    assert said(context_of(records)) == ["the summary", ["going on"]]
+
+
+def test_a_record_that_is_no_message_is_a_link_in_the_chain() -> None:
+    records = [
+        *CALLED,
+        record("p1", "2", "progress", data={}),
+        record("p2", "p1", "attachment", attachment={}),
+        user("3", "p2", [result("a")]),
+    ]
+    assert said(context_of(records)) == ["go", ["a"], ["a"]]
+
+
+def test_what_came_before_a_missing_parent_is_kept() -> None:
+    records = [
+        *DONE,
+        {"type": "summary", "summary": "has no uuid"},
+        user("4", "3 is missing", "and now?"),
+    ]
+    assert said(context_of(records)) == ["go", ["done"], "and now?"]
+
+
+def test_a_sub_agent_does_not_stand_in_for_a_missing_parent() -> None:
+    records = [
+        *CALLED,
+        aside(user("s1", None, "look around")),
+        aside(reply("s2", "s1", "m2", text("seen"))),
+        user("3", "missing", [result("a")]),
+        reply("4", "3", "m3", text("done")),
+    ]
+    assert said(context_of(records)) == ["go", ["a"], ["a"], ["done"]]
+
+
+def test_a_chain_that_bites_its_tail_ends() -> None:
+    records = [user("1", "2", "go"), reply("2", "1", "m1", text("done"))]
+    assert said(context_of(records)) == ["go", ["done"]]
+
+
+def test_an_error_of_the_api_is_no_message_but_a_link() -> None:
+    failed = reply("2", "1", "m1", text("API Error: 529"))
+    records = [
+        user("1", None, "go"),
+        {**failed, "isApiErrorMessage": True},
+        user("3", "2", "again"),
+    ]
+    assert said(context_of(records)) == ["go", "again"]
+
+
+def test_a_call_without_a_result_is_kept() -> None:
+    records = [*CALLED, user("3", "2", "never mind")]
+    assert said(context_of(records)) == ["go", ["a"], "never mind"]
+
+
+def test_two_prompts_in_a_row_stay_two_messages() -> None:
+    records = [user("1", None, [text("go")]), user("2", "1", [text("and hurry")])]
+    assert said(context_of(records)) == [["go"], ["and hurry"]]
+
+
+def test_the_repeated_result_beside_a_message_is_no_part_of_it() -> None:
+    records = [*CALLED, user("3", "2", [result("a")], toolUseResult={"stdout": "again"})]
+    assert context_of(records)[-1] == {"role": "user", "content": [result("a")]}
+
+
+def test_the_records_are_not_changed() -> None:
+    records = copy.deepcopy(PARALLEL)
+    context_of(records)
+    assert records == PARALLEL
+
+
+def test_records_without_a_message_give_none() -> None:
+    assert context_of([record("1", None, "progress")]) == []
+
+
+@pytest.mark.parametrize(
+    ("this", "known"),
+    [
+        (user("1", None, "go"), True),
+        (reply("1", "0", "m1", text("done")), True),
+        (aside(user("1", None, "go")), True),
+        (record("1", None, "progress"), False),
+        (user("1", None, None), False),
+        ({**user("1", None, "go"), "isApiErrorMessage": True}, False),
+        ({"type": "user", "message": {"content": "go"}}, False),
+        ({"role": "user", "content": "go"}, False),
+        ({"messages": [{"role": "user", "content": "go"}]}, False),
+        ({}, False),
+    ],
+)
+def test_a_message_with_its_links_is_recognised(this: Record, known: object) -> None:
+    assert recognises(this) is known

@@ -1,0 +1,75 @@
+"""The documents say what is so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pydantic import BaseModel
+
+from policyctx import OffloadPolicy, Session
+from policyctx.policy import models
+from policyctx.policy.loading import parsed_policy
+from policyctx.policy.sources import Source, preset_names
+from tests.cli.running import policyctx
+from tests.conversations import calls, results, session_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+REFERENCE = (ROOT / "docs" / "policy.md").read_text(encoding="utf-8")
+DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")]
+
+
+def block(language: str) -> str:
+    found = re.search(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    assert found
+    return found.group(1)
+
+
+def test_the_demo_in_the_readme_is_what_the_demo_shows(tmp_path: Path) -> None:
+    # The demo reads this library's own source, so its figures move with every change of it.
+    def shape(text: str) -> list[str]:
+        lines = re.sub(r"\d[\d,]*", "0", re.sub(r"/\S+/", "/", text)).splitlines()
+        return [" ".join(line.split()) for line in lines if line.strip()]
+
+    shown = policyctx("demo", "--dir", tmp_path / "policyctx-demo-0").stdout
+    assert shape(block("text")) == shape(shown), "run scripts/demo, paste what it shows"
+
+
+def test_the_policy_in_the_readme_does_what_the_readme_says(tmp_path: Path) -> None:
+    policy = OffloadPolicy(parsed_policy(Source("README.md", block("yaml"))))
+    assert len(block("yaml").splitlines()) == 10
+    messages = session_of(*["word " * 600] * 4)
+    for tool in ("mcp__web__get",) * 4 + ("update_todo",) * 4:
+        messages += [calls((f"m{len(messages)}", tool))]
+        messages += [results((f"m{len(messages) - 1}", "word " * 300))]
+    decisions = Session(policy, root=tmp_path, session_id="s").plan(messages).to_save
+    assert [d.item.tool for d in decisions] == ["Bash", "mcp__web__get"]
+
+
+def keys() -> Iterator[str]:
+    for model in vars(models).values():
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            yield from model.model_fields
+
+
+@pytest.mark.parametrize("key", sorted(set(keys())))
+def test_every_key_is_in_the_reference(key: str) -> None:
+    assert re.search(rf"`[^`\n]*\b{key}\b[^`\n]*`", REFERENCE)
+
+
+@pytest.mark.parametrize("preset", preset_names())
+def test_every_preset_is_in_the_readme(preset: str) -> None:
+    assert f"`{preset}`" in README
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_leads_somewhere(path: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8"))
+    local = [link for link in links if "://" not in link]
+    assert [link for link in local if not (path.parent / link).exists()] == []

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import policyctx
+
+HEAVY = ("pydantic", "tiktoken", "toktok", "yaml", "anthropic", "rich", "typer", "pytest")
+
+
+def modules_after(statement: str) -> set[str]:
+    script = f"{statement}\nimport sys; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return {name.split(".")[0] for name in run.stdout.split()}
+
+
+def test_importing_the_package_brings_in_nothing_heavy() -> None:
+    assert modules_after("import policyctx").isdisjoint(HEAVY)
+
+
+def test_a_policy_in_characters_needs_no_tokenizer() -> None:
+    statement = (
+        "import policyctx, tempfile\n"
+        "folder = tempfile.TemporaryDirectory()\n"
+        "session = policyctx.Session('context-offload', root=folder.name)\n"
+        "block = {'type': 'tool_result', 'tool_use_id': 'a', 'content': 'x' * 100}\n"
+        "assert session.apply([{'role': 'user', 'content': [block]}]).offloaded_count == 1"
+    )
+    assert modules_after(statement).isdisjoint({"tiktoken", "rich", "typer"})
+
+
+def test_every_public_name_is_there_and_listed_in_order() -> None:
+    assert list(policyctx.__all__) == sorted(policyctx.__all__)
+    for name in policyctx.__all__:
+        assert getattr(policyctx, name).__name__ == name
+    assert set(policyctx.__all__) <= set(dir(policyctx))
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nope'"):
+        importlib.import_module("policyctx").nope  # noqa: B018 - the access is what is tested

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from policyctx.cli.conversation import read_request
+from policyctx.cli.output import json_text, plan_report
+from policyctx.messages.items import Item, Message, compact_json
+from policyctx.messages.reading import items_of
+from policyctx.messages.validity import new_problems
+from policyctx.replay.recording import read_recording
+from policyctx.session import Session
+from tests.recordings import each_recording
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+PRESETS = ("context-offload", "tool-direct-offload", "coding-agent")
+
+each_preset = pytest.mark.parametrize("preset", PRESETS)
+
+
+def policyctx(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command in `cwd`, which is also its home."""
+    program = "from policyctx.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        capture_output=True, check=True, cwd=cwd, encoding="utf-8",
+        env={**os.environ, "HOME": str(cwd), "PYTHONUTF8": "1"},
+    )  # fmt: skip
+
+
+def text_at(message: Message, item: Item) -> Any:
+    found: Any = message
+    for part in item.path:
+        found = found[part]
+    return found
+
+
+def assert_only_replaced(
+    before: Sequence[Message], after: Sequence[Message], placeholders: Mapping[Item, str]
+) -> None:
+    """Check that each item reads as its placeholder and that all else is as it was."""
+    assert len(after) == len(before)
+    touched = {item.message for item in placeholders}
+    for i, (old, new) in enumerate(zip(before, after, strict=True)):
+        assert new == old or i in touched
+    for old_item, new_item in zip(items_of(before), items_of(after), strict=True):
+        expected = placeholders.get(old_item, old_item.text)
+        assert new_item.text == expected
+        assert (new_item.type, new_item.tool_use_id) == (old_item.type, old_item.tool_use_id)
+
+
+@each_recording("claude-code", "openai-chat")
+@each_preset
+def test_a_session_replaces_items_by_the_files_that_hold_them(
+    path: Path, preset: str, tmp_path: Path
+) -> None:
+    messages = read_request(str(path)).messages
+    session = Session(preset, root=tmp_path / "store", session_id="s")
+    result = session.apply(messages)
+    placeholders: dict[Item, str] = {}
+    for decision in result.plan.to_save:
+        assert decision.file is not None
+        placeholder = text_at(result.messages[decision.item.message], decision.item)
+        assert Path(decision.file.path).name in placeholder
+        assert Path(decision.file.path).read_bytes().decode() == decision.item.text
+        placeholders[decision.item] = placeholder
+    assert_only_replaced(messages, result.messages, placeholders)
+
+
+@each_recording("claude-code", "openai-chat")
+@each_preset
+def test_untouched_messages_are_the_same_objects(path: Path, preset: str, tmp_path: Path) -> None:
+    messages = read_request(str(path)).messages
+    result = Session(preset, root=tmp_path / "store").apply(messages)
+    touched = {decision.item.message for decision in result.plan.to_save}
+    for i, (old, new) in enumerate(zip(messages, result.messages, strict=True)):
+        assert (new is old) == (i not in touched)
+
+
+@each_recording("claude-code", "openai-chat")
+@each_preset
+def test_pairs_stay_together_at_every_turn(path: Path, preset: str, tmp_path: Path) -> None:
+    messages = read_request(str(path)).messages
+    session = Session(preset, root=tmp_path / "store")
+    for end in range(0, len(messages) + 1, 7):
+        turn = messages[:end]
+        assert new_problems(turn, session.apply(turn).messages) == []
+
+
+@each_recording("claude-code", "openai-chat")
+@each_preset
+def test_turn_by_turn_the_prefix_stays_up_to_the_first_new_decision(
+    path: Path, preset: str, tmp_path: Path
+) -> None:
+    messages = read_request(str(path)).messages
+    session = Session(preset, root=tmp_path / "store")
+    last: Sequence[Message] = []
+    for end in range(1, len(messages) + 1, 3):
+        result = session.apply(messages[:end])
+        shared = min([len(last), *(d.item.message for d in result.plan.to_save)])
+        assert compact_json(result.messages[:shared]) == compact_json(last[:shared])
+        last = result.messages
+
+
+@each_recording("claude-code", "openai-chat")
+def test_the_command_plans_what_a_session_does_and_writes_nothing(
+    path: Path, tmp_path: Path
+) -> None:
+    for preset in PRESETS:
+        common = ("--json", "--session-id", "s", "--root", tmp_path / preset)
+        ran = policyctx("plan", preset, path, *common, cwd=tmp_path)
+        assert json.loads(ran.stdout) == report_of(path, preset, tmp_path / preset)
+    assert list(tmp_path.iterdir()) == []
+
+
+@each_recording("claude-code", "openai-chat")
+def test_the_command_applies_what_a_session_plans(path: Path, tmp_path: Path) -> None:
+    messages = read_request(str(path)).messages
+    by_place = {(item.message, item.item_id): item for item in items_of(messages)}
+    for preset in PRESETS:
+        common = ("--json", "--session-id", "s", "--root", tmp_path / preset)
+        planned = report_of(path, preset, tmp_path / preset)
+        ran = policyctx("apply", preset, path, *common, cwd=tmp_path)
+        new = json.loads(ran.stdout)
+        placeholders: dict[Item, str] = {}
+        for decision in json.loads(ran.stderr)["decisions"]:
+            if decision["decision"] == "offload":
+                item = by_place[decision["message"], decision["item_id"]]
+                placeholders[item] = text_at(new[item.message], item)
+                assert Path(decision["path"]).name in placeholders[item]
+                assert Path(decision["path"]).read_bytes().decode() == item.text
+        assert json.loads(ran.stderr) == planned
+        assert_only_replaced(messages, new, placeholders)
+
+
+def report_of(path: Path, preset: str, root: Path) -> object:
+    """What the commands report, had in this process."""
+    request = read_request(str(path))
+    session = Session(preset, root=root, session_id="s")
+    planned = session.plan(request.messages, system=request.system, tools=request.tools)
+    return json.loads(json_text(plan_report(planned)))
+
+
+@each_recording("claude-code")
+def test_a_call_lacks_its_result_only_where_the_recording_does(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").split("\n")
+    recording = read_recording(lines)
+    assert recording is not None
+    assert recording.unreadable == 0
+    items = items_of(recording.messages)
+    answered = {(i.tool_use_id, i.call_message) for i in items if i.type == "tool_result"}
+    for item in items:
+        if item.type == "tool_call" and (item.tool_use_id, item.message) not in answered:
+            assert not any(f'"tool_use_id":"{item.tool_use_id}"' in line for line in lines)
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85"])
+def test_a_line_separator_in_a_text_does_not_end_a_line(separator: str, tmp_path: Path) -> None:
+    words = f"one{separator}two"
+    links = {"type": "user", "parentUuid": None, "sessionId": "s"}
+    records = [
+        {**links, "uuid": "1", "message": {"role": "user", "content": words}},
+        {**links, "uuid": "2", "parentUuid": "1", "message": {"role": "user", "content": "go"}},
+    ]
+    path = tmp_path / "session.jsonl"
+    lines = (json.dumps(record, ensure_ascii=False) for record in records)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    assert [m["content"] for m in read_request(str(path)).messages] == [words, "go"]

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from policyctx import MessagesError, OffloadPolicy, Session, StoreError, load_policy
+from tests.conversations import calls, results, session_of, user
+from tests.policies import policy
+
+SMALL = """\
+    min_chars: 100
+    items: {tool_result: {offload: true}}
+    placeholder: "see {path}"
+    store: {sync: never}
+    steps: [{name: s, do: offload, must_shrink: false, select: {types: [tool_result]}}]
+    """
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    return Session(policy(SMALL), root=tmp_path / "root", session_id="s")
+
+
+def test_what_is_offloaded_is_named_by_its_placeholder_and_reads_back(session: Session) -> None:
+    result = session.apply(session_of("x" * 100))
+    placeholder = result.messages[2]["content"][0]["content"]
+    assert placeholder == f"see {session.store.root / 'tool_result/Bash/c0.md'}"
+    assert session.read(placeholder.removeprefix("see ")) == "x" * 100
+    assert result.files == (placeholder.removeprefix("see "),)
+    assert (result.offloaded_count, result.freed_chars) == (1, 100)
+
+
+def test_a_list_of_blocks_becomes_a_string_and_its_json_the_file(session: Session) -> None:
+    content = [{"type": "text", "text": "读" * 100}]
+    result = session.apply(session_of(content))
+    assert isinstance(result.messages[2]["content"][0]["content"], str)
+    saved = session.read(result.files[0])
+    assert saved == json.dumps(content, separators=(",", ":"), ensure_ascii=False)
+
+
+def test_only_what_changes_is_copied_and_the_input_stays(session: Session) -> None:
+    messages = session_of("x" * 100, "small")
+    before = copy.deepcopy(messages)
+    result = session.apply(messages)
+    assert messages == before
+    changed = [i for i, message in enumerate(result.messages) if message is not messages[i]]
+    assert changed == [2]
+    assert result.messages[2]["content"][0] is not messages[2]["content"][0]
+
+
+def test_without_a_decision_the_same_list_comes_back_and_nothing_is_made(session: Session) -> None:
+    messages = session_of("small")
+    assert session.apply(messages).messages is messages
+    assert not session.store.root.exists()
+
+
+def test_an_empty_list_is_nothing_to_do(session: Session) -> None:
+    messages: list[dict[str, object]] = []
+    assert session.apply(messages).messages is messages
+
+
+def test_a_plan_writes_nothing_and_remembers_nothing(session: Session) -> None:
+    messages = session_of("x" * 100)
+    planned = session.plan(messages)
+    assert len(planned.to_save) == 1
+    assert not session.store.root.exists()
+    assert session.apply(messages).offloaded_count == 1
+
+
+def test_decided_is_decided_for_callers_who_send_the_full_list(session: Session) -> None:
+    messages = session_of("x" * 100)
+    first = session.apply(messages)
+    longer = [*messages, *session_of("y" * 100)[1:]]
+    second = session.apply(longer)
+    assert second.messages[: len(messages)] == first.messages
+    assert second.offloaded_count == 1
+
+
+def test_decided_is_decided_for_callers_who_pass_the_edited_list_back(session: Session) -> None:
+    first = session.apply(session_of("x" * 200))
+    assert session.apply(first.messages).messages is first.messages
+
+
+def test_a_name_that_is_taken_on_the_disk_shows_in_the_placeholder(tmp_path: Path) -> None:
+    for text, name in (("x" * 100, "c0.md"), ("y" * 100, "c0-1.md")):
+        session = Session(policy(SMALL), root=tmp_path, session_id="s")
+        [path] = session.apply(session_of(text)).files
+        assert Path(path).name == name
+        assert session.read(path) == text
+
+
+def test_a_failed_write_keeps_the_original_and_warns(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    session = Session(policy(SMALL), root=tmp_path / "file", session_id="s")
+    messages = session_of("x" * 100)
+    result = session.apply(messages)
+    assert result.messages is messages
+    assert result.offloaded_count == 0
+    assert "cannot be written" in result.warnings[0]
+    [decision] = result.plan.decisions
+    assert decision.reason.code == "not_saved"
+
+
+def test_a_failed_write_raises_where_the_policy_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    strict = policy(SMALL.replace("sync: never", "sync: never, on_failure: raise"))
+    session = Session(strict, root=tmp_path / "file", session_id="s")
+    with pytest.raises(StoreError):
+        session.apply(session_of("x" * 100))
+    assert session.ledger.entries == {}
+
+
+def test_async_is_the_same(tmp_path: Path) -> None:
+    messages = session_of("x" * 100)
+    sync = Session(policy(SMALL), root=tmp_path, session_id="s").apply(messages)
+    session = Session(policy(SMALL), root=tmp_path, session_id="s")
+    assert asyncio.run(session.apply_async(messages)).messages == sync.messages
+
+
+def test_a_single_result_is_offloaded_as_it_arrives(tmp_path: Path) -> None:
+    session = Session("tool-direct-offload", root=tmp_path, session_id="s1")
+    message = results(("toolu_x", "x" * 1000))
+    result = session.on_tool_result(message)
+    path = tmp_path / "s1" / "toolu_x.md"
+    assert result.messages[0]["content"][0]["content"] == f"[Tool result offloaded to file: {path}]"
+    assert path.read_text(encoding="utf-8") == "x" * 1000
+
+
+def test_openai_chat_results_are_offloaded_too(session: Session) -> None:
+    messages = [
+        user(),
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": "a", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+            ],
+        },
+        {"role": "tool", "tool_call_id": "a", "content": "x" * 100},
+    ]
+    result = session.apply(messages)
+    assert result.messages[2] == {
+        "role": "tool",
+        "tool_call_id": "a",
+        "content": f"see {session.store.root / 'tool_result/ls/a.md'}",
+    }
+
+
+def test_reused_ids_are_paired_by_position(session: Session) -> None:
+    messages = [
+        user(), calls(("a", "Bash")), results(("a", "x" * 100)),
+        calls(("a", "Read")), results(("a", "y" * 100)),
+    ]  # fmt: skip
+    result = session.apply(messages)
+    assert [session.read(path) for path in result.files] == ["x" * 100, "y" * 100]
+    assert [Path(path).parent.name for path in result.files] == ["Bash", "Read"]
+
+
+def test_what_is_sent_beside_the_messages_counts(session: Session) -> None:
+    bare = session.plan([user()]).tokens_before
+    full = session.plan([user()], system="be brief", tools=[{"name": "ls"}]).tokens_before
+    assert full > bare
+
+
+def test_what_is_no_message_list_is_refused(session: Session) -> None:
+    with pytest.raises(MessagesError, match="message 1: expected"):
+        session.apply([user(), {"content": "x"}])
+
+
+def test_a_new_session_gets_an_id_in_the_form_of_the_policy(tmp_path: Path) -> None:
+    assert re.fullmatch(r"session_\d{8}_\d{6}_[a-z0-9]{6}", Session(policy("")).session_id)
+    named = Session(policy("store: {session_id: 'run-{date}'}"), root=tmp_path)
+    assert re.fullmatch(r"run-\d{8}", named.session_id)
+
+
+def test_the_root_is_the_policys_with_the_session_in_it() -> None:
+    session = Session(policy("store: {root: '~/ctx/{session_id}/x'}"), session_id="../a")
+    assert session.store.root == Path("~/ctx/..%2Fa/x").expanduser()
+
+
+def test_a_relative_root_is_below_the_working_directory() -> None:
+    assert Session(policy("store: {root: ctx}")).store.root == Path.cwd() / "ctx"
+
+
+def test_a_policy_may_be_given_in_any_form(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text("apiVersion: policyctx/v1\nname: mine\n", encoding="utf-8")
+    for given in (path, str(path), load_policy(path), OffloadPolicy.load(path)):
+        assert Session(given).policy.policy.name == "mine"
