@@ -126,9 +126,14 @@ class Session:
         turn = self._turn(messages, system, tools, ("arrival", "model_call"))
         return await _run_async(turn, self.store)
 
-    def on_tool_result(self, message: Message) -> Result:
-        """Run the `arrival` steps on a message with a new result; `messages` holds it alone."""
-        return _run(self._turn([message], None, None, ("arrival",)), self.store)
+    def on_tool_result(self, message: Message, *, call: Message | None = None) -> Result:
+        """Run the `arrival` steps on a message with new results, before a model has seen them.
+
+        `call` is the assistant message that made the calls; without it the tools are not known,
+        and rules for tools do not apply. `Result.messages` begins with it where it was given.
+        """
+        messages = [message] if call is None else [call, message]
+        return _run(self._turn(messages, None, None, ("arrival",)), self.store)
 
     def read(self, path: str | os.PathLike[str]) -> str:
         """Return the text of an offloaded item by the path in its placeholder."""

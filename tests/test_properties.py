@@ -114,6 +114,7 @@ def test_applying_to_its_own_output_changes_nothing(messages: list[Message]) -> 
 
 
 @given(messages=message_lists())
+@example(messages=[tool_message("again", text) for text in ("a" * 25, "b" * 300, "c")])
 def test_the_original_sent_again_comes_out_byte_identical(messages: list[Message]) -> None:
     for session in sessions():
         first = session.apply(messages)
@@ -139,8 +140,11 @@ def test_a_turn_keeps_the_bytes_of_the_last_up_to_its_first_new_decision(
 @given(messages=message_lists())
 def test_every_file_holds_the_whole_text_of_its_item(messages: list[Message]) -> None:
     for session in sessions():
-        for path, text in saved_texts(session, messages).items():
-            assert session.read(path) == text
+        saved: dict[str, str] = {}
+        for end in (len(messages) // 2, len(messages)):
+            saved |= saved_texts(session, messages[:end])
+            for path, text in saved.items():
+                assert session.read(path) == text
 
 
 @given(messages=message_lists())
@@ -179,15 +183,17 @@ def test_a_higher_threshold_never_offloads_more(
 
 @given(messages=message_lists())
 @example(messages=[tool_message("again", text * 25) for text in "abcd"])
+@example(messages=[tool_message("again", text * 25) for text in "abcdefgh"])
 def test_what_must_shrink_shrinks(messages: list[Message]) -> None:
     for session in sessions():
         shrinking = {step.name for step in session.policy.policy.steps if step.must_shrink}
         unit = "tokens" if session.policy.policy.min_chars is None else "chars"
-        plan = session.apply(messages).plan
-        for decision in plan.to_save:
-            if decision.step in shrinking:
-                left = plan.facts.length(decision.placeholder or "", unit)
-                assert left < plan.facts.size(decision.item, unit)
+        for end in (len(messages) // 2, len(messages)):
+            plan = session.apply(messages[:end]).plan
+            for decision in plan.to_save:
+                if decision.step in shrinking:
+                    left = plan.facts.length(decision.placeholder or "", unit)
+                    assert left < plan.facts.size(decision.item, unit)
 
 
 def saved_texts(session: Session, messages: list[Message]) -> dict[str, str]:

@@ -131,6 +131,18 @@ def test_a_single_result_is_offloaded_as_it_arrives(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == "x" * 1000
 
 
+def test_rules_for_tools_hold_on_arrival_where_the_call_is_given(tmp_path: Path) -> None:
+    text = """\
+        items: {tool_result: {offload: true}}
+        tools: {secret: {pin: true}}
+        steps: [{name: s, on: arrival, do: offload}]
+        """
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    call, message = calls(("a", "secret")), results(("a", "x" * 1000))
+    assert session.on_tool_result(message, call=call).messages == [call, message]
+    assert session.on_tool_result(message).offloaded_count == 1
+
+
 def test_openai_chat_results_are_offloaded_too(session: Session) -> None:
     messages = [
         user(),

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def items_of(messages: Sequence[Message]) -> tuple[Item, ...]:
     """See a message list as items, in the order in which a model reads them.
 
-    A result belongs to the oldest unanswered call before it with its id, so ids may be used again.
+    A result belongs to a call before it with its id. Ids may be used again: within one message the
+    oldest unanswered call is meant, and a later message that calls an id takes it over.
     Raises `MessagesError` for what is no message list; see `checked_messages`.
     """
     checked_messages(messages)
@@ -32,7 +33,7 @@ def items_of(messages: Sequence[Message]) -> tuple[Item, ...]:
             item = _item(piece, place, _answered_call(piece, open_calls))
             items.append(item)
             if piece.type == "tool_call" and piece.tool_use_id is not None:
-                open_calls[piece.tool_use_id].append(item)
+                _open(open_calls[piece.tool_use_id], item)
     return tuple(items)
 
 
@@ -42,6 +43,12 @@ class _Place(NamedTuple):
     role: str
     message: int
     turn: int
+
+
+def _open(calls: deque[Item], call: Item) -> None:
+    if calls and calls[0].message != call.message:
+        calls.clear()
+    calls.append(call)
 
 
 def _answered_call(piece: Piece, open_calls: Mapping[str, deque[Item]]) -> Item | None:

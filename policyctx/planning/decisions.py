@@ -114,7 +114,7 @@ class Plan:
     def ledger_after(self) -> Ledger:
         """The ledger once this plan has been carried out."""
         entries = {
-            d.key: Entry(d.step, d.placeholder, content_hash(d.item.text), d.file.path)
+            d.key: Entry(d.step, d.placeholder, content_hash(d.item.text), d.file.relative_path)
             for d in self.to_save
             if d.placeholder is not None and d.file is not None
         }

@@ -24,7 +24,7 @@ class Entry:
     step: str
     placeholder: str
     content_sha256: str
-    path: str
+    relative_path: str
 
 
 @dataclass(frozen=True, slots=True)

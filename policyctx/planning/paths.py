@@ -10,7 +10,7 @@ from policyctx.policy.template import parsed_template
 from policyctx.policy.values import PATH_FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from policyctx.policy.template import Template
 
@@ -75,10 +75,13 @@ def numbered(path: str, number: int) -> str:
 
 
 class FreePaths:
-    """Hands out paths, each only once: `path`, then `path-1`, `path-2`, … before the extension."""
+    """Hands out paths, each only once: `path`, then `path-1`, `path-2`, … before the extension.
 
-    def __init__(self) -> None:
-        self._given: set[str] = set()
+    What is `taken` is not handed out.
+    """
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._given = set(taken)
         self._next: dict[str, int] = {}
 
     def __contains__(self, path: str) -> bool:

@@ -52,7 +52,7 @@ class _Planner:
     ) -> None:
         self.items, self.policy, self.facts = items, policy, facts
         self.protected = protected(items)
-        self.paths = FreePaths()
+        self.paths = FreePaths(entry.relative_path for entry in ledger.entries.values())
         self.decided: dict[int, Decision] = {}
         self.keys = ledger.keys(items)
         for i, item in enumerate(items):

@@ -83,6 +83,17 @@ def test_a_second_result_for_one_call_has_no_call() -> None:
     assert second.call_message is None
 
 
+def test_an_id_that_is_called_again_belongs_to_the_later_call() -> None:
+    messages = [
+        reply(("a", "read")),
+        {"role": "user", "content": "never mind"},
+        reply(("a", "write")),
+        user(result("a", "1")),
+    ]
+    found = items_of(messages)[-1]
+    assert (found.tool, found.call_message) == ("write", 2)
+
+
 def test_a_result_without_an_id_answers_no_call() -> None:
     *_, found = items_of([reply(("", "read")), user(result(None))])
     assert found.call_message is None

@@ -7,7 +7,7 @@ from tests.conversations import results, session_of, user
 
 
 def entry(text: str, placeholder: str = "[gone]") -> Entry:
-    return Entry("step", placeholder, content_hash(text), "/store/file.md")
+    return Entry("step", placeholder, content_hash(text), "file.md")
 
 
 def test_results_are_known_by_their_id_and_how_often_it_came_before() -> None:
