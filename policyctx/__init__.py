@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from policyctx.agents import for_agent
     from policyctx.errors import (
         InvalidResultError,
         MessagesError,
@@ -41,6 +42,7 @@ _HOMES = {
     "StoreError": "policyctx.errors",
     "UnknownPolicyError": "policyctx.errors",
     "VocabularyError": "policyctx.errors",
+    "for_agent": "policyctx.agents",
     "load_policy": "policyctx.policy.loading",
 }
 
@@ -60,6 +62,7 @@ __all__ = [
     "StoreError",
     "UnknownPolicyError",
     "VocabularyError",
+    "for_agent",
     "load_policy",
 ]
 

@@ -1,4 +1,4 @@
-"""Every error that policyctx raises.
+"""Every error that policyctx raises, and what a wrong policy is told.
 
 PolicyctxError
 ├── PolicyError            a policy cannot be read, or says something that cannot be
@@ -11,7 +11,8 @@ PolicyctxError
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,15 +22,48 @@ class PolicyctxError(Exception):
     """Base of all errors raised on purpose; its text is one paragraph for a person."""
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a file: 1-based line and column, in characters; line 0 is the file as a whole."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+    source_line: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One mistake in a policy, or one thing in it that is worth a second look.
+
+    `code` is stable, such as `PC101`; `docs/diagnostics.md` has a paragraph on each.
+    """
+
+    place: Place
+    code: str
+    sentence: str
+    hint: str = ""
+    """What may have been meant, or would be right; empty when nothing likely is known."""
+    severity: Literal["error", "warning"] = "error"
+
+    def __str__(self) -> str:
+        """Return `file:line:column: code: sentence; hint`."""
+        hint = f"; {self.hint}" if self.hint else ""
+        return f"{self.place}: {self.code}: {self.sentence}{hint}"
+
+
 class PolicyError(PolicyctxError):
     """A policy was refused when it was read.
 
-    `problems` holds one text per mistake, each starting `file:line:column:`, in file order.
+    `diagnostics` holds every mistake, in the order of the files and their lines.
     """
 
-    def __init__(self, problems: Sequence[str]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(self.problems))
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__("\n".join(map(str, self.diagnostics)))
 
 
 class UnknownPolicyError(PolicyError):
@@ -42,13 +76,10 @@ class UnknownPolicyError(PolicyError):
         self.name = name
         self.presets = tuple(presets)
         self.nearest = nearest
-        meant = f" Did you mean {nearest!r}?" if nearest else ""
-        super().__init__(
-            [
-                f"no policy {name!r}: it is neither a file nor a preset.{meant}"
-                f" The presets are {', '.join(self.presets)}."
-            ]
-        )
+        meant = f"did you mean {nearest!r}? The" if nearest else "the"
+        hint = f"{meant} presets are {', '.join(self.presets)}"
+        sentence = "no such policy: it is neither a file nor a preset"
+        super().__init__([Diagnostic(Place(name or "''"), "PC001", sentence, hint)])
 
 
 class MessagesError(PolicyctxError):

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import policyctx
-from policyctx.cli import apply, demo, plan
+from policyctx.cli import agents, apply, check, demo, init, plan, schema, show
 
 app = typer.Typer(
     name="policyctx",
@@ -21,6 +21,11 @@ app = typer.Typer(
 app.command("apply")(apply.apply)
 app.command("plan")(plan.plan)
 app.command("demo")(demo.demo)
+app.command("check")(check.check)
+app.command("show")(show.show)
+app.command("init")(init.init)
+app.command("agents")(agents.agents)
+app.command("schema")(schema.schema)
 
 
 def _print_version(wanted: bool) -> None:

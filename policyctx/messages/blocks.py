@@ -41,6 +41,7 @@ class Piece:
     tool: str | None = None
     tool_use_id: str | None = None
     error: bool = False
+    media_type: str | None = None
 
 
 def pieces_of(message: Message) -> Iterator[Piece]:
@@ -89,7 +90,10 @@ def _block(block: Mapping[str, Any], path: Path, role: str) -> Piece:
     if kind == "tool_result":
         return _result(block, (*path, "content"), block.get("tool_use_id"), None)
     if kind in _MEDIA_BLOCKS:
-        return Piece(_MEDIA_BLOCKS[kind], path, compact_json(block), "", media=1)
+        source = block.get("source")
+        media_type = _word(source.get("media_type")) if isinstance(source, Mapping) else None
+        text = compact_json(block)
+        return Piece(_MEDIA_BLOCKS[kind], path, text, "", media=1, media_type=media_type)
     text = compact_json(block)
     return Piece(UNKNOWN, path, text, text)
 

@@ -27,8 +27,10 @@ class Item:
     """0-based position of its message in the list."""
     path: Path
     """Where in the message the text stands."""
+    kind: str
+    """What it is by itself: a built-in item type, or `unknown`."""
     type: str
-    """A built-in item type, or `unknown`."""
+    """What a policy calls it: its kind, or a refinement of that which the policy defines."""
     role: str
     text: str
     counted: str
@@ -41,6 +43,8 @@ class Item:
     call_message: int | None = None
     """Position of the message that made the call: results of parallel calls share it."""
     error: bool = False
+    media_type: str | None = None
+    """Of an image or document, such as `image/png`."""
 
     @property
     def item_id(self) -> str:

@@ -63,6 +63,7 @@ def _item(piece: Piece, place: _Place, call: Item | None) -> Item:
     return Item(
         message=place.message,
         path=piece.path,
+        kind=piece.type,
         type=piece.type,
         role=place.role,
         text=piece.text,
@@ -73,6 +74,7 @@ def _item(piece: Piece, place: _Place, call: Item | None) -> Item:
         tool_use_id=piece.tool_use_id,
         call_message=place.message if piece.type == "tool_call" else answers,
         error=piece.error,
+        media_type=piece.media_type,
     )
 
 

@@ -39,14 +39,14 @@ def _broken(messages: Sequence[Message], items: Sequence[Item]) -> Iterator[str]
         if message.get("content") in ("", []) and not message.get("tool_calls"):
             yield f"a message of role {message['role']} is empty"
     answered = {
-        (item.tool_use_id, item.call_message) for item in items if item.type == "tool_result"
+        (item.tool_use_id, item.call_message) for item in items if item.kind == "tool_result"
     }
     for item in items:
-        if item.type == "tool_call" and (item.tool_use_id, item.message) not in answered:
+        if item.kind == "tool_call" and (item.tool_use_id, item.message) not in answered:
             yield f"the call {item.tool_use_id} has no result"
-        if item.type == "tool_result" and item.call_message is None:
+        if item.kind == "tool_result" and item.call_message is None:
             yield f"the result {item.tool_use_id} has no call"
-        elif item.type == "tool_result" and not _follows_its_call(messages, item):
+        elif item.kind == "tool_result" and not _follows_its_call(messages, item):
             yield f"the result {item.tool_use_id} does not follow its call"
 
 
@@ -56,5 +56,5 @@ def _follows_its_call(messages: Sequence[Message], result: Item) -> bool:
 
 
 def _thinking(messages: Sequence[Message], items: Sequence[Item]) -> Counter[str]:
-    blocks = (messages[i.message]["content"][i.path[1]] for i in items if i.type == "thinking")
+    blocks = (messages[i.message]["content"][i.path[1]] for i in items if i.kind == "thinking")
     return Counter(compact_json(block) for block in blocks)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from policyctx.messages.items import Item
 
-# An item is known by its type, its tool-use id or the hash of its text, and its occurrence.
+# An item is known by its kind, its tool-use id or the hash of its text, and its occurrence.
 Key: TypeAlias = tuple[str, str, int]
 
 
@@ -49,8 +49,8 @@ class Ledger:
             identity = item.tool_use_id
             if identity is None:
                 identity = self.placeholders.get(item.text) or content_hash(item.text)
-            keys.append((item.type, identity, seen[item.type, identity]))
-            seen[item.type, identity] += 1
+            keys.append((item.kind, identity, seen[item.kind, identity]))
+            seen[item.kind, identity] += 1
         return tuple(keys)
 
     def entry(self, key: Key, item: Item) -> Entry | None:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from policyctx.planning.item_types import TypeTable
 from policyctx.planning.paths import path_parts
 from policyctx.policy.loading import load_policy
-from policyctx.policy.models import ITEM_TYPES
 from policyctx.policy.template import Template, parsed_template
 from policyctx.policy.values import PLACEHOLDER_FIELDS, Share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from policyctx.messages.items import Item
     from policyctx.policy.models import KeepRecent, Policy, Step
     from policyctx.policy.sources import PolicyName
 
 Unit = Literal["tokens", "chars"]
+# A map of the policy that may give a rule key, and its dotted name.
+Level: TypeAlias = tuple[str, Any]
 
 
 class Threshold(NamedTuple):
@@ -52,7 +55,9 @@ class OffloadPolicy:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.path_parts = path_parts(policy.store.path)
+        self._types = TypeTable(policy.items)
         self._rules: dict[tuple[str, str, str | None], ItemRule] = {}
+        self._selected: dict[tuple[str, str], bool] = {}
 
     @classmethod
     def load(cls, name: PolicyName) -> OffloadPolicy:
@@ -63,12 +68,27 @@ class OffloadPolicy:
         """The steps that run at `arrival` or before a `model_call`, in order."""
         return tuple(step for step in self.policy.steps if step.on == moment)
 
-    def types(self, step: Step) -> tuple[str, ...]:
-        """The item types that the step names, else every type with `offload: true`."""
-        named = step.select.types
-        if named is None:
-            return tuple(t for t, rule in self.policy.items.items() if rule.offload)
-        return ITEM_TYPES if "*" in named else named
+    def typed(self, item: Item) -> Item:
+        """Return the item with the type that the policy gives it: the first of its own that fits.
+
+        A policy's own types are tried in the order written; an item that fits none is its kind.
+        """
+        found = self._types.type_of(item)
+        return item if found == item.type else replace(item, type=found)
+
+    def selects(self, step: Step, item_type: str) -> bool:
+        """Does the step select items of this type.
+
+        It names the type or the one that it refines, or names none and the type is offloaded.
+        """
+        key = (step.name, item_type)
+        if key not in self._selected:
+            named = step.select.types
+            if named is None:
+                named = tuple(t for t, rule in self.policy.items.items() if rule.offload)
+            names = {"*", item_type, self._types.parent(item_type)}
+            self._selected[key] = not names.isdisjoint(named)
+        return self._selected[key]
 
     def rule(self, step: Step, item_type: str, tool: str | None) -> ItemRule:
         """Look up how `step` treats items of this type and tool."""
@@ -78,11 +98,12 @@ class OffloadPolicy:
         return self._rules[key]
 
     def _looked_up(self, step: Step, item_type: str, tool: str | None) -> ItemRule:
-        named = self._levels(item_type, tool)
-        levels = [(f"steps.{step.name}.select", step.select), *named, ("", self.policy)]
+        of_tools, of_types = self._tool_levels(tool), self._type_levels(item_type)
+        select = (f"steps.{step.name}.select", step.select)
+        levels = [select, *of_tools, *of_types, ("", self.policy)]
         keep_recent, keep_recent_rule = _nearest(levels, "keep_recent")
         pin, pin_rule = _nearest(levels, "pin")
-        offload, offload_rule = _offload(named)
+        offload, offload_rule = _offload(of_tools, of_types)
         wording = step.placeholder or _nearest(levels, "placeholder")[0]
         return ItemRule(
             offload=offload,
@@ -92,20 +113,24 @@ class OffloadPolicy:
             keep_recent_rule=keep_recent_rule,
             pin=bool(pin),
             pin_rule=pin_rule,
-            placeholder=parsed_template(wording, PLACEHOLDER_FIELDS),
+            placeholder=parsed_template(wording.text, PLACEHOLDER_FIELDS),
         )
 
-    def _levels(self, item_type: str, tool: str | None) -> list[tuple[str, Any]]:
-        """The rules for this type and tool, nearest first: exact name, globs, the type."""
+    def _tool_levels(self, tool: str | None) -> list[Level]:
+        """The rules for this tool, nearest first: the exact name, then globs in order."""
         tools = self.policy.tools
         matching = [] if tool is None else [g for g in tools if g != tool and matches(tool, [g])]
         if tool in tools:
             matching.insert(0, tool)
-        levels: list[tuple[str, Any]] = [(f"tools.{glob}", tools[glob]) for glob in matching]
-        rule = next((r for t, r in self.policy.items.items() if t == item_type), None)
-        return levels if rule is None else [*levels, (f"items.{item_type}", rule)]
+        return [(f"tools.{glob}", tools[glob]) for glob in matching]
 
-    def _threshold(self, levels: list[tuple[str, Any]]) -> Threshold:
+    def _type_levels(self, item_type: str) -> list[Level]:
+        """The rules for this type, nearest first: its own, then that of the type it refines."""
+        names = dict.fromkeys((item_type, self._types.parent(item_type)))
+        items = self.policy.items
+        return [(f"items.{name}", items[name]) for name in names if name in items]
+
+    def _threshold(self, levels: list[Level]) -> Threshold:
         for name, level in levels:
             prefix = f"{name}." if name else ""
             if level.min_chars is not None:
@@ -123,7 +148,7 @@ def matches(tool: str | None, globs: Iterable[str]) -> bool:
     return tool is not None and any(fnmatchcase(tool, glob) for glob in globs)
 
 
-def _nearest(levels: list[tuple[str, Any]], key: str) -> tuple[Any, str]:
+def _nearest(levels: list[Level], key: str) -> tuple[Any, str]:
     """Return the first value given for `key`, and the key's full name; (None, key) for none."""
     for name, level in levels:
         value = getattr(level, key, None)
@@ -132,11 +157,12 @@ def _nearest(levels: list[tuple[str, Any]], key: str) -> tuple[Any, str]:
     return None, key
 
 
-def _offload(levels: list[tuple[str, Any]]) -> tuple[bool, str]:
-    """`false` on a type or a tool is absolute; else the nearest; by default it is off."""
-    given = [(level.offload, f"{name}.offload") for name, level in levels]
-    given = [(value, rule) for value, rule in given if value is not None]
+def _offload(of_tools: list[Level], of_types: list[Level]) -> tuple[bool, str]:
+    """`false` on a tool or on the nearest type is absolute; else the nearest; by default off."""
+    tools = [found for level in of_tools if (found := _nearest([level], "offload"))[0] is not None]
+    of_type = _nearest(of_types, "offload")
+    given = tools if of_type[0] is None else [*tools, of_type]
     refused = next((rule for value, rule in given if value is False), None)
     if refused or not given:
         return False, refused or "offload"
-    return given[0]
+    return True, given[0][1]

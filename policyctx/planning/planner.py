@@ -37,7 +37,7 @@ def plan(
     The steps of each of the `moments` run in the order of the policy; a step sees what those
     before it have left. What the ledger knows stays as it was decided.
     """
-    items = tuple(items)
+    items = tuple(map(policy.typed, items))
     planner = _Planner(items, policy, ledger, facts)
     for moment in moments:
         for step in policy.steps(moment):

@@ -33,13 +33,13 @@ def protected(items: Sequence[Item]) -> dict[int, Reason]:
     """
     found: dict[int, Reason] = {}
     pending = _first_pending(items)
-    newest = max((item.message for item in items if item.type == "user_message"), default=-1)
+    newest = max((item.message for item in items if item.kind == "user_message"), default=-1)
     for i, item in enumerate(items):
         if item.message >= pending:
             found[i] = Reason("answer_pending")
-        elif item.type in _NEVER_OFFLOADED:
-            found[i] = Reason("protected", {"why": _NEVER_OFFLOADED[item.type]})
-        elif item.type == "user_message" and item.message == newest:
+        elif item.kind in _NEVER_OFFLOADED:
+            found[i] = Reason("protected", {"why": _NEVER_OFFLOADED[item.kind]})
+        elif item.kind == "user_message" and item.message == newest:
             found[i] = Reason("protected", {"why": "the newest user message stays"})
     return found
 
@@ -47,6 +47,6 @@ def protected(items: Sequence[Item]) -> dict[int, Reason]:
 def _first_pending(items: Sequence[Item]) -> float:
     """The position of the newest assistant message if it has an unanswered call, else infinity."""
     newest = max((item.message for item in items if item.role == "assistant"), default=-1)
-    calls = sum(item.type == "tool_call" and item.message == newest for item in items)
-    answers = sum(item.type == "tool_result" and item.call_message == newest for item in items)
+    calls = sum(item.kind == "tool_call" and item.message == newest for item in items)
+    answers = sum(item.kind == "tool_result" and item.call_message == newest for item in items)
     return newest if answers < calls else float("inf")

@@ -46,12 +46,11 @@ class Selection:
         self._facts = facts
         self._items = items
         self._protected = protected
-        types = frozenset(policy.types(step))
         tools = step.select.tools
         self._rules: dict[int, ItemRule] = {
             i: policy.rule(step, item.type, item.tool)
             for i, item in enumerate(items)
-            if item.type in types and (tools is None or matches(item.tool, tools))
+            if policy.selects(step, item.type) and (tools is None or matches(item.tool, tools))
         }
 
     def verdicts(self) -> dict[int, tuple[Verdict, ItemRule]]:
@@ -111,7 +110,7 @@ class Selection:
             if keep is not None:
                 group = _group(self._items[i], keep)
                 counted[group] += 1
-                ranks[i] = _Rank(counted[group], group[1], keep.items)
+                ranks[i] = _Rank(counted[group], group[1], keep.items or 0)
         return ranks
 
 

@@ -6,12 +6,16 @@ import os
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from policyctx.errors import PolicyError, UnknownPolicyError
+from policyctx.errors import Diagnostic, Place, PolicyError, UnknownPolicyError
 from policyctx.resources import shipped_folder
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 MAX_BYTES = 64 * 1024
+AGENTS_FILE = "policyctx.yaml"
 
 # A preset's name or a file's path.
 PolicyName: TypeAlias = str | os.PathLike[str]
@@ -19,10 +23,19 @@ PolicyName: TypeAlias = str | os.PathLike[str]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The text of a policy and the name that its errors are reported under."""
+    """The text of a policy and the name that its errors are reported under.
+
+    `path` is the file that it was read from, resolved; None for a text from elsewhere.
+    """
 
     name: str
     text: str
+    path: str | None = None
+
+
+def environment() -> Mapping[str, str]:
+    """Return the variables that `${NAME}` is read from."""
+    return os.environ
 
 
 def preset_names() -> tuple[str, ...]:
@@ -30,33 +43,57 @@ def preset_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in shipped_folder("policies").glob("*.yaml")))
 
 
-def policy_source(name: PolicyName) -> Source:
+def policy_source(name: PolicyName, *, beside: Source | None = None) -> Source:
     """Read the policy called `name`: a preset's name, else a file's path.
 
-    A file named like a preset is reached by a path with a separator, such as `./coding-agent`.
-    Raises `UnknownPolicyError` when there is neither, `PolicyError` when the file cannot be read,
-    is larger than 64 KiB or is not UTF-8.
+    A relative path is below the folder of `beside`, else below the working directory. A file named
+    like a preset is reached by a path with a separator, such as `./coding-agent`. Raises
+    `UnknownPolicyError` when there is neither, `PolicyError` when the file cannot be read, is
+    larger than 64 KiB or is not UTF-8.
     """
     wanted = os.fspath(name)
     presets = preset_names()
     if wanted in presets:
-        return _read(shipped_folder("policies") / f"{wanted}.yaml", f"{wanted}.yaml")
-    path = Path(wanted).expanduser()
+        return read_source(shipped_folder("policies") / f"{wanted}.yaml", f"{wanted}.yaml")
+    folder = Path(beside.path).parent if beside and beside.path else Path()
+    path = folder / Path(wanted).expanduser()
     if not wanted or "\0" in wanted or not path.exists():
         likely = get_close_matches(Path(wanted).stem, presets, n=1)
         raise UnknownPolicyError(wanted, presets, likely[0] if likely else None)
-    return _read(path, wanted)
+    return read_source(path, str(path))
 
 
-def _read(path: Path, name: str) -> Source:
+def agents_source(start: PolicyName = "") -> Source:
+    """Read the `policyctx.yaml` nearest to the folder `start`: in it, else in one above it.
+
+    Raises `PolicyError` when there is none, or when it cannot be read.
+    """
+    folder = Path(start).expanduser()
+    if not folder.is_dir():
+        raise PolicyError([Diagnostic(Place(str(folder)), "PC205", "no such folder")])
+    above = folder.resolve().parents
+    for path in (folder / AGENTS_FILE, *(parent / AGENTS_FILE for parent in above)):
+        if os.access(path, os.F_OK):
+            return read_source(path, str(path))
+    looked_in = ", ".join(map(str, (folder.resolve(), *above)))
+    sentence, hint = f"no such file in {looked_in}", "`policyctx init` writes one"
+    raise PolicyError([Diagnostic(Place(AGENTS_FILE), "PC205", sentence, hint)])
+
+
+def read_source(path: Path, name: str) -> Source:
+    """Read a file of the language; raises `PolicyError`, under `name`, when that cannot be."""
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise PolicyError([f"{name}: cannot be read: {error.strerror}"]) from error
+        raise _unreadable(name, f"cannot be read: {error.strerror}") from error
     if len(raw) > MAX_BYTES:
-        raise PolicyError([f"{name}: larger than {MAX_BYTES // 1024} KiB, the most for a policy"])
+        raise _unreadable(name, f"larger than {MAX_BYTES // 1024} KiB, the most for a policy")
     try:
-        return Source(name, raw.decode("utf-8-sig"))
+        return Source(name, raw.decode("utf-8-sig"), str(path.resolve()))
     except UnicodeDecodeError as error:
-        raise PolicyError([f"{name}: not UTF-8: byte {error.start} cannot be read"]) from error
+        raise _unreadable(name, f"not UTF-8: byte {error.start} cannot be read") from error
+
+
+def _unreadable(name: str, sentence: str) -> PolicyError:
+    return PolicyError([Diagnostic(Place(name), "PC001", sentence)])

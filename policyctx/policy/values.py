@@ -1,9 +1,10 @@
-"""The values of a policy that are more than a number or a word: shares, templates, modes."""
+"""The values of a policy that are more than a number or a word: shares, durations, sizes, texts."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from policyctx.policy.template import parsed_template
@@ -13,47 +14,146 @@ if TYPE_CHECKING:
 
 _ITEM_FIELDS = ("item_id", "item_type", "tool_name", "tool_use_id", "session_id")
 
-PLACEHOLDER_FIELDS = (
-    *_ITEM_FIELDS, "path", "relative_path", "tokens", "chars", "lines", "sha256",
+CONTENT_FIELDS = (
+    "tokens", "chars", "lines", "sha256", "head", "tail", "omitted_lines", "omitted_chars",
 )  # fmt: skip
+PLACEHOLDER_FIELDS = (*_ITEM_FIELDS, "path", "relative_path", *CONTENT_FIELDS)
 PATH_FIELDS = (*_ITEM_FIELDS, "ext")
 ROOT_FIELDS = ("session_id",)
 SESSION_FIELDS = ("date", "time", "random")
 
-_SHARE = re.compile(r"([0-9]{1,3}(?:\.[0-9]+)?)%")
+SHARE_PATTERN = r"[0-9]{1,3}(\.[0-9]{1,6})?%"
+DURATION_PATTERN = r"[0-9]{1,9}(s|m|h|d)"
+BYTES_PATTERN = r"[0-9]{1,9}(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)"
+MODE_PATTERN = r"0?[67][0-7]{2}"
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
     """A percentage of something that its key names."""
 
-    percent: float
+    percent: Fraction
 
     def of(self, whole: int) -> int:
         """Return the share of `whole`, rounded up, so that `at least` stays true."""
-        return -int(-self.percent * whole // 100)
+        return -(-self.percent * whole // 100).__floor__()
 
     def __str__(self) -> str:
-        return f"{self.percent:g}%"
+        return f"{float(self.percent):g}%"
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A span of time, in seconds."""
+
+    seconds: int
+
+    def __str__(self) -> str:
+        unit = next(u for u in "dhms" if self.seconds % _SECONDS[u] == 0)
+        return f"{self.seconds // _SECONDS[unit]}{unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class ByteSize:
+    """A number of bytes."""
+
+    bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.bytes}B"
+
+
+def share(value: object) -> Share:
+    """Read a share such as `10%`."""
+    if not isinstance(value, str) or not re.fullmatch(SHARE_PATTERN, value):
+        raise ValueError("expected a share such as 10%")
+    percent = Fraction(value.removesuffix("%"))
+    if percent > 100:  # noqa: PLR2004 - per cent
+        raise ValueError("expected a share of at most 100%")
+    return Share(percent)
 
 
 def amount(value: object) -> int | Share:
-    """Read a number of tokens, or a share such as `10%`."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    match = _SHARE.fullmatch(value) if isinstance(value, str) else None
-    if match is None or float(match.group(1)) > 100:  # noqa: PLR2004 - per cent
-        raise ValueError("expected a whole number of tokens, 0 or more, or a share such as 10%")
-    return Share(float(match.group(1)))
+    """Read a number of tokens, or a share of the context window."""
+    if _is_count(value):
+        return value  # type: ignore[return-value]
+    if isinstance(value, str) and value.endswith("%"):
+        return share(value)
+    raise ValueError("expected a whole number of tokens, 0 or more, or a share such as 10%")
 
 
-def keep_recent_map(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
-    """Read the short form `3` as `{items: 3}`."""
+def ratio(value: object) -> Fraction:
+    """Read a ratio from 0 to 1, or a share such as `20%`, exactly as it was written."""
+    if isinstance(value, str) and value.endswith("%"):
+        return share(value).percent / 100
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
+        return Fraction(str(value))
+    raise ValueError("expected a number from 0 to 1 or a share such as 20%")
+
+
+def duration(value: object) -> Duration:
+    """Read a duration such as `90s`, `5m`, `3h` or `30d`."""
+    if not isinstance(value, str) or not re.fullmatch(DURATION_PATTERN, value):
+        raise ValueError("expected a duration such as 90s, 5m, 3h or 30d")
+    return Duration(int(value[:-1]) * _SECONDS[value[-1]])
+
+
+def idle_time(value: object) -> Duration | str:
+    """Read a duration, or `cache_ttl` for the provider's."""
+    if value == "cache_ttl":
+        return "cache_ttl"
+    if not isinstance(value, str) or not re.fullmatch(DURATION_PATTERN, value):
+        raise ValueError("expected a duration such as 90s or 5m, or cache_ttl")
+    return duration(value)
+
+
+def byte_size(value: object) -> ByteSize:
+    """Read a size such as `512KiB` or `5GB`."""
+    if not isinstance(value, str) or not re.fullmatch(BYTES_PATTERN, value):
+        raise ValueError("expected a size such as 512KiB or 5GB")
+    number, unit = re.fullmatch(r"([0-9]+)([A-Za-z]+)", value).groups()  # type: ignore[union-attr]
+    base = 1024 if "i" in unit else 1000
+    return ByteSize(int(number) * base ** _POWERS[unit.rstrip("iB")])
+
+
+def shrink_limit(value: object) -> Share | bool:
+    """Read `false`, or the share that a summary may be of what it replaces."""
+    return False if value is False else share(value)
+
+
+def count_map(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
+    """Read the short form `3` of `keep_recent` as `{items: 3}`."""
     if isinstance(value, int) and not isinstance(value, bool):
         return {"items": value}
     if isinstance(value, dict):
         return value
     raise ValueError("expected a number of items or a map")
+
+
+def text_map(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
+    """Read the short form of a placeholder, a string, as `{text: …}`."""
+    if isinstance(value, str):
+        return {"text": value}
+    if isinstance(value, dict):
+        return value
+    raise ValueError("expected a string or a map")
+
+
+def name_map(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
+    """Read the short form of a summary's section, its name, as `{name: …}`."""
+    if isinstance(value, str):
+        return {"name": value}
+    if isinstance(value, dict):
+        return value
+    raise ValueError("expected a name or a map")
+
+
+def one_or_more(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
+    """Read a single value where a list is meant as a list of one."""
+    return value if isinstance(value, list) else [value]
 
 
 def template_of(fields: tuple[str, ...]) -> Callable[[Any], Any]:
@@ -77,6 +177,10 @@ def path_template(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typ
 
 def file_mode(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
     """Check a quoted octal mode that leaves the owner able to read and write."""
-    if not isinstance(value, str) or not re.fullmatch(r"0?[67][0-7]{2}", value):
+    if not isinstance(value, str) or not re.fullmatch(MODE_PATTERN, value):
         raise ValueError('expected a quoted octal mode such as "0600"')
     return value
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -54,9 +54,9 @@ def test_no_such_policy_names_the_presets_and_the_nearest() -> None:
     run = policyctx("plan", "codng-agent", "-", stdin=GOOD)
     assert run.returncode == 1
     assert run.stderr == (
-        "error: no policy 'codng-agent': it is neither a file nor a preset."
-        " Did you mean 'coding-agent'? The presets are coding-agent, context-offload,"
-        " tool-direct-offload.\n"
+        "codng-agent: PC001: no such policy: it is neither a file nor a preset;"
+        " did you mean 'coding-agent'? The presets are coding-agent, context-offload,"
+        " tool-direct-offload\n"
     )
 
 
@@ -65,7 +65,11 @@ def test_a_wrong_policy_names_file_line_and_column(tmp_path: Path) -> None:
     path.write_text("apiVersion: policyctx/v1\nname: mine\nstor: {}\n", encoding="utf-8")
     run = policyctx("plan", path, "-", stdin=GOOD)
     assert run.returncode == 1
-    assert run.stderr == f"error: {path}:3:1: unknown key 'stor'; did you mean 'store'?\n"
+    assert run.stderr == (
+        f"{path}:3:1: PC101: unknown key 'stor'; did you mean 'store'?\n"
+        "    3 | stor: {}\n"
+        "      | ^^^^\n"
+    )
 
 
 @pytest.mark.parametrize("name", ["no-such.json", "."])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from policyctx.planning.offload_policy import ItemRule, matches
+from policyctx.policy.models import BUILT_IN_TYPES
 from tests.policies import policy
 
 
@@ -109,12 +110,14 @@ def test_an_item_without_a_tool_has_no_tool_rule() -> None:
 
 def test_a_step_without_types_takes_every_type_that_is_offloaded() -> None:
     compiled = policy(f"items: {{tool_result: {{offload: true}}, thinking: {{pin: true}}}}\n{STEP}")
-    assert compiled.types(compiled.steps("model_call")[0]) == ("tool_result",)
+    [step] = compiled.steps("model_call")
+    assert [t for t in BUILT_IN_TYPES if compiled.selects(step, t)] == ["tool_result"]
 
 
 def test_a_star_is_every_type() -> None:
     compiled = policy("steps: [{name: s, do: offload, select: {types: ['*']}}]")
-    assert "user_message" in compiled.types(compiled.steps("model_call")[0])
+    [step] = compiled.steps("model_call")
+    assert all(compiled.selects(step, item_type) for item_type in (*BUILT_IN_TYPES, "unknown"))
 
 
 def test_tool_globs_tell_case_apart() -> None:

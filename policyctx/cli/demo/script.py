@@ -111,7 +111,7 @@ SCRIPT: tuple[Reply | Callable[[Result], Reply], ...] = (
     Reply("Green. Is the root itself made safely?", [_read("policyctx/store/writing.py")]),
     Reply(
         "It is. What else may a policy put into a path?",
-        [_read("policyctx/policy/values.py"), _read("policyctx/policy/models.py")],
+        [_read("policyctx/policy/values.py"), _read("policyctx/policy/models/steps.py")],
     ),
     Reply("Templates are checked there. Every other use of a path:", [_search("Path(")]),
     Reply("I read the edited file once more.", [_read(FAULTY_FILE)]),

@@ -1,0 +1,29 @@
+"""Sessions by agent: `policyctx.yaml` says which policy each runs under."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policyctx.policy.agents import policy_for, read_agents
+from policyctx.policy.sources import agents_source
+from policyctx.session import Session
+
+if TYPE_CHECKING:
+    import os
+
+
+def for_agent(
+    agent: str,
+    *,
+    root: str | os.PathLike[str] | None = None,
+    session_id: str | None = None,
+    directory: str | os.PathLike[str] | None = None,
+) -> Session:
+    """Return a session under the policy that `policyctx.yaml` gives the agent of this name.
+
+    The file is looked for in `directory`, by default the working directory, then in the folders
+    above it; the nearest wins. `root` and `session_id` are those of `Session`. Raises
+    `PolicyError` when there is no such file, no entry for the agent, or a mistake in its policy.
+    """
+    file = read_agents(agents_source("" if directory is None else directory))
+    return Session(policy_for(agent, file), root=root, session_id=session_id)

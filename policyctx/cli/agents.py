@@ -1,0 +1,81 @@
+"""`policyctx agents`: which agent runs under which policy, by the nearest `policyctx.yaml`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli.diagnostics import Format, shown
+from policyctx.cli.output import console, json_text, table
+from policyctx.errors import PolicyError
+from policyctx.policy.agents import entry_policy, read_agents
+from policyctx.policy.diagnosing import in_order
+from policyctx.policy.sources import agents_source
+
+if TYPE_CHECKING:
+    from policyctx.errors import Diagnostic
+    from policyctx.policy.agents import AgentEntry, AgentsFile
+
+
+def agents(
+    directory: Annotated[
+        Path,
+        typer.Option(
+            help="Where to look for policyctx.yaml, in place of the working directory.",
+            exists=True,
+            file_okay=False,
+            show_default=False,
+        ),
+    ] = Path(),
+    as_json: arguments.Json = False,
+) -> None:
+    """Show which agent gets which policy, from which line.
+
+    Reads the nearest policyctx.yaml, in the working directory or above it, and checks the policy
+    of every entry. Exits with 1 when one of them is wrong.
+
+    Example: policyctx agents
+    """
+    file = read_agents(agents_source(directory))
+    mistakes = [(entry, _mistakes(entry, file)) for entry in file.entries]
+    out = console()
+    if as_json:
+        report = {"file": file.path, "agents": [_report(*checked) for checked in mistakes]}
+        out.out(json_text(report), highlight=False)
+    elif not mistakes:
+        out.print(f"{file.path} has no entries", soft_wrap=True)
+    else:
+        rows = (_row(*checked) for checked in mistakes)
+        out.print(table(("agent", "policy", "written at", "loads"), rows, numeric=set()))
+    if found := in_order(d for _, of_entry in mistakes for d in of_entry):
+        raise PolicyError(found)
+
+
+def _mistakes(entry: AgentEntry, file: AgentsFile) -> tuple[Diagnostic, ...]:
+    """What is wrong with an entry's policy; a glob stands for the agents that it matches."""
+    try:
+        entry_policy(entry, file, agent=entry.pattern)
+    except PolicyError as error:
+        return error.diagnostics
+    return ()
+
+
+def _row(entry: AgentEntry, mistakes: tuple[Diagnostic, ...]) -> tuple[object, ...]:
+    count = len(mistakes)
+    loads = "ok" if not count else "1 error" if count == 1 else f"{count} errors"
+    written_at = f"{entry.place.file}:{entry.place.line}"
+    return entry.pattern, entry.named or "written there", written_at, loads
+
+
+def _report(entry: AgentEntry, mistakes: tuple[Diagnostic, ...]) -> dict[str, Any]:
+    return {
+        "agent": entry.pattern,
+        "policy": entry.named,
+        "file": entry.place.file,
+        "line": entry.place.line,
+        "errors": json.loads(shown(mistakes, Format.JSON)),
+    }

@@ -1,0 +1,124 @@
+"""`policyctx init`: a policy to start from, and a `policyctx.yaml` that names it."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shlex
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from policyctx.cli.output import console
+from policyctx.cli.starter import starter_agents, starter_policy
+from policyctx.errors import Diagnostic, Place, PolicyError, StoreError
+from policyctx.policy.diagnosing import hint
+from policyctx.policy.extending import extended
+from policyctx.policy.sources import AGENTS_FILE, policy_source, preset_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+def init(
+    preset: Annotated[
+        str, typer.Argument(metavar="PRESET", help="The preset that the policy builds on.")
+    ] = "coding-agent",
+    name: Annotated[
+        str, typer.Option(help="What the policy is called; its file is NAME.yaml.")
+    ] = "policy",
+    directory: Annotated[
+        Path,
+        typer.Option(
+            help="Folder to write into, in place of the working directory.",
+            exists=True,
+            file_okay=False,
+            show_default=False,
+        ),
+    ] = Path(),
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+) -> None:
+    """Write a policy to start from, and a policyctx.yaml that runs every agent under it.
+
+    The policy builds on a preset and shows, commented out, what people change first. Both files
+    are written or none; none that exists is replaced without --force.
+
+    Example: policyctx init coding-agent
+    """
+    _check_preset(preset)
+    _check_name(name)
+    policy = directory / f"{name}.yaml"
+    files = {
+        directory / AGENTS_FILE: starter_agents(policy.name),
+        policy: starter_policy(name, preset, extended(policy_source(preset))),
+    }
+    taken = [path for path in files if os.path.lexists(path)]
+    if taken and not force:
+        what = f"{_listed(taken)} exist" if len(taken) > 1 else f"{taken[0]} exists"
+        raise StoreError(f"{what} already; --force replaces what exists", path=str(taken[0]))
+    _write(files, taken)
+    _show_what_to_try(policy, [path for path in files if path not in taken], taken)
+
+
+def _check_preset(preset: str) -> None:
+    presets = preset_names()
+    if preset not in presets:
+        likely = hint(preset, presets)
+        known = f"the presets are {', '.join(presets)}"
+        said = f"{likely} T{known[1:]}" if likely else known
+        raise PolicyError([Diagnostic(Place(preset or "''"), "PC001", "no such preset", said)])
+
+
+def _check_name(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
+        wanted = "expected a-z, 0-9, _ and -, with a letter or digit first"
+        raise typer.BadParameter(f"{wanted}, got {name!r}", param_hint="--name")
+    if f"{name}.yaml".lower() == AGENTS_FILE:
+        raise typer.BadParameter(f"{AGENTS_FILE} is the file of agents", param_hint="--name")
+
+
+def _write(files: Mapping[Path, str], taken: list[Path]) -> None:
+    """Write all files, replacing those taken, or leave the disk as it was."""
+    kept: list[Path] = []
+    try:
+        with ExitStack() as undo:
+            for path, text in files.items():
+                if path in taken:
+                    kept.append(_set_aside(path, undo))
+                with path.open("x", encoding="utf-8", newline="\n") as file:
+                    undo.callback(path.unlink)
+                    file.write(text)
+            undo.pop_all()
+        for path in kept:
+            path.unlink()
+    except OSError as error:
+        where = str(error.filename or next(iter(files)))
+        raise StoreError(f"{where} cannot be written: {error.strerror}", path=where) from error
+
+
+def _set_aside(path: Path, undo: ExitStack) -> Path:
+    """Give the file another name, to be given back where writing fails."""
+    if path.is_dir():
+        raise StoreError(f"{path} cannot be replaced: it is a folder", path=str(path))
+    aside = path.with_name(f".{secrets.token_hex(8)}.old")
+    path.rename(aside)
+    undo.callback(aside.replace, path)
+    return aside
+
+
+def _show_what_to_try(policy: Path, new: list[Path], replaced: list[Path]) -> None:
+    out = console()
+    for verb, paths in (("wrote", new), ("replaced", replaced)):
+        if paths:
+            out.print(f"{verb} {_listed(paths)}", soft_wrap=True)
+    name = shlex.quote(str(policy))
+    out.print("\nTry next:", style="bold")
+    out.print(f"  policyctx check {name}", soft_wrap=True)
+    out.print(f"  policyctx plan {name} MESSAGES", soft_wrap=True)
+
+
+def _listed(paths: Iterable[Path]) -> str:
+    return " and ".join(map(str, paths))

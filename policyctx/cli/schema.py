@@ -1,0 +1,39 @@
+"""`policyctx schema`: the JSON Schema of policies, or one key explained."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli.output import console, json_text
+from policyctx.policy.reference import explained
+from policyctx.policy.schema import policy_schema, schema_of
+
+_Key = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[KEY]",
+        help="A key by its dotted path; names of types, tools and steps may be left out.",
+        show_default=False,
+    ),
+]
+
+
+def schema(key: _Key = None, as_json: arguments.Json = False) -> None:
+    """Print the JSON Schema of a policy, or explain one key.
+
+    Example: policyctx schema items.keep_recent
+    """
+    out = console()
+    if key is None:
+        out.out(json_text(policy_schema()), highlight=False)
+    elif as_json:
+        out.out(json_text(schema_of(key)), highlight=False)
+    else:
+        text = Text(explained(key))
+        text.stylize("bold", 0, len(key))
+        text.highlight_regex(r"`[^`]+`", "cyan")
+        out.print(text, soft_wrap=True)

@@ -1,0 +1,163 @@
+"""`policyctx.yaml`: which agent runs under which policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, get_args
+
+from policyctx.errors import Diagnostic, PolicyError, UnknownPolicyError
+from policyctx.policy.diagnosing import hint, in_order, not_one_of, shown
+from policyctx.policy.extending import with_bases
+from policyctx.policy.loading import parsed_policy, validated, without_variables
+from policyctx.policy.models import Policy
+from policyctx.policy.nodes import Node
+from policyctx.policy.sources import AGENTS_FILE, policy_source
+from policyctx.policy.yaml_reader import read_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policyctx.errors import Place
+    from policyctx.policy.sources import Source
+
+_KEYS = ("apiVersion", "agents")
+_VERSIONS = get_args(Policy.model_fields["apiVersion"].annotation)
+# What the file says for an entry that is a policy itself.
+_NOT_IN_AN_ENTRY = {
+    "apiVersion": "`apiVersion` stands once, at the top of the file",
+    "name": "a policy in an entry has no `name`: it is called after its agent",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AgentEntry:
+    """One entry: the agents whose policy it gives, where it is written, and what it says."""
+
+    pattern: str
+    """An agent's name, or a glob."""
+    place: Place
+    says: Node
+    """A preset's name or a path; or a map, a policy without `apiVersion` and `name`."""
+
+    @property
+    def named(self) -> str | None:
+        """The preset or path as it is written; None when the entry is a policy itself."""
+        return None if self.says.is_map else str(self.says.value)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentsFile:
+    """A `policyctx.yaml` whose form is right; its entries in the order written."""
+
+    source: Source
+    version: Node
+    place: Place
+    """Where its entries are."""
+    entries: tuple[AgentEntry, ...]
+
+    @property
+    def path(self) -> str:
+        """The name that its errors are reported under."""
+        return self.source.name
+
+
+def read_agents(source: Source) -> AgentsFile:
+    """Read a `policyctx.yaml`; the policies that it names are not read yet.
+
+    Raises `PolicyError` listing every mistake with its place.
+    """
+    root = read_yaml(source)
+    if not root.is_map:
+        raise PolicyError([Diagnostic(root.place, "PC103", f"{AGENTS_FILE} is a map of keys")])
+    problems = in_order([*_wrong_keys(root), *_wrong_entries(root.child("agents"))])
+    if problems:
+        raise PolicyError(problems)
+    version, agents = root.value["apiVersion"], root.value["agents"]
+    entries = tuple(
+        AgentEntry(pattern, node.key or node.place, node) for pattern, node in agents.value.items()
+    )
+    return AgentsFile(source, version, agents.key or agents.place, entries)
+
+
+def policy_for(agent: str, file: AgentsFile) -> Policy:
+    """Return the policy that the agent of this name runs under.
+
+    An entry of exactly this name comes first, then the globs in the order written. Raises
+    `PolicyError` when no entry fits, and for every mistake in what the entry says; what is wrong
+    with the policies of other entries is not looked at.
+    """
+    exact = [entry for entry in file.entries if entry.pattern == agent]
+    globs = [entry for entry in file.entries if agent and fnmatchcase(agent, entry.pattern)]
+    if not exact and not globs:
+        raise _no_entry(agent, file)
+    return entry_policy([*exact, *globs][0], file, agent=agent)
+
+
+def entry_policy(entry: AgentEntry, file: AgentsFile, *, agent: str) -> Policy:
+    """Read what the entry says; a policy written in it gets the agent's name.
+
+    Paths are relative to the folder of the `policyctx.yaml`. Raises `PolicyError` listing every
+    mistake with its place.
+    """
+    if not entry.says.is_map:
+        return parsed_policy(_source_named_by(entry, file))
+    tree = without_variables(with_bases(entry.says, file.source))
+    own = {"apiVersion": file.version, "name": Node(agent, entry.place, entry.place)}
+    return validated(replace(tree, value={**own, **tree.value}))
+
+
+def _source_named_by(entry: AgentEntry, file: AgentsFile) -> Source:
+    node = without_variables(entry.says)
+    name = str(node.value) if node.raw is None else node.raw
+    try:
+        return policy_source(name, beside=file.source)
+    except UnknownPolicyError as error:
+        [unknown] = error.diagnostics
+        sentence = f"no policy {name!r}: it is neither a file nor a preset"
+        raise PolicyError([replace(unknown, place=node.place, sentence=sentence)]) from None
+
+
+def _wrong_keys(root: Node) -> Iterator[Diagnostic]:
+    for key, node in root.value.items():
+        if key not in _KEYS:
+            place = node.key or node.place
+            yield Diagnostic(place, "PC101", f"unknown key {key!r}", hint(key, _KEYS))
+    for key in _KEYS:
+        if root.child(key) is None:
+            yield Diagnostic(root.place, "PC102", f"the key {key!r} is missing")
+    version = root.child("apiVersion")
+    if version is not None and version.value not in _VERSIONS:
+        yield not_one_of(version.place, version.value, list(_VERSIONS))
+
+
+def _wrong_entries(agents: Node | None) -> Iterator[Diagnostic]:
+    if agents is None:
+        return
+    if not agents.is_map:
+        sentence = f"expected a map of agents, got {shown(agents.value)}"
+        yield Diagnostic(agents.place, "PC103", sentence)
+        return
+    for pattern, node in agents.value.items():
+        if not pattern:
+            sentence = "expected an agent's name or a glob, got ''"
+            yield Diagnostic(node.key or node.place, "PC106", sentence)
+        yield from _wrong_entry(node)
+
+
+def _wrong_entry(node: Node) -> Iterator[Diagnostic]:
+    if not node.is_map and not isinstance(node.value, str):
+        sentence = f"expected a preset's name, a file's path or a policy, got {shown(node.value)}"
+        yield Diagnostic(node.place, "PC103", sentence)
+    for key, sentence in _NOT_IN_AN_ENTRY.items():
+        if child := node.child(key):
+            yield Diagnostic(child.key or child.place, "PC107", sentence)
+
+
+def _no_entry(agent: str, file: AgentsFile) -> PolicyError:
+    known = [entry.pattern for entry in file.entries]
+    names = f"its entries are {', '.join(known)}" if known else "it has no entries"
+    likely = hint(agent, known)
+    said = f"{likely} {names[0].upper()}{names[1:]}" if likely else names
+    sentence = f"no entry for the agent {agent!r}"
+    return PolicyError([Diagnostic(file.place, "PC206", sentence, said)])

@@ -1,0 +1,159 @@
+"""What each key alone cannot tell: keys that exclude one another, names that must exist.
+
+These checks read the tree, not the models, so that a file's every mistake is told at once.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from policyctx.errors import Diagnostic
+from policyctx.policy.diagnosing import hint, not_one_of
+from policyctx.policy.models import BUILT_IN_TYPES
+from policyctx.policy.template import parsed_template
+from policyctx.policy.values import PLACEHOLDER_FIELDS
+from policyctx.policy.walk import sections
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policyctx.policy.models import Section
+    from policyctx.policy.nodes import Node
+
+_TYPE_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
+# Gates that look at the whole list, which an item that arrives does not have around it.
+_ON_ARRIVAL = ("keep_recent", "order", "until", "ephemeral")
+
+
+def inconsistencies(root: Node) -> Iterator[Diagnostic]:
+    """Yield an error for everything that does not fit together."""
+    for _, model, node in sections(root):
+        yield from _wrong_combination(model, node)
+    types = {*BUILT_IN_TYPES, *_names(root.child("items"))}
+    yield from _wrong_item_types(root.child("items"))
+    for node in _type_lists(root):
+        yield from _unknown_types(node, types)
+    yield from _wrong_steps(_elements(root.child("steps")))
+
+
+def _wrong_combination(model: type[Section], node: Node) -> Iterator[Diagnostic]:
+    for rule in ("exactly_one", "at_most_one", "at_least_one"):
+        keys = getattr(model, rule, ())
+        given = [key for key in keys if key in node.value]
+        if len(given) > 1 and rule != "at_least_one":
+            second = node.value[given[1]]
+            sentence = f"{' and '.join(given)} exclude one another; give one"
+            yield Diagnostic(second.key or second.place, "PC107", sentence)
+        # A misspelt key is told as such, and is likely the one that is missing.
+        is_misspelt = not model.model_fields.keys() >= node.value.keys()
+        if keys and not given and not is_misspelt and rule != "at_most_one":
+            yield Diagnostic(node.place, "PC102", f"expected one of {', '.join(keys)}")
+
+
+def _wrong_item_types(items: Node | None) -> Iterator[Diagnostic]:
+    for name, rule in _pairs(items):
+        has_match = rule.child("match") is not None
+        place = rule.key or rule.place
+        if name in BUILT_IN_TYPES:
+            if has_match:
+                sentence = f"{name!r} is a built-in type; a type with a match needs another name"
+                yield Diagnostic(place, "PC107", sentence)
+        elif not has_match:
+            likely = hint(name, BUILT_IN_TYPES)
+            help_ = likely or "a type of your own needs a `match`"
+            yield Diagnostic(place, "PC111", f"unknown item type {name!r}", help_)
+        elif not _TYPE_NAME.fullmatch(name):
+            sentence = f"expected a name of a-z, 0-9 and _ that begins with a letter, got {name!r}"
+            yield Diagnostic(place, "PC106", sentence)
+
+
+def _type_lists(root: Node) -> Iterator[Node]:
+    """Every list of item types in the steps: of a selection, and of the gate `items`."""
+    for step in _elements(root.child("steps")):
+        select = step.child("select")
+        yield from _elements(select.child("types") if select else None)
+        when = step.child("when")
+        for gates in _elements(when) if when and not when.is_map else [when] if when else []:
+            counted = gates.child("items")
+            yield from _elements(counted.child("types") if counted else None)
+
+
+def _unknown_types(node: Node, known: set[str]) -> Iterator[Diagnostic]:
+    if isinstance(node.value, str) and node.value not in {*known, "*"}:
+        yield not_one_of(
+            node.place, node.value, [*BUILT_IN_TYPES, *sorted(known - set(BUILT_IN_TYPES)), "*"]
+        )
+
+
+def _wrong_steps(steps: list[Node]) -> Iterator[Diagnostic]:
+    seen: set[Any] = set()
+    for i, step in enumerate(steps):
+        name, do = _value(step, "name"), _value(step, "do")
+        if isinstance(name, str) and name in seen:
+            yield Diagnostic(step.value["name"].place, "PC107", f"two steps are called {name!r}")
+        seen.add(name if isinstance(name, str) else None)
+        if do == "compact" and i < len(steps) - 1:
+            yield Diagnostic(step.value["do"].place, "PC107", "`compact` must be the last step")
+        yield from _keys_that_do_not_fit(step, do)
+        if _value(step, "on") == "arrival":
+            yield from _out_of_place_on_arrival(step)
+        if do == "clear":
+            yield from _path_in(step.child("placeholder"))
+    for step in steps:
+        yield from _stray(step)
+
+
+def _keys_that_do_not_fit(step: Node, do: object) -> Iterator[Diagnostic]:
+    wrong = ("select", "must_shrink") if do == "compact" else ("compaction",)
+    for key in wrong:
+        if do in {"offload", "clear", "drop", "compact"} and (node := step.child(key)):
+            yield Diagnostic(node.key or node.place, "PC107", f"{key} is not for `do: {do}`")
+
+
+def _out_of_place_on_arrival(step: Node) -> Iterator[Diagnostic]:
+    select = step.child("select")
+    nodes = [select.child(key) for key in _ON_ARRIVAL] if select and select.is_map else []
+    for node in [*nodes, step.child("when")]:
+        if node is not None:
+            sentence = "items arrive one by one; what looks at the whole list is not for arrival"
+            yield Diagnostic(node.key or node.place, "PC107", sentence)
+    if _value(step, "do") == "compact":
+        yield Diagnostic(step.value["do"].place, "PC107", "`compact` is not for arrival")
+
+
+def _path_in(placeholder: Node | None) -> Iterator[Diagnostic]:
+    """A cleared item has no file, so its placeholder cannot name one."""
+    text = placeholder.child("text") or placeholder if placeholder else None
+    if text is None or not isinstance(text.value, str):
+        return
+    try:
+        fields = parsed_template(text.value, PLACEHOLDER_FIELDS).fields
+    except ValueError:
+        return  # told already
+    if fields & {"path", "relative_path"}:
+        yield Diagnostic(text.place, "PC107", "`clear` saves nothing, so there is no path to show")
+
+
+def _stray(step: Node) -> Iterator[Diagnostic]:
+    for key in ("before", "remove"):
+        if node := step.child(key):
+            sentence = f"`{key}` is for a policy that extends another"
+            yield Diagnostic(node.key or node.place, "PC107", sentence)
+
+
+def _pairs(node: Node | None) -> list[tuple[str, Node]]:
+    return list(node.value.items()) if node is not None and node.is_map else []
+
+
+def _names(node: Node | None) -> list[str]:
+    return [name for name, _ in _pairs(node)]
+
+
+def _elements(node: Node | None) -> list[Node]:
+    return list(node.value) if node is not None and isinstance(node.value, list) else []
+
+
+def _value(node: Node, key: str) -> object:
+    child = node.child(key)
+    return child.value if child and isinstance(child.value, str) else None

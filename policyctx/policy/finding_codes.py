@@ -1,0 +1,110 @@
+"""The codes of static findings; see `codes.py`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Code(NamedTuple):
+    """What a code stands for: a title of a few words, and a paragraph in Markdown."""
+
+    title: str
+    paragraph: str
+
+
+FINDINGS: dict[str, Code] = {
+    "PC301": Code(
+        "a step that can never fire",
+        "Whatever the messages, the step takes nothing: it selects no item type, every type that "
+        "it selects is pinned, may not be taken, or lacks `offload: true`, no tool is left after "
+        "`except_tools`, or a step before it, without a gate, has always taken the same items. "
+        "Give the type `offload: true`, select what can be taken, change the order of the steps, "
+        "or remove the step.",
+    ),
+    "PC302": Code(
+        "an item type that an earlier one always catches",
+        "Types of your own are tried in the order written, and the first that matches wins. All "
+        "that this one matches is matched by one before it, so no item ever gets this type and "
+        "its keys do nothing. Write the narrower type first, or narrow the match of the earlier "
+        "one.",
+    ),
+    "PC303": Code(
+        "a threshold below the size of the placeholder",
+        "An item of this size is selected, but its placeholder is at least as long, so "
+        "`must_shrink` leaves it alone: the threshold is not the one that counts. The size given "
+        "is a lower bound from the wording's fixed text and the fewest characters of its fields. "
+        "Raise the threshold, shorten the placeholder, or set `must_shrink: false` on the step. "
+        "A threshold of 0 says that there is none and is never warned of.",
+    ),
+    "PC304": Code(
+        "a compaction that would run again at once",
+        "The tail that stays and the files that come back may together be as many tokens as open "
+        "the gate of `compact`, without a word of the summary: after the compaction the list is "
+        "still too long, and the next one has little left to summarise. Raise the gate, or lower "
+        "`compaction.keep_recent.tokens`, `restore.max_files`, `restore.max_tokens_per_file` or "
+        "`restore.max_tokens_total`.",
+    ),
+    "PC305": Code(
+        "`until` not below `when`",
+        "When the gate opens at its lowest, `until` holds already, so the step has nothing to do "
+        "there: the gate opens and the list stays as it is. Set `until` to no more than the "
+        "number from which the gate opens. An `until` that waits for 0 tokens to be freed holds "
+        "at once too.",
+    ),
+    "PC306": Code(
+        "a `clear` of what no tool could fetch again",
+        "`clear` saves nothing. That is fine for the result of a tool, since the call can be made "
+        "again. What a user or the assistant said is gone from the session for good. Use "
+        "`do: offload`, which saves it first, or take the type out of the selection.",
+    ),
+    "PC307": Code(
+        "restoration from no tool",
+        "The policy says how files come back after a compaction, but no tool has `reads_file`, so "
+        "nothing tells which files were read and none ever comes back. Name the tools that read "
+        "files, such as `read_file: {reads_file: path}`, or set `restore.max_files` to 0.",
+    ),
+    "PC308": Code(
+        "a gate that can never open",
+        "No number passes the comparison: its bounds exclude one another, it asks for less than "
+        "nothing, for more than the whole, for more tokens than the model can see, or for items "
+        "of no type. The gate stays closed, and where there is no other gate in a list the step "
+        "never runs. Change the numbers, or remove the gate.",
+    ),
+    "PC309": Code(
+        "two tool globs that disagree",
+        "Some tool names match both globs, neither of which is a plain name, and the two give a "
+        "key different values. Only the order in which they are written decides. That is as it "
+        "should be when the first glob is a special case of the second; here it is not. Write "
+        "the narrower glob first, name the tools that both match, or give both one value. "
+        "`offload` is not compared: `false` wins wherever it stands.",
+    ),
+    "PC310": Code(
+        "a `keep_recent` that no step uses",
+        "`keep_recent` holds in steps before a model call that select the type or tool, unless "
+        "the step has a `keep_recent` of its own. There is no such step, so the key does "
+        "nothing. Select the type or tool in a step, remove the step's own `keep_recent`, or "
+        "remove this one.",
+    ),
+    "PC311": Code(
+        "different items in one file",
+        "The path has no field that tells one item from another, and `on_conflict: overwrite` "
+        "lets each new file replace the one before it, while placeholders still point there. Put "
+        "`{item_id}` into the path (`{tool_use_id}` is enough for results of tools only), or use "
+        "`on_conflict: suffix`.",
+    ),
+    "PC312": Code(
+        "`offload: true` on what is never offloaded",
+        "The system prompt, a summary, thinking, a call, an image and a document are never "
+        "offloaded or cleared, so the key does nothing. Remove it.",
+    ),
+    "PC313": Code(
+        "an item type that is never used",
+        "No step selects the type, no gate counts it, and it keeps no items from a later type, so "
+        "the policy does the same without it. Name it in the `types` of a step, or remove it.",
+    ),
+    "PC314": Code(
+        "an exception that excepts nothing",
+        "A glob of `except_tools` matches no tool that the `tools` of the same selection match, so "
+        "it takes nothing away. It is most likely misspelt. Mend the glob, or remove it.",
+    ),
+}

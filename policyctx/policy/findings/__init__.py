@@ -1,0 +1,68 @@
+"""Static findings: what a policy may say, but surely does not mean.
+
+Each is proved from the policy alone: globs by their automata, sizes by bounds. Where that proves
+nothing there is no finding. What code adds at run time, such as a hint on a tool, is not known.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from policyctx.policy.diagnosing import in_order
+from policyctx.policy.findings.checked import Checked, TooLargeError
+from policyctx.policy.findings.compaction import (
+    compactions_that_repeat,
+    restorations_from_nowhere,
+)
+from policyctx.policy.findings.files import shared_files
+from policyctx.policy.findings.gates import ends_before_beginning, gates_that_never_open
+from policyctx.policy.findings.recency import unused_keep_recent
+from policyctx.policy.findings.sizes import thresholds_too_low
+from policyctx.policy.findings.steps import (
+    cleared_for_good,
+    exceptions_without_effect,
+    steps_that_never_fire,
+)
+from policyctx.policy.findings.superseded import superseded_steps
+from policyctx.policy.findings.tools import disagreeing_globs
+from policyctx.policy.findings.types import caught_types, types_never_offloaded, unused_types
+
+if TYPE_CHECKING:
+    from policyctx.errors import Diagnostic
+    from policyctx.policy.models import Policy
+    from policyctx.policy.nodes import Node
+
+__all__ = ["findings"]
+
+_CHECKS = (
+    steps_that_never_fire,
+    superseded_steps,
+    caught_types,
+    thresholds_too_low,
+    compactions_that_repeat,
+    ends_before_beginning,
+    cleared_for_good,
+    restorations_from_nowhere,
+    gates_that_never_open,
+    disagreeing_globs,
+    unused_keep_recent,
+    shared_files,
+    types_never_offloaded,
+    unused_types,
+    exceptions_without_effect,
+)
+
+
+def findings(root: Node, policy: Policy) -> list[Diagnostic]:
+    """Return a warning for each finding, in the order of the files and their lines.
+
+    `root` is the resolved tree that `policy` was validated from; no error may be left in it. A
+    policy far larger than a person writes is looked at in part.
+    """
+    checked = Checked(root, policy)
+    found: list[Diagnostic] = []
+    for check in _CHECKS:
+        with suppress(TooLargeError):
+            found.extend(check(checked))
+    return in_order(found)

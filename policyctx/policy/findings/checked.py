@@ -1,0 +1,93 @@
+"""What every check looks at: the policy beside the tree that it was read from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from policyctx.errors import Diagnostic
+from policyctx.policy.models import BUILT_IN_TYPES
+from policyctx.policy.values import Share
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator
+
+    from policyctx.policy.models import Policy, Step
+    from policyctx.policy.nodes import Node, Path
+
+
+T = TypeVar("T")
+
+# More questions than any policy that a person wrote needs; a larger one is not looked at further.
+_MOST_ASKED = 1_000
+
+
+class TooLargeError(Exception):
+    """Looking at all of this policy would take too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A policy that was found right, and its resolved tree, which knows the lines."""
+
+    root: Node
+    policy: Policy
+    answers: dict[Hashable, Any] = field(default_factory=dict)
+
+    def answered(self, key: Hashable, question: Callable[[], T]) -> T:
+        """Return the answer to a question, asked once; raises `TooLargeError` after too many."""
+        if key not in self.answers:
+            if len(self.answers) >= _MOST_ASKED:
+                raise TooLargeError
+            self.answers[key] = question()
+        found: T = self.answers[key]
+        return found
+
+    def warning(self, code: str, path: Path, sentence: str, hint: str) -> Diagnostic:
+        """Warn at the key at `path`, or as deep as the tree has it."""
+        _, node = self.root.deepest(path)
+        return Diagnostic(node.key or node.place, code, sentence, hint, "warning")
+
+    def is_written(self, path: Path) -> bool:
+        """Does the file say something at `path`."""
+        return self.root.deepest(path)[0] == path
+
+    @property
+    def steps(self) -> Iterator[tuple[Path, Step]]:
+        """The steps with their paths, but for `compact`."""
+        return (
+            (("steps", i), step) for i, step in enumerate(self.policy.steps) if step.do != "compact"
+        )
+
+    @property
+    def compact(self) -> tuple[Path, Step] | None:
+        """The step that compacts, with its path."""
+        found = ((("steps", i), s) for i, s in enumerate(self.policy.steps) if s.do == "compact")
+        return next(found, None)
+
+    @property
+    def own_types(self) -> list[str]:
+        """The types that the policy defines, in the order in which they are tried."""
+        return [name for name, rule in self.policy.items.items() if rule.match]
+
+    @property
+    def types(self) -> list[str]:
+        """All item types."""
+        return [*BUILT_IN_TYPES, *self.own_types]
+
+    def parent(self, item_type: str) -> str:
+        """Return the built-in type that a type refines; a built-in one is its own."""
+        rule = self.policy.items.get(item_type)
+        return rule.match.type if rule and rule.match else item_type
+
+    def tokens(self, amount: int | Share) -> int:
+        """Return a number of tokens, or a share of the window, as tokens."""
+        if isinstance(amount, Share):
+            return amount.of(self.policy.model.context_window)
+        return amount
+
+    def shown(self, amount: int | Share) -> str:
+        """Return an amount as it was written, and a share also in tokens."""
+        if isinstance(amount, Share):
+            return f"{amount} ({self.tokens(amount)} tokens)"
+        return str(amount)

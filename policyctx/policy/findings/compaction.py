@@ -1,0 +1,90 @@
+"""Compactions that do not end, and restorations that bring nothing back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from policyctx.policy.findings.gates import lowest
+from policyctx.policy.models import Section
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policyctx.errors import Diagnostic
+    from policyctx.policy.findings.checked import Checked
+    from policyctx.policy.models import Step
+    from policyctx.policy.models.compaction import Compaction
+
+S = TypeVar("S", bound=Section)
+
+
+def compactions_that_repeat(checked: Checked) -> Iterator[Diagnostic]:
+    """PC304, for a `compact` whose result can be large enough to open its own gate.
+
+    Only what is limited in tokens is added up: a tail given in tokens, and the restored files.
+    The summary, the system prompt and the pins come on top.
+    """
+    if checked.compact is None:
+        return
+    path, step = checked.compact
+    kept, restored = _tail(checked, step), _restored(checked, step)
+    for i, gates in enumerate(step.when):
+        opening = lowest(checked, gates.tokens)
+        is_alone = gates.model_fields_set == {"tokens"}
+        if is_alone and opening is not None and kept + restored >= opening[0]:
+            sentence = (
+                f"`compact` may leave {kept} tokens that it keeps and {restored} that it restores, "
+                f"{kept + restored} with no word of the summary, and runs again from "
+                f"{opening[0]} on"
+            )
+            hint = "raise the gate, or lower `keep_recent` or `restore`"
+            yield checked.warning("PC304", (*path, "when", i, "tokens"), sentence, hint)
+
+
+def restorations_from_nowhere(checked: Checked) -> Iterator[Diagnostic]:
+    """PC307, for a `restore` that was written although no tool `reads_file`."""
+    if checked.compact is None or _reads_files(checked):
+        return
+    path, step = checked.compact
+    restore = _effective(checked, step).restore
+    for written in ((*path, "compaction", "restore"), ("compaction", "restore")):
+        if checked.is_written(written) and restore.max_files > 0:
+            sentence = (
+                f"up to {restore.max_files} files are to be restored, but no tool says which file "
+                "it reads"
+            )
+            hint = "give the tool that reads files `reads_file: <input field>`, or `max_files: 0`"
+            yield checked.warning("PC307", written, sentence, hint)
+            return
+
+
+def _reads_files(checked: Checked) -> bool:
+    return any(rule.reads_file is not None for rule in checked.policy.tools.values())
+
+
+def _tail(checked: Checked, step: Step) -> int:
+    tokens = _effective(checked, step).keep_recent.tokens
+    return 0 if tokens is None else checked.tokens(tokens)
+
+
+def _restored(checked: Checked, step: Step) -> int:
+    restore = _effective(checked, step).restore
+    if not _reads_files(checked):
+        return 0
+    return min(restore.max_tokens_total, restore.max_files * restore.max_tokens_per_file)
+
+
+def _effective(checked: Checked, step: Step) -> Compaction:
+    """The policy's `compaction` with the keys of the step's over it."""
+    if step.compaction is None:
+        return checked.policy.compaction
+    return _merged(checked.policy.compaction, step.compaction)
+
+
+def _merged(base: S, own: S) -> S:
+    changes = {key: getattr(own, key) for key in own.model_fields_set}
+    for key, value in changes.items():
+        below = getattr(base, key)
+        if isinstance(value, Section) and isinstance(below, Section) and key != "keep_recent":
+            changes[key] = _merged(below, value)
+    return base.model_copy(update=changes)

@@ -1,0 +1,143 @@
+"""Gates that never open, and ends that come before the beginning."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from policyctx.policy.models.gates import COMPARISONS
+from policyctx.policy.values import Duration, Share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policyctx.errors import Diagnostic
+    from policyctx.policy.findings.checked import Checked
+    from policyctx.policy.models import Step
+    from policyctx.policy.models.gates import TokensGate, Until
+
+_COUNTS = frozenset({"messages", "turns", "items"})
+_TOKENS = frozenset({"tokens", "frees"})
+
+
+class Bound(NamedTuple):
+    """One comparison: the key, what was written, the number it means, and if that is outside."""
+
+    key: str
+    written: Any
+    number: Fraction
+    is_open: bool
+
+
+def gates_that_never_open(checked: Checked) -> Iterator[Diagnostic]:
+    """PC308, for each comparison that no number can pass."""
+    for i, step in enumerate(checked.policy.steps):
+        for j, gates in enumerate(step.when):
+            for name in gates.model_fields_set:
+                gate = getattr(gates, name)
+                if gate is not None and (why := _never(checked, name, gate)):
+                    sentence = f"the gate `{name}` can never open: {why}"
+                    path = ("steps", i, "when", j, name)
+                    hint = "change the numbers, or remove the gate"
+                    yield checked.warning("PC308", path, sentence, hint)
+
+
+def _never(checked: Checked, name: str, gate: Any) -> str | None:  # noqa: ANN401 - any gate
+    bounds = [
+        Bound(key, value, _number(checked, value), key in {"over", "under"})
+        for key in COMPARISONS
+        if (value := getattr(gate, key)) is not None
+    ]
+    least = [b for b in bounds if b.key in {"at_least", "over"}]
+    most = [b for b in bounds if b.key in {"under", "at_most"}]
+    if low := next((b for b in least if _is_over_the_top(checked, name, gate, b)), None):
+        return _too_high(checked, name, low)
+    if high := next((b for b in most if b.is_open and b.number == 0), None):
+        return f"nothing is under {high.written}"
+    pair = next(((a, b) for a in least for b in most if _is_empty(name, a, b)), None)
+    if pair is None:
+        return None
+    shown = " and ".join(f"{b.key} {_written(checked, name, b)}" for b in pair)
+    return f"no number is {shown}"
+
+
+def _number(checked: Checked, value: Any) -> Fraction:  # noqa: ANN401 - any gate's value
+    if value == "cache_ttl":
+        value = checked.policy.model.cache.ttl
+    if isinstance(value, Duration):
+        value = value.seconds
+    return Fraction(checked.tokens(value) if isinstance(value, Share) else value)
+
+
+def _is_over_the_top(checked: Checked, name: str, gate: Any, low: Bound) -> bool:  # noqa: ANN401 - any gate
+    if name == "ratio":
+        return low.is_open and low.number == 1
+    if name == "items" and not gate.types:
+        return low.is_open or low.number > 0
+    return name in _TOKENS and low.number > checked.policy.model.context_window
+
+
+def _too_high(checked: Checked, name: str, low: Bound) -> str:
+    if name == "ratio":
+        return "no part is more than the whole"
+    if name == "items":
+        return "it counts items of no type"
+    window = checked.policy.model.context_window
+    return f"{low.key} {low.written} is more than the context window of {window} tokens"
+
+
+def _is_empty(name: str, low: Bound, high: Bound) -> bool:
+    """Is there no number between the two; what is counted is whole."""
+    if name in _COUNTS:
+        return low.number + low.is_open > high.number - high.is_open
+    if low.number == high.number:
+        return low.is_open or high.is_open
+    return low.number > high.number
+
+
+def _written(checked: Checked, name: str, bound: Bound) -> str:
+    if name in _TOKENS:
+        return checked.shown(bound.written)
+    if isinstance(bound.written, Fraction):
+        return f"{float(bound.written):g}"
+    return str(bound.written)
+
+
+def ends_before_beginning(checked: Checked) -> Iterator[Diagnostic]:
+    """PC305, for an `until` that may hold already when the step begins."""
+    for path, step in checked.steps:
+        for i, until in enumerate(step.select.until or ()):
+            if why := _holds_at_once(checked, step, until):
+                at = (*path, "select", "until", i)
+                if until.tokens:
+                    at = (*at, "tokens")
+                yield checked.warning("PC305", at, *why)
+
+
+def _holds_at_once(checked: Checked, step: Step, until: Until) -> tuple[str, str] | None:
+    if until.frees is not None and checked.tokens(until.frees.at_least) > 0:
+        return None
+    if until.tokens is None:
+        return "`until` holds before anything is freed", "wait for at least 1 token"
+    end = checked.tokens(until.tokens.under)
+    for gates in step.when:
+        opening = lowest(checked, gates.tokens)
+        if opening is not None and opening[0] < end:
+            sentence = (
+                f"`until` is not below `when`: the gate opens from {opening[1]} on, where "
+                f"`under {checked.shown(until.tokens.under)}` holds already"
+            )
+            return sentence, f"use {opening[0]} tokens or less"
+    return None
+
+
+def lowest(checked: Checked, gate: TokensGate | None) -> tuple[int, str] | None:
+    """Return the least tokens at which a gate opens, and in words; None without a lower bound."""
+    if gate is None:
+        return None
+    bounds = [
+        (checked.tokens(value) + (key == "over"), f"{key} {checked.shown(value)}".replace("_", " "))
+        for key in ("at_least", "over")
+        if (value := getattr(gate, key)) is not None
+    ]
+    return max(bounds, default=None)

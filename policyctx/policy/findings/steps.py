@@ -1,0 +1,91 @@
+"""Steps that do nothing, or what nobody could want."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policyctx.policy.findings.globs import globs_overlap
+from policyctx.policy.findings.reach import NOT_OFFLOADED, refusal, selected_types, taken_types
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policyctx.errors import Diagnostic
+    from policyctx.policy.findings.checked import Checked
+    from policyctx.policy.models import Step
+    from policyctx.policy.nodes import Path
+
+_SHOWN = 4
+_SAID_IN_THE_CHAT = frozenset({"user_message", "assistant_message"})
+
+
+def steps_that_never_fire(checked: Checked) -> Iterator[Diagnostic]:
+    """PC301, for steps of which the selection is empty whatever the messages."""
+    for path, step in checked.steps:
+        if taken_types(checked, step):
+            continue
+        types = selected_types(checked, step)
+        why = _why_not(checked, step, types) if types else _nothing_selected(step)
+        only_offload = {refusal(checked, step, t) for t in types} <= {NOT_OFFLOADED}
+        is_empty = step.select.types == ()
+        hint = (
+            "give a type `offload: true` under `items`"
+            if only_offload and not is_empty
+            else "select what it can take, or remove the step"
+        )
+        at = (*path, "select", "types") if step.select.types is not None else (*path, "name")
+        sentence = f"step {step.name!r} can never take anything: {why}"
+        yield checked.warning("PC301", at, sentence, hint)
+
+
+def _nothing_selected(step: Step) -> str:
+    if step.select.types is None:
+        return "it names no types, and no type has `offload: true`"
+    return "`types` is empty"
+
+
+def _why_not(checked: Checked, step: Step, types: list[str]) -> str:
+    by_reason: dict[str, list[str]] = {}
+    for item_type in types:
+        reason = refusal(checked, step, item_type) or ""
+        by_reason.setdefault(reason, []).append(item_type)
+    return ", ".join(f"{_listed(names)} ({reason})" for reason, names in by_reason.items())
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def exceptions_without_effect(checked: Checked) -> Iterator[Diagnostic]:
+    """PC314, for each glob of `except_tools` that has nothing in common with `tools`."""
+    for path, step in checked.steps:
+        tools = step.select.tools
+        for i, glob in enumerate(step.select.except_tools if tools else ()):
+            if not any(globs_overlap(glob, tool) for tool in tools or ()):
+                sentence = f"{glob!r} excepts nothing: no tool that `tools` selects matches it"
+                at = (*path, "select", "except_tools", i)
+                yield checked.warning("PC314", at, sentence, "remove it, or mend the glob")
+
+
+def cleared_for_good(checked: Checked) -> Iterator[Diagnostic]:
+    """PC306, for types that a `clear` may take and that no call brings back."""
+    for path, step in checked.steps:
+        lost = [] if step.do != "clear" else taken_types(checked, step)
+        for item_type in lost:
+            if checked.parent(item_type) in _SAID_IN_THE_CHAT:
+                sentence = (
+                    f"step {step.name!r} clears {item_type}: nothing is saved, and no tool call "
+                    "brings it back"
+                )
+                at = _where_selected(checked, path, step, item_type)
+                yield checked.warning("PC306", at, sentence, "use `do: offload`, or select less")
+
+
+def _where_selected(checked: Checked, path: Path, step: Step, item_type: str) -> Path:
+    """The element of `types` that selects this type, else the step's `do`."""
+    named = step.select.types or ()
+    for name in (item_type, checked.parent(item_type), "*"):
+        if name in named:
+            return (*path, "select", "types", named.index(name))
+    return (*path, "do")

@@ -1,0 +1,63 @@
+"""Rules for tools that contradict one another."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from policyctx.policy.findings.globs import MOST_COMPARED, globs_overlap, is_exact, is_name_left
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policyctx.errors import Diagnostic
+    from policyctx.policy.findings.checked import Checked
+    from policyctx.policy.models import ToolRule
+
+# `offload` is not among them: `false` wins wherever it stands.
+_KEYS = ("min_tokens", "min_chars", "keep_recent", "pin", "placeholder", "reads_file")
+_THRESHOLDS = frozenset({"min_tokens", "min_chars"})
+_MAX_CHARS = 200
+
+
+def disagreeing_globs(checked: Checked) -> Iterator[Diagnostic]:
+    """PC309, for two globs that match a tool in common and give one key two values.
+
+    A glob after one that is part of it is the rule after its exception, and means what it says.
+    """
+    globs = [g for g in checked.policy.tools if not is_exact(g) and len(g) <= _MAX_CHARS]
+    for first, second in combinations(globs[:MOST_COMPARED], 2):
+        one, other = checked.policy.tools[first], checked.policy.tools[second]
+        keys = _disagreements(one, other)
+        if not keys or not globs_overlap(first, second) or not is_name_left(((first,),), (second,)):
+            continue
+        for mine, theirs in keys:
+            sentence = (
+                f"{first!r} and {second!r} match tools in common but disagree on "
+                f"{_compared(one, theirs, other, mine)}; the one written first wins"
+            )
+            hint = "write the narrower glob first, or give both the same value"
+            yield checked.warning("PC309", ("tools", second, mine), sentence, hint)
+
+
+def _disagreements(one: ToolRule, other: ToolRule) -> list[tuple[str, str]]:
+    """The keys of `other` that `one` gives another value, with the key that `one` has for it."""
+    given = {key: value for key in _KEYS if (value := getattr(one, key)) is not None}
+    found = []
+    for key in _KEYS:
+        theirs = next(iter(_THRESHOLDS & set(given)), key) if key in _THRESHOLDS else key
+        value = getattr(other, key)
+        if value is not None and theirs in given and (theirs, value) != (key, given[theirs]):
+            found.append((key, theirs))
+    return found
+
+
+def _compared(one: ToolRule, theirs: str, other: ToolRule, mine: str) -> str:
+    if mine in {"keep_recent", "placeholder"}:
+        return f"`{mine}`"
+    return f"`{theirs}: {_shown(one, theirs)}` and `{mine}: {_shown(other, mine)}`"
+
+
+def _shown(rule: ToolRule, key: str) -> str:
+    value = getattr(rule, key)
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,115 @@
+"""The keys of a policy: their only list, from which errors, schema and docs derive."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, Strict
+
+from policyctx.policy.models.base import Duration, OneOrMore, Section
+from policyctx.policy.models.compaction import Compaction
+from policyctx.policy.models.placeholder import DEFAULT, Placeholder, Wording
+from policyctx.policy.models.rules import (
+    BUILT_IN_TYPES,
+    ItemRule,
+    KeepRecent,
+    Rule,
+    Threshold,
+    ToolRule,
+)
+from policyctx.policy.models.steps import Select, Step
+from policyctx.policy.models.store import Store
+from policyctx.policy.values import Duration as DurationValue
+
+__all__ = [
+    "BUILT_IN_TYPES",
+    "ItemRule",
+    "KeepRecent",
+    "Policy",
+    "Rule",
+    "Section",
+    "Select",
+    "Step",
+    "Threshold",
+    "ToolRule",
+]
+
+Price = Annotated[float, Field(ge=0)]
+
+
+class Prices(Section):
+    """What a model call costs, in $ per million tokens; all four are needed."""
+
+    input: Price
+    """Input that is not cached."""
+    cache_write: Price
+    """Input that is written to the prompt cache."""
+    cache_read: Price
+    """Input that is read from the prompt cache."""
+    output: Price
+    """Output."""
+
+
+class PromptCache(Section):
+    """The provider's prompt cache."""
+
+    ttl: Duration = DurationValue(300)
+    """How long a prefix stays cached."""
+    min_tokens: Annotated[int, Field(ge=0)] = 1024
+    """A shorter prefix is not cached."""
+
+
+class Model(Section):
+    """What sizes are measured against."""
+
+    context_window: Annotated[int, Field(gt=0)] = 200_000
+    """Tokens that the model can see."""
+    tokenizer: Literal["o200k_base", "cl100k_base", "approximate", "anthropic"] = "o200k_base"
+    """What counts tokens; `approximate` is characters ÷ 4, `anthropic` the provider's own count."""
+    token_scale: Annotated[float, Field(gt=0, le=10)] = 1.0
+    """Provider tokens per counted token."""
+    cache: PromptCache = PromptCache()
+    """The provider's prompt cache."""
+    price: Annotated[
+        Prices | None,
+        Field(examples=[{"input": 3.0, "cache_write": 3.75, "cache_read": 0.3, "output": 15.0}]),
+    ] = None
+    """What a call costs. Default: none; what needs it is an error without it."""
+
+
+class Policy(Threshold):
+    """One policy document."""
+
+    apiVersion: Literal["policyctx/v1"]  # noqa: N815 - the key's name in the file
+    """The version of this language."""
+    name: Annotated[str, Field(min_length=1, examples=["coding-agent"])]
+    """What the policy is called."""
+    description: str = ""
+    """What it is for, in a sentence."""
+    extends: Annotated[
+        tuple[str, ...],
+        Strict(strict=False),
+        OneOrMore,
+        Field(examples=["coding-agent", ["context-filesystem", "./team.yaml"]]),
+    ] = ()
+    """Presets by name, files by path; later ones win, and this file wins over all."""
+    model: Model = Model()
+    """What sizes are measured against."""
+    items: Annotated[
+        dict[str, ItemRule], Field(examples=[{"tool_result": {"offload": True, "keep_recent": 3}}])
+    ] = {}
+    """Rules by item type; with `match`, a type of your own."""
+    tools: Annotated[dict[str, ToolRule], Field(examples=[{"mcp__*": {"min_tokens": 500}}])] = {}
+    """Rules by tool name or glob: exact names first, then globs in the order written."""
+    placeholder: Wording = Placeholder(text=DEFAULT)
+    """The wording where nothing nearer says otherwise."""
+    store: Store = Store()
+    """Where offloaded content goes, and how it is written."""
+    compaction: Compaction = Compaction()
+    """How history is replaced by a summary."""
+    steps: Annotated[
+        tuple[Step, ...],
+        Strict(strict=False),
+        Field(examples=[[{"name": "retire", "do": "offload"}]]),
+    ] = ()
+    """The pipeline, in this order."""

@@ -1,0 +1,120 @@
+"""What all maps of a policy share, and the types of their scalars."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    PlainValidator,
+    Strict,
+    WithJsonSchema,
+)
+from pydantic_core import CoreSchema, core_schema
+
+from policyctx.policy import values
+
+
+class Section(BaseModel):
+    """A map in a policy: frozen, strictly typed, and closed to unknown keys."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True
+    )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Say in the JSON Schema which keys exclude one another, and of which one is needed.
+
+        A map's own keys stand before those that it inherits.
+        """
+        written = handler(schema)
+        resolved = handler.resolve_ref_schema(written)
+        inherited = {k for base in cls.__bases__ for k in getattr(base, "model_fields", ())}
+        own_first = sorted(resolved["properties"].items(), key=lambda pair: pair[0] in inherited)
+        resolved.update(_combinations(cls), properties=dict(own_first))
+        return written
+
+
+def _combinations(model: type[Section]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for rule, keyword in (("exactly_one", "oneOf"), ("at_least_one", "anyOf")):
+        if keys := getattr(model, rule, ()):
+            found[keyword] = [{"required": [key]} for key in keys]
+    if keys := getattr(model, "at_most_one", ()):
+        found["not"] = {"anyOf": [{"required": list(pair)} for pair in combinations(keys, 2)]}
+    return found
+
+
+class _OneOrMore:
+    """Reads a single value where a list is meant as a list of one."""
+
+    def __get_pydantic_core_schema__(
+        self, source: type[Any], handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(values.one_or_more, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        several = handler(schema)
+        return {"anyOf": [several["items"], several]}
+
+
+def _text(title: str, pattern: str, example: str) -> dict[str, Any]:
+    title = f"{title} such as {example}"
+    return {"type": "string", "title": title, "pattern": f"^{pattern}$", "examples": [example]}
+
+
+def _count_or(text: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [{"type": "integer", "minimum": 0}, text]}
+
+
+_SHARE = _text("share", values.SHARE_PATTERN, "10%")
+_BYTES = _text("size", values.BYTES_PATTERN, "5GB")
+_DURATION = _text("duration", values.DURATION_PATTERN, "5m")
+_RATIO = {"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, _SHARE]}
+_IDLE = {"anyOf": [_DURATION, {"const": "cache_ttl"}]}
+_LIMIT = {"anyOf": [{"const": False}, _SHARE]}
+
+
+def _plain(value: object) -> object:
+    """What a person writes for a value: numbers and words as they are, the rest by its text."""
+    return value if isinstance(value, int | str) else str(value)
+
+
+_WRITTEN = PlainSerializer(_plain)
+_RATIO_WRITTEN = PlainSerializer(float)
+
+Count = Annotated[int, Field(ge=0)]
+Amount = Annotated[
+    int | values.Share,
+    PlainValidator(values.amount),
+    WithJsonSchema(_count_or(_SHARE)),
+    _WRITTEN,
+]
+Ratio = Annotated[Fraction, PlainValidator(values.ratio), WithJsonSchema(_RATIO), _RATIO_WRITTEN]
+Duration = Annotated[
+    values.Duration, PlainValidator(values.duration), WithJsonSchema(_DURATION), _WRITTEN
+]
+IdleTime = Annotated[
+    values.Duration | str, PlainValidator(values.idle_time), WithJsonSchema(_IDLE), _WRITTEN
+]
+ByteSize = Annotated[
+    values.ByteSize, PlainValidator(values.byte_size), WithJsonSchema(_BYTES), _WRITTEN
+]
+ShrinkLimit = Annotated[
+    values.Share | bool, PlainValidator(values.shrink_limit), WithJsonSchema(_LIMIT), _WRITTEN
+]
+# A list in the file; `Strict(strict=False)` lets it become the tuple that a frozen model holds.
+Names = Annotated[tuple[str, ...], Strict(strict=False)]
+OneOrMore = _OneOrMore()

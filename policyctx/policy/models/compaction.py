@@ -1,0 +1,124 @@
+"""How history is summarised, and what comes back afterwards."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, Strict
+
+from policyctx.policy.models.base import Amount, Count, Duration, Names, Section, ShrinkLimit
+from policyctx.policy.models.rules import KeepRecent, Recency
+from policyctx.policy.values import Duration as DurationValue
+from policyctx.policy.values import Share, name_map, template_of
+
+
+class SummarySection(Section):
+    """A section of the summary."""
+
+    short_form: ClassVar = "name"
+
+    name: Annotated[str, Field(min_length=1, examples=["Task Status"])]
+    """Its heading."""
+    ask: Annotated[str, Field(examples=["What is done, and what is left."])] = ""
+    """What it must say."""
+
+
+Name = Annotated[str, Field(min_length=1)]
+
+
+class Summary(Section):
+    """How the summary is made."""
+
+    by: Annotated[str, Field(min_length=1)] = "extractive"
+    """`extractive` (no model, no network), `anthropic`, or a name registered in code."""
+    model: str = "claude-haiku-4-5"
+    """The model that is asked."""
+    max_words: Annotated[int, Field(ge=1)] = 1200
+    """Words asked for; a CJK character counts as one."""
+    max_input: Amount = Share(Fraction(80))
+    """Of the summariser's window; a longer history is shortened first."""
+    sections: Annotated[
+        tuple[
+            Annotated[
+                SummarySection,
+                BeforeValidator(name_map, json_schema_input_type=Name | SummarySection),
+            ],
+            ...,
+        ],
+        Strict(strict=False),
+        Field(examples=[["Goals", {"name": "Errors", "ask": "Each with its cause."}]]),
+    ] = tuple(
+        SummarySection(name=name)
+        for name in (
+            "Goals & Decisions",
+            "File Operations",
+            "Tool Calls",
+            "Task Status",
+            "Errors & Resolutions",
+        )
+    )
+    """The summary's sections, in order: names, or maps with what to ask."""
+    rules: Annotated[Names, Field(examples=[["Keep every file path."]])] = ()
+    """Sentences that every prompt carries."""
+    attempts: Annotated[int, Field(ge=1, le=10)] = 3
+    """Tries, with exponential backoff between them."""
+    backoff: Duration = DurationValue(1)
+    """The wait before the second try."""
+    timeout: Duration = DurationValue(60)
+    """How long one try may take."""
+    on_failure: Literal["skip", "extractive"] = "skip"
+    """After the last try: the list as it was, or the extractive summary."""
+    must_shrink_to: ShrinkLimit = False
+    """`false`, or the share that a summary may be of the replaced history."""
+
+
+class Restore(Section):
+    """Which files come back after a compaction."""
+
+    max_files: Count = 5
+    """The newest so many different files are the candidates."""
+    max_tokens_per_file: Count = 5000
+    """A larger file is skipped."""
+    max_tokens_total: Count = 50000
+    """Where the sum would be over this, restoration stops."""
+    work_dir: Annotated[str, Field(min_length=1)] = "."
+    """The folder that files must be in."""
+
+
+class CompactionWording(Section):
+    """The texts that a compaction leaves."""
+
+    summary: Annotated[str, BeforeValidator(template_of(("summary", "archive_path")))] = (
+        "[Conversation compressed]\n\n{summary}"
+    )
+    """The message with the summary."""
+    summary_reply: str = (
+        "Understood. I have the context from the compressed conversation. Continuing work."
+    )
+    """The assistant's reply to it; empty for none."""
+    restored: Annotated[str, BeforeValidator(template_of(("path", "content")))] = (
+        "[Restored after compact] {path}:\n{content}"
+    )
+    """The message with a restored file."""
+    restored_reply: str = "Noted, file content restored."
+    """The assistant's reply to it; empty for none."""
+
+
+class Compaction(Section):
+    """How history is replaced by a summary."""
+
+    keep_first: Count = 0
+    """Messages after the head that stay."""
+    keep_recent: Annotated[Recency, Field(examples=[{"messages": 4}, {"tokens": "10%"}])] = (
+        KeepRecent(messages=0)
+    )
+    """A tail that stays; stretched so that pairs stay whole."""
+    summary: Summary = Summary()
+    """How the summary is made."""
+    restore: Restore = Restore()
+    """Which files come back."""
+    archive: bool = True
+    """Save the replaced messages, whole, before anything is replaced."""
+    wording: CompactionWording = CompactionWording()
+    """The texts that it leaves."""

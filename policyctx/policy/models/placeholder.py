@@ -1,0 +1,51 @@
+"""Placeholders: the text that takes an item's place."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import BeforeValidator, Field
+
+from policyctx.policy.models.base import Count, Section
+from policyctx.policy.values import PLACEHOLDER_FIELDS, template_of, text_map
+
+DEFAULT = "[Content offloaded]\nPath: {path}\nUse Read tool to view details."
+
+
+class Extent(Section):
+    """How much of a content is shown: a number of lines, characters or tokens."""
+
+    exactly_one: ClassVar = ("lines", "chars", "tokens")
+
+    lines: Count | None = None
+    """This many lines."""
+    chars: Count | None = None
+    """This many characters."""
+    tokens: Count | None = None
+    """This many tokens."""
+
+
+class Placeholder(Section):
+    """The wording left in an item's place, and how much of the item it shows."""
+
+    short_form: ClassVar = "text"
+
+    text: Annotated[
+        str,
+        BeforeValidator(template_of(PLACEHOLDER_FIELDS)),
+        Field(examples=["[{tool_name} result, {tokens} tokens, in {path}]"]),
+    ] = DEFAULT
+    """The wording; fields such as `{path}` are filled in."""
+    head: Annotated[Extent | None, Field(examples=[{"lines": 10}])] = None
+    """What `{head}` shows of the beginning."""
+    tail: Annotated[Extent | None, Field(examples=[{"chars": 400}])] = None
+    """What `{tail}` shows of the end; it never overlaps the head."""
+    max_line_chars: Annotated[int, Field(ge=1)] | None = None
+    """Longer lines of head and tail are cut to this many characters."""
+    line_numbers: bool = False
+    """Number the lines of head and tail."""
+
+
+Wording = Annotated[
+    Placeholder, BeforeValidator(text_map, json_schema_input_type=str | Placeholder)
+]

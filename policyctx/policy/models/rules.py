@@ -1,0 +1,136 @@
+"""Item types and tools: what they are, and how they are treated."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal, get_args
+
+from pydantic import BeforeValidator, Field, Strict
+
+from policyctx.policy.models.base import Amount, Count, OneOrMore, Section
+from policyctx.policy.models.placeholder import Wording
+from policyctx.policy.values import count_map
+
+BuiltInType = Literal[
+    "system_prompt",
+    "user_message",
+    "assistant_message",
+    "thinking",
+    "tool_call",
+    "tool_result",
+    "image",
+    "document",
+    "compaction_summary",
+    "restored_file",
+    "recalled",
+]
+BUILT_IN_TYPES: tuple[str, ...] = get_args(BuiltInType)
+TYPE_MEANINGS = {
+    "system_prompt": "What stands in the system prompt.",
+    "user_message": "What the user wrote.",
+    "assistant_message": "What the model wrote.",
+    "thinking": "What the model thought; its bytes are signed.",
+    "tool_call": "A call of a tool, with its input.",
+    "tool_result": "What a tool answered.",
+    "image": "An image, in a result too.",
+    "document": "A document such as a PDF.",
+    "compaction_summary": "The summary that a compaction left.",
+    "restored_file": "A file that came back after a compaction.",
+    "recalled": "A result that read something back from the store.",
+}
+
+Globs = Annotated[tuple[str, ...], Strict(strict=False), OneOrMore]
+
+
+class TextMatch(Section):
+    """Strings that a text has; each one given must hold, of a list any."""
+
+    at_least_one: ClassVar = ("startswith", "endswith", "contains")
+
+    startswith: Annotated[Globs | None, Field(examples=["Base directory for this skill:"])] = None
+    """It begins with this string, or one of these."""
+    endswith: Globs | None = None
+    """It ends with this string, or one of these."""
+    contains: Globs | None = None
+    """This string, or one of these, is in it."""
+
+
+class Match(Section):
+    """Which items are of a type of your own; each key given must hold."""
+
+    type: BuiltInType
+    """The built-in type that it refines."""
+    tool: Annotated[Globs | None, Field(examples=["mcp__*", ["web_*", "fetch"]])] = None
+    """The tool's name matches this glob, or one of a list."""
+    role: Annotated[str | None, Field(examples=["user"])] = None
+    """The role of its message."""
+    error: bool | None = None
+    """`true`: only failed results. `false`: only others."""
+    media_type: Annotated[str | None, Field(examples=["image/*"])] = None
+    """The media type of an image or document matches this glob."""
+    text: Annotated[
+        TextMatch | None, Field(examples=[{"startswith": "Base directory for this skill:"}])
+    ] = None
+    """What its text has."""
+
+
+class KeepRecent(Section):
+    """How many of the newest stay, and among whom they are counted."""
+
+    exactly_one: ClassVar = ("items", "messages", "turns", "tokens")
+    short_form: ClassVar = "items"
+
+    items: Count | None = None
+    """This many of the newest items stay."""
+    messages: Count | None = None
+    """What stands in the newest so many messages stays."""
+    turns: Count | None = None
+    """What belongs to the newest so many turns stays."""
+    tokens: Amount | None = None
+    """The newest items of so many tokens together stay."""
+    per: Literal["tool", "type", "all"] = "tool"
+    """Counted within each tool, each item type, or all that the step selects."""
+
+
+Recency = Annotated[
+    KeepRecent, BeforeValidator(count_map, json_schema_input_type=Count | KeepRecent)
+]
+
+
+class Threshold(Section):
+    """From which size on an item is taken, in one of two units."""
+
+    at_most_one: ClassVar = ("min_tokens", "min_chars")
+
+    min_tokens: Annotated[Amount | None, Field(examples=[2000, "10%"])] = None
+    """At this many tokens or above; `10%` is of the context window."""
+    min_chars: Annotated[Count | None, Field(examples=[1000])] = None
+    """At this many characters (Unicode code points) or above."""
+
+
+class Rule(Threshold):
+    """How items are treated; each key is looked up on its own, and the nearest wins."""
+
+    offload: bool | None = None
+    """May `offload` and `clear` take it at all; `false` on a type or tool is absolute."""
+    keep_recent: Annotated[Recency | None, Field(examples=[3, {"items": 5, "per": "all"}])] = None
+    """The newest stay: a number of items, or a map."""
+    pin: bool | None = None
+    """No step takes it."""
+    placeholder: Annotated[Wording | None, Field(examples=["[Result in {path}]"])] = None
+    """The wording left in its place."""
+
+
+class ItemRule(Rule):
+    """An item type: a rule for a built-in one, or with `match` one of your own."""
+
+    match: Annotated[
+        Match | None, Field(examples=[{"type": "tool_result", "tool": ["web_*", "fetch"]}])
+    ] = None
+    """Makes this a type of your own, which inherits the keys of the type that it refines."""
+
+
+class ToolRule(Rule):
+    """A tool, by name or glob."""
+
+    reads_file: Annotated[str | None, Field(examples=["path"])] = None
+    """The input field that holds the path of the file that the tool reads."""

@@ -1,0 +1,69 @@
+"""Where offloaded content goes, and how it is written."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field
+
+from policyctx.policy.models.base import ByteSize, Duration, Section
+from policyctx.policy.values import (
+    MODE_PATTERN,
+    ROOT_FIELDS,
+    SESSION_FIELDS,
+    file_mode,
+    path_template,
+    template_of,
+)
+
+
+class Retention(Section):
+    """How long files stay; what a live placeholder names always does."""
+
+    at_least_one: ClassVar = ("max_age", "max_bytes")
+
+    max_age: Annotated[Duration | None, Field(examples=["30d"])] = None
+    """Files older than this go."""
+    max_bytes: Annotated[ByteSize | None, Field(examples=["5GB"])] = None
+    """The oldest go until the store is this small."""
+
+
+class Store(Section):
+    """The files of a session."""
+
+    root: Annotated[
+        str,
+        BeforeValidator(template_of(ROOT_FIELDS)),
+        Field(min_length=1, examples=[".offload", "${CONTEXT_ROOT:-~/.agent/context}"]),
+    ] = "~/.agent/context/{session_id}"
+    """A folder; `~` and `{session_id}` are filled in."""
+    session_id: Annotated[str, BeforeValidator(template_of(SESSION_FIELDS))] = (
+        "session_{date}_{time}_{random}"
+    )
+    """The form of a new session's id."""
+    path: Annotated[
+        str, BeforeValidator(path_template), Field(examples=["{tool_name}/{tool_use_id}.md"])
+    ] = "{item_type}/{tool_name}/{item_id}.{ext}"
+    """A file's path below the root."""
+    format: Literal["text", "envelope"] = "text"
+    """`text`: the item's text, bytes as they are. `envelope`: a JSON document around it."""
+    on_conflict: Literal["suffix", "overwrite", "error"] = "suffix"
+    """When another item has the name: append `-1`, `-2`, …; overwrite it; or raise."""
+    state: Literal["kept", "none"] = "kept"
+    """`kept`: index, journal and ledger beside the files. `none`: content files only."""
+    sync: Literal["always", "never"] = "always"
+    """`always`: on stable storage before a placeholder names it."""
+    on_failure: Literal["keep", "raise"] = "keep"
+    """When a write fails: keep the original in the context and warn, or raise."""
+    mode: Annotated[
+        str,
+        BeforeValidator(file_mode),
+        Field(json_schema_extra={"pattern": f"^{MODE_PATTERN}$"}, examples=["0640"]),
+    ] = "0600"
+    """Permissions of the files, octal; folders get the matching x bits."""
+    compress: Literal["none", "zstd"] = "zstd"
+    """For what no live placeholder names."""
+    retention: Annotated[
+        Retention | None, Field(examples=[{"max_age": "30d", "max_bytes": "5GB"}])
+    ] = None
+    """How long files stay. Default: for ever."""

@@ -1,0 +1,71 @@
+"""The tree of a policy file: plain values that know where they were written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policyctx.errors import Place
+
+Path: TypeAlias = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A map (of nodes), a list (of nodes) or a scalar.
+
+    `key` is the place of the key that a map has it under. `raw` is the text that a scalar came
+    from when it was read from the environment, None otherwise.
+    """
+
+    value: Any
+    place: Place
+    key: Place | None = None
+    raw: str | None = None
+
+    @property
+    def is_map(self) -> bool:
+        """Is it a map."""
+        return isinstance(self.value, dict)
+
+    def plain(self) -> Any:  # noqa: ANN401 - YAML holds any value
+        """Return the value without its places."""
+        if isinstance(self.value, dict):
+            return {key: child.plain() for key, child in self.value.items()}
+        if isinstance(self.value, list):
+            return [child.plain() for child in self.value]
+        return self.value
+
+    def child(self, part: str | int) -> Node | None:
+        """Return what stands under a key or at an index, None when nothing does."""
+        if isinstance(self.value, dict):
+            return self.value.get(part)
+        if isinstance(self.value, list) and isinstance(part, int) and part < len(self.value):
+            found: Node = self.value[part]
+            return found
+        return None
+
+    def deepest(self, path: Path) -> tuple[Path, Node]:
+        """Follow `path` as far as the tree has it; parts that it lacks are passed over."""
+        node: Node = self
+        found: Path = ()
+        for part in path:
+            child = node.child(part)
+            if child is not None:
+                node, found = child, (*found, part)
+        return found, node
+
+    def leaves(self, path: Path = ()) -> Iterator[tuple[Path, Node]]:
+        """Yield every scalar, empty map and empty list with its path, in order."""
+        children: Any = ()
+        if isinstance(self.value, dict):
+            children = self.value.items()
+        elif isinstance(self.value, list):
+            children = enumerate(self.value)
+        if not children or not self.value:
+            yield path, self
+        for part, child in children:
+            yield from child.leaves((*path, part))

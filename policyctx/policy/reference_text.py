@@ -1,0 +1,86 @@
+"""The prose of the reference: what tables of keys cannot say."""
+
+from __future__ import annotations
+
+TITLE = "# What a policy may say"
+
+INTRODUCTION = """\
+A policy is one YAML file. It says what numbers are measured against (`model`), what the pieces
+of a context are and how each is treated (`items`, `tools`), what is left behind
+(`placeholder`), where things go (`store`), how history is summarised (`compaction`), and the
+pipeline that uses it all (`steps`). Every key has a default but `apiVersion`, `name`, and a
+step's `name` and `do`; `{apiVersion: policyctx/v1, name: nothing}` is a policy that does
+nothing.
+
+`policyctx schema KEY` says the same about one key in the terminal. What is wrong with a policy is
+told with a [code](diagnostics.md). An editor that reads JSON Schema completes and checks a policy
+whose first line names the file that `policyctx schema` prints:
+
+    # yaml-language-server: $schema=./policy.schema.json
+
+## How a policy is read
+
+YAML is read strictly: `on`, `no`, `1:30`, `1_000` and dates are strings; anchors, aliases,
+tags, merge keys and duplicate keys are refused; at most 32 levels and 64 KiB. An unknown key is
+an error.
+
+A share such as `10%` is of what its key names. Durations are written `90s`, `5m`, `3h`, `30d`;
+sizes `512KiB`, `5GB`. `${NAME}` or `${NAME:-default}` may be the whole of a value: it is read
+from the environment, and what it holds is typed like a value in the file. An empty variable
+counts as unset.
+
+In a condition a map means *all*, a list of maps means *any*.
+
+`extends` names presets and files, a path being relative to the file that names it. Maps merge
+by key. `steps` merge by `name`: a known one is replaced in place, a new one goes to the end, or
+before the step that its `before` names; `remove: true` takes one out. `match`, `when`,
+`select`, `keep_recent`, `placeholder` and the pair of `min_tokens` and `min_chars` are replaced
+whole. Item types and tools of the nearer file are tried first."""
+
+NOTES = {
+    "Model": """\
+Characters are Unicode code points. The text of an item is a string as it is, and a list of
+blocks as compact JSON. An image or document counts as 1,600 tokens, never as its base64 text.""",
+    "ItemRule": """\
+Each key is looked up on its own, and the nearest wins: the step's `select`, the tool (the exact
+name, then globs in the order written), the item type, the type that it refines, the top level.
+Where nobody says anything, `offload` is `false`, `min_tokens` is 0, nothing is recent and
+nothing pinned.
+
+A type of your own refines a built-in one, inherits its keys, and is selected where that one is
+named. Yours are tried in the order written.
+
+Never taken: the system prompt, thinking, calls, images, documents, blocks of an unknown kind,
+the newest user message, and a pending call with all after it. A call is pending while it has no
+answer and no later assistant message shows that the agent went on without one; an abandoned
+call stays, and holds nothing else.""",
+    "KeepRecent": """\
+A number alone means items. Small and already offloaded ones are counted; parallel calls stay
+together, so that more may stay than was asked for, never less.""",
+    "Placeholder": """\
+A string alone is the `text`. Its fields: `{path}` (absolute), `{relative_path}` (from the
+store's root), `{item_id}`, `{item_type}`, `{tool_name}`, `{tool_use_id}`, `{session_id}`,
+`{tokens}`, `{chars}`, `{lines}`, `{sha256}`, `{head}`, `{tail}`, `{omitted_lines}`,
+`{omitted_chars}`. `{{` and `}}` are literal. Nothing else is evaluated.""",
+    "Store": """\
+A relative root is below the working directory; one given in code or as `--root` replaces it
+whole. The fields of `session_id` are `{date}` and `{time}` (UTC) and `{random}`; those of
+`path` are `{item_id}`, `{item_type}`, `{tool_name}`, `{tool_use_id}`, `{session_id}` and
+`{ext}`. A folder whose only field has no value is left out.
+
+What is put into a path keeps `A-Z a-z 0-9 . _ -`; any other byte is percent-encoded, a name of
+dots only too; what is empty or over 120 bytes is named by its hash. No id or tool name leads
+out of the root.""",
+    "Step": """\
+A step sees the list as the session's past and the steps before it have left it. What was
+offloaded once keeps its placeholder in every later turn of the session. `must_shrink` measures
+in the unit of the item's threshold. Items that arrive come one by one, so that a step `on:
+arrival` has no gates, no `keep_recent`, `order`, `until` or `ephemeral`.""",
+    "Select": """\
+In this order: `types` and `tools` make the candidates; `keep_recent` counts among them and
+keeps the newest; `except_tools`, `errors: false`, pins, `offload: false`, thresholds and
+`must_shrink` take away.""",
+    "Gates": """\
+Each gate compares a number with `at_least`, `over`, `under` or `at_most`. A closed gate leaves
+everything untouched and costs nothing.""",
+}

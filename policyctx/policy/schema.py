@@ -1,0 +1,242 @@
+"""The JSON Schema of a policy file, derived from the models: what editors check and complete by.
+
+It takes what the loader takes: short forms, and a variable such as `${WINDOW:-200000}` wherever a
+scalar may stand. It cannot look into other files, so where a policy extends another it leaves
+what the other may hold to the loader.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema
+
+from policyctx.policy.keys import KEYS_OF_POLICY, Key, is_pending, key_at, keys, maps_in
+from policyctx.policy.models import BUILT_IN_TYPES, Policy, Section
+from policyctx.policy.models.rules import TYPE_MEANINGS
+from policyctx.policy.pending import FIELDS, VALUES
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+PENDING = "Does nothing yet in this version."
+
+_VARIABLE = {
+    "type": "string",
+    "title": "variable",
+    "description": "The environment variable NAME, or the default where that is unset or empty.",
+    "pattern": r"^\$\{[A-Za-z_][A-Za-z0-9_]*(:-[\s\S]*)?\}$",
+    "examples": ["${WINDOW}", "${WINDOW:-200000}"],
+}
+_VARIABLE_REF = {"$ref": "#/$defs/Variable"}
+_DESCRIBING = ("description", "default", "examples")
+# The order in which a schema reads; what is not named here follows by the alphabet.
+_ORDER = (
+    "$schema",
+    "$ref",
+    "title",
+    "description",
+    "type",
+    "const",
+    "enum",
+    "anyOf",
+    "oneOf",
+    "default",
+    "examples",
+    "required",
+    "properties",
+    "additionalProperties",
+)
+_OF_SCHEMAS = frozenset({"properties", "$defs"})
+_OF_VALUES = frozenset({"const", "default", "enum", "examples", "required"})
+
+
+def policy_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a policy file, as plain values."""
+    generated = Policy.model_json_schema(schema_generator=_AsWritten)
+    maps = generated.pop("$defs")
+    for written in (generated, *maps.values()):
+        properties = written["properties"]
+        for name, part in properties.items():
+            # pydantic leaves out what the map that is referred to says in the same words.
+            about = {} if "description" in part else {"description": _meaning(part, maps)}
+            properties[name] = {**_with_variable(part), **about}
+    schema = {
+        "$schema": DIALECT,
+        **generated,
+        "title": "A policy of policyctx",
+        "$defs": {**maps, "Variable": dict(_VARIABLE)},
+    }
+    _name_item_types(schema["properties"]["items"])
+    schema["allOf"] = [_of_one_file(maps), _of_built_in_types()]
+    _mark_pending(schema)
+    ordered: dict[str, Any] = _in_order(schema)
+    return ordered
+
+
+def _meaning(part: dict[str, Any], maps: dict[str, Any]) -> str:
+    [(name, _)] = maps_in(part)
+    found: str = maps[name]["description"]
+    return found
+
+
+def schema_of(dotted: str) -> dict[str, Any]:
+    """Return the part of the schema that is about one key, with the definitions that it needs.
+
+    Raises `PolicyError` for a key that is not in the language.
+    """
+    schema = policy_schema()
+    part = key_at(schema, dotted).schema
+    needed: dict[str, Any] = {}
+    waiting = _references(part)
+    while waiting:
+        name = waiting.pop()
+        if name not in needed:
+            needed[name] = schema["$defs"][name]
+            waiting += _references(needed[name])
+    definitions = {name: needed[name] for name in sorted(needed)}
+    return {"$schema": DIALECT, **part, **({"$defs": definitions} if definitions else {})}
+
+
+class _AsWritten(GenerateJsonSchema):
+    """Writes defaults as a person writes them, and no titles that only repeat the key."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ANN401, ARG002 - pydantic's
+        return False
+
+    def sort(self, value: Any, parent_key: str | None = None) -> Any:  # noqa: ANN401, ARG002
+        return value  # `_in_order` sorts, and leaves examples as they were written
+
+    def default_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401 - a core schema
+        inner: dict[str, Any] = self.generate_inner(schema["schema"])
+        default = schema.get("default")
+        return inner if default is None else {**inner, "default": _written(default)}
+
+
+def _written(value: object) -> object:
+    """Return a default as it stands in a file; a map at its defaults is the empty map."""
+    if isinstance(value, Section):
+        given = {name: _written(getattr(value, name)) for name in sorted(value.model_fields_set)}
+        short = getattr(value, "short_form", "")
+        return given[short] if set(given) == {short} else given
+    if isinstance(value, tuple | list):
+        return [_written(element) for element in value]
+    if isinstance(value, dict):
+        return {name: _written(element) for name, element in value.items()}
+    if isinstance(value, Fraction):
+        return float(value)
+    return value if isinstance(value, int | float | str) else str(value)
+
+
+def _with_variable(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a value with a variable allowed for each scalar that is no free text."""
+    found = dict(schema)
+    if "description" in found:
+        found["description"] = " ".join(found["description"].split())
+    for inner in ("items", "additionalProperties"):
+        if isinstance(found.get(inner), dict):
+            found[inner] = _with_variable(found[inner])
+    branches = found.get("anyOf", [])
+    if branches:
+        inner_branches = [b if _is_scalar(b) else _with_variable(b) for b in branches]
+        extra = [_VARIABLE_REF] if any(map(_is_scalar, branches)) else []
+        return {**found, "anyOf": [*inner_branches, *extra]}
+    if not _is_scalar(found):
+        return found
+    about = {key: found[key] for key in found if key in _DESCRIBING}
+    typed = {key: found[key] for key in found if key not in _DESCRIBING}
+    return {**about, "anyOf": [typed, _VARIABLE_REF]}
+
+
+def _is_scalar(schema: dict[str, Any]) -> bool:
+    """Is it a number, a word of some, or a text of a form; a free text takes a variable anyway."""
+    is_number = schema.get("type") in {"integer", "number", "boolean"}
+    return is_number or not {"enum", "const", "pattern"}.isdisjoint(schema)
+
+
+def _name_item_types(items: dict[str, Any]) -> None:
+    """Add the built-in item types, each with what it is; they have no `match`."""
+    rule = items["additionalProperties"]
+    items["properties"] = {
+        name: {**rule, "description": TYPE_MEANINGS[name], "properties": {"match": False}}
+        for name in BUILT_IN_TYPES
+    }
+    items["propertyNames"] = {"pattern": "^[a-z][a-z0-9_]{0,59}$"}
+
+
+def _of_one_file(maps: dict[str, Any]) -> dict[str, Any]:
+    """What must be whole where no other file can hold the rest."""
+    own_types = {
+        "properties": dict.fromkeys(BUILT_IN_TYPES, True),
+        "additionalProperties": {"required": ["match"]},
+    }
+    price = {"required": maps["Prices"].pop("required")}
+    model = {"properties": {"price": price}}
+    whole = {"properties": {"items": own_types, "model": model}}
+    return {"if": {"required": ["extends"]}, "else": whole}
+
+
+def _of_built_in_types() -> dict[str, Any]:
+    """Where a file has no item types of its own and extends none, the steps name built-in ones."""
+    name = {"anyOf": [{"enum": [*BUILT_IN_TYPES, "*"]}, _VARIABLE_REF]}
+    of_types = {"properties": {"types": {"items": name}}}
+    gates = {"properties": {"items": of_types}}
+    step = {"properties": {"select": of_types, "when": {**gates, "items": gates}}}
+    only_built_in = {"properties": {"items": {"propertyNames": {"enum": list(BUILT_IN_TYPES)}}}}
+    return {
+        "if": {"not": {"required": ["extends"]}, **only_built_in},
+        "then": {"properties": {"steps": {"items": step}}},
+    }
+
+
+def _mark_pending(schema: dict[str, Any]) -> None:
+    """Say of each key that does nothing yet, wherever it stands, that it does nothing."""
+    paths: dict[tuple[str, str], list[Key]] = {}
+    for key in keys(schema):
+        paths.setdefault((key.map_name, key.name), []).append(key)
+    for (map_name, name), same in paths.items():
+        sentences = [PENDING] if all(is_pending(key.path) for key in same) else _words_of(same)
+        owner = schema if map_name == KEYS_OF_POLICY else schema["$defs"][map_name]
+        described = owner["properties"][name]
+        described["description"] = " ".join([described["description"], *sentences])
+
+
+def _words_of(same: list[Key]) -> list[str]:
+    """The sentences on words and fields of a key that do nothing yet."""
+    words: list[str] = []
+    for key in same:
+        words += [
+            word for path, some in VALUES if path.removesuffix(".[]") == key.path for word in some
+        ]
+    if all(key.path.endswith("placeholder.text") for key in same):
+        words += [f"{{{field}}}" for field in sorted(FIELDS)]
+    if not words:
+        return []
+    named = ", ".join(f"`{word}`" for word in dict.fromkeys(words))
+    return [f"{named} {'does' if len(words) == 1 else 'do'} nothing yet in this version."]
+
+
+def _references(schema: object) -> list[str]:
+    """The names of the definitions that a schema mentions, itself apart."""
+    if isinstance(schema, list):
+        return [name for element in schema for name in _references(element)]
+    if not isinstance(schema, dict):
+        return []
+    own = [schema["$ref"].rsplit("/", 1)[-1]] if isinstance(schema.get("$ref"), str) else []
+    return own + [name for value in schema.values() for name in _references(value)]
+
+
+def _in_order(schema: Any) -> Any:  # noqa: ANN401 - a schema, or a list of them
+    """Return the schema with its keywords in one order, whichever pydantic made it."""
+    if isinstance(schema, list):
+        return [_in_order(element) for element in schema]
+    if not isinstance(schema, dict):
+        return schema
+    rank = {keyword: i for i, keyword in enumerate(_ORDER)}
+    ordered: dict[str, Any] = {}
+    for keyword in sorted(schema, key=lambda word: (rank.get(word, len(rank)), word)):
+        value = schema[keyword]
+        if keyword in _OF_SCHEMAS:
+            ordered[keyword] = {name: _in_order(part) for name, part in value.items()}
+        else:
+            ordered[keyword] = value if keyword in _OF_VALUES else _in_order(value)
+    return ordered

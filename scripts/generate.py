@@ -1,0 +1,53 @@
+"""Writes the files that are derived from the models; run by `scripts/docs`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from policyctx.policy.codes import code_pages
+from policyctx.policy.reference import reference
+from policyctx.policy.schema import policy_schema
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def derived_files() -> dict[str, str]:
+    """Return the text of every derived file by its path in the checkout."""
+    return {
+        "policies/policy.schema.json": schema_text(),
+        "docs/policy-reference.md": reference(),
+        "docs/diagnostics.md": code_pages(),
+    }
+
+
+def schema_text() -> str:
+    """Return the JSON Schema as it is committed."""
+    return json.dumps(policy_schema(), ensure_ascii=False, indent=2) + "\n"
+
+
+def stale_files(root: Path) -> list[str]:
+    """Return the paths of the derived files below `root` that are missing or out of step."""
+    return [
+        path
+        for path, text in derived_files().items()
+        if not (root / path).is_file() or (root / path).read_text(encoding="utf-8") != text
+    ]
+
+
+def main() -> int:
+    """Write the files, or with `--check` only say which are out of step; return the exit code."""
+    stale = stale_files(ROOT)
+    if "--check" in sys.argv[1:]:
+        for path in stale:
+            print(f"{path} is out of step: run scripts/docs", file=sys.stderr)
+        return 1 if stale else 0
+    for path in stale:
+        (ROOT / path).write_text(derived_files()[path], encoding="utf-8", newline="\n")
+        print(f"wrote {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import json
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import pytest
+
+from policyctx.policy.sources import preset_names
+from tests.cli.running import policyctx
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD = "apiVersion: policyctx/v1\nname: mine\n"
+
+
+@pytest.fixture
+def wrong(tmp_path: Path) -> Path:
+    path = tmp_path / "wrong.yaml"
+    path.write_text(f"{HEAD}stor: 1\nmin_chars: x\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def doubtful(tmp_path: Path) -> Path:
+    """Legal, but the overwriting store gives every item one file."""
+    path = tmp_path / "doubtful.yaml"
+    text = """\
+        store: {path: results.md, on_conflict: overwrite}
+        items: {tool_result: {offload: true}}
+        steps: [{name: all, do: offload}]
+        """
+    path.write_text(HEAD + dedent(text), encoding="utf-8")
+    return path
+
+
+def test_the_presets_are_clean() -> None:
+    run = policyctx("check", "--strict", *preset_names())
+    assert (run.returncode, run.stdout) == (0, "")
+    assert run.stderr == f"{len(preset_names())} policies, nothing found\n"
+
+
+def test_every_mistake_is_shown_with_its_line(wrong: Path) -> None:
+    run = policyctx("check", wrong)
+    assert run.returncode == 1
+    assert run.stdout == (
+        f"{wrong}:3:1: PC101: unknown key 'stor'; did you mean 'store'?\n"
+        "    3 | stor: 1\n"
+        "      | ^^^^\n"
+        f"{wrong}:4:12: PC103: expected a whole number, got 'x'\n"
+        "    4 | min_chars: x\n"
+        "      |            ^\n"
+    )
+    assert run.stderr == "2 errors\n"
+
+
+def test_what_is_surely_not_meant_is_a_warning_and_strictly_an_error(doubtful: Path) -> None:
+    run = policyctx("check", doubtful)
+    assert (run.returncode, run.stderr) == (0, "1 warning\n")
+    assert run.stdout.startswith(f"{doubtful}:3:")
+    assert policyctx("check", "--strict", doubtful).returncode == 1
+
+
+def test_several_policies_are_checked_and_every_one_is_told(wrong: Path, doubtful: Path) -> None:
+    run = policyctx("check", doubtful, wrong, "no-such")
+    assert run.returncode == 1
+    assert run.stderr == "3 errors, 1 warning\n"
+
+
+@pytest.mark.parametrize("option", [("--format", "json"), ("--json",)])
+def test_programs_get_json(wrong: Path, option: tuple[str, ...]) -> None:
+    run = policyctx("check", wrong, *option)
+    assert run.returncode == 1
+    assert [found["code"] for found in json.loads(run.stdout)] == ["PC101", "PC103"]
+    assert json.loads(policyctx("check", "coding-agent", *option).stdout) == []
+
+
+def test_github_gets_annotations(wrong: Path) -> None:
+    lines = policyctx("check", wrong, "--format", "github").stdout.splitlines()
+    assert lines[0] == (
+        f"::error file={wrong},title=PC101,line=3,col=1::unknown key 'stor'; did you mean 'store'?"
+    )

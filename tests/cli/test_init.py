@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from policyctx.policy.loading import load_policy
+from policyctx.policy.sources import preset_names
+from tests.cli.running import policyctx
+from tests.conversations import session_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAMES = ["policy.yaml", "policyctx.yaml"]
+
+
+def uncommented(text: str) -> str:
+    """A starter file with all of its settings taken in; prose has two #."""
+    return re.sub(r"^( *)#(?: |$)", r"\1", text, flags=re.MULTILINE)
+
+
+def settings(text: str) -> list[str]:
+    """The text with one block of settings taken in, for each such block."""
+    blocks = re.split(r"\n\n", text)
+    taken = [i for i, block in enumerate(blocks) if uncommented(block) != block]
+    return ["\n\n".join([*blocks[:i], uncommented(blocks[i]), *blocks[i + 1 :]]) for i in taken]
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_it_writes_two_files_and_says_what_to_try_next(tmp_path: Path) -> None:
+    run = policyctx("init", cwd=tmp_path)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert names_in(tmp_path) == NAMES
+    assert run.stdout == (
+        "wrote policyctx.yaml and policy.yaml\n"
+        "\n"
+        "Try next:\n"
+        "  policyctx check policy.yaml\n"
+        "  policyctx plan policy.yaml MESSAGES\n"
+    )
+
+
+def test_what_it_wrote_runs(tmp_path: Path) -> None:
+    policyctx("init", cwd=tmp_path)
+    messages = json.dumps(session_of("word " * 3000)).encode()
+    assert policyctx("plan", "policy.yaml", "-", stdin=messages, cwd=tmp_path).returncode == 0
+    agents = json.loads(policyctx("agents", "--json", cwd=tmp_path).stdout)["agents"]
+    assert [(a["agent"], a["policy"], a["errors"]) for a in agents] == [("*", "./policy.yaml", [])]
+
+
+@pytest.mark.parametrize("preset", preset_names())
+def test_a_starter_says_what_its_preset_says_with_and_without_its_settings(
+    preset: str, tmp_path: Path
+) -> None:
+    assert policyctx("init", preset, "--directory", tmp_path).returncode == 0
+    path = tmp_path / "policy.yaml"
+    text = path.read_text(encoding="utf-8")
+    expected = load_policy(preset).model_copy(update={"name": "policy"})
+    assert load_policy(path) == expected
+    path.write_text(uncommented(text), encoding="utf-8")
+    taken = load_policy(path)
+    assert taken.tools
+    same = {"min_tokens": expected.min_tokens, "tools": expected.tools}
+    assert taken.min_tokens in {expected.min_tokens, 0}
+    assert taken.model_copy(update=same) == expected
+
+
+@pytest.mark.parametrize("preset", preset_names())
+def test_each_setting_may_be_taken_in_alone(preset: str, tmp_path: Path) -> None:
+    policyctx("init", preset, "--directory", tmp_path)
+    path = tmp_path / "policy.yaml"
+    variants = settings(path.read_text(encoding="utf-8"))
+    assert len(variants) >= 5
+    for variant in variants:
+        path.write_text(variant, encoding="utf-8")
+        load_policy(path)
+
+
+def test_the_agents_that_are_shown_as_examples_load(tmp_path: Path) -> None:
+    policyctx("init", cwd=tmp_path)
+    path = tmp_path / "policyctx.yaml"
+    path.write_text(uncommented(path.read_text(encoding="utf-8")), encoding="utf-8")
+    report = json.loads(policyctx("agents", "--json", cwd=tmp_path).stdout)["agents"]
+    assert [agent["agent"] for agent in report] == ["coder", "research-*", "*"]
+    assert [agent["errors"] for agent in report] == [[], [], []]
+
+
+@pytest.mark.parametrize("name", ["researcher", "1", "null", "0x1f", "coding-agent"])
+def test_the_policy_may_have_another_name(name: str, tmp_path: Path) -> None:
+    run = policyctx("init", "--name", name, cwd=tmp_path)
+    assert run.stdout.startswith(f"wrote policyctx.yaml and {name}.yaml\n")
+    assert load_policy(tmp_path / f"{name}.yaml").name == name
+    assert policyctx("agents", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a b", "a/b", "-x", "policyctx", "PolicyCtx"])
+def test_a_name_that_is_no_file_of_its_own_is_wrong_usage(name: str, tmp_path: Path) -> None:
+    assert policyctx("init", f"--name={name}", cwd=tmp_path).returncode == 2
+    assert names_in(tmp_path) == []
+
+
+def test_an_unknown_preset_names_those_known_and_the_nearest(tmp_path: Path) -> None:
+    run = policyctx("init", "codng-agent", cwd=tmp_path)
+    assert run.returncode == 1
+    assert run.stderr == (
+        "codng-agent: PC001: no such preset; did you mean 'coding-agent'?"
+        f" The presets are {', '.join(preset_names())}\n"
+    )
+    assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("taken", [NAMES[:1], NAMES[1:], NAMES])
+def test_no_file_that_exists_is_touched(taken: list[str], tmp_path: Path) -> None:
+    for name in taken:
+        (tmp_path / name).write_text("mine", encoding="utf-8")
+    run = policyctx("init", cwd=tmp_path)
+    exist = " and ".join(reversed(taken)) + (" exist" if len(taken) > 1 else " exists")
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr == f"error: {exist} already; --force replaces what exists\n"
+    assert names_in(tmp_path) == taken
+    assert all((tmp_path / name).read_text(encoding="utf-8") == "mine" for name in taken)
+
+
+def test_a_link_that_leads_nowhere_exists_too(tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").symlink_to(tmp_path / "elsewhere")
+    assert policyctx("init", cwd=tmp_path).returncode == 1
+    assert names_in(tmp_path) == ["policy.yaml"]
+
+
+def test_force_replaces_and_says_what(tmp_path: Path) -> None:
+    (tmp_path / "policyctx.yaml").write_text("mine", encoding="utf-8")
+    run = policyctx("init", "--force", cwd=tmp_path)
+    assert run.stdout.startswith("wrote policy.yaml\nreplaced policyctx.yaml\n")
+    assert names_in(tmp_path) == NAMES
+    assert "agents:" in (tmp_path / "policyctx.yaml").read_text(encoding="utf-8")
+
+
+def test_force_does_not_replace_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "policyctx.yaml").write_text("mine", encoding="utf-8")
+    (tmp_path / "policy.yaml").mkdir()
+    run = policyctx("init", "--force", cwd=tmp_path)
+    assert run.returncode == 1
+    assert run.stderr == "error: policy.yaml cannot be replaced: it is a folder\n"
+    assert names_in(tmp_path) == NAMES
+    assert (tmp_path / "policyctx.yaml").read_text(encoding="utf-8") == "mine"
+
+
+def test_when_the_second_file_cannot_be_written_nothing_is_left_behind(tmp_path: Path) -> None:
+    run = policyctx("init", "--name", "x" * 300, cwd=tmp_path)
+    assert run.returncode == 1
+    assert run.stderr.startswith("error: xxx")
+    assert run.stderr.endswith("x.yaml cannot be written: File name too long\n")
+    assert names_in(tmp_path) == []
+
+
+def test_when_the_second_file_cannot_be_written_the_first_is_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "policyctx.yaml").write_text("mine", encoding="utf-8")
+    assert policyctx("init", "--force", "--name", "x" * 300, cwd=tmp_path).returncode == 1
+    assert names_in(tmp_path) == ["policyctx.yaml"]
+    assert (tmp_path / "policyctx.yaml").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_folder_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
+    assert policyctx("init", "--directory", tmp_path / "typo").returncode == 2

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import json
+
+from policyctx.policy.schema import policy_schema, schema_of
+from tests.cli.running import policyctx
+
+
+def test_without_a_key_the_schema_is_printed() -> None:
+    assert json.loads(policyctx("schema").stdout) == policy_schema()
+
+
+def test_a_key_is_explained_in_plain_text() -> None:
+    run = policyctx("schema", "items.keep_recent")
+    assert run.stdout.startswith("items.keep_recent\n  The newest stay")
+    assert "\x1b" not in run.stdout
+
+
+def test_json_gives_the_key_s_part_of_the_schema() -> None:
+    run = policyctx("schema", "store.on_conflict", "--json")
+    assert json.loads(run.stdout) == schema_of("store.on_conflict")
+
+
+def test_an_unknown_key_is_told_with_the_nearest() -> None:
+    run = policyctx("schema", "items.keep_recnt")
+    assert run.returncode == 1
+    assert run.stdout == ""
+    assert "PC101: unknown key 'keep_recnt'; did you mean 'keep_recent'?" in run.stderr

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from policyctx.policy.consistency import inconsistencies
+from policyctx.policy.finding_codes import FINDINGS
+from policyctx.policy.findings import findings
+from policyctx.policy.loading import resolved
+from policyctx.policy.models import Policy
+from policyctx.policy.sources import Source, policy_source, preset_names
+from policyctx.policy.yaml_reader import read_yaml
+from tests.policies import HEAD
+
+if TYPE_CHECKING:
+    from policyctx.errors import Diagnostic
+
+
+def cases() -> list[tuple[str, list[str]]]:
+    text = (Path(__file__).parent / "policies_with_findings.txt").read_text(encoding="utf-8")
+    found = []
+    for block in text.split("\n\n")[1:]:
+        lines = [line for line in block.strip("\n").split("\n") if not line.startswith("# ")]
+        policy = [line for line in lines if not line.startswith("=> ")]
+        expected = [line.removeprefix("=> ") for line in lines if line.startswith("=> ")]
+        found.append(("\n".join(policy), expected))
+    return found
+
+
+def found_in(text: str) -> list[Diagnostic]:
+    root = read_yaml(Source("p.yaml", HEAD + text + "\n"))
+    assert not list(inconsistencies(root))
+    return findings(root, Policy.model_validate(root.plain()))
+
+
+@pytest.mark.parametrize(("text", "expected"), cases())
+def test_a_policy_has_exactly_these_findings(text: str, expected: list[str]) -> None:
+    assert [str(found).removeprefix("p.yaml:") for found in found_in(text)] == expected
+
+
+def test_every_code_is_found_and_missed_by_some_policy() -> None:
+    found = [{line.split(": ")[1] for line in expected} for _, expected in cases()]
+    assert set().union(*found) == set(FINDINGS)
+    assert set() in found
+
+
+def test_a_finding_is_a_warning() -> None:
+    [found] = found_in("steps: [{name: a, do: offload}]")
+    assert found.severity == "warning"
+
+
+@pytest.mark.parametrize("code", FINDINGS)
+def test_a_code_is_explained_in_a_paragraph(code: str) -> None:
+    title, paragraph = FINDINGS[code]
+    assert len(title) < 60
+    assert paragraph.endswith(".")
+    assert "\n" not in paragraph
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_a_preset_has_no_findings(name: str) -> None:
+    root = resolved(policy_source(name))
+    assert findings(root, Policy.model_validate(root.plain())) == []
+
+
+def test_a_finding_points_into_the_file_that_was_extended(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text(f"{HEAD}steps: [{{name: a, do: offload}}]\n")
+    own = tmp_path / "own.yaml"
+    own.write_text(f"{HEAD}extends: ./base.yaml\nitems: {{user_message: {{keep_recent: 1}}}}\n")
+    root = resolved(policy_source(str(own)))
+    places = [found.place for found in findings(root, Policy.model_validate(root.plain()))]
+    assert {(Path(place.file).name, place.line) for place in places} == {
+        ("base.yaml", 3),
+        ("own.yaml", 4),
+    }
+
+
+def test_a_policy_far_larger_than_a_person_writes_is_looked_at_in_part() -> None:
+    # Held pair by pair, and step by type, this one would take minutes.
+    types = "".join(
+        f"  t{i}: {{offload: true, match: {{type: tool_result, tool: 'a*{i}*b*'}}}}\n"
+        for i in range(400)
+    )
+    steps = "".join(
+        f"  - {{name: s{i}, do: offload, select: {{tools: ['a*{i}*b*']}}}}\n" for i in range(400)
+    )
+    root = read_yaml(Source("p.yaml", f"{HEAD}items:\n{types}steps:\n{steps}"))
+    assert findings(root, Policy.model_validate(root.plain()))

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from policyctx.errors import PolicyError
+from policyctx.policy.loading import load_policy, resolved
+from policyctx.policy.sources import policy_source
+from tests.policies import HEAD
+from tests.policy.strategies import POLICIES
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+class Folder:
+    """A folder of policies that extend one another."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.path / f"{name}.yaml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(HEAD + dedent(text), encoding="utf-8")
+        return path
+
+    def resolved(self, text: str) -> dict[str, Any]:
+        found: dict[str, Any] = resolved(policy_source(self.write("own", text))).plain()
+        return found
+
+    def error(self, text: str) -> str:
+        with pytest.raises(PolicyError) as raised:
+            load_policy(self.write("own", text))
+        return str(raised.value).replace(f"{self.path}/", "")
+
+
+def test_maps_merge_by_key_and_the_own_file_wins(folder: Folder) -> None:
+    folder.write("base", "model: {context_window: 1000, tokenizer: cl100k_base}\ndescription: base")
+    found = folder.resolved("extends: base.yaml\nmodel: {context_window: 2000}")
+    assert found["model"] == {"context_window": 2000, "tokenizer": "cl100k_base"}
+    assert found["description"] == "base"
+    assert "extends" not in found
+
+
+def test_of_several_bases_the_later_wins(folder: Folder) -> None:
+    folder.write("one", "description: one\nmin_chars: 1")
+    folder.write("two", "description: two")
+    found = folder.resolved("extends: [one.yaml, two.yaml]")
+    assert (found["description"], found["min_chars"]) == ("two", 1)
+
+
+def test_a_preset_is_extended_by_its_name(folder: Folder) -> None:
+    policy = load_policy(folder.write("own", "extends: coding-agent\nmin_tokens: 9"))
+    assert (policy.name, policy.min_tokens) == ("test", 9)
+    assert [step.name for step in policy.steps] == ["retire-old-results"]
+
+
+def test_paths_are_below_the_file_that_names_them(folder: Folder) -> None:
+    folder.write("sub/middle", "extends: ../base.yaml")
+    folder.write("base", "min_chars: 7")
+    assert folder.resolved("extends: sub/middle.yaml")["min_chars"] == 7
+
+
+def test_a_threshold_replaces_the_other_unit(folder: Folder) -> None:
+    folder.write("base", "min_chars: 7\ntools: {a: {min_tokens: 1, pin: true}}")
+    found = folder.resolved("extends: base.yaml\nmin_tokens: 8\ntools: {a: {min_chars: 2}}")
+    assert "min_chars" not in found
+    assert found["tools"] == {"a": {"pin": True, "min_chars": 2}}
+
+
+def test_conditions_and_shapes_are_replaced_whole(folder: Folder) -> None:
+    base = """\
+        items:
+          web: {match: {type: tool_result, tool: a}, keep_recent: {items: 1, per: all}}
+        placeholder: {text: base, line_numbers: true}
+        """
+    own = """\
+        extends: base.yaml
+        items:
+          web: {match: {type: tool_call}, keep_recent: {items: 2}}
+        placeholder: {text: own}
+        """
+    folder.write("base", base)
+    found = folder.resolved(own)
+    assert found["items"] == {"web": {"match": {"type": "tool_call"}, "keep_recent": {"items": 2}}}
+    assert found["placeholder"] == {"text": "own"}
+
+
+def test_own_types_and_globs_are_tried_before_those_of_the_bases(folder: Folder) -> None:
+    folder.write("base", "tools: {'a*': {}, 'b*': {}}\nitems: {tool_result: {}, image: {}}")
+    found = folder.resolved("extends: base.yaml\ntools: {'c*': {}, 'b*': {}}\nitems: {image: {}}")
+    assert list(found["tools"]) == ["c*", "b*", "a*"]
+    assert list(found["items"]) == ["image", "tool_result"]
+
+
+STEPS = "steps: [{name: a, do: offload}, {name: b, do: offload, on: arrival}]"
+
+
+@pytest.mark.parametrize(
+    ("own", "names"),
+    [
+        ("{name: c, do: offload}", ["a", "b", "c"]),
+        ("{name: c, do: offload, before: b}", ["a", "c", "b"]),
+        ("{name: a, remove: true}", ["b"]),
+        ("{name: b, do: offload}", ["a", "b"]),
+        ("{name: c, do: offload, before: a}, {name: d, do: offload, before: c}",
+         ["d", "c", "a", "b"]),
+    ],
+)  # fmt: skip
+def test_steps_merge_by_name(folder: Folder, own: str, names: list[str]) -> None:
+    folder.write("base", STEPS)
+    steps = folder.resolved(f"extends: base.yaml\nsteps: [{own}]")["steps"]
+    assert [step["name"] for step in steps] == names
+    assert all({"before", "remove"}.isdisjoint(step) for step in steps)
+
+
+def test_a_step_of_a_known_name_is_replaced_in_place_and_whole(folder: Folder) -> None:
+    folder.write("base", STEPS)
+    found = folder.resolved("extends: base.yaml\nsteps: [{name: b, do: offload}]")
+    assert found["steps"][1] == {"name": "b", "do": "offload"}
+
+
+def test_a_chain_is_the_same_as_its_links_in_order(folder: Folder) -> None:
+    folder.write("a", f"min_chars: 1\ntools: {{x: {{pin: true}}}}\n{STEPS}")
+    middle = "tools: {y: {pin: true}, x: {offload: true}}\nsteps: [{name: a, do: offload}]"
+    folder.write("b", middle)
+    folder.write("ab", f"extends: a.yaml\n{middle}")
+    own = "min_tokens: 5\nsteps: [{name: c, do: offload, before: b}]"
+    chained = folder.resolved(f"extends: ab.yaml\n{own}")
+    assert chained == folder.resolved(f"extends: [a.yaml, b.yaml]\n{own}")
+
+
+@given(POLICIES, POLICIES, POLICIES)
+def test_extending_is_associative(
+    first: dict[str, Any], second: dict[str, Any], third: dict[str, Any]
+) -> None:
+    with TemporaryDirectory() as name:
+
+        def write(file: str, value: dict[str, Any], *bases: str) -> Path:
+            path = Path(name) / file
+            text = json.dumps({**value, "extends": [*bases]}, ensure_ascii=False)
+            path.write_text(text, encoding="utf-8")
+            return path
+
+        write("a", first)
+        write("b", second)
+        write("ab", second, "a")
+        chained = resolved(policy_source(write("c", third, "ab"))).plain()
+        listed = resolved(policy_source(write("d", third, "a", "b"))).plain()
+        assert chained == listed
+        # The order of tools and types is the order in which they are tried.
+        assert list(chained.get("tools", {})) == list(listed.get("tools", {}))
+        assert list(chained.get("items", {})) == list(listed.get("items", {}))
+
+
+def test_a_cycle_is_refused_with_the_chain(folder: Folder) -> None:
+    folder.write("a", "extends: b.yaml")
+    folder.write("b", "extends: own.yaml")
+    assert folder.error("extends: a.yaml") == (
+        "b.yaml:3:10: PC202: a policy extends itself: own.yaml -> a.yaml -> b.yaml -> own.yaml"
+    )
+
+
+def test_eight_levels_are_read_and_nine_are_not(folder: Folder) -> None:
+    folder.write("p0", "min_chars: 1")
+    for level in range(1, 9):
+        folder.write(f"p{level}", f"extends: p{level - 1}.yaml")
+    assert folder.resolved("extends: p7.yaml")["min_chars"] == 1
+    error = folder.error("extends: p8.yaml")
+    assert error.startswith(
+        "p1.yaml:3:10: PC203: more than 8 policies extend one another: own.yaml"
+    )
+
+
+def test_a_base_that_is_not_there_is_said_where_it_is_named(folder: Folder) -> None:
+    assert folder.error("extends: [coding-agnet]").startswith(
+        "own.yaml:3:11: PC201: no policy 'coding-agnet' to extend: it is neither a file nor a"
+        " preset; did you mean 'coding-agent'?"
+    )
+
+
+def test_a_mistake_in_a_base_is_placed_in_the_base(folder: Folder) -> None:
+    folder.write("base", "min_chars: x\nplaceholder: '{pth}'")
+    assert [line.split(": ")[0] for line in folder.error("extends: base.yaml").splitlines()] == [
+        "base.yaml:3:12",
+        "base.yaml:4:14",
+    ]
+
+
+def test_name_and_version_are_not_inherited(folder: Folder) -> None:
+    folder.write("base", "")
+    own = folder.path / "bare.yaml"
+    own.write_text("extends: base.yaml\n", encoding="utf-8")
+    with pytest.raises(PolicyError) as raised:
+        load_policy(own)
+    assert [d.sentence for d in raised.value.diagnostics] == [
+        "the key 'apiVersion' is missing",
+        "the key 'name' is missing",
+    ]
+
+
+def test_remove_must_be_true_or_false(folder: Folder) -> None:
+    folder.write("base", STEPS)
+    error = folder.error("extends: base.yaml\nsteps: [{name: a, do: offload, remove: yes}]")
+    assert "own.yaml:4:40: PC103: expected true or false, got 'yes'" in error

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from policyctx.errors import PolicyError
+from policyctx.policy.codes import CODES, ERRORS
+from policyctx.policy.keys import keys
+from policyctx.policy.loading import parsed_policy
+from policyctx.policy.reference import explained, inline, reference
+from policyctx.policy.reference_text import NOTES
+from policyctx.policy.schema import policy_schema
+from policyctx.policy.sources import Source
+from policyctx.policy.yaml_reader import read_yaml
+from scripts.generate import derived_files, stale_files
+from tests.policies import HEAD
+
+ROOT = Path(__file__).parents[2]
+PAGE = reference()
+
+
+@pytest.mark.parametrize("path", derived_files())
+def test_a_derived_file_is_in_step(path: str) -> None:
+    assert path not in stale_files(ROOT), "run scripts/docs"
+
+
+def test_a_file_out_of_step_is_told(tmp_path: Path) -> None:
+    assert stale_files(tmp_path) == list(derived_files())
+    for path, text in derived_files().items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text, encoding="utf-8", newline="\n")
+    (tmp_path / "docs" / "diagnostics.md").write_text("stale", encoding="utf-8")
+    assert stale_files(tmp_path) == ["docs/diagnostics.md"]
+
+
+def test_every_key_has_a_row_and_every_map_a_section() -> None:
+    schema = policy_schema()
+    for key in keys(schema):
+        assert f"\n| `{key.name}` |" in PAGE, key.path
+    sections = [line for line in PAGE.splitlines() if line.startswith("#")]
+    assert (
+        len(sections)
+        == len(set(sections))
+        == len(schema["$defs"]) - 1 + len(("title", "how", "top"))
+    )
+    assert NOTES.keys() <= schema["$defs"].keys()
+
+
+def test_every_link_in_the_page_leads_to_a_section() -> None:
+    headings = re.findall(r"^#+ (.*)$", PAGE, re.MULTILINE)
+    anchors = {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+    links = set(re.findall(r"\]\(#([^)]+)\)", PAGE))
+    assert links <= anchors
+    assert len(links) > 20
+
+
+def test_a_table_row_says_type_default_and_meaning() -> None:
+    assert "| `context_window` | whole number above 0 | `200000` | Tokens" in PAGE
+    assert "| `name` | text | required | What the policy is called. |" in PAGE
+    assert "| `keep_recent` | whole number or [map](#keep_recent) |" in PAGE
+    assert "| `tool` | text, or a list |" in PAGE
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("items.keep_recent", ["whole number or map", "keep_recent: {items: 5, per: all}", "per "]),
+        ("items.tool_result.keep_recent", ["whole number or map"]),
+        ("items.tool_result", ["What a tool answered.", "pin "]),
+        ("tools.Bash.pin", ["No step takes it."]),
+        ("steps.when.tokens", ["at_least", "tokens: {at_least: 80%}"]),
+        ("steps.make-room.when.tokens.over", ["share such as 10%"]),
+        ("store.on_conflict", ["`suffix`, `overwrite` or `error`", "default  suffix"]),
+        ("steps.do", ["required"]),
+        ("placeholder.text", ["{path}"]),
+    ],
+)
+def test_a_key_is_explained(key: str, said: list[str]) -> None:
+    text = explained(key)
+    assert text.startswith(f"{key}\n")
+    assert [word for word in said if word not in text] == []
+
+
+def test_a_built_in_type_has_no_match_to_explain() -> None:
+    assert "\n    match " in explained("items")
+    assert "\n    match " not in explained("items.tool_result")
+
+
+def test_every_key_can_be_explained() -> None:
+    for key in keys(policy_schema()):
+        assert explained(key.dotted)
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("stor", "stor: PC101: unknown key 'stor'; did you mean 'store'?"),
+        ("items.keep_recnt", "unknown key 'keep_recnt'; did you mean 'keep_recent'?"),
+        ("items.tool_reslt", "unknown key 'tool_reslt'; did you mean 'tool_result'?"),
+        ("tools.Bash.pinn", "unknown key 'pinn'; did you mean 'pin'?"),
+        ("min_tokens.x", "PC101: unknown key 'x'"),
+        ("", "unknown key ''; the keys here are apiVersion"),
+    ],
+)
+def test_an_unknown_key_is_an_error_with_the_nearest(key: str, message: str) -> None:
+    with pytest.raises(PolicyError, match=re.escape(message)):
+        explained(key)
+
+
+def test_a_value_is_shown_as_yaml_that_reads_back() -> None:
+    for value in (
+        "0600",
+        "10%",
+        "a: b",
+        "on",
+        "true",
+        "",
+        {"a": ["*", 1, None, False]},
+        "a\nb",
+        "~",
+    ):
+        assert read_yaml(Source("", f"x: {inline(value)}")).plain() == {"x": value}
+
+
+def raised_codes() -> set[str]:
+    sources = ROOT.glob("policyctx/**/*.py")
+    texts = [path.read_text(encoding="utf-8") for path in sources if "codes" not in path.name]
+    return {code for text in texts for code in re.findall(r'"(PC\d+)"', text)}
+
+
+def test_every_code_is_documented_and_every_documented_code_is_raised() -> None:
+    assert set(CODES) == raised_codes()
+
+
+NOT_IN_ONE_FILE = {"PC001", "PC202", "PC203", "PC205", "PC206"}
+
+
+@pytest.mark.parametrize("code", sorted(set(ERRORS) - NOT_IN_ONE_FILE))
+def test_the_example_of_a_code_is_wrong_in_that_way_and_then_mended(code: str) -> None:
+    wrong, right = re.findall(r"^    (.*)$", ERRORS[code].paragraph, re.MULTILINE)
+    head = HEAD + ("extends: coding-agent\n" if code == "PC204" else "")
+    assert code in told(head + wrong)
+    if code != "PC201":
+        assert told(head + right) == []
+
+
+def told(text: str) -> list[str]:
+    try:
+        parsed_policy(Source("p.yaml", text), variables={})
+    except PolicyError as error:
+        return [diagnostic.code for diagnostic in error.diagnostics]
+    return []

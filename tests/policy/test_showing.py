@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+
+from policyctx.policy.loading import parsed_policy, resolved
+from policyctx.policy.showing import origins, resolved_yaml
+from policyctx.policy.sources import Source, policy_source, preset_names
+from policyctx.policy.yaml_reader import read_yaml
+from tests.policies import HEAD
+from tests.policy.strategies import POLICIES
+
+
+@given(POLICIES)
+def test_what_is_shown_loads_to_the_same_policy(value: dict[str, Any]) -> None:
+    # JSON is YAML, and its writer knows nothing of ours.
+    source = Source("p.yaml", json.dumps(value, ensure_ascii=False))
+    shown = resolved_yaml(resolved(source))
+    assert parsed_policy(Source("shown.yaml", shown)) == parsed_policy(source)
+    assert read_yaml(Source("shown.yaml", shown)).plain() == value
+
+
+def test_every_preset_is_shown_as_it_is() -> None:
+    for name in preset_names():
+        source = policy_source(name)
+        shown = Source("shown.yaml", resolved_yaml(resolved(source)))
+        assert parsed_policy(shown) == parsed_policy(source)
+
+
+def test_every_value_has_its_origin() -> None:
+    steps = "  - name: first\n    do: offload\n    select: {types: [image]}\n"
+    text = f"{HEAD}tools: {{}}\nsteps:\n{steps}"
+    rows = [(key, value, str(place)) for key, value, place in origins(read_yaml(Source("p", text)))]
+    assert rows == [
+        ("apiVersion", "policyctx/v1", "p:1:13"),
+        ("name", "test", "p:2:7"),
+        ("tools", {}, "p:3:8"),
+        ("steps.first.name", "first", "p:5:11"),
+        ("steps.first.do", "offload", "p:6:9"),
+        ("steps.first.select.types.0", "image", "p:7:22"),
+    ]
