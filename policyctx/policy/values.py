@@ -124,31 +124,17 @@ def shrink_limit(value: object) -> Share | bool:
     return False if value is False else share(value)
 
 
-def count_map(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
-    """Read the short form `3` of `keep_recent` as `{items: 3}`."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return {"items": value}
-    if isinstance(value, dict):
-        return value
-    raise ValueError("expected a number of items or a map")
+def short_form(key: str, kind: type, said: str) -> Callable[[Any], Any]:
+    """Return a check that reads a bare value of `kind` as a map with that `key` alone."""
 
+    def checked(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
+        if isinstance(value, kind) and not isinstance(value, bool):
+            return {key: value}
+        if isinstance(value, dict):
+            return value
+        raise ValueError(f"expected {said} or a map")
 
-def text_map(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
-    """Read the short form of a placeholder, a string, as `{text: …}`."""
-    if isinstance(value, str):
-        return {"text": value}
-    if isinstance(value, dict):
-        return value
-    raise ValueError("expected a string or a map")
-
-
-def name_map(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
-    """Read the short form of a summary's section, its name, as `{name: …}`."""
-    if isinstance(value, str):
-        return {"name": value}
-    if isinstance(value, dict):
-        return value
-    raise ValueError("expected a name or a map")
+    return checked
 
 
 def one_or_more(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed

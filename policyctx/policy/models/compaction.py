@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, Strict
 from policyctx.policy.models.base import Amount, Count, Duration, Names, Section, ShrinkLimit
 from policyctx.policy.models.rules import KeepRecent, Recency
 from policyctx.policy.values import Duration as DurationValue
-from policyctx.policy.values import Share, name_map, template_of
+from policyctx.policy.values import Share, short_form, template_of
 
 
 class SummarySection(Section):
@@ -42,7 +42,9 @@ class Summary(Section):
         tuple[
             Annotated[
                 SummarySection,
-                BeforeValidator(name_map, json_schema_input_type=Name | SummarySection),
+                BeforeValidator(
+                    short_form("name", str, "a name"), json_schema_input_type=Name | SummarySection
+                ),
             ],
             ...,
         ],

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import BeforeValidator, Field
 
 from policyctx.policy.models.base import Count, Section
-from policyctx.policy.values import PLACEHOLDER_FIELDS, template_of, text_map
+from policyctx.policy.values import PLACEHOLDER_FIELDS, short_form, template_of
 
 DEFAULT = "[Content offloaded]\nPath: {path}\nUse Read tool to view details."
 
@@ -47,5 +47,6 @@ class Placeholder(Section):
 
 
 Wording = Annotated[
-    Placeholder, BeforeValidator(text_map, json_schema_input_type=str | Placeholder)
+    Placeholder,
+    BeforeValidator(short_form("text", str, "a string"), json_schema_input_type=str | Placeholder),
 ]

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, Strict
 
 from policyctx.policy.models.base import Amount, Count, OneOrMore, Section
 from policyctx.policy.models.placeholder import Wording
-from policyctx.policy.values import count_map
+from policyctx.policy.values import short_form
 
 BuiltInType = Literal[
     "system_prompt",
@@ -92,7 +92,10 @@ class KeepRecent(Section):
 
 
 Recency = Annotated[
-    KeepRecent, BeforeValidator(count_map, json_schema_input_type=Count | KeepRecent)
+    KeepRecent,
+    BeforeValidator(
+        short_form("items", int, "a number of items"), json_schema_input_type=Count | KeepRecent
+    ),
 ]
 
 
