@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from policyctx.errors import InvalidResultError, StoreError
+from policyctx.errors import InvalidResultError, MessagesError, StoreError
 from policyctx.messages.editing import edited
 from policyctx.messages.items import compact_json
 from policyctx.messages.reading import items_of
@@ -162,26 +162,38 @@ class Session:
         moments: tuple[Moment, ...],
     ) -> Steps[Result]:
         planned = self._plan(messages, system, tools, moments)
+        # Edited and checked as expected first: what fails here has written nothing.
+        new = _checked_edit(messages, planned)
         warnings: tuple[str, ...] = ()
         if planned.to_save:
             outcome = yield Save(tuple(_content(planned)))
             if not isinstance(outcome, StoreError):
-                planned = planned.settled(outcome)
+                written = planned.settled(outcome)
             elif self.policy.policy.store.on_failure == "raise":
                 raise outcome
             else:
-                planned, warnings = planned.unsaved(str(outcome)), (str(outcome),)
-        new = edited(messages, planned.texts)
-        if new is not messages and (problems := new_problems(messages, new, items=planned.items)):
-            raise InvalidResultError(problems)
+                written, warnings = planned.unsaved(str(outcome)), (str(outcome),)
+            if written.texts != planned.texts:
+                new = _checked_edit(messages, written)
+            planned = written
         self.ledger = planned.ledger_after
         return Result(new, planned, warnings)
+
+
+def _checked_edit(messages: Sequence[Message], planned: Plan) -> Sequence[Message]:
+    new = edited(messages, planned.texts)
+    if new is not messages:
+        problems = new_problems(messages, new, items=planned.items)
+        if problems:
+            raise InvalidResultError(problems)
+    return new
 
 
 def _content(planned: Plan) -> Generator[Content, None, None]:
     for decision in planned.to_save:
         if decision.file is not None:
-            yield Content(decision.file.relative_path, decision.item.text)
+            file = decision.file
+            yield Content(file.relative_path, decision.item.text, decision.wanted_path)
 
 
 def _run(steps: Steps[T], store: ContextFileSystem) -> T:
@@ -224,4 +236,8 @@ def _new_session_id(form: str) -> str:
 
 
 def _text(part: object) -> str:
-    return part if isinstance(part, str) else compact_json(part)
+    """The text of what is sent beside the messages: a system prompt, tool schemas."""
+    try:
+        return part if isinstance(part, str) else compact_json(part)
+    except (RecursionError, TypeError, ValueError) as error:
+        raise MessagesError(f"system or tools: not JSON: {error}") from error

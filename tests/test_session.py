@@ -204,3 +204,56 @@ def test_a_policy_may_be_given_in_any_form(tmp_path: Path) -> None:
     path.write_text("apiVersion: policyctx/v1\nname: mine\n", encoding="utf-8")
     for given in (path, str(path), load_policy(path), OffloadPolicy.load(path)):
         assert Session(given).policy.policy.name == "mine"
+
+
+def test_what_arrives_is_new_whatever_stays_recent(tmp_path: Path) -> None:
+    text = """\
+        items: {tool_result: {offload: true, keep_recent: 3}}
+        steps: [{name: s, on: arrival, do: offload, must_shrink: false}]
+        """
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    assert session.on_tool_result(results(("a", "x" * 100))).offloaded_count == 1
+
+
+def test_results_without_an_id_never_share_a_file(tmp_path: Path) -> None:
+    session = Session("tool-direct-offload", root=tmp_path, session_id="s")
+    message = results(("", "a" * 1500), ("", "b" * 1500))
+    files = session.apply([user(), message, user()]).files
+    assert [session.read(path) for path in files] == ["a" * 1500, "b" * 1500]
+
+
+def test_a_beginning_that_is_cut_off_changes_nothing_else(session: Session) -> None:
+    first = [calls(("t", "Bash")), results(("t", "x" * 100))]
+    second = [calls(("t", "Bash")), results(("t", "y" * 100))]
+    whole = session.apply([user(), *first, *second])
+    rest = session.apply([user(), *second])
+    assert rest.messages[2] == whole.messages[4]
+    assert rest.offloaded_count == 0
+
+
+def test_parallel_results_are_offloaded_as_they_arrive_one_by_one(tmp_path: Path) -> None:
+    session = Session("tool-direct-offload", root=tmp_path, session_id="s")
+    call = calls(("a", "Bash"), ("b", "Bash"))
+    assert session.on_tool_result(results(("a", "x" * 1500)), call=call).offloaded_count == 1
+
+
+def nested(depth: int) -> list[object]:
+    found: list[object] = []
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+def test_what_is_nested_too_deeply_is_refused_and_nothing_is_written(session: Session) -> None:
+    deep = [{"type": "text", "text": "x" * 200, "more": nested(900)}]
+    for messages in (session_of(deep), session_of(nested(50_000))):
+        with pytest.raises(MessagesError, match="nested too deeply"):
+            session.apply(messages)
+    assert not session.store.root.exists()
+    with pytest.raises(MessagesError, match="system or tools: not JSON"):
+        session.apply([user()], system=nested(50_000))
+
+
+def test_what_is_no_json_is_refused(session: Session) -> None:
+    with pytest.raises(MessagesError, match="message 2: not JSON"):
+        session.apply(session_of([{"type": "text", (1, 2): "x"}]))

@@ -48,5 +48,7 @@ def _request(text: str) -> Request:
             where = f"line {error.lineno}, column {error.colno}"
             raise MessagesError(f"not JSON: {where}: {error.msg}") from error
         return Request(recording.messages)
+    except ValueError as error:
+        raise MessagesError(f"not JSON: {error}") from error
     recording = read_recording([text]) if isinstance(document, dict) else None
     return request_of(document) if recording is None else Request(recording.messages)

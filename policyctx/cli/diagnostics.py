@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from policyctx.errors import Diagnostic
 
 # The word that a place is at: a quoted scalar, or all up to where YAML ends a plain one.
-_WORD = re.compile(r"""'[^']*'|"[^"]*"|[^\s,\[\]{}#]+?(?=:(?:\s|$)|[\s,\[\]{}]|$)|.""")
+_WORD = re.compile(
+    r"""'[^']*'|"[^"]*"|[^\s,\[\]{}#][^,\[\]{}#]*?(?=\s*(?::\s|:$|[,\[\]{}#]|$))|."""
+)
 # A longer line is shown around its place only.
 _SHOWN_CHARS = 120
 

@@ -53,7 +53,7 @@ def init(
     policy = directory / f"{name}.yaml"
     files = {
         directory / AGENTS_FILE: starter_agents(policy.name),
-        policy: starter_policy(name, preset, extended(policy_source(preset))),
+        policy: starter_policy(name, preset, extended(policy_source(preset), {}).root),
     }
     taken = [path for path in files if os.path.lexists(path)]
     if taken and not force:

@@ -6,6 +6,8 @@ import copy
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from policyctx.errors import MessagesError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -25,10 +27,17 @@ def edited(messages: Sequence[Message], texts: Sequence[tuple[Item, str]]) -> Se
         by_message[item.message].append((item, text))
     result = list(messages)
     for index, replacements in by_message.items():
-        result[index] = copy.deepcopy(messages[index])
+        result[index] = _deep_copy(messages[index], index)
         for item, text in replacements:
             _put(result[index], item.path, text)
     return result
+
+
+def _deep_copy(message: Message, index: int) -> Message:
+    try:
+        return copy.deepcopy(message)
+    except RecursionError as error:
+        raise MessagesError(f"message {index}: nested too deeply", index=index) from error
 
 
 def _put(message: Message, path: Path, text: str) -> None:

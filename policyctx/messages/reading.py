@@ -28,13 +28,22 @@ def items_of(messages: Sequence[Message]) -> tuple[Item, ...]:
     turn = 0
     for index, message in enumerate(messages):
         turn += _begins_turn(message)
-        for piece in pieces_of(message):
+        for piece in _pieces(message, index):
             place = _Place(message["role"], index, turn)
             item = _item(piece, place, _answered_call(piece, open_calls))
             items.append(item)
             if piece.type == "tool_call" and piece.tool_use_id is not None:
                 _open(open_calls[piece.tool_use_id], item)
     return tuple(items)
+
+
+def _pieces(message: Message, index: int) -> list[Piece]:
+    try:
+        return list(pieces_of(message))
+    except RecursionError as error:
+        raise MessagesError(f"message {index}: nested too deeply", index=index) from error
+    except (TypeError, ValueError) as error:
+        raise MessagesError(f"message {index}: not JSON: {error}", index=index) from error
 
 
 class _Place(NamedTuple):
@@ -99,7 +108,7 @@ def checked_messages(messages: object) -> Sequence[Message]:
 
 
 def _wrong_with(message: object) -> str | None:
-    if not isinstance(message, Mapping):
+    if not isinstance(message, dict):
         return f'expected an object with "role" and "content", got {_kind(message)}'
     role = message.get("role")
     if not isinstance(role, str):

@@ -41,18 +41,24 @@ def _broken(messages: Sequence[Message], items: Sequence[Item]) -> Iterator[str]
     answered = {
         (item.tool_use_id, item.call_message) for item in items if item.kind == "tool_result"
     }
+    other = _last_without_results(messages)
     for item in items:
         if item.kind == "tool_call" and (item.tool_use_id, item.message) not in answered:
             yield f"the call {item.tool_use_id} has no result"
         if item.kind == "tool_result" and item.call_message is None:
             yield f"the result {item.tool_use_id} has no call"
-        elif item.kind == "tool_result" and not _follows_its_call(messages, item):
+        elif item.kind == "tool_result" and (item.call_message or 0) < other[item.message]:
             yield f"the result {item.tool_use_id} does not follow its call"
 
 
-def _follows_its_call(messages: Sequence[Message], result: Item) -> bool:
-    between = messages[(result.call_message or 0) + 1 : result.message]
-    return all(message["role"] in RESULT_ROLES for message in between)
+def _last_without_results(messages: Sequence[Message]) -> list[int]:
+    """For each message, where the last one before it stands that does not only hold a result."""
+    found, last = [], -1
+    for index, message in enumerate(messages):
+        found.append(last)
+        if message["role"] not in RESULT_ROLES:
+            last = index
+    return found
 
 
 def _thinking(messages: Sequence[Message], items: Sequence[Item]) -> Counter[str]:

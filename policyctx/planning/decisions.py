@@ -77,6 +77,8 @@ class Decision:
     placeholder: str | None = None
     wording: Template | None = None
     file: File | None = None
+    wanted_path: str = ""
+    """The file's path below the root before names that are taken were passed over."""
 
     @property
     def is_new(self) -> bool:

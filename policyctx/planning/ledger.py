@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from policyctx.messages.items import Item
 
-# An item is known by its kind, its tool-use id or the hash of its text, and its occurrence.
+# An item is known by its kind, its tool-use id with the hash of its text, and how many equal ones
+# came before it: a beginning that is cut off moves nothing else.
 Key: TypeAlias = tuple[str, str, int]
 
 
@@ -46,9 +47,9 @@ class Ledger:
         seen: dict[tuple[str, str], int] = defaultdict(int)
         keys: list[Key] = []
         for item in items:
-            identity = item.tool_use_id
-            if identity is None:
-                identity = self.placeholders.get(item.text) or content_hash(item.text)
+            identity = self.placeholders.get(item.text) or content_hash(item.text)
+            if item.tool_use_id is not None:
+                identity = f"{item.tool_use_id} {identity}"
             keys.append((item.kind, identity, seen[item.kind, identity]))
             seen[item.kind, identity] += 1
         return tuple(keys)
@@ -56,12 +57,10 @@ class Ledger:
     def entry(self, key: Key, item: Item) -> Entry | None:
         """Return what was decided for this very content, None when nothing was.
 
-        A call id that now carries another text is another item.
+        A call id that now carries another text is another item; so is a placeholder.
         """
         found = self.entries.get(key)
-        if found is None or found.content_sha256 != content_hash(item.text):
-            return None
-        return found
+        return None if found is None or item.text in self.placeholders else found
 
     def with_entries(self, added: Mapping[Key, Entry]) -> Ledger:
         """Return the ledger with these entries added; itself when there are none."""

@@ -101,7 +101,9 @@ class OffloadPolicy:
         of_tools, of_types = self._tool_levels(tool), self._type_levels(item_type)
         select = (f"steps.{step.name}.select", step.select)
         levels = [select, *of_tools, *of_types, ("", self.policy)]
-        keep_recent, keep_recent_rule = _nearest(levels, "keep_recent")
+        # What arrives is the newest: recency is a matter of the steps before a model call.
+        recency = levels if step.on == "model_call" else []
+        keep_recent, keep_recent_rule = _nearest(recency, "keep_recent")
         pin, pin_rule = _nearest(levels, "pin")
         offload, offload_rule = _offload(of_tools, of_types)
         wording = step.placeholder or _nearest(levels, "placeholder")[0]

@@ -33,17 +33,24 @@ def path_parts(template: str) -> tuple[Template, ...]:
     return tuple(parsed_template(part, PATH_FIELDS) for part in template.split("/"))
 
 
-def relative_path(parts: Sequence[Template], values: Mapping[str, str | None]) -> str:
+def relative_path(
+    parts: Sequence[Template], values: Mapping[str, str | None], content: str = ""
+) -> str:
     """Return the path that the parts give with these values, joined by `/`.
 
-    A folder whose only field has no value is left out.
+    A folder whose only field has no value is left out. What is empty otherwise is named by the
+    hash of the `content`, so that different items without an id never share a file.
     """
     *folders, name = parts
     kept = [folder for folder in folders if not _is_empty(folder, values)]
     return "/".join(
-        part.render({field: safe_part(values[field] or "") for field in part.fields})
+        part.render({field: _part(values[field], content) for field in part.fields})
         for part in (*kept, name)
     )
+
+
+def _part(value: str | None, content: str) -> str:
+    return safe_part(value) if value else _named_by_hash(content)
 
 
 def _is_empty(folder: Template, values: Mapping[str, str | None]) -> bool:
@@ -61,7 +68,11 @@ def safe_part(value: str) -> str:
     encoded = "".join(chr(byte) if byte in plain else f"%{byte:02X}" for byte in raw)
     if 0 < len(encoded) <= _MAX_BYTES:
         return encoded
-    return f"sha256-{hashlib.sha256(raw).hexdigest()[:16]}"
+    return _named_by_hash(value)
+
+
+def _named_by_hash(text: str) -> str:
+    return f"sha256-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
 def numbered(path: str, number: int) -> str:

@@ -12,7 +12,7 @@ from policyctx.planning.protection import protected
 from policyctx.planning.selection import Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from policyctx.messages.items import Item
     from policyctx.planning.facts import Facts
@@ -38,7 +38,9 @@ def plan(
     before it have left. What the ledger knows stays as it was decided.
     """
     items = tuple(map(policy.typed, items))
-    planner = _Planner(items, policy, ledger, facts)
+    # While results arrive one by one, calls made together with them still run.
+    held = protected(items, with_pending="model_call" in moments)
+    planner = _Planner(items, policy, ledger, facts, held)
     for moment in moments:
         for step in policy.steps(moment):
             planner.run(step)
@@ -48,10 +50,14 @@ def plan(
 
 class _Planner:
     def __init__(
-        self, items: tuple[Item, ...], policy: OffloadPolicy, ledger: Ledger, facts: Facts
+        self,
+        items: tuple[Item, ...],
+        policy: OffloadPolicy,
+        ledger: Ledger,
+        facts: Facts,
+        held: Mapping[int, Reason],
     ) -> None:
-        self.items, self.policy, self.facts = items, policy, facts
-        self.protected = protected(items)
+        self.items, self.policy, self.facts, self.protected = items, policy, facts, held
         self.paths = FreePaths(entry.relative_path for entry in ledger.entries.values())
         self.decided: dict[int, Decision] = {}
         self.keys = ledger.keys(items)
@@ -81,7 +87,12 @@ class _Planner:
             return replace(kept, reason=reason, rule=f"steps.{step.name}.must_shrink")
         self.paths.take(wanted)
         return replace(
-            kept, action="offload", placeholder=text, wording=rule.placeholder, file=file
+            kept,
+            action="offload",
+            placeholder=text,
+            wording=rule.placeholder,
+            file=file,
+            wanted_path=wanted,
         )
 
     def _would_not_shrink(self, item: Item, text: str, rule: ItemRule) -> Reason | None:
@@ -100,7 +111,7 @@ class _Planner:
             "session_id": self.facts.session_id,
             "ext": "md",
         }
-        return relative_path(self.policy.path_parts, values)
+        return relative_path(self.policy.path_parts, values, item.text)
 
     def _file(self, path: str) -> File:
         """The file that is expected; only the store knows which names are taken on the disk."""

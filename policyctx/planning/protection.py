@@ -24,7 +24,7 @@ _NEVER_OFFLOADED = {
 }
 
 
-def protected(items: Sequence[Item]) -> dict[int, Reason]:
+def protected(items: Sequence[Item], *, with_pending: bool = True) -> dict[int, Reason]:
     """Return, by position in `items`, each item that is never taken, with the reason.
 
     These are the types that cannot be offloaded, the newest user message, and a pending call with
@@ -32,7 +32,7 @@ def protected(items: Sequence[Item]) -> dict[int, Reason]:
     that the agent went on without one; an abandoned call stays itself, but holds nothing else.
     """
     found: dict[int, Reason] = {}
-    pending = _first_pending(items)
+    pending = _first_pending(items) if with_pending else float("inf")
     newest = max((item.message for item in items if item.kind == "user_message"), default=-1)
     for i, item in enumerate(items):
         if item.message >= pending:

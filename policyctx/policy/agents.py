@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, get_args
 
 from policyctx.errors import Diagnostic, PolicyError, UnknownPolicyError
 from policyctx.policy.diagnosing import hint, in_order, not_one_of, shown
-from policyctx.policy.extending import with_bases
-from policyctx.policy.loading import parsed_policy, validated, without_variables
+from policyctx.policy.extending import Extended, with_bases
+from policyctx.policy.loading import completed, parsed_policy, validated
 from policyctx.policy.models import Policy
 from policyctx.policy.nodes import Node
-from policyctx.policy.sources import AGENTS_FILE, policy_source
+from policyctx.policy.sources import AGENTS_FILE, environment, policy_source
+from policyctx.policy.substitution import substituted, unset
 from policyctx.policy.yaml_reader import read_yaml
 
 if TYPE_CHECKING:
@@ -102,13 +103,19 @@ def entry_policy(entry: AgentEntry, file: AgentsFile, *, agent: str) -> Policy:
     """
     if not entry.says.is_map:
         return parsed_policy(_source_named_by(entry, file))
-    tree = without_variables(with_bases(entry.says, file.source))
-    own = {"apiVersion": file.version, "name": Node(agent, entry.place, entry.place)}
-    return validated(replace(tree, value={**own, **tree.value}))
+    read = with_bases(entry.says, file.source, environment())
+    # The agent's name is a name: it is set once variables have been looked for.
+    own = {"apiVersion": file.version, "name": Node("agent", entry.place, entry.place)}
+    root = replace(read.root, value={**own, **read.root.value})
+    tree = completed(Extended(root, read.problems))
+    named = {**tree.value, "name": Node(agent, entry.place, entry.place)}
+    return validated(replace(tree, value=named))
 
 
 def _source_named_by(entry: AgentEntry, file: AgentsFile) -> Source:
-    node = without_variables(entry.says)
+    node = substituted(entry.says, environment())
+    if problems := unset(node):
+        raise PolicyError(problems)
     name = str(node.value) if node.raw is None else node.raw
     try:
         return policy_source(name, beside=file.source)

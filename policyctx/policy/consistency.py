@@ -6,6 +6,7 @@ These checks read the tree, not the models, so that a file's every mistake is to
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import Diagnostic
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
     from policyctx.policy.models import Section
     from policyctx.policy.nodes import Node
 
+# Each costs a look for the nearest word; a file with more unknown types is mended in two rounds.
+MOST_TOLD = 100
 _TYPE_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
-# Gates that look at the whole list, which an item that arrives does not have around it.
+# Keys of a selection that look at the whole list, which an item that arrives is not seen in.
 _ON_ARRIVAL = ("keep_recent", "order", "until", "ephemeral")
 
 
@@ -32,15 +35,16 @@ def inconsistencies(root: Node) -> Iterator[Diagnostic]:
         yield from _wrong_combination(model, node)
     types = {*BUILT_IN_TYPES, *_names(root.child("items"))}
     yield from _wrong_item_types(root.child("items"))
-    for node in _type_lists(root):
-        yield from _unknown_types(node, types)
+    known = [*BUILT_IN_TYPES, *sorted(types - set(BUILT_IN_TYPES)), "*"]
+    for node in islice(_unknown_types(root, frozenset(known)), MOST_TOLD):
+        yield not_one_of(node.place, node.value, known)
     yield from _wrong_steps(_elements(root.child("steps")))
 
 
 def _wrong_combination(model: type[Section], node: Node) -> Iterator[Diagnostic]:
     for rule in ("exactly_one", "at_most_one", "at_least_one"):
         keys = getattr(model, rule, ())
-        given = [key for key in keys if key in node.value]
+        given = [key for key in keys if key in node.value and node.value[key].value is not None]
         if len(given) > 1 and rule != "at_least_one":
             second = node.value[given[1]]
             sentence = f"{' and '.join(given)} exclude one another; give one"
@@ -53,7 +57,8 @@ def _wrong_combination(model: type[Section], node: Node) -> Iterator[Diagnostic]
 
 def _wrong_item_types(items: Node | None) -> Iterator[Diagnostic]:
     for name, rule in _pairs(items):
-        has_match = rule.child("match") is not None
+        match = rule.child("match")
+        has_match = match is not None and match.value is not None
         place = rule.key or rule.place
         if name in BUILT_IN_TYPES:
             if has_match:
@@ -79,11 +84,10 @@ def _type_lists(root: Node) -> Iterator[Node]:
             yield from _elements(counted.child("types") if counted else None)
 
 
-def _unknown_types(node: Node, known: set[str]) -> Iterator[Diagnostic]:
-    if isinstance(node.value, str) and node.value not in {*known, "*"}:
-        yield not_one_of(
-            node.place, node.value, [*BUILT_IN_TYPES, *sorted(known - set(BUILT_IN_TYPES)), "*"]
-        )
+def _unknown_types(root: Node, known: frozenset[str]) -> Iterator[Node]:
+    for node in _type_lists(root):
+        if isinstance(node.value, str) and node.value not in known:
+            yield node
 
 
 def _wrong_steps(steps: list[Node]) -> Iterator[Diagnostic]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -39,14 +40,24 @@ _SHOWN_CHARS = 60
 def diagnostics(root: Node, errors: Iterable[ErrorDetails]) -> list[Diagnostic]:
     """Return one diagnostic per mistake.
 
-    Where a value may have one of several types and fits none, the first that failed speaks.
+    Where a value may have one of several types and fits none, the first that failed speaks. A key
+    that is missing because it is misspelt is told once, as misspelt.
     """
     found: dict[object, Diagnostic] = {}
+    errors = list(errors)
+    misspelt = set()
+    for error in errors:
+        if error["type"] == "extra_forbidden":
+            path, node = root.deepest(error["loc"])
+            found[path] = _unknown_key(path, node)
+            misspelt |= {(path[:-1], key) for key in nearest(path[-1], keys_at(path[:-1]))}
     for error in errors:
         path, node = root.deepest(error["loc"])
-        about_keys = error["type"] in {"extra_forbidden", "missing"}
-        diagnostic = _about_keys(error, path, node) if about_keys else _about_value(error, node)
-        found.setdefault(diagnostic if about_keys else diagnostic.place, diagnostic)
+        if error["type"] == "missing" and (path, error["loc"][-1]) not in misspelt:
+            sentence = f"the key {error['loc'][-1]!r} is missing"
+            found[path, sentence] = Diagnostic(node.place, "PC102", sentence)
+        elif error["type"] not in {"extra_forbidden", "missing"}:
+            found.setdefault(node.place, _about_value(error, node))
     return list(found.values())
 
 
@@ -55,10 +66,11 @@ def in_order(found: Iterable[Diagnostic]) -> list[Diagnostic]:
     return sorted(dict.fromkeys(found), key=lambda d: (d.place.file, d.place.line, d.place.column))
 
 
-def _about_keys(error: ErrorDetails, path: Path, node: Node) -> Diagnostic:
-    if error["type"] == "missing":
-        return Diagnostic(node.place, "PC102", f"the key {error['loc'][-1]!r} is missing")
-    likely = hint(path[-1], keys_at(path[:-1]))
+def _unknown_key(path: Path, node: Node) -> Diagnostic:
+    known = keys_at(path[:-1])
+    likely = hint(path[-1], known) or f"the keys here are {', '.join(known)}"
+    if path == ("agents",):
+        likely = "`policyctx agents` checks a policyctx.yaml"
     return Diagnostic(node.key or node.place, "PC101", f"unknown key {path[-1]!r}", likely)
 
 
@@ -78,7 +90,22 @@ def _about_value(error: ErrorDetails, node: Node) -> Diagnostic:
         code, sentence = "PC105", f"expected {_BOUNDS[kind].format_map(error['ctx'])}"
     elif kind == "string_pattern_mismatch":
         sentence = "expected only a-z, 0-9 and -"
-    return Diagnostic(node.place, code, f"{sentence}, got {shown(value)}")
+    return Diagnostic(node.place, code, f"{sentence}, got {shown(value)}", value_hint(kind, value))
+
+
+def value_hint(kind: str, value: object) -> str:
+    """Return how a value may have been meant, empty when nothing likely is known."""
+    word = value.strip() if isinstance(value, str) else str(value)
+    if kind == "bool_type":
+        meant = {"yes": "true", "on": "true", "no": "false", "off": "false"}
+        likely = meant.get(word.lower(), word.lower())
+        return f"write {likely}, without quotes" if likely in {"true", "false"} else ""
+    bare = re.sub(r"[_, ](?=[0-9%])", "", word)
+    if kind == "int_type" and re.fullmatch(r"[0-9]+", bare):
+        return f"write {bare}, without quotes or separators"
+    if kind == "value_error" and re.fullmatch(r"[0-9.]+%", bare) and bare != word:
+        return f"write {bare}"
+    return ""
 
 
 def not_one_of(place: Place, value: object, known: list[str]) -> Diagnostic:
@@ -98,11 +125,16 @@ def keys_at(path: Path) -> list[str]:
 
 def hint(word: object, known: Iterable[str]) -> str:
     """Return `did you mean 'x'?` for the known word nearest to `word`, empty for none."""
-    names, letters = list(known), sorted(str(word))
-    # Two letters of a short word swapped are too few alike for a ratio.
-    swapped = [name for name in names if sorted(name) == letters]
-    likely = swapped or get_close_matches(str(word), names, n=1)
+    likely = nearest(word, known)
     return f"did you mean {likely[0]!r}?" if likely else ""
+
+
+def nearest(word: object, known: Iterable[str]) -> list[str]:
+    """Return the known word nearest to `word`, if any is near."""
+    names, letters = list(known), sorted(str(word).lower())
+    # Two letters of a short word swapped are too few alike for a ratio.
+    swapped = [name for name in names if sorted(name.lower()) == letters]
+    return swapped[:1] or get_close_matches(str(word), names, n=1)
 
 
 def shown(value: object) -> str:

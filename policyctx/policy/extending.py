@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from policyctx.errors import Diagnostic, Place, PolicyError, UnknownPolicyError
+from policyctx.errors import Diagnostic, PolicyError, UnknownPolicyError
 from policyctx.policy.nodes import Node
 from policyctx.policy.sources import policy_source
+from policyctx.policy.substitution import substituted
 from policyctx.policy.yaml_reader import read_yaml
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from policyctx.policy.nodes import Path
     from policyctx.policy.sources import Source
 
 MAX_DEPTH = 8
+MAX_BASES = 32
+VERSION = "policyctx/v1"
 
 # Conditions and shapes are values: they are replaced whole.
 _WHOLE = frozenset({"match", "when", "select", "keep_recent", "placeholder"})
@@ -25,72 +30,114 @@ _BY_NAME = frozenset({("items",), ("tools",)})
 _OWN = frozenset({"apiVersion", "name", "extends"})
 
 
-def extended(source: Source) -> Node:
-    """Read a policy and merge it over what it extends.
+class Extended(NamedTuple):
+    """A policy's tree over those that it extends, and what was wrong on the way there."""
+
+    root: Node
+    problems: list[Diagnostic]
+
+
+def extended(source: Source, variables: Mapping[str, str]) -> Extended:
+    """Read a policy, replace its variables, and merge it over what it extends.
 
     The tree that comes back has no `extends`, and every part of it knows the file that it is from.
-    Raises `PolicyError` for a file that is not there, a cycle, and more than 8 levels.
+    A base that is not there, a cycle, more than 8 levels and a step that no base has are problems;
+    what else a file says is read all the same. A variable that is not set stays as it is. Raises
+    `PolicyError` for a file that is not YAML.
     """
-    return _merged_over_bases(source, ())
+    reading = _Reading(variables)
+    return Extended(_merged_over_bases(source, (), reading), reading.problems)
 
 
-def with_bases(own: Node, source: Source) -> Node:
+def with_bases(own: Node, source: Source, variables: Mapping[str, str]) -> Extended:
     """Merge a tree that was read already over what it extends; see `extended`."""
-    return _over_bases(own, source, (source,))
+    reading = _Reading(variables)
+    return Extended(_over_bases(own, source, (source,), reading), reading.problems)
 
 
-def _merged_over_bases(source: Source, chain: tuple[Source, ...]) -> Node:
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What the files of one policy share: each is read once."""
+
+    variables: Mapping[str, str]
+    problems: list[Diagnostic] = field(default_factory=list)
+    known: dict[str, Node] = field(default_factory=dict)
+
+
+def _merged_over_bases(source: Source, chain: tuple[Source, ...], reading: _Reading) -> Node:
     own = read_yaml(source)
     if not own.is_map:
         raise PolicyError([Diagnostic(own.place, "PC103", "a policy is a map of keys")])
-    return _over_bases(own, source, (*chain, source))
+    return _over_bases(own, source, (*chain, source), reading)
 
 
-def _over_bases(own: Node, source: Source, chain: tuple[Source, ...]) -> Node:
+def _over_bases(own: Node, source: Source, chain: tuple[Source, ...], reading: _Reading) -> Node:
+    own = substituted(own, reading.variables)
     merged = Node({}, own.place)
-    for entry in _entries(own):
+    for entry in _entries(own, reading.problems):
         base = _base(entry, source, chain)
-        merged = _merged(merged, _merged_over_bases(base, chain))
+        if isinstance(base, Diagnostic):
+            reading.problems.append(base)
+        else:
+            merged = _merged(merged, _base_tree(base, chain, reading), reading.problems)
     inherited = {key: child for key, child in merged.value.items() if key not in _OWN}
-    result = _merged(replace(merged, value=inherited), own)
+    result = _merged(replace(merged, value=inherited), own, reading.problems)
     return replace(result, value={k: v for k, v in result.value.items() if k != "extends"})
 
 
-def _entries(own: Node) -> list[Node]:
-    """The bases that a file names; what is neither a string nor a list of them is refused."""
+def _base_tree(base: Source, chain: tuple[Source, ...], reading: _Reading) -> Node:
+    """The tree of a base, read once however many policies extend it."""
+    key = base.path or base.name
+    if key not in reading.known:
+        tree = _merged_over_bases(base, chain, reading)
+        version, name = tree.child("apiVersion"), tree.child("name")
+        if version is None or version.value != VERSION:
+            place = version.place if version else tree.place
+            sentence = f"expected the key 'apiVersion' with {VERSION!r}"
+            reading.problems.append(Diagnostic(place, "PC104", sentence))
+        if name is None or not isinstance(name.value, str):
+            place = name.place if name else tree.place
+            reading.problems.append(Diagnostic(place, "PC103", "expected the key 'name', a string"))
+        reading.known[key] = tree
+    return reading.known[key]
+
+
+def _entries(own: Node, problems: list[Diagnostic]) -> list[Node]:
+    """The bases that a file names; what is neither a string nor a list of them is a problem."""
     extends = own.child("extends")
-    if extends is None:
+    if extends is None or extends.value is None:
         return []
     entries = extends.value if isinstance(extends.value, list) else [extends]
-    for entry in entries:
-        if not isinstance(entry.value, str):
-            sentence = "expected the name of a preset or the path of a file"
-            raise PolicyError([Diagnostic(entry.place, "PC103", sentence)])
-    return list(entries)
+    sentence = "expected the name of a preset or the path of a file"
+    wrong = [entry for entry in entries if not isinstance(entry.value, str) and entry.raw is None]
+    problems += [Diagnostic(entry.place, "PC103", sentence) for entry in wrong]
+    if len(entries) > MAX_BASES:
+        sentence = f"more than {MAX_BASES} policies are extended at once"
+        problems.append(Diagnostic(extends.place, "PC203", sentence))
+    return [entry for entry in entries[:MAX_BASES] if entry not in wrong]
 
 
-def _base(entry: Node, source: Source, chain: tuple[Source, ...]) -> Source:
+def _base(entry: Node, source: Source, chain: tuple[Source, ...]) -> Source | Diagnostic:
+    named = entry.value if entry.raw is None else entry.raw
     try:
-        base = policy_source(entry.value, beside=source)
+        base = policy_source(named, beside=source)
     except UnknownPolicyError as error:
         [unknown] = error.diagnostics
-        sentence = f"no policy {entry.value!r} to extend: it is neither a file nor a preset"
-        raise PolicyError(
-            [replace(unknown, place=entry.place, code="PC201", sentence=sentence)]
-        ) from None
+        sentence = f"no policy {named!r} to extend: it is neither a file nor a preset"
+        return replace(unknown, place=entry.place, code="PC201", sentence=sentence)
     names = " -> ".join(step.name for step in (*chain, base))
     if base.path in [step.path for step in chain if step.path]:
-        raise PolicyError([Diagnostic(entry.place, "PC202", f"a policy extends itself: {names}")])
+        return Diagnostic(entry.place, "PC202", f"a policy extends itself: {names}")
     if len(chain) > MAX_DEPTH:
         sentence = f"more than {MAX_DEPTH} policies extend one another: {names}"
-        raise PolicyError([Diagnostic(entry.place, "PC203", sentence)])
+        return Diagnostic(entry.place, "PC203", sentence)
     return base
 
 
-def _merged(base: Node, own: Node, path: Path = ()) -> Node:
+def _merged(base: Node, own: Node, problems: list[Diagnostic], path: Path = ()) -> Node:
     """Merge maps by key, `steps` by name; everything else of `own` replaces what was there."""
     if path == ("steps",):
-        return _merged_steps(base, own)
+        return _merged_steps(base, own, problems)
     is_value = bool(path) and path[-1] in _WHOLE and path[:-1] not in _BY_NAME
     if not (base.is_map and own.is_map) or is_value:
         return own
@@ -99,7 +146,7 @@ def _merged(base: Node, own: Node, path: Path = ()) -> Node:
         kept = {k: v for k, v in kept.items() if k not in {"min_tokens", "min_chars"}}
     first, second = (own.value, kept) if path in _BY_NAME else (kept, own.value)
     merged = {
-        key: _merged(kept[key], own.value[key], (*path, key))
+        key: _merged(kept[key], own.value[key], problems, (*path, key))
         if key in kept and key in own.value
         else own.value.get(key, kept.get(key))
         for key in {**first, **second}
@@ -107,30 +154,41 @@ def _merged(base: Node, own: Node, path: Path = ()) -> Node:
     return Node(merged, own.place, own.key)
 
 
-def _merged_steps(base: Node, own: Node) -> Node:
+def _merged_steps(base: Node, own: Node, problems: list[Diagnostic]) -> Node:
     """Merge the pipelines; steps that are no map with a name are left for the models to refuse."""
     if not isinstance(base.value, list) or not isinstance(own.value, list):
         return own
     steps = list(base.value)
+    inherited = [name for step in steps if isinstance(name := _name(step), str)]
+    seen: set[object] = set()
     for step in own.value:
         names = [_name(known) for known in steps]
-        before, remove = step.child("before"), step.child("remove")
-        known = names.index(_name(step)) if _name(step) in names and _name(step) else None
-        # Any other value of `remove` stays, for the models to refuse.
-        bare = _without(step, "before", *(["remove"] if remove and remove.value is False else []))
+        before, remove = _text(step, "before"), step.child("remove")
+        # A step that the file itself has twice is not replaced, but left to be told.
+        is_known = _name(step) in inherited and _name(step) in names and _name(step) not in seen
+        seen.add(_name(step) if isinstance(_name(step), str) else None)
+        # Any other value of these two stays, for the models to refuse.
+        is_off = remove is not None and remove.value is False
+        bare = _without(step, *["before"] * (before is not None), *["remove"] * is_off)
+        if before is not None and before.value not in names:
+            problems.append(_no_step(before, before.value, inherited))
         if remove is not None and remove.value is True:
-            if known is None:
-                raise _no_step(step.child("name") or step, _name(step), names)
-            del steps[known]
-        elif known is not None:
-            steps[known] = bare
-        elif before is not None:
-            if before.value not in names:
-                raise _no_step(before, before.value, names)
+            if is_known:
+                del steps[names.index(_name(step))]
+            else:
+                problems.append(_no_step(step.child("name") or step, _name(step), inherited))
+        elif is_known:
+            steps[names.index(_name(step))] = bare
+        elif before is not None and before.value in names:
             steps.insert(names.index(before.value), bare)
         else:
             steps.append(bare)
     return Node(steps, own.place, own.key)
+
+
+def _text(step: Node, key: str) -> Node | None:
+    child = step.child(key)
+    return child if child and isinstance(child.value, str) else None
 
 
 def _name(step: Node) -> object:
@@ -144,16 +202,9 @@ def _without(step: Node, *keys: str) -> Node:
     return replace(step, value={k: v for k, v in step.value.items() if k not in keys})
 
 
-def _no_step(node: Node, name: object, names: list[object]) -> PolicyError:
-    known = [name for name in names if isinstance(name, str)]
-    likely = get_close_matches(str(name), known, n=1)
-    hint = (
-        f"did you mean {likely[0]!r}?" if likely else f"its steps are {', '.join(known) or 'none'}"
-    )
+def _no_step(node: Node, name: object, inherited: list[str]) -> Diagnostic:
+    likely = get_close_matches(str(name), inherited, n=1)
+    listed = f"its steps are {', '.join(inherited) or 'none'}"
+    hint = f"did you mean {likely[0]!r}?" if likely else listed
     sentence = f"what this policy extends has no step {name!r}"
-    return PolicyError([Diagnostic(node.place, "PC204", sentence, hint)])
-
-
-def root_place(source: Source) -> Place:
-    """Return the place of a policy as a whole."""
-    return Place(source.name, 1, 1, source.text.split("\n", 1)[0])
+    return Diagnostic(node.place, "PC204", sentence, hint)

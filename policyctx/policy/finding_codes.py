@@ -107,4 +107,9 @@ FINDINGS: dict[str, Code] = {
         "A glob of `except_tools` matches no tool that the `tools` of the same selection match, so "
         "it takes nothing away. It is most likely misspelt. Mend the glob, or remove it.",
     ),
+    "PC315": Code(
+        "nothing to do",
+        "A type or a tool has `offload: true`, but there are no `steps`, and only a step takes "
+        "anything. Add one, or extend a policy that has one.",
+    ),
 }

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import Diagnostic, Place, PolicyError
+from policyctx.policy import pending
 from policyctx.policy.diagnosing import hint
 from policyctx.policy.models import BUILT_IN_TYPES
-from policyctx.policy.pending import KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,10 +72,8 @@ _HOLDING = (("items", ".[]"), ("additionalProperties", ".*"))
 
 def is_pending(path: str) -> bool:
     """Does the key at this path, or one that it is below, do nothing yet."""
-    parts = path.split(".")
-    above = [".".join(parts[: i + 1]) for i in range(len(parts))]
-    patterns = [key.replace("[]", "[[]]") for key in KEYS]
-    return any(fnmatchcase(place, pattern) for place in above for pattern in patterns)
+    parts = tuple(0 if part == "[]" else part for part in path.split("."))
+    return any(pending.is_pending(parts[: i + 1]) for i in range(len(parts)))
 
 
 def key_at(schema: dict[str, Any], dotted: str) -> Key:

@@ -10,11 +10,11 @@ from pydantic import ValidationError
 from policyctx.errors import PolicyError
 from policyctx.policy.consistency import inconsistencies
 from policyctx.policy.diagnosing import diagnostics, in_order
-from policyctx.policy.extending import extended
+from policyctx.policy.extending import Extended, extended
 from policyctx.policy.models import Policy
 from policyctx.policy.pending import not_built_yet
 from policyctx.policy.sources import environment, policy_source
-from policyctx.policy.substitution import substituted
+from policyctx.policy.substitution import unset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from policyctx.errors import Diagnostic
     from policyctx.policy.nodes import Node, Path
     from policyctx.policy.sources import PolicyName, Source
+
+
+# What a base that could not be read may have held: a required key, an item type.
+_MAY_BE_INHERITED = frozenset({"PC102", "PC104", "PC111"})
 
 
 def load_policy(name: PolicyName) -> Policy:
@@ -41,39 +45,57 @@ def parsed_policy(source: Source, *, variables: Mapping[str, str] | None = None)
 
 
 def resolved(source: Source, *, variables: Mapping[str, str] | None = None) -> Node:
-    """Return a policy's tree with what it extends merged in and its variables replaced."""
-    return without_variables(extended(source), variables)
+    """Return a policy's tree with what it extends merged in and its variables replaced.
+
+    Raises `PolicyError` when that cannot be, with every other mistake that shows.
+    """
+    return completed(extended(source, environment() if variables is None else variables))
 
 
-def without_variables(root: Node, variables: Mapping[str, str] | None = None) -> Node:
-    """Return the tree with its variables replaced; raises `PolicyError` for those unset."""
-    tree, problems = substituted(root, environment() if variables is None else variables)
+def completed(read: Extended) -> Node:
+    """Return a tree in which every variable was set; raises `PolicyError` as `resolved` does."""
+    tree = _as_wanted(read.root)
+    problems = [*read.problems, *unset(tree)]
     if problems:
-        raise PolicyError(in_order(problems))
+        told = {problem.place for problem in problems}
+        others = [d for d in _mistakes(tree)[1] if d.place not in told]
+        others = [d for d in others if not read.problems or d.code not in _MAY_BE_INHERITED]
+        raise PolicyError(in_order([*problems, *others]))
     return tree
 
 
 def validated(root: Node) -> Policy:
     """Return the policy that a resolved tree says; raises `PolicyError` listing every mistake."""
-    found: list[Diagnostic] = [*inconsistencies(root), *not_built_yet(root)]
-    policy, problems = _modelled(root)
-    found = in_order([*problems, *found])
+    policy, found = _mistakes(root)
     if found or policy is None:
         raise PolicyError(found)
     return policy
+
+
+def _mistakes(root: Node) -> tuple[Policy | None, list[Diagnostic]]:
+    policy, problems = _modelled(root)
+    return policy, in_order([*problems, *inconsistencies(root), *not_built_yet(root)])
 
 
 def _modelled(root: Node) -> tuple[Policy | None, list[Diagnostic]]:
     try:
         return Policy.model_validate(root.plain()), []
     except ValidationError as error:
-        errors = error.errors()
-    # A variable that holds `123` is a number, unless the key wants a string.
-    texts = [root.deepest(e["loc"]) for e in errors if e["type"] == "string_type"]
-    raw = {path for path, node in texts if node.raw is not None}
-    if raw:
-        return _modelled(_as_written(root, raw, ()))
-    return None, diagnostics(root, errors)
+        return None, diagnostics(root, error.errors())
+
+
+def _as_wanted(root: Node) -> Node:
+    """Take a variable that holds `123` or `true` for a text where its key wants one."""
+    if not any(node.raw is not None for _, node in root.leaves()):
+        return root
+    try:
+        Policy.model_validate(root.plain())
+    except ValidationError as error:
+        refused = [root.deepest(e["loc"]) for e in error.errors()]
+        typed = [(path, node) for path, node in refused if not isinstance(node.value, str)]
+        paths = {path for path, node in typed if node.raw is not None}
+        return _as_written(root, paths, ()) if paths else root
+    return root
 
 
 def _as_written(node: Node, paths: set[Path], path: Path) -> Node:

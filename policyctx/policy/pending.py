@@ -5,7 +5,6 @@ No key is accepted and then ignored. What builds a key's behaviour takes its lin
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from policyctx.errors import Diagnostic
@@ -15,11 +14,14 @@ from policyctx.policy.values import PLACEHOLDER_FIELDS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from policyctx.policy.nodes import Node
+    from policyctx.policy.nodes import Node, Path
 
 # Dotted paths; `*` is any name, `[]` any place in a list.
 KEYS = (
     "compaction",
+    "items.compaction_summary",
+    "items.recalled",
+    "items.restored_file",
     "items.*.keep_recent.messages",
     "items.*.keep_recent.tokens",
     "items.*.keep_recent.turns",
@@ -42,54 +44,62 @@ KEYS = (
     "tools.*.keep_recent.tokens",
     "tools.*.keep_recent.turns",
     "tools.*.reads_file",
-    "*placeholder.head",
-    "*placeholder.line_numbers",
-    "*placeholder.max_line_chars",
-    "*placeholder.tail",
+    *(
+        f"{above}placeholder.{key}"
+        for above in ("", "items.*.", "tools.*.", "steps.[].")
+        for key in ("head", "line_numbers", "max_line_chars", "tail")
+    ),
 )
+_LATER_TYPES = ("compaction_summary", "restored_file", "recalled")
 VALUES = (
+    ("items.*.match.type", _LATER_TYPES),
     ("model.tokenizer", ("anthropic",)),
     ("steps.[].do", ("clear", "drop", "compact")),
-    ("steps.[].select.types.[]", ("compaction_summary", "restored_file", "recalled")),
+    ("steps.[].select.types.[]", _LATER_TYPES),
     ("store.format", ("envelope",)),
 )
 FIELDS = frozenset({"head", "tail", "omitted_lines", "omitted_chars"})
 
 
-def not_built_yet(root: Node, path: str = "") -> Iterator[Diagnostic]:
+def not_built_yet(root: Node, path: Path = ()) -> Iterator[Diagnostic]:
     """Yield an error for each key, value and field in the tree that does nothing yet."""
-    children: list[tuple[str, Node]] = []
+    children: list[tuple[str | int, Node]] = []
     if isinstance(root.value, dict):
-        children = [(str(key), child) for key, child in root.value.items()]
+        children = list(root.value.items())
     elif isinstance(root.value, list):
-        children = [("[]", child) for child in root.value]
+        children = list(enumerate(root.value))
     for part, child in children:
-        name = f"{path}.{part}" if path else part
-        yield from _key(name, child)
-        yield from not_built_yet(child, name)
+        if is_pending((*path, part)):
+            sentence = f"`{part}` is not supported yet; leave it out"
+            yield Diagnostic(child.key or child.place, "PC108", sentence)
+        yield from not_built_yet(child, (*path, part))
     yield from _value(path, root)
 
 
-def _key(path: str, node: Node) -> Iterator[Diagnostic]:
-    if any(fnmatchcase(path, key.replace("[]", "[[]]")) for key in KEYS):
-        name = path.rsplit(".", 1)[-1]
-        yield Diagnostic(
-            node.key or node.place, "PC108", f"`{name}` does nothing yet in this version"
-        )
+def is_pending(path: Path) -> bool:
+    """Does the key at this very path do nothing yet."""
+    return any(_is_at(path, key) for key in KEYS)
 
 
-def _value(path: str, node: Node) -> Iterator[Diagnostic]:
+def _is_at(path: Path, pattern: str) -> bool:
+    parts = pattern.split(".")
+    return len(parts) == len(path) and all(
+        wanted in {"*", part} or (wanted == "[]" and isinstance(part, int))
+        for wanted, part in zip(parts, path, strict=True)
+    )
+
+
+def _value(path: Path, node: Node) -> Iterator[Diagnostic]:
     for key, words in VALUES:
-        if path == key and node.value in words:
-            yield Diagnostic(
-                node.place, "PC108", f"`{node.value}` does nothing yet in this version"
-            )
-    if path.endswith(("placeholder", "placeholder.text")) and isinstance(node.value, str):
+        if _is_at(path, key) and node.value in words:
+            sentence = f"`{node.value}` is not supported yet; leave it out"
+            yield Diagnostic(node.place, "PC108", sentence)
+    is_wording = path[-1:] == ("placeholder",) or path[-2:] == ("placeholder", "text")
+    if is_wording and isinstance(node.value, str):
         try:
             used = parsed_template(node.value, PLACEHOLDER_FIELDS).fields & FIELDS
         except ValueError:
             return  # told already
         for field in sorted(used):
-            yield Diagnostic(
-                node.place, "PC108", f"`{{{field}}}` shows nothing yet in this version"
-            )
+            sentence = f"`{{{field}}}` is not supported yet; leave it out"
+            yield Diagnostic(node.place, "PC108", sentence)

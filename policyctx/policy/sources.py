@@ -51,13 +51,13 @@ def policy_source(name: PolicyName, *, beside: Source | None = None) -> Source:
     `UnknownPolicyError` when there is neither, `PolicyError` when the file cannot be read, is
     larger than 64 KiB or is not UTF-8.
     """
-    wanted = os.fspath(name)
+    wanted = os.fsdecode(name)
     presets = preset_names()
     if wanted in presets:
         return read_source(shipped_folder("policies") / f"{wanted}.yaml", f"{wanted}.yaml")
     folder = Path(beside.path).parent if beside and beside.path else Path()
-    path = folder / Path(wanted).expanduser()
-    if not wanted or "\0" in wanted or not path.exists():
+    path = folder / _expanded(wanted)
+    if not wanted or not _exists(path):
         likely = get_close_matches(Path(wanted).stem, presets, n=1)
         raise UnknownPolicyError(wanted, presets, likely[0] if likely else None)
     return read_source(path, str(path))
@@ -68,8 +68,8 @@ def agents_source(start: PolicyName = "") -> Source:
 
     Raises `PolicyError` when there is none, or when it cannot be read.
     """
-    folder = Path(start).expanduser()
-    if not folder.is_dir():
+    folder = _expanded(os.fsdecode(start))
+    if not _exists(folder) or not folder.is_dir():
         raise PolicyError([Diagnostic(Place(str(folder)), "PC205", "no such folder")])
     above = folder.resolve().parents
     for path in (folder / AGENTS_FILE, *(parent / AGENTS_FILE for parent in above)):
@@ -93,6 +93,22 @@ def read_source(path: Path, name: str) -> Source:
         return Source(name, raw.decode("utf-8-sig"), str(path.resolve()))
     except UnicodeDecodeError as error:
         raise _unreadable(name, f"not UTF-8: byte {error.start} cannot be read") from error
+
+
+def _expanded(name: str) -> Path:
+    """The path with `~` filled in, where there is such a user."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
+
+
+def _exists(path: Path) -> bool:
+    """Is there such a file; a name that no file can have has none."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _unreadable(name: str, sentence: str) -> PolicyError:

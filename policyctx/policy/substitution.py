@@ -17,32 +17,34 @@ if TYPE_CHECKING:
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?\}", re.DOTALL)
 
 
-def substituted(node: Node, environment: Mapping[str, str]) -> tuple[Node, list[Diagnostic]]:
-    """Return the tree with every variable replaced, and an error for each that is unset.
+def substituted(node: Node, environment: Mapping[str, str]) -> Node:
+    """Return the tree with every variable replaced that is set or has a default.
 
     A variable is the whole of a scalar; an empty one counts as unset. What it holds is typed like
     a plain scalar, and is not looked at again for variables.
     """
-    problems: list[Diagnostic] = []
-    return _substituted(node, environment, problems), problems
-
-
-def _substituted(node: Node, environment: Mapping[str, str], problems: list[Diagnostic]) -> Node:
     if isinstance(node.value, dict):
-        parts = {k: _substituted(v, environment, problems) for k, v in node.value.items()}
-        return replace(node, value=parts)
+        return replace(node, value={k: substituted(v, environment) for k, v in node.value.items()})
     if isinstance(node.value, list):
-        return replace(node, value=[_substituted(v, environment, problems) for v in node.value])
+        return replace(node, value=[substituted(v, environment) for v in node.value])
     match = _VARIABLE.fullmatch(node.value) if isinstance(node.value, str) else None
     if match is None:
         return node
     name, default = match.groups()
     raw = environment.get(name) or default
-    if raw is None:
-        hint = f"set it, or give a default: ${{{name}:-…}}"
-        problems.append(Diagnostic(node.place, "PC110", f"the variable {name} is not set", hint))
-        return node
-    if _VARIABLE.fullmatch(raw):
-        sentence = f"the variable {name} holds the name of another"
-        problems.append(Diagnostic(node.place, "PC110", sentence))
-    return replace(node, value=typed(raw), raw=raw)
+    return node if raw is None else replace(node, value=typed(raw), raw=raw)
+
+
+def unset(root: Node) -> list[Diagnostic]:
+    """Return an error for each variable that is left in a tree after substitution."""
+    found = []
+    for _, node in root.leaves():
+        match = _VARIABLE.fullmatch(node.value) if isinstance(node.value, str) else None
+        if match is not None and node.raw is not None:
+            sentence = f"a variable holds the name of another, {match.group(1)}"
+            found.append(Diagnostic(node.place, "PC110", sentence))
+        elif match is not None:
+            name = match.group(1)
+            hint = f"set it, or give a default: ${{{name}:-…}}"
+            found.append(Diagnostic(node.place, "PC110", f"the variable {name} is not set", hint))
+    return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -46,10 +47,19 @@ def parsed_template(text: str, known: Iterable[str]) -> Template:
         if found in ("{{", "}}"):
             pieces[-1] += found[0]
         elif match.group(1) is None:
-            raise ValueError(f"a lone {found!r}: write it twice for a literal brace")
+            raise ValueError(f"a lone {found!r}: close it, or write it twice for a literal brace")
         elif match.group(1) in known:
             pieces += [match.group(1), ""]
         else:
-            raise ValueError(f"unknown field {found!r}; the fields are {', '.join(known)}")
+            raise ValueError(_unknown(match.group(1), known))
     pieces[-1] += text[end:]
     return Template(tuple(pieces))
+
+
+def _unknown(field: str, known: list[str]) -> str:
+    name = re.split(r"[^A-Za-z0-9_]", field.strip(), maxsplit=1)[0]
+    if name in known:
+        return f"{{{field}}} is more than a field; write {{{name}}}"
+    likely = get_close_matches(field.lower(), known, n=1)
+    meant = f"did you mean {{{likely[0]}}}? The" if likely else "the"
+    return f"unknown field {{{field}}}; {meant} fields are {', '.join(known)}"

@@ -14,6 +14,7 @@ import yaml
 
 from policyctx.errors import Diagnostic, Place, PolicyError
 from policyctx.policy.nodes import Node
+from policyctx.policy.yaml_hints import hint_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +37,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def read_yaml(source: Source) -> Node:
     """Parse the text of a policy; an empty text is a node of None.
 
-    Raises `PolicyError` with the place of the first mistake.
+    Raises `PolicyError` with all mistakes up to where the text stops being YAML.
     """
     return _Reader(source).document()
 
@@ -46,20 +47,26 @@ class _Reader:
         self.source = source
         self.lines = source.text.splitlines()
         self.events: Iterator[Any] = yaml.parse(source.text, Loader=_Loader)
+        self.problems: list[Diagnostic] = []
 
     def document(self) -> Node:
         try:
             return self._only_document()
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            self._refuse("PC002", f"not YAML: {error.problem}", mark)
-        except yaml.reader.ReaderError as error:
-            line = self.source.text.count("\n", 0, error.position) + 1
-            column = error.position - self.source.text.rfind("\n", 0, error.position)
-            place = Place(self.source.name, line, column, self._line(line))
-            code = error.character if isinstance(error.character, int) else ord(error.character)
-            sentence = f"the character U+{code:04X} is not allowed in YAML"
-            raise PolicyError([Diagnostic(place, "PC002", sentence)]) from None
+            hint = hint_for(error, self.lines)
+            self._refuse("PC002", f"not YAML: {error.problem}", mark, hint)
+        except yaml.reader.ReaderError:
+            raise PolicyError([self._forbidden_character()]) from None
+
+    def _forbidden_character(self) -> Diagnostic:
+        text = self.source.text
+        found = yaml.reader.Reader.NON_PRINTABLE.search(text)
+        at = found.start() if found else 0
+        line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+        place = Place(self.source.name, line, column, self._line(line))
+        sentence = f"the character U+{ord(text[at]):04X} is not allowed in YAML"
+        return Diagnostic(place, "PC002", sentence)
 
     def _only_document(self) -> Node:
         found: Node | None = None
@@ -68,16 +75,21 @@ class _Reader:
                 if found is not None:
                     self._refuse("PC002", "a policy is one document", event.start_mark)
                 found = self._node(next(self.events), depth=1)
+        if self.problems:
+            raise PolicyError(self.problems)
         return found or Node(None, Place(self.source.name, 1, 1, self._line(1)))
 
     def _node(self, event: Any, depth: int, key: Place | None = None) -> Node:  # noqa: ANN401
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-            self._refuse("PC003", "anchors and aliases are not allowed", event.start_mark)
-        if event.tag is not None:
-            self._refuse("PC003", "tags are not allowed", event.start_mark)
+            sentence = "anchors and aliases are not allowed"
+            self._note("PC003", sentence, event, "quote a text that begins with `*` or `&`")
+        if getattr(event, "tag", None) is not None:
+            self._note("PC003", "tags are not allowed", event, "quote a text that begins with `!`")
         if depth > MAX_DEPTH:
             self._refuse("PC006", f"nested deeper than {MAX_DEPTH} levels", event.start_mark)
         place = self._place(event.start_mark)
+        if isinstance(event, yaml.AliasEvent):
+            return Node(None, place, key)
         if isinstance(event, yaml.MappingStartEvent):
             return Node(self._map(depth), place, key)
         if isinstance(event, yaml.SequenceStartEvent):
@@ -94,14 +106,24 @@ class _Reader:
         found: dict[str, Node] = {}
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             key = self._node(event, depth + 1)
+            value = self._node(next(self.events), depth + 1, key.place)
+            if isinstance(event, yaml.AliasEvent):
+                continue  # told already
             if not isinstance(key.value, str):
-                self._refuse("PC005", "a key must be a string", event.start_mark)
-            if key.value == "<<":
-                self._refuse("PC003", "merge keys are not allowed", event.start_mark)
-            if key.value in found:
-                self._refuse("PC004", f"the key {key.value!r} stands twice", event.start_mark)
-            found[key.value] = self._node(next(self.events), depth + 1, key.place)
+                self._note("PC005", "a key must be a string", event, "quote it")
+            elif key.value == "<<":
+                self._note("PC003", "merge keys are not allowed", event, "use `extends`")
+            elif key.value in found:
+                sentence = f"the key {key.value!r} stands twice"
+                self._note("PC004", sentence, event, "keep one of them")
+            else:
+                found[key.value] = value
         return found
+
+    def _note(self, code: str, sentence: str, event: Any, hint: str) -> None:  # noqa: ANN401
+        """Remember a mistake after which the rest can still be read."""
+        place = self._place(event.start_mark)
+        self.problems.append(Diagnostic(place, code, sentence, hint))
 
     def _place(self, mark: Any) -> Place:  # noqa: ANN401 - PyYAML's marks have no type
         line = mark.line + 1
@@ -110,9 +132,9 @@ class _Reader:
     def _line(self, line: int) -> str:
         return self.lines[line - 1] if 0 < line <= len(self.lines) else ""
 
-    def _refuse(self, code: str, sentence: str, mark: Any) -> NoReturn:  # noqa: ANN401
+    def _refuse(self, code: str, sentence: str, mark: Any, hint: str = "") -> NoReturn:  # noqa: ANN401
         place = self._place(mark) if mark else Place(self.source.name, 1, 1, self._line(1))
-        raise PolicyError([Diagnostic(place, code, sentence)]) from None
+        raise PolicyError([*self.problems, Diagnostic(place, code, sentence, hint)]) from None
 
 
 def typed(text: str) -> Any:  # noqa: ANN401 - the core schema's scalars

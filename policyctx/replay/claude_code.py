@@ -40,7 +40,7 @@ def context_of(records: Sequence[Record]) -> list[Message]:
 def _is_message(record: Record) -> bool:
     message = record.get("message")
     return (
-        record.get("type") in {"user", "assistant"}
+        record.get("type") in ("user", "assistant")
         and isinstance(message, dict)
         and isinstance(message.get("content"), str | list)
         and not record.get("isApiErrorMessage")
@@ -50,13 +50,13 @@ def _is_message(record: Record) -> bool:
 def _chain(records: Sequence[Record], last: Record) -> set[int]:
     """Return the ids (of the objects) of `last` and all that it follows from."""
     position = {id(record): i for i, record in enumerate(records)}
-    by_uuid = {record["uuid"]: record for record in records if "uuid" in record}
+    by_uuid = {record["uuid"]: record for record in records if isinstance(record.get("uuid"), str)}
     chain: set[int] = set()
     record: Record | None = last
     while record is not None and id(record) not in chain:
         chain.add(id(record))
         parent = record.get("parentUuid")
-        if parent is None:
+        if not isinstance(parent, str):
             break
         record = by_uuid.get(parent) or _linked_before(records, position[id(record)])
     return chain
@@ -72,13 +72,21 @@ def _linked_before(records: Sequence[Record], end: int) -> Record | None:
 def _with_parallel_branches(chain: set[int], main: Sequence[Record]) -> set[int]:
     """Add to the chain the other lines of its API messages, and the results of their calls."""
     kept = set(chain)
-    ids = {record["message"].get("id") for record in main if id(record) in kept} - {None}
-    kept |= {id(record) for record in main if record["message"].get("id") in ids}
-    calls = {b.get("id") for r in main if id(r) in kept for b in _blocks(r, "tool_use")}
+    ids = {_word(r["message"].get("id")) for r in main if id(r) in kept} - {""}
+    kept |= {id(record) for record in main if _word(record["message"].get("id")) in ids}
+    calls = {_word(b.get("id")) for r in main if id(r) in kept for b in _blocks(r, "tool_use")} - {
+        ""
+    }
     for record in main:
-        if any(block.get("tool_use_id") in calls for block in _blocks(record, "tool_result")):
+        results = _blocks(record, "tool_result")
+        if any(_word(block.get("tool_use_id")) in calls for block in results):
             kept.add(id(record))
     return kept
+
+
+def _word(value: object) -> str:
+    """An id as it should be; anything but a string is none."""
+    return value if isinstance(value, str) else ""
 
 
 def _merged(records: Iterable[Record]) -> list[Message]:
@@ -106,7 +114,7 @@ def _gathered_with(record: Record, callers: dict[str, str]) -> tuple[str, str] |
     if not isinstance(record["message"]["content"], list):
         return None
     if isinstance(reply, str):
-        callers |= {block.get("id", ""): reply for block in _blocks(record, "tool_use")}
+        callers |= {_word(block.get("id")): reply for block in _blocks(record, "tool_use")}
         return "reply", reply
     answered = (
         callers.get(block.get("tool_use_id", "")) for block in _blocks(record, "tool_result")

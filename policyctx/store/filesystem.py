@@ -20,10 +20,15 @@ _RACES = 100
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A text to be saved, and the path below the root that it should get."""
+    """A text to be saved, and the path below the root that it is expected to get.
+
+    `wanted_path` is that path without a number; when the expected one is taken, the first free
+    number behind this one is.
+    """
 
     relative_path: str
     text: str
+    wanted_path: str = ""
 
 
 class ContextFileSystem:
@@ -41,7 +46,10 @@ class ContextFileSystem:
         sync: Literal["always", "never"] = "always",
         mode: str = "0600",
     ) -> None:
-        self.root = Path(root).expanduser().absolute()
+        try:
+            self.root = Path(root).expanduser().absolute()
+        except RuntimeError as error:
+            raise StoreError(f"{root}: {error}", path=os.fspath(root)) from error
         self._on_conflict = on_conflict
         self._flush = sync == "always"
         self._mode = int(mode, 8)
@@ -62,7 +70,7 @@ class ContextFileSystem:
             except FileExistsError as error:
                 batch.roll_back()
                 lost = error
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 batch.roll_back()
                 raise self._error("written", error) from error
             except BaseException:
@@ -75,7 +83,8 @@ class ContextFileSystem:
     def read(self, path: str | os.PathLike[str]) -> str:
         """Return the text saved at `path`, absolute or below the root.
 
-        Raises `StoreError` when there is no such file or it lies outside the root.
+        Raises `StoreError` when there is no such file, it cannot be read, or it lies outside the
+        root.
         """
         wanted = self.root / path
         try:
@@ -83,7 +92,7 @@ class ContextFileSystem:
             if not resolved.is_relative_to(self.root.resolve()):
                 raise StoreError(f"{wanted} is not in the store {self.root}", path=str(wanted))
             return resolved.read_bytes().decode("utf-8", "surrogatepass")
-        except OSError as error:
+        except (OSError, ValueError, RuntimeError) as error:
             raise self._error("read", error, wanted) from error
 
     def _staged(self, batch: Batch, contents: Sequence[Content]) -> list[File]:
@@ -91,15 +100,18 @@ class ContextFileSystem:
         files = []
         for content in contents:
             raw = content.text.encode("utf-8", "surrogatepass")
-            path = self._name(names, content.relative_path, raw)
+            path = self._name(names, content, raw)
             target = self.root / path
+            if not target.parent.resolve().is_relative_to(self.root.resolve()):
+                raise StoreError(f"{target} leads out of {self.root}", path=str(target))
             if self._on_conflict == "overwrite" or not _holds(target, raw):
                 batch.stage(target, raw)
             files.append(File(path, str(target)))
         return files
 
-    def _name(self, names: FreePaths, path: str, raw: bytes) -> str:
+    def _name(self, names: FreePaths, content: Content, raw: bytes) -> str:
         """The name for this content: free on the disk, or holding the same bytes already."""
+        path = content.relative_path
         if self._on_conflict == "overwrite":
             return path
 
@@ -110,11 +122,13 @@ class ContextFileSystem:
         if self._on_conflict == "error" and (path in names or not usable(path)):
             target = self.root / path
             raise StoreError(f"{target} holds another item already", path=str(target))
-        return names.take(path, passes=usable)
+        is_free = path not in names and usable(path)
+        return names.take(path if is_free else content.wanted_path or path, passes=usable)
 
-    def _error(self, verb: str, error: OSError, path: Path | None = None) -> StoreError:
-        where = str(path or error.filename or self.root)
-        return StoreError(f"{where} cannot be {verb}: {error.strerror or error}", path=where)
+    def _error(self, verb: str, error: Exception, path: Path | None = None) -> StoreError:
+        where = str(path or getattr(error, "filename", None) or self.root)
+        reason = getattr(error, "strerror", None) or error
+        return StoreError(f"{where} cannot be {verb}: {reason}", path=where)
 
 
 def _holds(target: Path, raw: bytes) -> bool:

@@ -10,10 +10,11 @@ def entry(text: str, placeholder: str = "[gone]") -> Entry:
     return Entry("step", placeholder, content_hash(text), "file.md")
 
 
-def test_results_are_known_by_their_id_and_how_often_it_came_before() -> None:
+def test_results_are_known_by_their_id_and_their_content() -> None:
     items = items_of([user(), results(("a", "one")), results(("a", "two")), results(("b", "x"))])
     keys = Ledger().keys(items)
-    assert keys[1:] == (("tool_result", "a", 0), ("tool_result", "a", 1), ("tool_result", "b", 0))
+    identities = [f"a {content_hash('one')}", f"a {content_hash('two')}", f"b {content_hash('x')}"]
+    assert keys[1:] == tuple(("tool_result", identity, 0) for identity in identities)
 
 
 def test_messages_are_known_by_their_text_and_how_often_it_came_before() -> None:
@@ -35,10 +36,11 @@ def test_a_placeholder_counts_as_what_it_stands_for() -> None:
 def test_an_entry_is_found_for_the_very_content_only() -> None:
     [_, _, item] = items_of(session_of("one"))
     [_, _, other] = items_of(session_of("two"))
-    key = ("tool_result", "c0", 0)
+    [_, _, key] = Ledger().keys(items_of(session_of("one")))
+    [_, _, other_key] = Ledger().keys(items_of(session_of("two")))
     ledger = Ledger().with_entries({key: entry("one")})
     assert ledger.entry(key, item) == entry("one")
-    assert ledger.entry(key, other) is None
+    assert ledger.entry(other_key, other) is None
 
 
 def test_adding_gives_a_new_ledger_and_adding_nothing_the_same() -> None:

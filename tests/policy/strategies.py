@@ -22,14 +22,14 @@ RULES = st.builds(
             "offload": st.booleans(),
             "pin": st.booleans(),
             "keep_recent": RECENT,
-            "placeholder": TEXTS,
+            "placeholder": TEXTS.filter(bool),
         },
     ),
 )
 STEPS = st.lists(
     st.fixed_dictionaries(
         {"name": st.from_regex(r"[a-z0-9-]{1,8}", fullmatch=True), "do": st.just("offload")},
-        optional={"placeholder": TEXTS, "must_shrink": st.booleans(), "select": SIZES},
+        optional={"placeholder": TEXTS.filter(bool), "must_shrink": st.booleans(), "select": SIZES},
     ),
     max_size=3,
     unique_by=lambda step: step["name"],
@@ -38,7 +38,7 @@ POLICIES = st.fixed_dictionaries(
     {"apiVersion": st.just("policyctx/v1"), "name": TEXTS.filter(bool)},
     optional={
         "description": TEXTS,
-        "placeholder": TEXTS,
+        "placeholder": TEXTS.filter(bool),
         "items": st.dictionaries(st.sampled_from(["tool_result", "user_message"]), RULES),
         "tools": st.dictionaries(TEXTS.filter(lambda text: text != "<<"), RULES, max_size=3),
         "steps": STEPS,

@@ -147,7 +147,7 @@ def test_a_folder_that_is_not_there_is_not_looked_above(tmp_path: Path) -> None:
         ("agents: [a]", ["2:9: PC103: expected a map of agents, got a list"]),
         ("agents:", ["2:8: PC103: expected a map of agents, got nothing"]),
         ("agents: {'': coding-agent}", ["2:10: PC106: expected an agent's name or a glob, got ''"]),
-        ("agents: {a: b, a: c}", ["2:16: PC004: the key 'a' stands twice"]),
+        ("agents: {a: b, a: c}", ["2:16: PC004: the key 'a' stands twice; keep one of them"]),
         (
             "agents:\n  a: 5\n  b: [x]\n  c: {name: c, apiVersion: policyctx/v1}\nmore: 1",
             [

@@ -82,13 +82,13 @@ def flow(path: list[str]) -> str:
 
 
 def typos(word: str) -> st.SearchStrategy[str]:
-    """One letter left out of a word, doubled, or swapped with its neighbour."""
+    """One letter left out of a word, doubled, or swapped; a single letter could mean anything."""
     at = st.integers(0, len(word) - 2)
     return st.one_of(
         at.map(lambda i: word[:i] + word[i + 1 :]),
         at.map(lambda i: word[: i + 1] + word[i:]),
         at.map(lambda i: word[:i] + word[i + 1] + word[i] + word[i + 2 :]),
-    ).filter(lambda typo: typo != word)
+    ).filter(lambda typo: typo != word and len(typo) > 1)
 
 
 def is_refused_in_our_words(text: str) -> bool:

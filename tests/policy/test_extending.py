@@ -212,3 +212,69 @@ def test_remove_must_be_true_or_false(folder: Folder) -> None:
     folder.write("base", STEPS)
     error = folder.error("extends: base.yaml\nsteps: [{name: a, do: offload, remove: yes}]")
     assert "own.yaml:4:40: PC103: expected true or false, got 'yes'" in error
+
+
+def test_a_wrong_base_does_not_hide_what_else_is_wrong(folder: Folder) -> None:
+    own = """\
+        extends: [no-such, 5, coding-agent]
+        min_token: 1
+        items: {mine: {offload: true}}
+        steps: [{name: retire, remove: true}, {name: x, do: offlod}]
+        """
+    lines = folder.error(own).splitlines()
+    assert [line.split(": ")[:2] for line in lines] == [
+        ["own.yaml:3:11", "PC201"],
+        ["own.yaml:3:20", "PC103"],
+        ["own.yaml:4:1", "PC101"],
+        ["own.yaml:6:16", "PC204"],
+    ]
+
+
+def test_only_the_steps_of_a_base_are_suggested(folder: Folder) -> None:
+    own = """\
+        extends: coding-agent
+        steps:
+          - {name: retire-old-result, do: offload}
+          - {name: x, do: offload, before: retire-old}
+        """
+    error = folder.error(own)
+    assert error.endswith("has no step 'retire-old'; did you mean 'retire-old-results'?")
+
+
+def test_an_unset_variable_does_not_hide_what_else_is_wrong(folder: Folder) -> None:
+    error = folder.error("min_chars: ${POLICYCTX_NOT_SET}\nstor: 1")
+    assert [line.split(": ")[1] for line in error.splitlines()] == ["PC110", "PC101"]
+
+
+def test_a_base_may_come_from_a_variable(folder: Folder) -> None:
+    assert folder.resolved("extends: ${POLICYCTX_NO_BASE:-coding-agent}")["min_tokens"] == 800
+
+
+def test_a_variable_of_a_base_that_is_written_over_need_not_be_set(folder: Folder) -> None:
+    folder.write("base", "min_chars: ${POLICYCTX_NOT_SET}")
+    assert folder.resolved("extends: base.yaml\nmin_chars: 5")["min_chars"] == 5
+
+
+def test_a_step_that_stands_twice_is_told_also_when_a_base_has_it(folder: Folder) -> None:
+    folder.write("base", STEPS)
+    own = "extends: base.yaml\nsteps: [{name: a, do: offload}, {name: a, do: offload}]"
+    assert "two steps are called 'a'" in folder.error(own)
+
+
+def test_a_base_is_a_policy_of_its_own(folder: Folder) -> None:
+    base = folder.path / "base.yaml"
+    base.write_text("apiVersion: policyctx/v99\nmin_chars: 1\n", encoding="utf-8")
+    assert [line.split(": ")[:2] for line in folder.error("extends: base.yaml").splitlines()] == [
+        ["base.yaml:1:1", "PC103"],
+        ["base.yaml:1:13", "PC104"],
+    ]
+
+
+def test_bases_that_extend_one_another_over_and_over_are_read_once(folder: Folder) -> None:
+    # Read anew each time, these would be six to the power of eight.
+    for level in range(8):
+        bases = ", ".join([f"p{level - 1}.yaml"] * 6)
+        folder.write(f"p{level}", f"extends: [{bases}]" if level else "min_chars: 1")
+    assert folder.resolved("extends: p7.yaml")["min_chars"] == 1
+    many = ", ".join(["p0.yaml"] * 33)
+    assert "PC203: more than 32 policies are extended at once" in folder.error(f"extends: [{many}]")

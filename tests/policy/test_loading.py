@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from policyctx.errors import PolicyError, UnknownPolicyError
-from policyctx.policy.loading import load_policy, parsed_policy
+from policyctx.policy.loading import load_policy, parsed_policy, resolved
+from policyctx.policy.showing import resolved_yaml
 from policyctx.policy.sources import MAX_BYTES, Source, preset_names
 from tests.policies import HEAD
 
@@ -98,3 +99,24 @@ def test_a_number_in_a_variable_is_a_text_where_a_text_is_wanted() -> None:
 def test_a_variable_is_the_whole_of_a_scalar_or_none() -> None:
     source = Source("p.yaml", HEAD + "description: a ${WHAT}")
     assert parsed_policy(source, variables={"WHAT": "x"}).description == "a ${WHAT}"
+
+
+def test_a_word_in_a_variable_is_a_text_wherever_a_text_is_wanted() -> None:
+    text = 'store: {mode: "${M:-0600}"}\nplaceholder: "${P:-5}"\ndescription: "${D:-true}"\n'
+    source = Source("p.yaml", HEAD + text)
+    policy = parsed_policy(source, variables={})
+    found = (policy.store.mode, policy.placeholder.text, policy.description)
+    assert found == ("0600", "5", "true")
+    shown = Source("shown.yaml", resolved_yaml(resolved(source, variables={})))
+    assert parsed_policy(shown, variables={}) == policy
+
+
+def test_tools_may_have_the_names_of_keys_that_are_still_to_come() -> None:
+    text = "tools: {fs.reads_file: {pin: true}, placeholder.tail: {pin: true}}"
+    assert len(parsed_policy(Source("p.yaml", HEAD + text)).tools) == 2
+
+
+@pytest.mark.parametrize("name", ["~no-such-user/x", "x" * 300, "\ud800"])
+def test_a_name_that_no_file_can_have_is_an_unknown_policy(name: str) -> None:
+    with pytest.raises(UnknownPolicyError):
+        load_policy(name)

@@ -86,3 +86,31 @@ def test_what_is_not_in_the_file_has_the_place_of_what_should_hold_it() -> None:
 
 def test_an_empty_file_is_nothing() -> None:
     assert read("").plain() is None
+
+
+def test_what_can_be_read_past_is_told_all_at_once() -> None:
+    with pytest.raises(PolicyError) as raised:
+        read("a: &x 1\nb: *x\nb: 2\n<<: {}\nc: !t 1\n1: 2\nb: 3")
+    assert [f"{d.place.line} {d.code}" for d in raised.value.diagnostics] == [
+        "1 PC003", "2 PC003", "3 PC004", "4 PC003", "5 PC003", "6 PC005", "7 PC004",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("a:\n\tb: 1", "indent with spaces, not with a tab"),
+        ("a: @team", "quote a text with '@'"),
+        ("a: eight: nine", "quote a text that has a colon and a space in it"),
+        ("a: {b: 1\nc: 2", "the { at 1:4 may not be closed"),
+        ('a: "open', 'the " at 1:4 may not be closed'),
+        ("a: {path} moved\nb: 1", "quote a text that begins with `{` or `[`; indent keys"),
+        ("*: 1", "quote a text that begins with `*` or `&`"),
+        ('a: "C:\\dir"', "use single quotes where a backslash is meant as one"),
+        ("a: {b: 1，c: 2}\nd: {e：1", "'，' is a full-width sign; use ','"),
+    ],
+)
+def test_an_error_of_the_parser_comes_with_what_was_likely_meant(text: str, hint: str) -> None:
+    with pytest.raises(PolicyError) as raised:
+        read(text)
+    assert raised.value.diagnostics[-1].hint.startswith(hint)

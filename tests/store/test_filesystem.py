@@ -171,3 +171,35 @@ def test_writers_at_the_same_time_never_overwrite_one_another(tmp_path: Path) ->
     texts = [Path(path).read_text(encoding="utf-8") for path in paths]
     assert texts == [f"content {number}" for number in range(40)]
     assert len(names_below(tmp_path)) == 40
+
+
+def test_numbers_go_on_where_another_session_left_off(tmp_path: Path) -> None:
+    contents = [Content("t.md", "1", "t.md"), Content("t-1.md", "2", "t.md")]
+    ContextFileSystem(tmp_path).save(contents)
+    others = [Content("t.md", "3", "t.md"), Content("t-1.md", "4", "t.md")]
+    files = ContextFileSystem(tmp_path).save(others)
+    assert [file.relative_path for file in files] == ["t-2.md", "t-3.md"]
+
+
+@posix_only
+def test_nothing_is_written_through_a_link_out_of_the_root(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "a").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match="leads out of"):
+        ContextFileSystem(tmp_path / "root").save([Content("a/b.md", "x")])
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "x" * 300])
+def test_a_name_that_no_file_can_have_is_an_error_of_the_store(tmp_path: Path, name: str) -> None:
+    store = ContextFileSystem(tmp_path)
+    with pytest.raises(StoreError):
+        store.read(name)
+    with pytest.raises(StoreError):
+        store.save([Content(name, "x")])
+
+
+def test_a_root_of_an_unknown_user_is_an_error_of_the_store() -> None:
+    with pytest.raises(StoreError, match="no-such-user"):
+        ContextFileSystem("~no-such-user/x")

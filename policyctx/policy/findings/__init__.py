@@ -22,6 +22,7 @@ from policyctx.policy.findings.sizes import thresholds_too_low
 from policyctx.policy.findings.steps import (
     cleared_for_good,
     exceptions_without_effect,
+    no_steps_at_all,
     steps_that_never_fire,
 )
 from policyctx.policy.findings.superseded import superseded_steps
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["findings"]
 
 _CHECKS = (
+    no_steps_at_all,
     steps_that_never_fire,
     superseded_steps,
     caught_types,

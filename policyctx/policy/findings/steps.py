@@ -19,6 +19,21 @@ _SHOWN = 4
 _SAID_IN_THE_CHAT = frozenset({"user_message", "assistant_message"})
 
 
+def no_steps_at_all(checked: Checked) -> Iterator[Diagnostic]:
+    """PC315, for rules that say what to offload where no step does it."""
+    meant = [
+        (kind, name)
+        for kind in ("items", "tools")
+        for name, rule in getattr(checked.policy, kind).items()
+        if rule.offload
+    ]
+    if meant and not checked.policy.steps:
+        kind, name = meant[0]
+        sentence = f"{name!r} is to be offloaded, but the policy has no steps, so nothing ever is"
+        hint = "add a step such as `- {name: retire, do: offload}`, or extend a policy that has one"
+        yield checked.warning("PC315", (kind, name, "offload"), sentence, hint)
+
+
 def steps_that_never_fire(checked: Checked) -> Iterator[Diagnostic]:
     """PC301, for steps of which the selection is empty whatever the messages."""
     for path, step in checked.steps:

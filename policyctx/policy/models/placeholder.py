@@ -33,7 +33,7 @@ class Placeholder(Section):
     text: Annotated[
         str,
         BeforeValidator(template_of(PLACEHOLDER_FIELDS)),
-        Field(examples=["[{tool_name} result, {tokens} tokens, in {path}]"]),
+        Field(min_length=1, examples=["[{tool_name} result, {tokens} tokens, in {path}]"]),
     ] = DEFAULT
     """The wording; fields such as `{path}` are filled in."""
     head: Annotated[Extent | None, Field(examples=[{"lines": 10}])] = None
@@ -46,7 +46,10 @@ class Placeholder(Section):
     """Number the lines of head and tail."""
 
 
+_Text = Annotated[str, Field(min_length=1)]
 Wording = Annotated[
     Placeholder,
-    BeforeValidator(short_form("text", str, "a string"), json_schema_input_type=str | Placeholder),
+    BeforeValidator(
+        short_form("text", str, "a string"), json_schema_input_type=_Text | Placeholder
+    ),
 ]
