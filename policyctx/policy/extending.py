@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.errors import Diagnostic, PolicyError, UnknownPolicyError
+from policyctx.policy.diagnosing import hint
 from policyctx.policy.nodes import Node
 from policyctx.policy.sources import policy_source
 from policyctx.policy.substitution import substituted
@@ -203,8 +203,6 @@ def _without(step: Node, *keys: str) -> Node:
 
 
 def _no_step(node: Node, name: object, inherited: list[str]) -> Diagnostic:
-    likely = get_close_matches(str(name), inherited, n=1)
-    listed = f"its steps are {', '.join(inherited) or 'none'}"
-    hint = f"did you mean {likely[0]!r}?" if likely else listed
+    help_ = hint(name, inherited) or f"its steps are {', '.join(inherited) or 'none'}"
     sentence = f"what this policy extends has no step {name!r}"
-    return Diagnostic(node.place, "PC204", sentence, hint)
+    return Diagnostic(node.place, "PC204", sentence, help_)

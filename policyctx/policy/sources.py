@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from policyctx.errors import Diagnostic, Place, PolicyError, UnknownPolicyError
+from policyctx.policy.diagnosing import nearest
 from policyctx.resources import shipped_folder
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def policy_source(name: PolicyName, *, beside: Source | None = None) -> Source:
     folder = Path(beside.path).parent if beside and beside.path else Path()
     path = folder / _expanded(wanted)
     if not wanted or not _exists(path):
-        likely = get_close_matches(Path(wanted).stem, presets, n=1)
+        likely = nearest(Path(wanted).stem, presets)
         raise UnknownPolicyError(wanted, presets, likely[0] if likely else None)
     return read_source(path, str(path))
 
