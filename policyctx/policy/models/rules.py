@@ -31,7 +31,7 @@ TYPE_MEANINGS = {
     "thinking": "What the model thought; its bytes are signed.",
     "tool_call": "A call of a tool, with its input.",
     "tool_result": "What a tool answered.",
-    "image": "An image, in a result too.",
+    "image": "An image.",
     "document": "A document such as a PDF.",
     "compaction_summary": "The summary that a compaction left.",
     "restored_file": "A file that came back after a compaction.",
