@@ -4,14 +4,18 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-# `HYPOTHESIS_PROFILE=long` is the profile for a night; the default is CI's.
-settings.register_profile("ci", max_examples=100, deadline=None)
-settings.register_profile("long", max_examples=10_000, deadline=None)
+# The default says the same of the same code, however slow the machine; `HYPOTHESIS_PROFILE=long`
+# looks for something new all night.
+SLOW = [HealthCheck.too_slow]
+settings.register_profile(
+    "ci", max_examples=100, deadline=None, derandomize=True, suppress_health_check=SLOW
+)
+settings.register_profile("long", max_examples=10_000, deadline=None, suppress_health_check=SLOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
