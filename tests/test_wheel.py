@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -16,7 +17,12 @@ pytestmark = pytest.mark.slow
 
 def run(*command: str | Path, cwd: Path) -> str:
     done = subprocess.run(
-        list(map(str, command)), cwd=cwd, capture_output=True, text=True, check=False
+        list(map(str, command)),
+        cwd=cwd,
+        env={**os.environ, "PATH": os.defpath},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -56,6 +62,11 @@ def test_the_demo_runs_from_an_installed_wheel(wheel: Path, tmp_path: Path) -> N
     assert Path(where.strip()).is_relative_to(environment)
     shown = run(programs / "policyctx", "demo", "--dir", tmp_path / "demo", cwd=tmp_path)
     assert "tokens sent in" in shown
+    # What it says to try next works as it stands, though the command is not on the path.
+    commands = [line.split() for line in shown.splitlines() if line.startswith("  /")]
+    assert len(commands) == 2
+    for command in commands:
+        run(*command, cwd=tmp_path)
     features = (
         "from policyctx.resources import shipped_folder as f; print(*f('features').iterdir())"
     )

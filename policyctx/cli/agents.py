@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.diagnostics import Format, shown
@@ -22,15 +20,7 @@ if TYPE_CHECKING:
 
 
 def agents(
-    directory: Annotated[
-        Path,
-        typer.Option(
-            help="Where to look for policyctx.yaml, in place of the working directory.",
-            exists=True,
-            file_okay=False,
-            show_default=False,
-        ),
-    ] = Path(),
+    directory: arguments.Directory = Path(),
     as_json: arguments.Json = False,
 ) -> None:
     """Show which agent gets which policy, from which line.

@@ -21,6 +21,15 @@ Messages: TypeAlias = Annotated[
 Root: TypeAlias = Annotated[
     Path | None, typer.Option(help="Folder for offloaded content, in place of the policy's own.")
 ]
+Directory: TypeAlias = Annotated[
+    Path,
+    typer.Option(
+        help="A folder in place of the working directory.",
+        exists=True,
+        file_okay=False,
+        show_default=False,
+    ),
+]
 SessionId: TypeAlias = Annotated[
     str | None, typer.Option(help="The session's id; a new one by default.")
 ]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.output import console
 from policyctx.cli.starter import starter_agents, starter_policy
 from policyctx.errors import Diagnostic, Place, PolicyError, StoreError
@@ -30,15 +31,7 @@ def init(
     name: Annotated[
         str, typer.Option(help="What the policy is called; its file is NAME.yaml.")
     ] = "policy",
-    directory: Annotated[
-        Path,
-        typer.Option(
-            help="Folder to write into, in place of the working directory.",
-            exists=True,
-            file_okay=False,
-            show_default=False,
-        ),
-    ] = Path(),
+    directory: arguments.Directory = Path(),
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
     """Write a policy to start from, and a policyctx.yaml that runs every agent under it.

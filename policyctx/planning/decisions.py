@@ -90,7 +90,7 @@ class Decision:
 class Plan:
     """The decisions for one message list, in the order of its items.
 
-    Every item of a type that a step names has a decision.
+    Every item that a step has as a candidate, by its type and its tool, has a decision.
     """
 
     items: tuple[Item, ...]

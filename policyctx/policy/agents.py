@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from policyctx.errors import Diagnostic, PolicyError, UnknownPolicyError
 from policyctx.policy.diagnosing import hint, in_order, not_one_of, shown
 from policyctx.policy.extending import Extended, with_bases
 from policyctx.policy.loading import completed, parsed_policy, validated
-from policyctx.policy.models import Policy
+from policyctx.policy.models import VERSIONS
 from policyctx.policy.nodes import Node
 from policyctx.policy.sources import AGENTS_FILE, environment, policy_source
 from policyctx.policy.substitution import substituted, unset
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from policyctx.errors import Place
+    from policyctx.policy.models import Policy
     from policyctx.policy.sources import Source
 
 _KEYS = ("apiVersion", "agents")
-_VERSIONS = get_args(Policy.model_fields["apiVersion"].annotation)
 # What the file says for an entry that is a policy itself.
 _NOT_IN_AN_ENTRY = {
     "apiVersion": "`apiVersion` stands once, at the top of the file",
@@ -134,8 +134,8 @@ def _wrong_keys(root: Node) -> Iterator[Diagnostic]:
         if root.child(key) is None:
             yield Diagnostic(root.place, "PC102", f"the key {key!r} is missing")
     version = root.child("apiVersion")
-    if version is not None and version.value not in _VERSIONS:
-        yield not_one_of(version.place, version.value, list(_VERSIONS))
+    if version is not None and version.value not in VERSIONS:
+        yield not_one_of(version.place, version.value, list(VERSIONS))
 
 
 def _wrong_entries(agents: Node | None) -> Iterator[Diagnostic]:

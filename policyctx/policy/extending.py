@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.errors import Diagnostic, PolicyError, UnknownPolicyError
 from policyctx.policy.diagnosing import hint
+from policyctx.policy.models import VERSIONS
 from policyctx.policy.nodes import Node
 from policyctx.policy.sources import policy_source
 from policyctx.policy.substitution import substituted
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 8
 MAX_BASES = 32
-VERSION = "policyctx/v1"
 
 # Conditions and shapes are values: they are replaced whole.
 _WHOLE = frozenset({"match", "when", "select", "keep_recent", "placeholder"})
@@ -91,9 +91,9 @@ def _base_tree(base: Source, chain: tuple[Source, ...], reading: _Reading) -> No
     if key not in reading.known:
         tree = _merged_over_bases(base, chain, reading)
         version, name = tree.child("apiVersion"), tree.child("name")
-        if version is None or version.value != VERSION:
+        if version is None or version.value not in VERSIONS:
             place = version.place if version else tree.place
-            sentence = f"expected the key 'apiVersion' with {VERSION!r}"
+            sentence = f"expected the key 'apiVersion' with {VERSIONS[-1]!r}"
             reading.problems.append(Diagnostic(place, "PC104", sentence))
         if name is None or not isinstance(name.value, str):
             place = name.place if name else tree.place
@@ -170,7 +170,10 @@ def _merged_steps(base: Node, own: Node, problems: list[Diagnostic]) -> Node:
         # Any other value of these two stays, for the models to refuse.
         is_off = remove is not None and remove.value is False
         bare = _without(step, *["before"] * (before is not None), *["remove"] * is_off)
-        if before is not None and before.value not in names:
+        if before is not None and is_known:
+            sentence = f"{_name(step)!r} is replaced in place; `before` is for a new step"
+            problems.append(Diagnostic(before.key or before.place, "PC107", sentence))
+        elif before is not None and before.value not in names:
             problems.append(_no_step(before, before.value, inherited))
         if remove is not None and remove.value is True:
             if is_known:

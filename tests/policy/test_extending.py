@@ -278,3 +278,11 @@ def test_bases_that_extend_one_another_over_and_over_are_read_once(folder: Folde
     assert folder.resolved("extends: p7.yaml")["min_chars"] == 1
     many = ", ".join(["p0.yaml"] * 33)
     assert "PC203: more than 32 policies are extended at once" in folder.error(f"extends: [{many}]")
+
+
+def test_a_known_step_stays_in_its_place(folder: Folder) -> None:
+    folder.write("base", STEPS)
+    own = "extends: base.yaml\nsteps: [{name: b, do: offload, before: a}]"
+    assert folder.error(own) == (
+        "own.yaml:4:32: PC107: 'b' is replaced in place; `before` is for a new step"
+    )

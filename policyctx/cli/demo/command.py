@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -91,12 +93,19 @@ def _show(out: Console, folder: Path, calls: list[ModelCall]) -> None:
     out.print(f"tokens sent in {len(calls)} calls: {saving(before, after)}")
     out.print(f"{count} results offloaded to {folder / 'offloaded'}, each readable there in full")
     out.print("\nTry next:", style="bold")
-    out.print(f"  policyctx plan {POLICY} {folder / 'session.json'}", soft_wrap=True)
+    program = _program()
+    out.print(f"  {program} plan {POLICY} {folder / 'session.json'}", soft_wrap=True)
     out.print(
-        f"  policyctx apply context-offload {folder / 'session.json'} --root {folder / 'all'}"
+        f"  {program} apply context-offload {folder / 'session.json'} --root {folder / 'all'}"
         f" -o {folder / 'smaller.json'}",
         soft_wrap=True,
     )
+
+
+def _program() -> str:
+    """How a shell reaches this command: by its name where that finds it, else by its path."""
+    ran = Path(sys.argv[0])
+    return "policyctx" if shutil.which("policyctx") or not ran.is_file() else str(ran.absolute())
 
 
 def _labels(calls: list[ModelCall]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, Strict
 
@@ -23,6 +23,7 @@ from policyctx.policy.values import Duration as DurationValue
 
 __all__ = [
     "BUILT_IN_TYPES",
+    "VERSIONS",
     "ItemRule",
     "KeepRecent",
     "Policy",
@@ -77,10 +78,14 @@ class Model(Section):
     """What a call costs. Default: none; what needs it is an error without it."""
 
 
+Version = Literal["policyctx/v1"]
+VERSIONS: tuple[str, ...] = get_args(Version)
+
+
 class Policy(Threshold):
     """One policy document."""
 
-    apiVersion: Literal["policyctx/v1"]  # noqa: N815 - the key's name in the file
+    apiVersion: Version  # noqa: N815 - the key's name in the file
     """The version of this language."""
     name: Annotated[str, Field(min_length=1, examples=["coding-agent"])]
     """What the policy is called."""
