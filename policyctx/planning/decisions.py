@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from policyctx.planning.facts import Facts
     from policyctx.planning.ledger import Key, Ledger
     from policyctx.planning.paths import File
-    from policyctx.policy.template import Template
+    from policyctx.planning.placeholders import Wording
 
 _SENTENCES = {
     "answer_pending": "a call up to here has no answer yet",
@@ -75,7 +75,7 @@ class Decision:
     step: str
     rule: str
     placeholder: str | None = None
-    wording: Template | None = None
+    wording: Wording | None = None
     file: File | None = None
     wanted_path: str = ""
     """The file's path below the root before names that are taken were passed over."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from policyctx.planning.item_types import TypeTable
 from policyctx.planning.paths import path_parts
+from policyctx.planning.placeholders import Wording
 from policyctx.policy.loading import load_policy
-from policyctx.policy.template import Template, parsed_template
-from policyctx.policy.values import PLACEHOLDER_FIELDS, Share
+from policyctx.policy.values import Share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,7 +46,7 @@ class ItemRule:
     keep_recent_rule: str
     pin: bool
     pin_rule: str
-    placeholder: Template
+    placeholder: Wording
 
 
 class OffloadPolicy:
@@ -115,7 +115,7 @@ class OffloadPolicy:
             keep_recent_rule=keep_recent_rule,
             pin=bool(pin),
             pin_rule=pin_rule,
-            placeholder=parsed_template(wording.text, PLACEHOLDER_FIELDS),
+            placeholder=Wording.of(wording),
         )
 
     def _tool_levels(self, tool: str | None) -> list[Level]:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from policyctx.planning.excerpts import excerpt, line_count
+from policyctx.policy.template import Template, parsed_template
+from policyctx.policy.values import PLACEHOLDER_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -11,7 +16,7 @@ if TYPE_CHECKING:
     from policyctx.messages.items import Item
     from policyctx.planning.facts import Facts
     from policyctx.planning.paths import File
-    from policyctx.policy.template import Template
+    from policyctx.policy.models.placeholder import Placeholder
 
 _VALUES: dict[str, Callable[[Item, File, Facts], object]] = {
     "path": lambda _item, file, _facts: file.path,
@@ -23,14 +28,46 @@ _VALUES: dict[str, Callable[[Item, File, Facts], object]] = {
     "session_id": lambda _item, _file, facts: facts.session_id,
     "tokens": lambda item, _file, facts: facts.tokens(item),
     "chars": lambda item, _file, _facts: len(item.text),
-    "lines": lambda item, _file, _facts: len(item.text.splitlines()),
+    "lines": lambda item, _file, _facts: line_count(item.text),
     "sha256": lambda item, _file, _facts: content_hash(item.text),
 }
 
 
-def rendered_placeholder(wording: Template, item: Item, file: File, facts: Facts) -> str:
+_EXCERPT = frozenset({"head", "tail", "omitted_lines", "omitted_chars"})
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """A wording as a policy gives it, with its text parsed."""
+
+    template: Template
+    shown: Placeholder
+    """How much of the item the wording shows."""
+
+    @classmethod
+    def of(cls, placeholder: Placeholder) -> Wording:
+        """Parse the text of a policy's `placeholder`."""
+        return cls(parsed_template(placeholder.text, PLACEHOLDER_FIELDS), placeholder)
+
+
+def rendered_placeholder(wording: Wording, item: Item, file: File, facts: Facts) -> str:
     """Return the wording with its fields filled in; only the fields that it uses are computed."""
-    return wording.render({name: _VALUES[name](item, file, facts) for name in wording.fields})
+    fields = wording.template.fields
+    values = {name: _VALUES[name](item, file, facts) for name in fields - _EXCERPT}
+    if fields & _EXCERPT:
+        values |= _excerpt_values(wording.shown, item, facts)
+    return wording.template.render(values)
+
+
+def _excerpt_values(shown: Placeholder, item: Item, facts: Facts) -> dict[str, object]:
+    """The fields of an excerpt; the newline at the end of what is shown is left to the wording."""
+    found = excerpt(item.text, shown, facts.counter)
+    return {
+        "head": found.head.removesuffix("\n").removesuffix("\r"),
+        "tail": found.tail.removesuffix("\n").removesuffix("\r"),
+        "omitted_lines": found.omitted_lines,
+        "omitted_chars": found.omitted_chars,
+    }
 
 
 def content_hash(text: str) -> str:

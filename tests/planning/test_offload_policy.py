@@ -100,7 +100,7 @@ def test_each_key_is_looked_up_on_its_own() -> None:
     ],
 )
 def test_the_nearest_wording_wins(text: str, wording: str) -> None:
-    assert rule(text).placeholder.render({}) == wording
+    assert rule(text).placeholder.template.render({}) == wording
 
 
 def test_an_item_without_a_tool_has_no_tool_rule() -> None:
