@@ -130,14 +130,16 @@ two steps of one name, a key that its step's `do` or `on` has no use for. One of
 to be ignored, so neither is. Take one away:
 
     tools: {Bash: {min_tokens: 500, min_chars: 2000}}   # wrong: which one?
-    tools: {Bash: {min_tokens: 500}}""",
+    tools: {Bash: {min_tokens: 500}}
+
+A wording with `{head}` or `{tail}` is told so too when no key beside it says how much to show.""",
     ),
     "PC108": Code(
         "does nothing yet",
         """\
-The key, word or field belongs to the language, but this version does not do what it says. A
-policy that relied on it would be wrong without a sign, so using it is an error. Take it out, or
-use a version that has it:
+The key or word belongs to the language, but this version does not do what it says. A policy
+that relied on it would be wrong without a sign, so using it is an error. Take it out, or use a
+version that has it:
 
     steps: [{name: forget, do: drop}]       # refused in this version
     steps: [{name: forget, do: offload}]""",

@@ -33,6 +33,8 @@ def inconsistencies(root: Node) -> Iterator[Diagnostic]:
     """Yield an error for everything that does not fit together."""
     for _, model, node in sections(root):
         yield from _wrong_combination(model, node)
+        if "placeholder" in model.model_fields:
+            yield from _shown_without_extent(node.child("placeholder"))
     types = {*BUILT_IN_TYPES, *_names(root.child("items"))}
     yield from _wrong_item_types(root.child("items"))
     known = [*BUILT_IN_TYPES, *sorted(types - set(BUILT_IN_TYPES)), "*"]
@@ -128,15 +130,36 @@ def _out_of_place_on_arrival(step: Node) -> Iterator[Diagnostic]:
 
 def _path_in(placeholder: Node | None) -> Iterator[Diagnostic]:
     """A cleared item has no file, so its placeholder cannot name one."""
-    text = placeholder.child("text") or placeholder if placeholder else None
-    if text is None or not isinstance(text.value, str):
-        return
-    try:
-        fields = parsed_template(text.value, PLACEHOLDER_FIELDS).fields
-    except ValueError:
-        return  # told already
-    if fields & {"path", "relative_path"}:
+    text = _text(placeholder)
+    if text and _fields(text) & {"path", "relative_path"}:
         yield Diagnostic(text.place, "PC107", "`clear` saves nothing, so there is no path to show")
+
+
+def _shown_without_extent(placeholder: Node | None) -> Iterator[Diagnostic]:
+    """How much `{head}` and `{tail}` show has no default, and is not taken from another map."""
+    text = _text(placeholder)
+    if placeholder is None or text is None:
+        return
+    for key in sorted(_fields(text) & {"head", "tail"}):
+        extent = placeholder.child(key)
+        if extent is None or extent.value is None:
+            sentence = f"`{{{key}}}` shows nothing without `{key}`"
+            help_ = f"give `{key}` beside the text: `{{text: …, {key}: {{lines: 10}}}}`"
+            yield Diagnostic(text.place, "PC107", sentence, help_)
+
+
+def _text(placeholder: Node | None) -> Node | None:
+    """The text of a placeholder in either of its forms, None where it has none of its own."""
+    text = placeholder.child("text") or placeholder if placeholder else None
+    return text if text and isinstance(text.value, str) else None
+
+
+def _fields(text: Node) -> frozenset[str]:
+    """The fields of a wording; none where they cannot be told, which is told elsewhere."""
+    try:
+        return parsed_template(text.value, PLACEHOLDER_FIELDS).fields
+    except ValueError:
+        return frozenset()
 
 
 def _stray(step: Node) -> Iterator[Diagnostic]:

@@ -8,8 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyctx.errors import Diagnostic
-from policyctx.policy.template import parsed_template
-from policyctx.policy.values import PLACEHOLDER_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,11 +42,6 @@ KEYS = (
     "tools.*.keep_recent.tokens",
     "tools.*.keep_recent.turns",
     "tools.*.reads_file",
-    *(
-        f"{above}placeholder.{key}"
-        for above in ("", "items.*.", "tools.*.", "steps.[].")
-        for key in ("head", "line_numbers", "max_line_chars", "tail")
-    ),
 )
 _LATER_TYPES = ("compaction_summary", "restored_file", "recalled")
 VALUES = (
@@ -58,11 +51,10 @@ VALUES = (
     ("steps.[].select.types.[]", _LATER_TYPES),
     ("store.format", ("envelope",)),
 )
-FIELDS = frozenset({"head", "tail", "omitted_lines", "omitted_chars"})
 
 
 def not_built_yet(root: Node, path: Path = ()) -> Iterator[Diagnostic]:
-    """Yield an error for each key, value and field in the tree that does nothing yet."""
+    """Yield an error for each key and value in the tree that does nothing yet."""
     children: list[tuple[str | int, Node]] = []
     if isinstance(root.value, dict):
         children = list(root.value.items())
@@ -93,13 +85,4 @@ def _value(path: Path, node: Node) -> Iterator[Diagnostic]:
     for key, words in VALUES:
         if _is_at(path, key) and node.value in words:
             sentence = f"`{node.value}` is not supported yet; leave it out"
-            yield Diagnostic(node.place, "PC108", sentence)
-    is_wording = path[-1:] == ("placeholder",) or path[-2:] == ("placeholder", "text")
-    if is_wording and isinstance(node.value, str):
-        try:
-            used = parsed_template(node.value, PLACEHOLDER_FIELDS).fields & FIELDS
-        except ValueError:
-            return  # told already
-        for field in sorted(used):
-            sentence = f"`{{{field}}}` is not supported yet; leave it out"
             yield Diagnostic(node.place, "PC108", sentence)

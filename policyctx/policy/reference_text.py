@@ -61,7 +61,28 @@ together, so that more may stay than was asked for, never less.""",
 A string alone is the `text`. Its fields: `{path}` (absolute), `{relative_path}` (from the
 store's root), `{item_id}`, `{item_type}`, `{tool_name}`, `{tool_use_id}`, `{session_id}`,
 `{tokens}`, `{chars}`, `{lines}`, `{sha256}`, `{head}`, `{tail}`, `{omitted_lines}`,
-`{omitted_chars}`. `{{` and `}}` are literal. Nothing else is evaluated.""",
+`{omitted_chars}`. `{{` and `}}` are literal. Nothing else is evaluated.
+
+A line ends with a newline, which a carriage return may precede; nothing else ends one, and the
+last line needs none. `{lines}` counts them so. `head` and `tail` measure the text itself: the
+numbers of lines and the `…` of cut ones come on top. The head comes first, and the tail is taken
+from what it leaves, so that a short text is shown once. `tokens: N` shows at most N, and one
+character more would be too many; characters are Unicode code points, and none is cut. A newline
+at the end of what is shown is left to the wording.
+
+`{omitted_lines}` is the number of lines of which nothing is shown, `{omitted_chars}` that of the
+characters not shown, those hidden in cut lines among them. Both are 0 where the whole text is
+shown.
+
+    placeholder:
+      text: |-
+        [{tool_name}: {lines} lines in {path}]
+        {head}
+        [… {omitted_lines} lines …]
+        {tail}
+      head: {lines: 20}
+      tail: {lines: 5}
+      max_line_chars: 200""",
     "Store": """\
 A relative root is below the working directory; one given in code or as `--root` replaces it
 whole. The fields of `session_id` are `{date}` and `{time}` (UTC) and `{random}`; those of

@@ -15,7 +15,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from policyctx.policy.keys import KEYS_OF_POLICY, Key, is_pending, key_at, keys, maps_in
 from policyctx.policy.models import BUILT_IN_TYPES, Policy, Section
 from policyctx.policy.models.rules import TYPE_MEANINGS
-from policyctx.policy.pending import FIELDS, VALUES
+from policyctx.policy.pending import VALUES
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 PENDING = "Does nothing yet in this version."
@@ -201,14 +201,12 @@ def _mark_pending(schema: dict[str, Any]) -> None:
 
 
 def _words_of(same: list[Key]) -> list[str]:
-    """The sentences on words and fields of a key that do nothing yet."""
+    """The sentences on words of a key that do nothing yet."""
     words: list[str] = []
     for key in same:
         words += [
             word for path, some in VALUES if path.removesuffix(".[]") == key.path for word in some
         ]
-    if all(key.path.endswith("placeholder.text") for key in same):
-        words += [f"{{{field}}}" for field in sorted(FIELDS)]
     if not words:
         return []
     named = ", ".join(f"`{word}`" for word in dict.fromkeys(words))

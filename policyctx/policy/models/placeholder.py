@@ -13,16 +13,16 @@ DEFAULT = "[Content offloaded]\nPath: {path}\nUse Read tool to view details."
 
 
 class Extent(Section):
-    """How much of a content is shown: a number of lines, characters or tokens."""
+    """How much of a text is shown: a number of lines, characters or tokens."""
 
     exactly_one: ClassVar = ("lines", "chars", "tokens")
 
     lines: Count | None = None
-    """This many lines."""
+    """This many whole lines."""
     chars: Count | None = None
     """This many characters."""
     tokens: Count | None = None
-    """This many tokens."""
+    """The most that fits into this many tokens, by `model.tokenizer`."""
 
 
 class Placeholder(Section):
@@ -37,13 +37,13 @@ class Placeholder(Section):
     ] = DEFAULT
     """The wording; fields such as `{path}` are filled in."""
     head: Annotated[Extent | None, Field(examples=[{"lines": 10}])] = None
-    """What `{head}` shows of the beginning."""
+    """What `{head}` shows of the beginning of the item's text."""
     tail: Annotated[Extent | None, Field(examples=[{"chars": 400}])] = None
-    """What `{tail}` shows of the end; it never overlaps the head."""
+    """What `{tail}` shows of the end of the text; it never overlaps the head."""
     max_line_chars: Annotated[int, Field(ge=1)] | None = None
-    """Longer lines of head and tail are cut to this many characters."""
+    """Longer lines of head and tail are cut to this many characters, and `…` is put after them."""
     line_numbers: bool = False
-    """Number the lines of head and tail."""
+    """Put before each line of head and tail its number in the whole text, and a tab."""
 
 
 _Text = Annotated[str, Field(min_length=1)]

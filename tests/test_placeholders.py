@@ -1,0 +1,91 @@
+"""Placeholders that show the beginning and the end of what they stand for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from policyctx import Session
+from tests.conversations import session_of
+from tests.policies import policy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from policyctx.session import Result
+
+LOG = "".join(f"line {i}\n" for i in range(1, 101))
+
+
+def applied(placeholder: str, content: object, root: Path, *, more: str = "") -> Result:
+    text = (
+        f"placeholder: {placeholder}\n"
+        "model: {tokenizer: approximate}\n"
+        "items: {tool_result: {offload: true}}\n"
+        f"steps: [{{name: s, do: offload{more}}}]\n"
+    )
+    return Session(policy(text), root=root, session_id="s").apply(session_of(content))
+
+
+def placeholder_in(result: Result) -> str:
+    found: str = result.messages[2]["content"][0]["content"]
+    return found
+
+
+BOTH_ENDS = """
+  text: |-
+    [{tool_name}: {lines} lines]
+    {head}
+    [… {omitted_lines} lines, {omitted_chars} characters …]
+    {tail}
+    [all in {relative_path}]
+  head: {lines: 2}
+  tail: {lines: 1}
+  line_numbers: true"""
+
+
+def test_a_placeholder_shows_both_ends_of_what_was_saved(tmp_path: Path) -> None:
+    result = applied(BOTH_ENDS, LOG, tmp_path)
+    assert placeholder_in(result).split("\n") == [
+        "[Bash: 100 lines]",
+        "  1\tline 1",
+        "  2\tline 2",
+        f"[… 97 lines, {len(LOG) - 23} characters …]",
+        "100\tline 100",
+        "[all in ./tool_result/Bash/c0.md]",
+    ]
+    assert (tmp_path / "tool_result/Bash/c0.md").read_text(encoding="utf-8") == LOG
+
+
+def test_the_excerpt_stands_beside_the_name_that_the_file_really_got(tmp_path: Path) -> None:
+    taken = tmp_path / "tool_result/Bash/c0.md"
+    taken.parent.mkdir(parents=True)
+    taken.write_text("another's", encoding="utf-8")
+    lines = placeholder_in(applied(BOTH_ENDS, LOG, tmp_path)).split("\n")
+    assert (lines[1], lines[-1]) == ("  1\tline 1", "[all in ./tool_result/Bash/c0-1.md]")
+
+
+@pytest.mark.parametrize("content", ["a\nb", "a\nb\n", "a\r\nb\r\n"])
+def test_the_newline_at_the_end_is_left_to_the_wording(content: str, tmp_path: Path) -> None:
+    wording = '{text: "<{head}|{tail}|{omitted_chars}>", head: {lines: 1}, tail: {lines: 1}}'
+    result = applied(wording, content, tmp_path, more=", must_shrink: false")
+    assert placeholder_in(result) == "<a|b|0>"
+
+
+def test_tokens_are_those_of_the_policys_tokenizer(tmp_path: Path) -> None:
+    result = applied('{text: "{head}", head: {tokens: 5}}', "读" * 100, tmp_path)
+    assert placeholder_in(result) == "读" * 20
+
+
+def test_of_a_list_of_blocks_its_json_is_shown(tmp_path: Path) -> None:
+    content = [{"type": "text", "text": "写" * 100}]
+    result = applied(
+        '{text: "{head}…{tail}", head: {chars: 8}, tail: {chars: 4}}', content, tmp_path
+    )
+    assert placeholder_in(result) == '[{"type"…写"}]'
+
+
+def test_what_would_be_shown_whole_stays_as_it_is(tmp_path: Path) -> None:
+    result = applied("{text: '{head} in {path}', head: {lines: 500}}", LOG, tmp_path)
+    assert placeholder_in(result) == LOG
