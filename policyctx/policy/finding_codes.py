@@ -112,4 +112,11 @@ FINDINGS: dict[str, Code] = {
         "A type or a tool has `offload: true`, but there are no `steps`, and only a step takes "
         "anything. Add one, or extend a policy that has one.",
     ),
+    "PC316": Code(
+        "an excerpt that the wording does not show",
+        "The placeholder says how much to show of the beginning or the end of an item, or how to "
+        "show it, but its text has no field for that: `head` needs `{head}`, `tail` needs "
+        "`{tail}`, and `max_line_chars` and `line_numbers` need one of the two. Without it the "
+        "key does nothing. Put the field into the text, or remove the key.",
+    ),
 }

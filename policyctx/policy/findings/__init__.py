@@ -28,6 +28,7 @@ from policyctx.policy.findings.steps import (
 from policyctx.policy.findings.superseded import superseded_steps
 from policyctx.policy.findings.tools import disagreeing_globs
 from policyctx.policy.findings.types import caught_types, types_never_offloaded, unused_types
+from policyctx.policy.findings.wordings import unused_excerpts
 
 if TYPE_CHECKING:
     from policyctx.errors import Diagnostic
@@ -53,6 +54,7 @@ _CHECKS = (
     types_never_offloaded,
     unused_types,
     exceptions_without_effect,
+    unused_excerpts,
 )
 
 
