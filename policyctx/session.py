@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from policyctx.errors import InvalidResultError, MessagesError, StoreError
-from policyctx.messages.editing import edited
+from policyctx.messages.editing import Edit, edited
 from policyctx.messages.items import compact_json
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
@@ -181,7 +181,7 @@ class Session:
 
 
 def _checked_edit(messages: Sequence[Message], planned: Plan) -> Sequence[Message]:
-    new = edited(messages, planned.texts)
+    new = edited(messages, [Edit(item, text) for item, text in planned.texts])
     if new is not messages:
         problems = new_problems(messages, new, items=planned.items)
         if problems:

@@ -1,12 +1,16 @@
-"""From decided texts back to messages: only what changes is copied."""
+"""From decided edits back to messages: only what changes is copied."""
 
 from __future__ import annotations
 
 import copy
+import json
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import MessagesError
+from policyctx.messages.blocks import RESULT_ROLES, as_mapping, input_path, says_nothing
+from policyctx.messages.items import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,23 +18,56 @@ if TYPE_CHECKING:
     from policyctx.messages.items import Item, Message, Path
 
 
-def edited(messages: Sequence[Message], texts: Sequence[tuple[Item, str]]) -> Sequence[Message]:
-    """Return the messages with each item's content replaced by its text.
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What becomes of one item.
+
+    A text stays a text; the content of a result becomes the text; so does the whole block of an
+    image or document. For a call, `text` is the compact JSON of its new input.
+    """
+
+    item: Item
+    text: str | None
+    """The text that takes its place; None: it is removed."""
+
+
+def edited(messages: Sequence[Message], edits: Sequence[Edit]) -> Sequence[Message]:
+    """Return the messages with the edits made.
 
     The input is not changed. An untouched message is the same object in the output, a touched one
-    is a deep copy; with no texts the very same list comes back.
+    is a deep copy, one of which nothing is left is gone; with no edits the very same list comes
+    back. Raises what `edited_message` raises.
     """
-    if not texts:
+    if not edits:
         return messages
-    by_message: dict[int, list[tuple[Item, str]]] = defaultdict(list)
-    for item, text in texts:
-        by_message[item.message].append((item, text))
-    result = list(messages)
-    for index, replacements in by_message.items():
-        result[index] = _deep_copy(messages[index], index)
-        for item, text in replacements:
-            _put(result[index], item.path, text)
-    return result
+    by_message: dict[int, list[Edit]] = defaultdict(list)
+    for edit in edits:
+        by_message[edit.item.message].append(edit)
+    new = [
+        edited_message(message, by_message[i]) if i in by_message else message
+        for i, message in enumerate(messages)
+    ]
+    return [message for message in new if message is not None]
+
+
+def edited_message(message: Message, edits: Sequence[Edit]) -> Message | None:
+    """Return a deep copy of the message with the edits made; None when nothing of it is left.
+
+    The edits are of items of this message, one for an item. Raises `MessagesError` for a message
+    that cannot be copied, and `ValueError` for what no edit may do: give thinking a new text,
+    change a block that is not understood, or give a call an input that is no JSON.
+    """
+    by_path = {edit.item.path: edit for edit in edits}
+    whole = by_path.get(("content",))
+    if message["role"] in RESULT_ROLES and whole is not None and whole.text is None:
+        return None
+    new = _deep_copy(message, edits[0].item.message)
+    # From the end, so that no removal moves what is still to be edited; what is inside goes first.
+    for path in sorted(by_path, reverse=True):
+        _edit(new, by_path[path])
+    if message.get("content") and not new.get("content") and message["role"] not in RESULT_ROLES:
+        new["content"] = None  # the one empty content that may stand beside calls
+    return None if says_nothing(new) else new
 
 
 def _deep_copy(message: Message, index: int) -> Message:
@@ -38,15 +75,70 @@ def _deep_copy(message: Message, index: int) -> Message:
         return copy.deepcopy(message)
     except RecursionError as error:
         raise MessagesError(f"message {index}: nested too deeply", index=index) from error
+    except TypeError as error:
+        raise MessagesError(f"message {index}: cannot be copied: {error}", index=index) from error
 
 
-def _put(message: Message, path: Path, text: str) -> None:
-    """Put `text` where `path` leads; a block may be a map or an object of a provider's SDK."""
-    *folders, last = path
-    holder: Any = message
-    for part in folders:
-        holder = holder[part] if hasattr(holder, "__getitem__") else getattr(holder, str(part))
-    if hasattr(holder, "__setitem__"):
-        holder[last] = text
+def _edit(message: Message, edit: Edit) -> None:
+    item, text = edit.item, edit.text
+    if item.kind == UNKNOWN or (item.kind == "thinking" and text is not None):
+        raise ValueError(f"an item of kind {item.kind} keeps its bytes: {item.item_id}")
+    if text is None:
+        _remove(message, item.path)
+    elif item.kind == "tool_call":
+        _put_input(message, item.path, text)
+    elif item.kind in {"image", "document"}:
+        kind = as_mapping(_at(message, item.path))["type"]
+        text_kind = "input_text" if kind.startswith("input_") else "text"
+        _put(message, item.path, {"type": text_kind, "text": text})
     else:
-        setattr(holder, str(last), text)
+        _put(message, item.path, text)
+
+
+def _remove(message: Message, path: Path) -> None:
+    """Take out the block that `path` leads to or into; no empty list stays behind."""
+    *holder, last = path if isinstance(path[-1], int) else path[:-1] or path
+    if not isinstance(last, int):  # the whole content, or a legacy `function_call`
+        del message[last]
+        return
+    blocks = _list_at(message, holder)
+    del blocks[last]
+    if not blocks and holder == ["tool_calls"]:
+        del message["tool_calls"]
+    elif not blocks:
+        _put(message, holder, "")
+
+
+def _put_input(message: Message, path: Path, text: str) -> None:
+    """Give a call a new input: as it was sent, a JSON text where it was one, else a value."""
+    sent_as_text = False
+    if path[0] != "content":
+        path = (*path, *input_path(as_mapping(_at(message, path))))
+        sent_as_text = isinstance(_at(message, path), str)
+    _put(message, path, text if sent_as_text else json.loads(text))
+
+
+def _at(message: Message, path: Sequence[str | int]) -> object:
+    """Return what `path` leads to; a block may be a map or an object of a provider's SDK."""
+    found: Any = message
+    for part in path:
+        found = found[part] if hasattr(found, "__getitem__") else getattr(found, str(part))
+    return found
+
+
+def _put(message: Message, path: Sequence[str | int], value: object) -> None:
+    *folders, last = path
+    holder: Any = _list_at(message, folders) if isinstance(last, int) else _at(message, folders)
+    if hasattr(holder, "__setitem__"):
+        holder[last] = value
+    else:
+        setattr(holder, str(last), value)
+
+
+def _list_at(message: Message, path: Sequence[str | int]) -> list[Any]:
+    """Return the list that `path` leads to; another sequence there gives way to a list."""
+    found: Any = _at(message, path)
+    blocks: list[Any] = found if isinstance(found, list) else list(found)
+    if blocks is not found:
+        _put(message, path, blocks)
+    return blocks

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Message: TypeAlias = dict[str, Any]
-# Where in a message an item's text stands, such as ("content", 2, "text").
+# Where in a message an item stands, such as ("content", 2, "text").
 Path: TypeAlias = tuple[str | int, ...]
 
 # The type of what is carried along untouched because nothing here knows what it means.
 UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """A block, or a whole string message, with what a policy may ask of it.
 
     `text` is what offloading would save: a string as it is, a list of blocks or a call's input as
@@ -26,7 +24,7 @@ class Item:
     message: int
     """0-based position of its message in the list."""
     path: Path
-    """Where in the message the text stands."""
+    """Where in the message it stands: a text, a call's input, a result's content, a whole block."""
     kind: str
     """What it is by itself: a built-in item type, or `unknown`."""
     type: str
@@ -45,11 +43,22 @@ class Item:
     error: bool = False
     media_type: str | None = None
     """Of an image or document, such as `image/png`."""
+    inside: int | None = None
+    """Position, in the list of items, of the result that it stands inside of.
+
+    The tool, the id, the call and the failure of such an item are those of its result.
+    """
+    number: int = 0
+    """1-based, among the items inside of one result; 0 outside."""
 
     @property
     def item_id(self) -> str:
-        """The tool-use id for calls and results, else `msg_` and a three-digit ordinal."""
-        return f"msg_{self.message + 1:03}" if self.tool_use_id is None else self.tool_use_id
+        """The tool-use id for calls and results, else `msg_` and a three-digit ordinal.
+
+        Inside a result, its id and the item's number there: `toolu_1-2`.
+        """
+        name = f"msg_{self.message + 1:03}" if self.tool_use_id is None else self.tool_use_id
+        return name if self.inside is None else f"{name}-{self.number}"
 
 
 def compact_json(value: object) -> str:

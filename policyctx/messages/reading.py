@@ -2,109 +2,175 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import MessagesError
-from policyctx.messages.blocks import RESULT_ROLES, as_mapping, pieces_of
-from policyctx.messages.items import Item
+from policyctx.messages.blocks import RESULT_ROLES, Place, as_mapping, call_key, items_in
 
 if TYPE_CHECKING:
-    from policyctx.messages.blocks import Piece
-    from policyctx.messages.items import Message
+    from policyctx.messages.items import Item, Message
 
 
-def items_of(messages: Sequence[Message]) -> tuple[Item, ...]:
-    """See a message list as items, in the order in which a model reads them.
+class Reading:
+    """The items of a message list that grows; every message is checked and read once.
 
     A result belongs to a call before it with its id. Ids may be used again: within one message the
     oldest unanswered call is meant, and a later message that calls an id takes it over.
+    """
+
+    def __init__(self) -> None:
+        self.items: list[Item] = []
+        """In the order in which a model reads them; only ever appended to."""
+        self.partners: dict[int, int] = {}
+        """By position in `items`: of a call that of its result, of the result that of its call."""
+        self.turn_starts: list[int] = []
+        """Positions of the messages that begin a turn, ascending."""
+        self.message_count = 0
+        self.newest_user = -1
+        """Position of the newest message with a `user_message` item, -1 without one."""
+        self._newest_reply = range(0)  # the positions of its items
+        self._open_calls: dict[object, list[int]] = {}
+
+    @property
+    def pending(self) -> int | None:
+        """Position of the newest assistant message when a call in it has no answer, else None.
+
+        A message without items does not count.
+        """
+        for i in self._newest_reply:
+            if self.items[i].kind == "tool_call" and i not in self.partners:
+                return self.items[i].message
+        return None
+
+    def extend(self, messages: Sequence[Message]) -> None:
+        """Read what comes after the messages read so far.
+
+        Raises `MessagesError`, naming the first message at fault by its place in the whole list;
+        the reading is then as it was.
+        """
+        turn_starts: list[int] = []
+        items: list[Item] = []
+        reply = self._newest_reply
+        turn, position = len(self.turn_starts), len(self.items)
+        for index, message in enumerate(_listed(messages), self.message_count):
+            if not _is_plain(message):
+                _check(message, index)
+            role = message["role"]
+            if role == "user" and _begins_turn(message.get("content")):
+                turn_starts.append(index)
+                turn += 1
+            found = _read(message, Place(index, role, turn, position))
+            items += found
+            if role == "assistant" and found:
+                reply = range(position, position + len(found))
+            position += len(found)
+        self._take(items)
+        self._newest_reply = reply
+        self.turn_starts += turn_starts
+        self.message_count += len(messages)
+
+    def _take(self, items: list[Item]) -> None:
+        """Add the items, each result and what is inside of it with what its call tells."""
+        for item in items:
+            kind = item.kind
+            if kind == "tool_result":
+                self.items.append(self._paired(item))
+            elif item.inside is not None:
+                result = self.items[item.inside]
+                known = item._replace(tool=result.tool, call_message=result.call_message)
+                self.items.append(known)
+            else:
+                if kind == "tool_call":
+                    self._open(item)
+                elif kind == "user_message":
+                    self.newest_user = item.message
+                self.items.append(item)
+
+    def _open(self, call: Item) -> None:
+        key = call_key(call)
+        if key is None:
+            return
+        calls = self._open_calls.setdefault(key, [])
+        if calls and self.items[calls[0]].message != call.message:
+            calls.clear()
+        calls.append(len(self.items))
+
+    def _paired(self, result: Item) -> Item:
+        key = call_key(result)
+        calls = self._open_calls.get(key)
+        if not calls:
+            return result
+        position = calls.pop(0)
+        if not calls:
+            del self._open_calls[key]
+        call = self.items[position]
+        self.partners[position] = len(self.items)
+        self.partners[len(self.items)] = position
+        return result._replace(tool=call.tool, call_message=call.message)
+
+
+def items_of(messages: Sequence[Message]) -> tuple[Item, ...]:
+    """See a message list as items, in the order in which a model reads them; see `Reading`.
+
     Raises `MessagesError` for what is no message list; see `checked_messages`.
     """
-    checked_messages(messages)
-    items: list[Item] = []
-    open_calls: dict[str, deque[Item]] = defaultdict(deque)
-    turn = 0
-    for index, message in enumerate(messages):
-        turn += _begins_turn(message)
-        for piece in _pieces(message, index):
-            place = _Place(message["role"], index, turn)
-            item = _item(piece, place, _answered_call(piece, open_calls))
-            items.append(item)
-            if piece.type == "tool_call" and piece.tool_use_id is not None:
-                _open(open_calls[piece.tool_use_id], item)
-    return tuple(items)
+    reading = Reading()
+    reading.extend(messages)
+    return tuple(reading.items)
 
 
-def _pieces(message: Message, index: int) -> list[Piece]:
+def _read(message: Message, place: Place) -> list[Item]:
+    index = place.message
     try:
-        return list(pieces_of(message))
+        return items_in(message, place)
     except RecursionError as error:
         raise MessagesError(f"message {index}: nested too deeply", index=index) from error
     except (TypeError, ValueError) as error:
         raise MessagesError(f"message {index}: not JSON: {error}", index=index) from error
 
 
-class _Place(NamedTuple):
-    """Where in the list a piece stands."""
-
-    role: str
-    message: int
-    turn: int
-
-
-def _open(calls: deque[Item], call: Item) -> None:
-    if calls and calls[0].message != call.message:
-        calls.clear()
-    calls.append(call)
-
-
-def _answered_call(piece: Piece, open_calls: Mapping[str, deque[Item]]) -> Item | None:
-    if piece.type != "tool_result" or piece.tool_use_id is None:
-        return None
-    calls = open_calls.get(piece.tool_use_id)
-    return calls.popleft() if calls else None
-
-
-def _item(piece: Piece, place: _Place, call: Item | None) -> Item:
-    answers = call.message if call else None
-    return Item(
-        message=place.message,
-        path=piece.path,
-        kind=piece.type,
-        type=piece.type,
-        role=place.role,
-        text=piece.text,
-        counted=piece.counted,
-        media=piece.media,
-        turn=place.turn,
-        tool=call.tool if call else piece.tool,
-        tool_use_id=piece.tool_use_id,
-        call_message=place.message if piece.type == "tool_call" else answers,
-        error=piece.error,
-        media_type=piece.media_type,
-    )
-
-
-def _begins_turn(message: Message) -> bool:
-    """A turn starts with a user message that is no tool result."""
-    if message["role"] != "user":
-        return False
-    content = message.get("content")
+def _begins_turn(content: str | Sequence[object] | None) -> bool:
+    """Is a user message with this content more than tool results, so that it starts a turn."""
     if isinstance(content, str) or not content:
         return True
     return any(as_mapping(block).get("type") != "tool_result" for block in content)
 
 
-def checked_messages(messages: object) -> Sequence[Message]:
-    """Return `messages` as they are; raises `MessagesError`, naming the first message at fault."""
+def _is_plain(message: object) -> bool:
+    """Whether a message is surely right, by a quick test that most pass."""
+    if type(message) is not dict or type(message.get("role")) is not str:
+        return False
+    content = message.get("content")
+    if type(content) is list:
+        for block in content:
+            if type(block) is not dict or type(block.get("type")) is not str:
+                return False
+    elif type(content) is not str:
+        return False
+    return "tool_calls" not in message
+
+
+def checked_messages(messages: object, first: int = 0) -> Sequence[Message]:
+    """Return `messages` as they are; raises `MessagesError`, naming the first message at fault.
+
+    `first` is the position of the first of them in the whole list.
+    """
+    listed = _listed(messages)
+    for index, message in enumerate(listed, first):
+        _check(message, index)
+    return listed
+
+
+def _listed(messages: object) -> Sequence[Message]:
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
         raise MessagesError(f"expected a list of messages, got {_kind(messages)}")
-    for index, message in enumerate(messages):
-        if wrong := _wrong_with(message):
-            raise MessagesError(f"message {index}: {wrong}", index=index)
     return messages
+
+
+def _check(message: object, index: int) -> None:
+    if wrong := _wrong_with(message):
+        raise MessagesError(f"message {index}: {wrong}", index=index)
 
 
 def _wrong_with(message: object) -> str | None:

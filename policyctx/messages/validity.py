@@ -5,62 +5,197 @@ What the input already suffered from is no reason to refuse the output.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from typing import TYPE_CHECKING
+from itertools import islice
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
 
-from policyctx.messages.blocks import RESULT_ROLES, SYSTEM_ROLES
+from policyctx.messages.blocks import RESULT_ROLES, SYSTEM_ROLES, call_key, says_nothing
 from policyctx.messages.items import compact_json
 from policyctx.messages.reading import items_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from policyctx.messages.items import Item, Message
 
 
 def new_problems(
-    before: Sequence[Message], after: Sequence[Message], *, items: Sequence[Item] | None = None
+    before: Sequence[Message], after: Sequence[Message], items: Sequence[Item] | None = None
 ) -> list[str]:
     """Return a sentence for each rule that `after` breaks and `before` kept.
 
-    `items` are those of `before`, for callers who have them already.
+    A call is answered in the messages right after it that hold nothing but results, or in the one
+    that follows these. `items` are those of `before`, for callers who have them already.
     """
-    items_before, items_after = items_of(before) if items is None else items, items_of(after)
-    broken = Counter(_broken(after, items_after)) - Counter(_broken(before, items_before))
-    changed = _thinking(after, items_after) - _thinking(before, items_before)
+    return _new_problems(
+        _seen(before, items_of(before) if items is None else items), _seen(after, items_of(after))
+    )
+
+
+def new_problems_around(
+    before: Sequence[Message],
+    after: Sequence[Message | None],
+    changed: Collection[int],
+    items: Sequence[Item],
+) -> list[str]:
+    """Return what `new_problems` does, read only where the edits were.
+
+    `after` is aligned with `before`, None where a message is gone; `changed` are the positions
+    that are not the same object in both, `items` those of `before`. The cost grows with `changed`
+    and the results around it, not with the list.
+    """
+    view = _Around(before, after, changed, items)
+    places = sorted(view.places())
+    return _new_problems(
+        [view.before(i) for i in places],
+        [seen for i in places if (seen := view.after(i)) is not None],
+    )
+
+
+class _Seen(NamedTuple):
+    """A message with its items."""
+
+    message: Message
+    items: Sequence[Item]
+
+    @property
+    def holds_only_results(self) -> bool:
+        """Whether the message may stand between a call and the result of another beside it."""
+        if self.message["role"] in RESULT_ROLES:
+            return True
+        return bool(self.items) and all(
+            item.kind == "tool_result" or item.inside is not None for item in self.items
+        )
+
+
+def _seen(messages: Sequence[Message], items: Sequence[Item]) -> list[_Seen]:
+    found: list[list[Item]] = [[] for _ in messages]
+    for item in items:
+        found[item.message].append(item)
+    return [_Seen(*each) for each in zip(messages, found, strict=True)]
+
+
+def _new_problems(before: Sequence[_Seen], after: Sequence[_Seen]) -> list[str]:
+    broken = Counter(_broken(after)) - Counter(_broken(before))
+    changed = _thinking(after) - _thinking(before)
     return [*broken.elements(), *["the bytes of a thinking block changed"] * changed.total()]
 
 
-def _broken(messages: Sequence[Message], items: Sequence[Item]) -> Iterator[str]:
-    first = next((m["role"] for m in messages if m["role"] not in SYSTEM_ROLES), "user")
-    if first == "assistant":
+def _broken(seen: Sequence[_Seen]) -> Iterator[str]:
+    roles = [each.message["role"] for each in seen]
+    if next((role for role in roles if role not in SYSTEM_ROLES), None) == "assistant":
         yield "the list begins with an assistant message"
-    for message in messages:
-        if message.get("content") in ("", []) and not message.get("tool_calls"):
+    for message, items in seen:
+        if says_nothing(message):
             yield f"a message of role {message['role']} is empty"
-    answered = {
-        (item.tool_use_id, item.call_message) for item in items if item.kind == "tool_result"
-    }
-    other = _last_without_results(messages)
-    for item in items:
-        if item.kind == "tool_call" and (item.tool_use_id, item.message) not in answered:
-            yield f"the call {item.tool_use_id} has no result"
-        if item.kind == "tool_result" and item.call_message is None:
-            yield f"the result {item.tool_use_id} has no call"
-        elif item.kind == "tool_result" and (item.call_message or 0) < other[item.message]:
-            yield f"the result {item.tool_use_id} does not follow its call"
+        if message["role"] == "assistant" and items and all(i.kind == "thinking" for i in items):
+            yield "an assistant message holds nothing but thinking"
+    yield from _unpaired(seen)
+    if roles[-1:] == ["assistant"]:
+        yield "the list ends with an assistant message"
 
 
-def _last_without_results(messages: Sequence[Message]) -> list[int]:
-    """For each message, where the last one before it stands that does not only hold a result."""
-    found, last = [], -1
-    for index, message in enumerate(messages):
-        found.append(last)
-        if message["role"] not in RESULT_ROLES:
-            last = index
-    return found
+def _unpaired(seen: Sequence[_Seen]) -> Iterator[str]:
+    waiting = _Calls()
+    for each in seen:
+        calls = _Calls()
+        for item in each.items:
+            if item.kind == "tool_call":
+                calls.add(item)
+            elif item.kind == "tool_result" and not (waiting.take(item) or calls.take(item)):
+                yield f"the result {_name(item)} has no call right before it"
+        if not each.holds_only_results:
+            yield from map("the call {} has no result right after it".format, waiting.names())
+            waiting = calls
+    yield from map("the call {} has no result right after it".format, waiting.names())
 
 
-def _thinking(messages: Sequence[Message], items: Sequence[Item]) -> Counter[str]:
-    blocks = (messages[i.message]["content"][i.path[1]] for i in items if i.kind == "thinking")
-    return Counter(compact_json(block) for block in blocks)
+class _Calls:
+    """Calls that wait for their results."""
+
+    def __init__(self) -> None:
+        self._calls: dict[object, list[Item]] = {}
+
+    def add(self, call: Item) -> None:
+        self._calls.setdefault(call_key(call), []).append(call)
+
+    def take(self, result: Item) -> bool:
+        """Whether the result answers one of the calls, which then waits no longer."""
+        key = call_key(result)
+        if key is None or not (calls := self._calls.get(key)):
+            return False
+        calls.pop()
+        return True
+
+    def names(self) -> Iterator[str]:
+        return (_name(call) for calls in self._calls.values() for call in calls)
+
+
+def _name(item: Item) -> str:
+    return str(item.tool if item.tool_use_id is None else item.tool_use_id)
+
+
+def _thinking(seen: Sequence[_Seen]) -> Counter[str]:
+    return Counter(
+        compact_json(message["content"][item.path[1]])
+        for message, items in seen
+        for item in items
+        if item.kind == "thinking"
+    )
+
+
+class _Around:
+    """Two lists, seen where they differ."""
+
+    def __init__(
+        self,
+        before: Sequence[Message],
+        after: Sequence[Message | None],
+        changed: Collection[int],
+        items: Sequence[Item],
+    ) -> None:
+        self._before, self._after, self._items = before, after, items
+        self._changed = frozenset(changed)
+
+    def places(self) -> set[int]:
+        """Return the changed messages and those by which a rule could tell the difference.
+
+        These are the first and the last, and around each change all up to an unchanged message
+        that parts what is before it from what is after it: results answer calls over no more.
+        """
+        places = {*self._changed, *self._ends(self._before), *self._ends(self._after)}
+        for i in self._changed:
+            places.update(self._up_to_a_border(range(i - 1, -1, -1)))
+            places.update(self._up_to_a_border(range(i + 1, len(self._before))))
+        return places
+
+    def before(self, i: int) -> _Seen:
+        first = bisect_left(self._items, i, key=_message_of)
+        last = bisect_right(self._items, i, first, key=_message_of)
+        return _Seen(self._before[i], self._items[first:last])
+
+    def after(self, i: int) -> _Seen | None:
+        message = self._after[i]
+        if message is None or i not in self._changed:
+            return None if message is None else self.before(i)
+        return _Seen(message, items_of([message]))
+
+    def _ends(self, messages: Sequence[Message | None]) -> Iterator[int]:
+        """The first message that is no system prompt, and the last."""
+        wanted = (i for i, m in enumerate(messages) if m and m["role"] not in SYSTEM_ROLES)
+        yield from islice(wanted, 1)
+        backwards = range(len(messages) - 1, -1, -1)
+        yield from islice((i for i in backwards if messages[i]), 1)
+
+    def _up_to_a_border(self, places: range) -> Iterator[int]:
+        for i in places:
+            if i in self._changed:  # which has a look around of its own
+                return
+            yield i
+            if not self.before(i).holds_only_results:
+                return
+
+
+_message_of = attrgetter("message")

@@ -126,7 +126,9 @@ class Plan:
     def tokens_before(self) -> int:
         """Tokens of the whole context as given: messages, system prompt, tool schemas."""
         beside = sum(map(self.facts.counter.count, self.facts.beside))
-        return beside + sum(self.facts.tokens(item) for item in self.items)
+        # What is inside of a result is counted with it.
+        outer = (item for item in self.items if item.inside is None)
+        return beside + sum(map(self.facts.tokens, outer))
 
     @property
     def tokens_after(self) -> int:

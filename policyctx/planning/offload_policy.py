@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -74,7 +74,7 @@ class OffloadPolicy:
         A policy's own types are tried in the order written; an item that fits none is its kind.
         """
         found = self._types.type_of(item)
-        return item if found == item.type else replace(item, type=found)
+        return item if found == item.type else item._replace(type=found)
 
     def selects(self, step: Step, item_type: str) -> bool:
         """Does the step select items of this type.

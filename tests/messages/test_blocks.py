@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from policyctx.messages.blocks import as_mapping, pieces_of
+from policyctx.messages.blocks import as_mapping
 from policyctx.messages.items import UNKNOWN, Message
+from policyctx.messages.reading import items_of
 
 IMAGE = {
     "type": "image",
@@ -15,7 +16,7 @@ IMAGE = {
 
 
 def types(message: Message) -> list[str]:
-    return [piece.type for piece in pieces_of(message)]
+    return [item.type for item in items_of([message])]
 
 
 @pytest.mark.parametrize(
@@ -34,12 +35,12 @@ def test_the_role_gives_a_text_its_type(role: str, item_type: str) -> None:
 
 @pytest.mark.parametrize("kind", ["text", "input_text", "output_text"])
 def test_the_text_of_a_text_block_is_replaced_inside_the_block(kind: str) -> None:
-    (piece,) = pieces_of({"role": "user", "content": [{"type": kind, "text": "hello"}]})
-    assert (piece.path, piece.text) == (("content", 0, "text"), "hello")
+    (item,) = items_of([{"role": "user", "content": [{"type": kind, "text": "hello"}]}])
+    assert (item.path, item.text) == (("content", 0, "text"), "hello")
 
 
 @pytest.mark.parametrize("content", ["", None, []])
-def test_a_message_without_content_has_no_pieces(content: object) -> None:
+def test_a_message_without_content_has_no_items(content: object) -> None:
     assert types({"role": "user", "content": content}) == []
 
 
@@ -60,28 +61,28 @@ def test_blocks_come_in_the_order_of_the_message() -> None:
 
 def test_a_call_is_known_by_its_tool_its_id_and_its_input_as_compact_json() -> None:
     block = {"type": "tool_use", "id": "a", "name": "read", "input": {"path": "字", "n": 1}}
-    (piece,) = pieces_of({"role": "assistant", "content": [block]})
-    assert (piece.tool, piece.tool_use_id, piece.text) == ("read", "a", '{"path":"字","n":1}')
-    assert piece.path == ("content", 0, "input")
+    (item,) = items_of([{"role": "assistant", "content": [block]}])
+    assert (item.tool, item.tool_use_id, item.text) == ("read", "a", '{"path":"字","n":1}')
+    assert item.path == ("content", 0, "input")
 
 
 def test_a_chat_call_has_its_arguments_as_they_were_sent() -> None:
     call = {"id": "a", "type": "function", "function": {"name": "read", "arguments": '{"n": 1}'}}
-    (piece,) = pieces_of({"role": "assistant", "content": None, "tool_calls": [call]})
-    assert (piece.type, piece.tool, piece.tool_use_id) == ("tool_call", "read", "a")
-    assert piece.text == '{"n": 1}'
+    (item,) = items_of([{"role": "assistant", "content": None, "tool_calls": [call]}])
+    assert (item.type, item.tool, item.tool_use_id) == ("tool_call", "read", "a")
+    assert item.text == '{"n": 1}'
 
 
 def test_chat_arguments_may_be_an_object() -> None:
     call = {"id": "a", "function": {"name": "read", "arguments": {"n": 1}}}
-    (piece,) = pieces_of({"role": "assistant", "content": None, "tool_calls": [call]})
-    assert piece.text == '{"n":1}'
+    (item,) = items_of([{"role": "assistant", "content": None, "tool_calls": [call]}])
+    assert item.text == '{"n":1}'
 
 
 def test_a_chat_call_may_lack_the_object_around_its_function() -> None:
     call = {"id": "a", "name": "read", "arguments": "{}"}
-    (piece,) = pieces_of({"role": "assistant", "content": None, "tool_calls": [call]})
-    assert (piece.tool, piece.text) == ("read", "{}")
+    (item,) = items_of([{"role": "assistant", "content": None, "tool_calls": [call]}])
+    assert (item.tool, item.text) == ("read", "{}")
 
 
 def test_a_reply_has_its_text_before_its_chat_calls() -> None:
@@ -92,45 +93,45 @@ def test_a_reply_has_its_text_before_its_chat_calls() -> None:
 
 def test_a_result_block_is_replaced_at_its_content() -> None:
     block = {"type": "tool_result", "tool_use_id": "a", "content": "found"}
-    (piece,) = pieces_of({"role": "user", "content": [block]})
-    assert (piece.type, piece.tool_use_id, piece.text) == ("tool_result", "a", "found")
-    assert piece.path == ("content", 0, "content")
+    (item,) = items_of([{"role": "user", "content": [block]}])
+    assert (item.type, item.tool_use_id, item.text) == ("tool_result", "a", "found")
+    assert item.path == ("content", 0, "content")
 
 
 @pytest.mark.parametrize("role", ["tool", "function"])
 def test_a_message_of_a_result_role_is_one_result(role: str) -> None:
     message = {"role": role, "tool_call_id": "a", "name": "read", "content": "found"}
-    (piece,) = pieces_of(message)
-    assert (piece.type, piece.tool_use_id, piece.tool) == ("tool_result", "a", "read")
-    assert (piece.path, piece.text) == (("content",), "found")
+    (item,) = items_of([message])
+    assert (item.type, item.tool_use_id, item.tool) == ("tool_result", "a", "read")
+    assert (item.path, item.text) == (("content",), "found")
 
 
 def test_the_text_of_a_result_made_of_blocks_is_their_compact_json() -> None:
     content = [{"type": "text", "text": "字"}]
     block = {"type": "tool_result", "tool_use_id": "a", "content": content}
-    (piece,) = pieces_of({"role": "user", "content": [block]})
-    assert piece.text == '[{"type":"text","text":"字"}]'
+    (item,) = items_of([{"role": "user", "content": [block]}])
+    assert item.text == '[{"type":"text","text":"字"}]'
 
 
 def test_a_result_without_content_has_the_empty_text() -> None:
-    (piece,) = pieces_of({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]})
-    assert (piece.type, piece.text) == ("tool_result", "")
+    (item,) = items_of([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}])
+    assert (item.type, item.text) == ("tool_result", "")
 
 
 @pytest.mark.parametrize(("given", "error"), [(True, True), (False, False), (None, False)])
 def test_a_result_is_failed_when_it_says_so(given: object, error: object) -> None:
     block = {"type": "tool_result", "tool_use_id": "a", "content": "x", "is_error": given}
-    (piece,) = pieces_of({"role": "user", "content": [block]})
-    assert piece.error is error
+    (item,) = items_of([{"role": "user", "content": [block]}])
+    assert item.error is error
 
 
 def test_an_image_in_a_result_is_saved_with_it_but_not_counted_as_text() -> None:
     content = [{"type": "text", "text": "seen"}, IMAGE]
     block = {"type": "tool_result", "tool_use_id": "a", "content": content}
-    (piece,) = pieces_of({"role": "user", "content": [block]})
-    assert "iVBORw0KGgo=" in piece.text
-    assert piece.counted == '[{"type":"text","text":"seen"}]'
-    assert piece.media == 1
+    item, _ = items_of([{"role": "user", "content": [block]}])
+    assert "iVBORw0KGgo=" in item.text
+    assert item.counted == '[{"type":"text","text":"seen"}]'
+    assert item.media == 1
 
 
 @pytest.mark.parametrize(
@@ -145,8 +146,8 @@ def test_an_image_in_a_result_is_saved_with_it_but_not_counted_as_text() -> None
     ],
 )
 def test_a_medium_counts_as_one_medium_and_no_text(block: dict[str, Any], item_type: str) -> None:
-    (piece,) = pieces_of({"role": "user", "content": [block]})
-    assert (piece.type, piece.media, piece.counted) == (item_type, 1, "")
+    (item,) = items_of([{"role": "user", "content": [block]}])
+    assert (item.type, item.media, item.counted) == (item_type, 1, "")
 
 
 @pytest.mark.parametrize(
@@ -158,8 +159,8 @@ def test_a_medium_counts_as_one_medium_and_no_text(block: dict[str, Any], item_t
     ],
 )
 def test_thinking_is_its_own_type(block: dict[str, Any], text: str) -> None:
-    (piece,) = pieces_of({"role": "assistant", "content": [block]})
-    assert (piece.type, piece.text) == ("thinking", text)
+    (item,) = items_of([{"role": "assistant", "content": [block]}])
+    assert (item.type, item.text) == ("thinking", text)
 
 
 @pytest.mark.parametrize(
@@ -171,8 +172,8 @@ def test_a_block_that_nothing_knows_is_unknown(block: dict[str, Any]) -> None:
 
 def test_ids_and_names_that_are_no_strings_are_no_ids_and_names() -> None:
     block = {"type": "tool_use", "id": 5, "name": ["read"], "input": {}}
-    (piece,) = pieces_of({"role": "assistant", "content": [block]})
-    assert (piece.tool_use_id, piece.tool) == (None, None)
+    (item,) = items_of([{"role": "assistant", "content": [block]}])
+    assert (item.tool_use_id, item.tool) == (None, None)
 
 
 class SdkBlock(BaseModel):
@@ -183,8 +184,8 @@ class SdkBlock(BaseModel):
 
 
 def test_the_object_of_an_sdk_is_read_like_the_block_that_it_stands_for() -> None:
-    (piece,) = pieces_of({"role": "assistant", "content": [SdkBlock()]})
-    assert (piece.type, piece.tool, piece.tool_use_id) == ("tool_call", "read", "a")
+    (item,) = items_of([{"role": "assistant", "content": [SdkBlock()]}])
+    assert (item.type, item.tool, item.tool_use_id) == ("tool_call", "read", "a")
 
 
 def test_a_map_is_seen_as_itself() -> None:

@@ -51,19 +51,23 @@ def test_a_placeholder_in_a_result_is_no_problem() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "problem"),
     [
-        (GOOD, [GO, CALLS, {**RESULTS, "content": [result("a")]}], "the call b has no result"),
-        (chat("a", "b"), chat("a"), "the call b has no result"),
+        (
+            GOOD,
+            [GO, CALLS, {**RESULTS, "content": [result("a")]}],
+            "the call b has no result right after it",
+        ),
+        (chat("a", "b"), chat("a"), "the call b has no result right after it"),
         (
             GOOD,
             [GO, {**CALLS, "content": [THINKING, call("a")]}, RESULTS],
-            "the result b has no call",
+            "the result b has no call right before it",
         ),
         (
             chat("a", "b"),
             [*chat("a"), GO, chat("b")[-1]],
-            "the result b does not follow its call",
+            "the result b has no call right before it",
         ),
-        (GOOD, [GO, CALLS, GO, RESULTS], "the result a does not follow its call"),
+        (GOOD, [GO, CALLS, GO, RESULTS], "the result a has no call right before it"),
         (GOOD, GOOD[1:], "the list begins with an assistant message"),
         (GOOD, [{**GO, "content": ""}, CALLS, RESULTS], "a message of role user is empty"),
         (GOOD, [{**GO, "content": []}, CALLS, RESULTS], "a message of role user is empty"),
@@ -88,7 +92,7 @@ def test_one_more_of_an_old_problem_is_a_new_one() -> None:
     twice = [GO, CALLS, RESULTS, CALLS, RESULTS]
     once_broken = [GO, CALLS, RESULTS, CALLS]
     assert new_problems(once_broken, [GO, CALLS, CALLS]) == [
-        "the call a has no result", "the call b has no result",
+        "the call a has no result right after it", "the call b has no result right after it",
     ]  # fmt: skip
     assert new_problems(once_broken, twice) == []
 
@@ -108,3 +112,24 @@ def test_thinking_may_be_taken_out_whole() -> None:
 def test_a_chat_reply_that_only_calls_is_not_empty() -> None:
     empty = {**chat("a", "b")[1], "content": ""}
     assert new_problems(chat("a", "b"), [GO, empty, *chat("a", "b")[2:]]) == []
+
+
+def test_a_list_may_end_with_the_reply_that_it_ended_with() -> None:
+    reply: Message = {"role": "assistant", "content": "done"}
+    assert new_problems([*GOOD, reply], [*GOOD[1:], reply][-1:]) == [
+        "the list begins with an assistant message"
+    ]
+
+
+def test_a_reply_that_an_edit_left_at_the_end_is_a_problem() -> None:
+    reply: Message = {"role": "assistant", "content": "done"}
+    assert new_problems([*GOOD, reply, GO], [*GOOD, reply]) == [
+        "the list ends with an assistant message"
+    ]
+
+
+def test_a_reply_of_nothing_but_thinking_is_a_problem() -> None:
+    reply: Message = {"role": "assistant", "content": [THINKING, {"type": "text", "text": "hi"}]}
+    assert new_problems([GO, reply, GO], [GO, {**reply, "content": [THINKING]}, GO]) == [
+        "an assistant message holds nothing but thinking"
+    ]
