@@ -17,7 +17,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
 
 Side: TypeAlias = Callable[[], object]
 # Nanoseconds since any moment.
@@ -134,16 +134,23 @@ def _no_collections() -> Iterator[None]:
 
 
 def markdown(results: Mapping[str, Sequence[Measurement]]) -> str:
-    """Return the results, by module, as a Markdown table, columns lined up for a terminal."""
+    """Return the results, by module, as a Markdown table."""
     rows = [_row(module, one) for module, all_of_it in results.items() for one in all_of_it]
-    widths = [max(map(len, column)) for column in zip(_COLUMNS, *rows, strict=True)]
-    rule = ["-" * (width - 1) + (":" if i in _NUMERIC else "-") for i, width in enumerate(widths)]
-    return "\n".join(_line(cells, widths) for cells in (_COLUMNS, rule, *rows))
+    return markdown_table(_COLUMNS, rows, numeric=_NUMERIC)
 
 
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+def markdown_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Container[int]
+) -> str:
+    """Return a Markdown table, lined up for a terminal; `numeric` columns are flush right."""
+    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
+    rule = ["-" * (width - 1) + (":" if i in numeric else "-") for i, width in enumerate(widths)]
+    return "\n".join(_line(cells, widths, numeric) for cells in (columns, rule, *rows))
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], numeric: Container[int]) -> str:
     padded = (
-        cell.rjust(width) if i in _NUMERIC else cell.ljust(width)
+        cell.rjust(width) if i in numeric else cell.ljust(width)
         for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
     )
     return f"| {' | '.join(padded)} |"

@@ -8,51 +8,81 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from policyctx.agents import for_agent
     from policyctx.errors import (
+        CorruptContentError,
         InvalidResultError,
         MessagesError,
         PolicyctxError,
         PolicyError,
         StoreError,
         UnknownPolicyError,
+        UsageError,
         VocabularyError,
     )
     from policyctx.messages.items import Item
-    from policyctx.planning.decisions import Decision, Plan, Reason
+    from policyctx.planning.decisions import Decision
     from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.planning.plan import Plan
+    from policyctx.planning.reasons import Reason
     from policyctx.policy.loading import load_policy
-    from policyctx.session import Result, Session
+    from policyctx.recipes import (
+        OffloadResult,
+        OffloadResults,
+        offload_tool_result,
+        offload_tool_result_async,
+        offload_tool_results,
+        offload_tool_results_async,
+    )
+    from policyctx.session import Session
     from policyctx.store.filesystem import ContextFileSystem
+    from policyctx.store.writers import AsyncFileWriter, FileWriter, WriterStore
+    from policyctx.turns.result import Result
 
 __version__ = "0.1.0"
 
 # Where each public name lives. Nothing is imported before it is asked for.
 _HOMES = {
+    "AsyncFileWriter": "policyctx.store.writers",
     "ContextFileSystem": "policyctx.store.filesystem",
+    "CorruptContentError": "policyctx.errors",
     "Decision": "policyctx.planning.decisions",
+    "FileWriter": "policyctx.store.writers",
     "InvalidResultError": "policyctx.errors",
     "Item": "policyctx.messages.items",
     "MessagesError": "policyctx.errors",
     "OffloadPolicy": "policyctx.planning.offload_policy",
-    "Plan": "policyctx.planning.decisions",
+    "OffloadResult": "policyctx.recipes",
+    "OffloadResults": "policyctx.recipes",
+    "Plan": "policyctx.planning.plan",
     "PolicyError": "policyctx.errors",
     "PolicyctxError": "policyctx.errors",
-    "Reason": "policyctx.planning.decisions",
-    "Result": "policyctx.session",
+    "Reason": "policyctx.planning.reasons",
+    "Result": "policyctx.turns.result",
     "Session": "policyctx.session",
     "StoreError": "policyctx.errors",
     "UnknownPolicyError": "policyctx.errors",
+    "UsageError": "policyctx.errors",
     "VocabularyError": "policyctx.errors",
+    "WriterStore": "policyctx.store.writers",
     "for_agent": "policyctx.agents",
     "load_policy": "policyctx.policy.loading",
+    "offload_tool_result": "policyctx.recipes",
+    "offload_tool_result_async": "policyctx.recipes",
+    "offload_tool_results": "policyctx.recipes",
+    "offload_tool_results_async": "policyctx.recipes",
 }
 
 __all__ = [
+    "AsyncFileWriter",
     "ContextFileSystem",
+    "CorruptContentError",
     "Decision",
+    "FileWriter",
     "InvalidResultError",
     "Item",
     "MessagesError",
     "OffloadPolicy",
+    "OffloadResult",
+    "OffloadResults",
     "Plan",
     "PolicyError",
     "PolicyctxError",
@@ -61,9 +91,15 @@ __all__ = [
     "Session",
     "StoreError",
     "UnknownPolicyError",
+    "UsageError",
     "VocabularyError",
+    "WriterStore",
     "for_agent",
     "load_policy",
+    "offload_tool_result",
+    "offload_tool_result_async",
+    "offload_tool_results",
+    "offload_tool_results_async",
 ]
 
 

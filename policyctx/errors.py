@@ -5,8 +5,12 @@ PolicyctxError
 │   └── UnknownPolicyError no preset and no file has that name
 ├── MessagesError          the input is no message list
 ├── StoreError             a file could not be written or read back
+│   └── CorruptContentError a file holds something else than was saved in it
 ├── InvalidResultError     the edited messages would be refused by a provider
-└── VocabularyError        the token vocabulary in the package is missing or damaged
+├── VocabularyError        the token vocabulary in the package is missing or damaged
+├── MutationError          the mutants of a policy cannot be judged
+├── UsageError             what a provider billed cannot be read
+└── MissingExtraError      an optional dependency is not installed
 """
 
 from __future__ import annotations
@@ -104,6 +108,21 @@ class StoreError(PolicyctxError):
         super().__init__(text)
 
 
+class CorruptContentError(StoreError):
+    """A file of the store no longer holds the text that was saved in it; it is not handed out.
+
+    `path` is the file, `expected` the sha256 of the saved text, `found` that of what is there now,
+    or why there is no text at all.
+    """
+
+    def __init__(self, *, path: str, expected: str, found: str) -> None:
+        self.expected = expected
+        self.found = found
+        super().__init__(
+            f"{path} no longer holds what was saved: sha256 {found}, not {expected}", path=path
+        )
+
+
 class InvalidResultError(PolicyctxError):
     """The messages after a plan break a rule that the messages before it kept.
 
@@ -124,3 +143,22 @@ class VocabularyError(PolicyctxError):
     def __init__(self, text: str, *, vocabulary: str) -> None:
         self.vocabulary = vocabulary
         super().__init__(text)
+
+
+class MutationError(PolicyctxError):
+    """The mutants of a policy cannot be judged: a scenario fails as it is, or a list is wrong."""
+
+
+class UsageError(PolicyctxError):
+    """What was given as a response's usage, or as a record of what usage taught, is neither."""
+
+
+class MissingExtraError(PolicyctxError):
+    """What was asked for needs a package that is not installed.
+
+    `extra` is the name to install it by.
+    """
+
+    def __init__(self, wanted: str, *, extra: str) -> None:
+        self.extra = extra
+        super().__init__(f"{wanted} needs a package: pip install 'policyctx[{extra}]'")

@@ -2,84 +2,55 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
-from policyctx.errors import InvalidResultError, MessagesError, StoreError
-from policyctx.messages.editing import Edit, edited
-from policyctx.messages.items import compact_json
-from policyctx.messages.reading import items_of
-from policyctx.messages.validity import new_problems
+from policyctx.errors import InvalidResultError, StoreError
+from policyctx.messages.reading import listed
+from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import Facts
-from policyctx.planning.ledger import Ledger
 from policyctx.planning.offload_policy import OffloadPolicy
-from policyctx.planning.paths import File, safe_part
-from policyctx.planning.planner import plan
+from policyctx.planning.paths import safe_part
+from policyctx.planning.planner import BOTH, plan
 from policyctx.policy.models import Policy
 from policyctx.policy.template import parsed_template
 from policyctx.policy.values import ROOT_FIELDS, SESSION_FIELDS
-from policyctx.store.filesystem import Content, ContextFileSystem
+from policyctx.store.filesystem import ContextFileSystem
 from policyctx.tokens.counter import counter_for
+from policyctx.tokens.usage import usage_of
+from policyctx.turns.driving import Recall, Remember, Save, run, run_async
+from policyctx.turns.known_list import KnownList
+from policyctx.turns.memory import Memory
+from policyctx.turns.result import Result
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable, Mapping, Sequence
 
     from policyctx.messages.items import Message
-    from policyctx.planning.decisions import Plan
+    from policyctx.planning.ledger import Key, Ledger
+    from policyctx.planning.plan import Plan
     from policyctx.planning.planner import Moment
-
-T = TypeVar("T")
+    from policyctx.tokens.memo import MemoStats
+    from policyctx.tokens.usage import Usage
+    from policyctx.turns.driving import Store, Turn
 
 _RANDOM = "abcdefghijklmnopqrstuvwxyz0123456789"
-
-
-@dataclass(frozen=True, slots=True)
-class Save:
-    """What the core asks of a driver: to save these contents and answer with their files."""
-
-    contents: tuple[Content, ...]
-
-
-Steps: TypeAlias = Generator[Save, list[File] | StoreError, T]
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What a turn came to: the messages to send, and the plan that was carried out.
-
-    `messages` is the very list that was given when nothing changed. `warnings` says what could
-    not be saved and was therefore kept.
-    """
-
-    messages: Sequence[Message]
-    plan: Plan
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def offloaded_count(self) -> int:
-        """How many items were newly offloaded."""
-        return len(self.plan.to_save)
-
-    @property
-    def freed_chars(self) -> int:
-        """Characters of what was newly offloaded, placeholders not deducted."""
-        return self.plan.freed_chars
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Absolute paths of what was newly offloaded, in the order of the items."""
-        return tuple(d.file.path for d in self.plan.to_save if d.file)
 
 
 class Session:
     """One conversation of one agent: its policy, its folder, and what was decided so far.
 
     `policy` is a preset's name, a file's path, or a policy already read. `root` replaces the
-    policy's `store.root` whole. A session is not to be used by two threads at once.
+    policy's `store.root` whole; a `store` of the caller's takes the folder's place, with the root
+    that it has itself. `hints` are rules by tool name that code gives, such as
+    `{"browser": {"keep_recent": 3}}`; the policy's own are nearer. `on_invalid` says what happens
+    when a provider would refuse the edited list: `raise` an `InvalidResultError`, or `keep` the
+    list without this turn's decisions, with a warning. `clock` gives the time in seconds.
+
+    A session is not to be used by two threads at once.
     """
 
     def __init__(
@@ -88,43 +59,70 @@ class Session:
         *,
         root: str | os.PathLike[str] | None = None,
         session_id: str | None = None,
+        store: Store | None = None,
+        hints: Mapping[str, Mapping[str, Any]] | None = None,
+        on_invalid: Literal["raise", "keep"] = "raise",
+        clock: Callable[[], float] = time.time,
     ) -> None:
         if isinstance(policy, Policy):
-            policy = OffloadPolicy(policy)
-        self.policy = policy if isinstance(policy, OffloadPolicy) else OffloadPolicy.load(policy)
+            policy = OffloadPolicy(policy, hints=hints)
+        elif not isinstance(policy, OffloadPolicy):
+            policy = OffloadPolicy.load(policy, hints=hints)
+        self.policy = policy
         settings = self.policy.policy.store
         self.session_id = _new_session_id(settings.session_id) if session_id is None else session_id
-        if root is None:
-            values = {"session_id": safe_part(self.session_id)}
-            root = parsed_template(settings.root, ROOT_FIELDS).render(values)
-        self.store = ContextFileSystem(
-            root, on_conflict=settings.on_conflict, sync=settings.sync, mode=settings.mode
-        )
-        self.ledger = Ledger()
+        self.store: Store = self._folder(root) if store is None else store
+        self._keeps_state = settings.state == "kept"
+        self._on_invalid = on_invalid
+        self._clock = clock
+        self._memory: Memory | None = None
+
+    @property
+    def ledger(self) -> Ledger:
+        """What was decided so far; read from the store's folder where the session was before."""
+        return run(self._remembered(), self.store).ledger
 
     def plan(
         self, messages: Sequence[Message], *, system: object = None, tools: object = None
     ) -> Plan:
-        """Return what `apply` would do; nothing is written and nothing is remembered."""
-        return self._plan(messages, system, tools, ("arrival", "model_call"))
+        """Return what `apply` would do; nothing is written and nothing is decided."""
+        memory = run(self._remembered(), self.store)
+        known = self._list_of(messages, memory)
+        facts = self._facts(memory, system, tools)
+        return plan(known.conversation, facts, comes_back=known.comes_back)
 
     def apply(
-        self, messages: Sequence[Message], *, system: object = None, tools: object = None
+        self,
+        messages: Sequence[Message],
+        *,
+        system: object = None,
+        tools: object = None,
+        changed: bool = False,
     ) -> Result:
         """Edit a message list before it is sent to a model.
 
-        `system` and `tools` are the request's own and only count towards its size. Raises
-        `MessagesError` for what is no message list, `StoreError` under `on_failure: raise`, and
-        `InvalidResultError`; after an error the session is as it was.
+        `messages` is the whole list, as the caller has kept it or as an earlier `apply` returned
+        it, with what is new at its end. A message that is the same object as in the turn before is
+        not read again: say `changed=True` when one was changed in place. `system` and `tools` are
+        the request's own and only count towards its size.
+
+        Raises `MessagesError` for what is no message list, `StoreError` under `on_failure: raise`,
+        and `InvalidResultError`; after an error the session is as it was.
         """
-        return _run(self._turn(messages, system, tools, ("arrival", "model_call")), self.store)
+        turn = self._turn(messages, (system, tools), changed=changed)
+        return run(turn, self.store)
 
     async def apply_async(
-        self, messages: Sequence[Message], *, system: object = None, tools: object = None
+        self,
+        messages: Sequence[Message],
+        *,
+        system: object = None,
+        tools: object = None,
+        changed: bool = False,
     ) -> Result:
         """`apply`, with the files written in a thread."""
-        turn = self._turn(messages, system, tools, ("arrival", "model_call"))
-        return await _run_async(turn, self.store)
+        turn = self._turn(messages, (system, tools), changed=changed)
+        return await run_async(turn, self.store)
 
     def on_tool_result(self, message: Message, *, call: Message | None = None) -> Result:
         """Run the `arrival` steps on a message with new results, before a model has seen them.
@@ -132,97 +130,172 @@ class Session:
         `call` is the assistant message that made the calls; without it the tools are not known,
         and rules for tools do not apply. `Result.messages` begins with it where it was given.
         """
-        messages = [message] if call is None else [call, message]
-        return _run(self._turn(messages, None, None, ("arrival",)), self.store)
+        return run(self._arrival(message, call), self.store)
+
+    async def on_tool_result_async(
+        self, message: Message, *, call: Message | None = None
+    ) -> Result:
+        """`on_tool_result`, with the files written in a thread."""
+        return await run_async(self._arrival(message, call), self.store)
+
+    def observe(self, usage: object) -> None:
+        """Learn from the `usage` of the response to the list that `apply` returned last.
+
+        Takes the map or the SDK's object of either API, cached tokens included. From then on the
+        totals that gates and `until` compare are what the provider would bill; an item's size never
+        changes. Observed twice, or for a call without `apply`, it teaches nothing. Raises
+        `UsageError` for what is no usage.
+        """
+        return run(self._observed(usage_of(usage)), self.store)
+
+    @property
+    def stats(self) -> MemoStats:
+        """What was counted, and what is held in memory for it; shared by a process's sessions."""
+        return counter_for(self.policy.policy.model.tokenizer).stats
 
     def read(self, path: str | os.PathLike[str]) -> str:
         """Return the text of an offloaded item by the path in its placeholder."""
         return self.store.read(path)
 
-    def _plan(
-        self,
-        messages: Sequence[Message],
-        system: object,
-        tools: object,
-        moments: tuple[Moment, ...],
-    ) -> Plan:
-        facts = Facts(
-            session_id=self.session_id,
-            root=str(self.store.root),
-            counter=counter_for(self.policy.policy.model.tokenizer),
-            beside=tuple(_text(part) for part in (system, tools) if part),
+    def _folder(self, root: str | os.PathLike[str] | None) -> ContextFileSystem:
+        settings = self.policy.policy.store
+        shared = root is not None or "{session_id}" not in settings.root
+        return ContextFileSystem(
+            _root(settings.root, self.session_id) if root is None else root,
+            on_conflict=settings.on_conflict,
+            sync=settings.sync,
+            mode=settings.mode,
+            state=settings.state,
+            session=self.session_id if shared else None,
+            format=settings.format,
+            compress=settings.compress,
         )
-        return plan(items_of(messages), self.policy, self.ledger, facts, moments=moments)
+
+    def _arrival(self, message: Message, call: Message | None) -> Turn[Result]:
+        messages = [message] if call is None else [call, message]
+        memory = yield from self._remembered()
+        known = self._new_list(memory)
+        known.read(listed(messages))
+        facts = self._facts(memory)
+        result = yield from self._carried_out(known, messages, ("arrival",), facts)
+        known.conversation.report()
+        return result
 
     def _turn(
         self,
         messages: Sequence[Message],
-        system: object,
-        tools: object,
+        beside: tuple[object, ...],
+        *,
+        changed: bool,
+    ) -> Turn[Result]:
+        memory = yield from self._remembered()
+        known = self._list_of(messages, memory, changed=changed)
+        facts = self._facts(memory, *beside)
+        result = yield from self._carried_out(known, messages, BOTH, facts)
+        memory.known = known
+        known.conversation.sent = len(messages)
+        memory.called_at = self._clock()
+        memory.sent = known.conversation, facts
+        if self._keeps_state and self.policy.asks_for_time and len(memory.ledger):
+            # A session that has decided nothing leaves nothing on the disk.
+            yield Remember((memory.call_record(),), important=False)
+        return result
+
+    def _observed(self, usage: Usage) -> Turn[None]:
+        memory = yield from self._remembered()
+        memory.observe(usage)
+        if self._keeps_state and len(memory.ledger):
+            yield Remember((memory.usage_record(),), important=False)
+
+    def _carried_out(
+        self,
+        known: KnownList,
+        messages: Sequence[Message],
         moments: tuple[Moment, ...],
-    ) -> Steps[Result]:
-        planned = self._plan(messages, system, tools, moments)
+        facts: Facts,
+    ) -> Turn[Result]:
+        conversation = known.conversation
+        planned = plan(conversation, facts, moments=moments, comes_back=known.comes_back)
+        warnings: list[str] = []
         # Edited and checked as expected first: what fails here has written nothing.
-        new = _checked_edit(messages, planned)
-        warnings: tuple[str, ...] = ()
+        try:
+            changes = known.edited(planned)
+        except InvalidResultError as error:
+            if self._on_invalid == "raise":
+                raise
+            planned, changes = planned.without_decisions(str(error)), {}
+            warnings.append(str(error))
         if planned.to_save:
-            outcome = yield Save(tuple(_content(planned)))
-            if not isinstance(outcome, StoreError):
-                written = planned.settled(outcome)
-            elif self.policy.policy.store.on_failure == "raise":
-                raise outcome
-            else:
-                written, warnings = planned.unsaved(str(outcome)), (str(outcome),)
-            if written.texts != planned.texts:
-                new = _checked_edit(messages, written)
+            contents = tuple(known.content(decision) for decision in planned.to_save)
+            outcome = yield Save(contents, recorded=self._keeps_state)
+            written = self._after(outcome, planned, warnings)
+            if written.new != planned.new:
+                changes = known.edited(written)
             planned = written
-        self.ledger = planned.ledger_after
-        return Result(new, planned, warnings)
+        if planned.new and self._keeps_state:
+            outcome = yield Remember(tuple(conversation.entry(d).record() for d in planned.new))
+            if isinstance(outcome, StoreError):
+                planned = self._after(outcome, planned, warnings)
+                changes = known.edited(planned)
+        conversation.adopt(planned)
+        return Result(known.handed_out(messages, changes), planned, tuple(warnings))
+
+    def _after(self, outcome: list[Any] | StoreError, planned: Plan, warnings: list[str]) -> Plan:
+        """The plan with what the store made of it; raises its error where the policy says so."""
+        if not isinstance(outcome, StoreError):
+            return planned.settled(outcome)
+        if self.policy.policy.store.on_failure == "raise":
+            raise outcome
+        warnings.append(str(outcome))
+        return planned.unsaved(str(outcome))
+
+    def _remembered(self) -> Turn[Memory]:
+        """What this session knows from before; nothing where each call stands alone."""
+        if not self._keeps_state:
+            return Memory()
+        if self._memory is None:
+            records = yield Recall()
+            if isinstance(records, StoreError):
+                raise records
+            self._memory = Memory.of(records)
+        return self._memory
+
+    def _list_of(
+        self, messages: Sequence[Message], memory: Memory, *, changed: bool = False
+    ) -> KnownList:
+        """The known list, when `messages` continue it, else a new one; all of them are read."""
+        listed(messages)
+        known = memory.known
+        if known is None or changed or not known.continued_by(messages):
+            if (earlier := known) is None:
+                known = self._new_list(memory)
+            else:
+                earlier.conversation.report()
+                known = self._new_list(memory, gone=earlier.gone_from(messages))
+                known.conversation.sent = earlier.sent_of(messages)
+        known.read(messages)
+        return known
+
+    def _new_list(self, memory: Memory, gone: frozenset[Key] = frozenset()) -> KnownList:
+        facts = self._facts(memory)
+        return KnownList(Conversation(self.policy, memory.ledger, facts, memory.judged, gone))
+
+    def _facts(self, memory: Memory, *beside: object) -> Facts:
+        model, called_at = self.policy.policy.model, memory.called_at
+        return Facts(
+            session_id=self.session_id,
+            root=str(self.store.root),
+            counter=counter_for(model.tokenizer),
+            beside=tuple(part for part in beside if part),
+            token_scale=model.token_scale,
+            correction=memory.correction,
+            idle=None if called_at is None else max(0.0, self._clock() - called_at),
+        )
 
 
-def _checked_edit(messages: Sequence[Message], planned: Plan) -> Sequence[Message]:
-    new = edited(messages, [Edit(item, text) for item, text in planned.texts])
-    if new is not messages:
-        problems = new_problems(messages, new, items=planned.items)
-        if problems:
-            raise InvalidResultError(problems)
-    return new
-
-
-def _content(planned: Plan) -> Generator[Content, None, None]:
-    for decision in planned.to_save:
-        if decision.file is not None:
-            file = decision.file
-            yield Content(file.relative_path, decision.item.text, decision.wanted_path)
-
-
-def _run(steps: Steps[T], store: ContextFileSystem) -> T:
-    """Carry out what the core asks for, in this thread."""
-    try:
-        request = next(steps)
-        while True:
-            request = steps.send(_outcome(store, request))
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
-
-
-async def _run_async(steps: Steps[T], store: ContextFileSystem) -> T:
-    """Carry out what the core asks for, without blocking the event loop."""
-    try:
-        request = next(steps)
-        while True:
-            request = steps.send(await asyncio.to_thread(_outcome, store, request))
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
-
-
-def _outcome(store: ContextFileSystem, request: Save) -> list[File] | StoreError:
-    try:
-        return store.save(request.contents)
-    except StoreError as error:
-        return error
+def _root(template: str, session_id: str) -> str:
+    values = {"session_id": safe_part(session_id)}
+    return parsed_template(template, ROOT_FIELDS).render(values)
 
 
 def _new_session_id(form: str) -> str:
@@ -233,11 +306,3 @@ def _new_session_id(form: str) -> str:
         "random": "".join(secrets.choice(_RANDOM) for _ in range(6)),
     }
     return parsed_template(form, SESSION_FIELDS).render(values)
-
-
-def _text(part: object) -> str:
-    """The text of what is sent beside the messages: a system prompt, tool schemas."""
-    try:
-        return part if isinstance(part, str) else compact_json(part)
-    except (RecursionError, TypeError, ValueError) as error:
-        raise MessagesError(f"system or tools: not JSON: {error}") from error

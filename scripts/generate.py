@@ -9,6 +9,7 @@ from pathlib import Path
 from policyctx.policy.codes import code_pages
 from policyctx.policy.reference import reference
 from policyctx.policy.schema import policy_schema
+from policyctx.testing.listing import steps_page
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -19,6 +20,7 @@ def derived_files() -> dict[str, str]:
         "policies/policy.schema.json": schema_text(),
         "docs/policy-reference.md": reference(),
         "docs/diagnostics.md": code_pages(),
+        "docs/steps.md": steps_page(),
     }
 
 

@@ -33,3 +33,34 @@ def session_of(*contents: Any, tool: str = "Bash") -> list[Message]:
     for i, content in enumerate(contents):
         messages += [calls((f"c{i}", tool)), results((f"c{i}", content))]
     return messages
+
+
+def call(call_id: str, tool: str, arguments: Any) -> Message:
+    """An assistant message with one call with this input."""
+    block = {"type": "tool_use", "id": call_id, "name": tool, "input": arguments}
+    return {"role": "assistant", "content": [block]}
+
+
+def thinking(text: str = "hm", signature: str = "EqoB") -> dict[str, Any]:
+    """A block of thinking."""
+    return {"type": "thinking", "thinking": text, "signature": signature}
+
+
+def picture(data: str = "iVBORw0KGgo=") -> dict[str, Any]:
+    """A block with an image."""
+    source = {"type": "base64", "media_type": "image/png", "data": data}
+    return {"type": "image", "source": source}
+
+
+def chat_calls(*calls: tuple[str, str, str], content: str | None = None) -> Message:
+    """An assistant message of the chat API with a call for each (id, tool, arguments)."""
+    made = [
+        {"id": id_, "type": "function", "function": {"name": tool, "arguments": arguments}}
+        for id_, tool, arguments in calls
+    ]
+    return {"role": "assistant", "content": content, "tool_calls": made}
+
+
+def chat_result(call_id: str, content: Any) -> Message:
+    """A result of the chat API."""
+    return {"role": "tool", "tool_call_id": call_id, "content": content}

@@ -18,8 +18,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("[!.]*/README.md")]
 
 
-def block(language: str) -> str:
-    found = re.search(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+def block(language: str, page: str = README) -> str:
+    found = re.search(rf"^```{language}\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     assert found
     return found.group(1)
 
@@ -62,3 +62,15 @@ def test_the_mistake_in_the_readme_is_told_as_the_readme_shows(tmp_path: Path) -
     (tmp_path / "researcher.yaml").write_text(wrong, encoding="utf-8")
     run = policyctx("check", "researcher.yaml", cwd=tmp_path)
     assert block("console") == f"$ policyctx check researcher.yaml\n{run.stdout}"
+
+
+def test_the_policy_and_the_feature_of_the_page_on_testing_pass(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+    for language, name in (("yaml", "retire.yaml"), ("gherkin", "retire.feature")):
+        (tmp_path / name).write_text(block(language, page), encoding="utf-8")
+    assert policyctx("test", cwd=tmp_path).returncode == 0
+    wrong = block("gherkin", page).replace("2 results", "3 results")
+    (tmp_path / "retire.feature").write_text(wrong, encoding="utf-8")
+    run = policyctx("test", cwd=tmp_path)
+    shown = "\n".join(line.rstrip() for line in run.stdout.splitlines())
+    assert block("text", page).rstrip() in shown

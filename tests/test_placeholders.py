@@ -13,7 +13,7 @@ from tests.policies import policy
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from policyctx.session import Result
+    from policyctx.turns.result import Result
 
 LOG = "".join(f"line {i}\n" for i in range(1, 101))
 

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import example, given, note
 from hypothesis import strategies as st
 
+from policyctx.messages.editing import edited
 from policyctx.messages.items import Message, compact_json
 from policyctx.messages.validity import new_problems
 from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.policy.loading import load_policy, parsed_policy
 from policyctx.policy.sources import Source
 from policyctx.session import Session
-from tests.strategies import message_lists
+from policyctx.testing.strategies import growing_lists, message_lists, policies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.planning.decisions import Decision
+    from policyctx.planning.facts import Unit
     from policyctx.policy.models import Policy
 
 # Small enough that all that it says comes to pass in a list of a few messages.
@@ -51,23 +53,30 @@ steps:
 """
 
 
+def stored(policy: Policy, **settings: str) -> Policy:
+    """Change how the policy stores what it offloads, and nothing else of it."""
+    return policy.model_copy(update={"store": policy.store.model_copy(update=settings)})
+
+
 def unflushed(policy: Policy) -> Policy:
-    """Spare the tests the wait for the disk; nothing else of the policy changes."""
-    return policy.model_copy(update={"store": policy.store.model_copy(update={"sync": "never"})})
+    """Spare the tests the wait for the disk."""
+    return stored(policy, sync="never")
 
 
 PRESETS = ("context-offload", "tool-direct-offload", "coding-agent")
 POLICIES = {name: unflushed(load_policy(name)) for name in PRESETS}
 POLICIES["tiny"] = unflushed(parsed_policy(Source("tiny.yaml", TINY)))
+# What one turn owes to the one before is owed under policies that remember it.
+REMEMBERING = {name: stored(policy, state="kept") for name, policy in POLICIES.items()}
 
 
 def tool_message(call_id: str, text: str) -> Message:
     return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
-def sessions() -> Iterator[Session]:
+def sessions(policies: Mapping[str, Policy] = POLICIES) -> Iterator[Session]:
     """Yield a new session under each policy; a failure's notes name the last one."""
-    for name, policy in POLICIES.items():
+    for name, policy in policies.items():
         note(f"policy: {name}")
         with TemporaryDirectory() as folder:
             yield Session(OffloadPolicy(policy), root=folder, session_id="s")
@@ -116,22 +125,22 @@ def test_applying_to_its_own_output_changes_nothing(messages: list[Message]) -> 
 @given(messages=message_lists())
 @example(messages=[tool_message("again", text) for text in ("a" * 25, "b" * 300, "c")])
 def test_the_original_sent_again_comes_out_byte_identical(messages: list[Message]) -> None:
-    for session in sessions():
+    for session in sessions(REMEMBERING):
         first = session.apply(messages)
         second = session.apply(messages)
         assert compact_json(second.messages) == compact_json(first.messages)
         assert second.offloaded_count == 0
 
 
-@given(messages=message_lists())
+@given(lists=growing_lists())
 def test_a_turn_keeps_the_bytes_of_the_last_up_to_its_first_new_decision(
-    messages: list[Message],
+    lists: list[list[Message]],
 ) -> None:
-    for session in sessions():
+    for session in sessions(REMEMBERING):
         last: Sequence[Message] = []
-        for end in range(1, len(messages) + 1):
-            result = session.apply(messages[:end])
-            first_new = min([d.item.message for d in result.plan.to_save], default=end)
+        for messages in lists:
+            result = session.apply(messages)
+            first_new = min([d.item.message for d in result.plan.to_save], default=len(messages))
             shared = min(first_new, len(last))
             assert compact_json(result.messages[:shared]) == compact_json(last[:shared])
             last = result.messages
@@ -151,7 +160,9 @@ def test_every_file_holds_the_whole_text_of_its_item(messages: list[Message]) ->
 def test_no_file_is_left_that_no_decision_names(messages: list[Message]) -> None:
     for session in sessions():
         saved = saved_texts(session, messages)
-        assert {str(path) for path in session.store.root.rglob("*") if path.is_file()} == set(saved)
+        files = {path for path in session.store.root.rglob("*") if path.is_file()}
+        contents = {str(path) for path in files if ".policyctx" not in path.parts}
+        assert contents == set(saved)
 
 
 @given(messages=message_lists())
@@ -172,6 +183,13 @@ def test_a_valid_list_stays_valid(messages: list[Message]) -> None:
         assert new_problems(messages, session.apply(messages).messages) == []
 
 
+@given(messages=message_lists(), policy=policies())
+def test_any_policy_that_loads_gives_a_valid_plan(messages: list[Message], policy: Policy) -> None:
+    plan = Session(policy, root="unused", session_id="s").plan(messages)
+    assert {id(decision.item) for decision in plan.decisions} <= set(map(id, plan.items))
+    assert new_problems(messages, edited(messages, plan.edits)) == []
+
+
 @given(messages=message_lists(), less=st.integers(0, 2000), more=st.integers(0, 2000))
 def test_a_higher_threshold_never_offloads_more(
     messages: list[Message], less: int, more: int
@@ -187,7 +205,7 @@ def test_a_higher_threshold_never_offloads_more(
 def test_what_must_shrink_shrinks(messages: list[Message]) -> None:
     for session in sessions():
         shrinking = {step.name for step in session.policy.policy.steps if step.must_shrink}
-        unit = "tokens" if session.policy.policy.min_chars is None else "chars"
+        unit: Unit = "tokens" if session.policy.policy.min_chars is None else "chars"
         for end in (len(messages) // 2, len(messages)):
             plan = session.apply(messages[:end]).plan
             for decision in plan.to_save:

@@ -137,10 +137,11 @@ def test_rules_for_tools_hold_on_arrival_where_the_call_is_given(tmp_path: Path)
         tools: {secret: {pin: true}}
         steps: [{name: s, on: arrival, do: offload}]
         """
-    session = Session(policy(text), root=tmp_path, session_id="s")
     call, message = calls(("a", "secret")), results(("a", "x" * 1000))
+    session = Session(policy(text), root=tmp_path, session_id="s")
     assert session.on_tool_result(message, call=call).messages == [call, message]
-    assert session.on_tool_result(message).offloaded_count == 1
+    other = Session(policy(text), root=tmp_path, session_id="t")
+    assert other.on_tool_result(message).offloaded_count == 1
 
 
 def test_openai_chat_results_are_offloaded_too(session: Session) -> None:
@@ -251,9 +252,54 @@ def test_what_is_nested_too_deeply_is_refused_and_nothing_is_written(session: Se
             session.apply(messages)
     assert not session.store.root.exists()
     with pytest.raises(MessagesError, match="system or tools: not JSON"):
-        session.apply([user()], system=nested(50_000))
+        assert session.plan([user()], system=nested(50_000)).tokens_before
 
 
 def test_what_is_no_json_is_refused(session: Session) -> None:
     with pytest.raises(MessagesError, match="message 2: not JSON"):
         session.apply(session_of([{"type": "text", (1, 2): "x"}]))
+
+
+ALONE = SMALL.replace("store: {", "store: {state: none, ")
+
+
+def test_without_state_a_call_does_not_know_what_an_earlier_one_decided(tmp_path: Path) -> None:
+    session = Session(policy(ALONE), root=tmp_path, session_id="s")
+    messages = session_of("x" * 100)
+    first, second = session.apply(messages), session.apply(messages)
+    assert (first.offloaded_count, second.offloaded_count) == (1, 1)
+    assert second.messages == first.messages
+    assert session.ledger.entries == {}
+
+
+def test_without_state_what_arrives_twice_is_judged_twice(tmp_path: Path) -> None:
+    text = """\
+        items: {tool_result: {offload: true}}
+        store: {state: none}
+        steps: [{name: s, on: arrival, do: offload, must_shrink: false}]
+        """
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    message = results(("a", "x" * 100))
+    assert session.on_tool_result(message).offloaded_count == 1
+    assert session.on_tool_result(message).offloaded_count == 1
+    assert session.apply([user(), message]).offloaded_count == 1
+
+
+def test_without_state_no_call_was_ever_made_before(tmp_path: Path) -> None:
+    text = ALONE.replace("do: offload", "do: offload, when: {idle: {over: 0s}}")
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    session.apply(session_of("x" * 100))
+    [verdict] = session.plan(session_of("x" * 100)).gates
+    assert verdict.note == "no_call_yet"
+
+
+@pytest.mark.parametrize("wording", ["see {path}", "{tool_use_id} is in {relative_path}"])
+def test_a_placeholder_is_known_by_its_text_where_no_ledger_tells(
+    tmp_path: Path, wording: str
+) -> None:
+    text = SMALL.replace("min_chars: 100", "min_chars: 4").replace("see {path}", wording)
+    text = text.replace("sync: never", "sync: never, state: none")
+    messages = [user(), results(("a", "x" * 100), ("a", "y" * 100))]
+    given = Session(policy(text), root=tmp_path, session_id="s").apply(messages).messages
+    plan = Session(policy(text), root=tmp_path, session_id="s").plan(given)
+    assert [decision.reason.code for decision in plan.decisions] == ["placeholder", "placeholder"]

@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 import policyctx
-from policyctx.cli import agents, apply, check, demo, init, plan, schema, show
+from policyctx.cli import (
+    agents,
+    apply,
+    check,
+    demo,
+    explain,
+    init,
+    plan,
+    schema,
+    show,
+    test,
+    tokens,
+)
+from policyctx.cli.store.app import app as store
 
 app = typer.Typer(
     name="policyctx",
@@ -20,12 +33,16 @@ app = typer.Typer(
 )
 app.command("apply")(apply.apply)
 app.command("plan")(plan.plan)
+app.command("explain")(explain.explain)
 app.command("demo")(demo.demo)
 app.command("check")(check.check)
 app.command("show")(show.show)
+app.command("tokens")(tokens.tokens)
 app.command("init")(init.init)
 app.command("agents")(agents.agents)
 app.command("schema")(schema.schema)
+app.command("test")(test.run)
+app.add_typer(store)
 
 
 def _print_version(wanted: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -14,8 +15,14 @@ from rich.text import Text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from policyctx.planning.decisions import Decision, Plan
+    from policyctx.planning.decisions import Action, Decision
+    from policyctx.planning.gates import GateVerdict
+    from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.planning.plan import Plan
+    from policyctx.planning.reasons import Reason
+    from policyctx.policy.lookup import RulePath
 
+_OTHERS: tuple[Action, ...] = ("clear", "drop")
 # Wide enough that a line of a table is never wrapped where programs or files read it.
 _PLAIN_WIDTH = 10_000
 
@@ -60,15 +67,52 @@ def saving(before: int, after: int) -> str:
 
 
 def outcome(plan: Plan, verb: str) -> str:
-    """Return `3 of 8 items offloaded to /folder`; no folder where nothing goes to one."""
-    counts = f"{len(plan.to_save)} of {len(plan.decisions)} items {verb}"
-    return f"{counts} to {plan.facts.root}" if plan.to_save else counts
+    """Return `3 of 8 items offloaded to /folder`; no folder where nothing goes to one.
+
+    What is cleared or dropped is told beside it: `1 dropped`.
+    """
+    actions = Counter(decision.action for decision in plan.new)
+    counts = f"{actions['offload']} of {len(plan.decisions)} items {verb}"
+    others = [f"{actions[a]} {a}{'ped' if a == 'drop' else 'ed'}" for a in _OTHERS if actions[a]]
+    told = ", ".join([counts, *others])
+    return (
+        f"{told}; saved in {plan.facts.root}"
+        if others and plan.to_save
+        else (f"{told} to {plan.facts.root}" if plan.to_save else told)
+    )
 
 
-def decision_report(decision: Decision) -> dict[str, Any]:
+def place(policy: OffloadPolicy, rule: RulePath) -> str:
+    """Return `file:line` of what says so, or that nothing in a file does."""
+    found = policy.place(rule)
+    if found is None:
+        return "by default" if rule else "always so"
+    return f"{found.file}:{found.line}"
+
+
+def reason_report(reason: Reason) -> dict[str, Any]:
+    """Return a reason as plain values, for `--json`."""
+    return {"code": reason.code, **reason.values, "sentence": reason.sentence}
+
+
+def item_report(plan: Plan, position: int) -> dict[str, Any]:
+    """Return what an item is as plain values, for `--json`."""
+    item = plan.items[position]
+    return {
+        "position": position,
+        "message": item.message,
+        "item_id": item.item_id,
+        "type": item.type,
+        "tool": item.tool,
+        "chars": len(item.text),
+    }
+
+
+def decision_report(decision: Decision, policy: OffloadPolicy) -> dict[str, Any]:
     """Return one decision as plain values, for `--json`."""
     item = decision.item
     return {
+        "position": decision.position,
         "message": item.message,
         "item_id": item.item_id,
         "type": item.type,
@@ -77,13 +121,30 @@ def decision_report(decision: Decision) -> dict[str, Any]:
         "decision": decision.action,
         "step": decision.step,
         "rule": decision.rule,
-        "reason": {"code": decision.reason.code, **decision.reason.values},
+        "place": place(policy, decision.rule_path),
+        "reason": reason_report(decision.reason),
         "path": decision.file.path if decision.file else None,
+    }
+
+
+def gate_report(verdict: GateVerdict, policy: OffloadPolicy) -> dict[str, Any]:
+    """Return one comparison of a gate as plain values, for `--json`."""
+    return {
+        "step": verdict.step,
+        "gate": verdict.gate,
+        "comparison": verdict.comparison,
+        "number": None if verdict.number is None else float(verdict.number),
+        "limit": float(verdict.limit),
+        "opens": verdict.opens,
+        "alternative": verdict.alternative,
+        "sentence": verdict.sentence,
+        "place": place(policy, verdict.rule),
     }
 
 
 def plan_report(plan: Plan) -> dict[str, Any]:
     """Return a plan as plain values, for `--json`."""
+    policy = plan.conversation.policy
     return {
         "session_id": plan.facts.session_id,
         "root": plan.facts.root,
@@ -91,5 +152,7 @@ def plan_report(plan: Plan) -> dict[str, Any]:
         "tokens_after": plan.tokens_after,
         "offloaded_count": len(plan.to_save),
         "freed_chars": plan.freed_chars,
-        "decisions": [decision_report(decision) for decision in plan.decisions],
+        "net_freed_chars": plan.net_freed_chars,
+        "gates": [gate_report(verdict, policy) for verdict in plan.gates],
+        "decisions": [decision_report(decision, policy) for decision in plan.decisions],
     }

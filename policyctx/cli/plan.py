@@ -12,8 +12,9 @@ from policyctx.session import Session
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from policyctx.planning.decisions import Decision, Plan
+    from policyctx.planning.decisions import Decision
     from policyctx.planning.facts import Facts
+    from policyctx.planning.plan import Plan
 
 
 def plan(
@@ -48,6 +49,8 @@ def _decisions(planned: Plan) -> Table:
 
 def _row(decision: Decision, facts: Facts) -> tuple[object, ...]:
     item, tokens = decision.item, facts.tokens(decision.item)
-    after = tokens if decision.placeholder is None else facts.counter.count(decision.placeholder)
+    after = (
+        tokens if decision.action == "keep" else facts.length(decision.placeholder or "", "tokens")
+    )
     name = item.tool or item.type
     return item.message, item.item_id, name, tokens, after, decision.action, decision.reason

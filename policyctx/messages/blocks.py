@@ -6,18 +6,22 @@ Anthropic messages hold blocks (`tool_use`, `tool_result`, …), OpenAI chat mes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from policyctx.messages.items import UNKNOWN, Item, compact_json
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from policyctx.messages.items import Message, Path
 
 SYSTEM_ROLES = ("system", "developer")
 RESULT_ROLES = ("tool", "function")
 
+_TEXT_KINDS = {"assistant": "assistant_message"} | dict.fromkeys(SYSTEM_ROLES, "system_prompt")
 _TEXT_BLOCKS = ("text", "input_text", "output_text")
 _THINKING_BLOCKS = ("thinking", "redacted_thinking")
 # Blocks whose bytes are no text. No type speaks of sound, so it is carried along.
@@ -31,30 +35,25 @@ _MEDIA_BLOCKS = {
     "input_audio": UNKNOWN,
 }
 
+_DATA_URL = re.compile(r"data:([^;,]+)")
 # What a message of the chat API may say without content.
 _BESIDE_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
 
 
-class Place(NamedTuple):
-    """Where a message stands in the list."""
-
-    message: int
-    """Its 0-based position."""
-    role: str
-    turn: int
-    """Turns begun up to here."""
-    items: int
-    """Items before its own."""
+# The position of a message, its role, and the turns begun up to there.
+Place: TypeAlias = tuple[int, str, int]
 
 
 def items_in(message: Message, place: Place) -> list[Item]:
     """Return what is in the message, in the order in which a model reads it.
 
-    A result is followed by the images and documents in it; it does not know its call yet.
+    A result is followed by the images and documents in it. What only the list can tell, its call
+    and its position, is not known yet.
     """
     content = message.get("content")
-    if place.role in RESULT_ROLES:
-        return _result(place, ("content",), message, message.get("tool_call_id"))
+    if place[1] in RESULT_ROLES:
+        call_id, tool = message.get("tool_call_id"), message.get("name")
+        return _result(place, ("content",), message, call_id, tool)
     items: list[Item] = []
     if isinstance(content, str):
         if content:
@@ -109,22 +108,27 @@ def _add_block(items: list[Item], place: Place, i: int, block: Mapping[str, Any]
     if kind in _TEXT_BLOCKS and isinstance(text := block.get("text"), str):
         items.append(_text(place, _path(i, "text"), text))
     elif kind == "tool_result":
-        message, role, turn, before = place
-        here = Place(message, role, turn, before + len(items))
-        items += _result(here, _path(i, "content"), block, block.get("tool_use_id"))
+        items += _result(place, _path(i, "content"), block, block.get("tool_use_id"))
     elif kind == "tool_use":
         text = compact_json(block.get("input"))
-        items.append(_call(place, _path(i, "input"), block, block.get("id"), text))
+        items.append(_call(place, _path(i, "input"), text, block.get("name"), block.get("id")))
     else:
         items.append(_other(place, _path(i), block))
 
 
-@lru_cache(maxsize=4096)  # many items share few paths, and what is shared costs nothing to keep
+@lru_cache(maxsize=4096)  # many items share few paths
 def _path(i: int, *field: str) -> Path:
     return ("content", i, *field)
 
 
+def _text(place: Place, path: Path, text: str) -> Item:
+    message, role, turn = place
+    kind = _TEXT_KINDS.get(role, "user_message")
+    return Item(message, path, kind, kind, role, text, text, 0, turn)
+
+
 def _other(place: Place, path: Path, block: Mapping[str, Any]) -> Item:
+    message, role, turn = place
     kind = _word(block.get("type"))
     if kind in _MEDIA_BLOCKS:
         return _medium(place, path, block)
@@ -132,15 +136,6 @@ def _other(place: Place, path: Path, block: Mapping[str, Any]) -> Item:
         kind, text = "thinking", str(block.get("thinking") or block.get("data") or "")
     else:
         kind, text = UNKNOWN, compact_json(block)
-    return Item(place.message, path, kind, kind, place.role, text, text, 0, place.turn)
-
-
-def _text(place: Place, path: Path, text: str) -> Item:
-    message, role, turn, _ = place
-    if role == "assistant":
-        kind = "assistant_message"
-    else:
-        kind = "system_prompt" if role in SYSTEM_ROLES else "user_message"
     return Item(message, path, kind, kind, role, text, text, 0, turn)
 
 
@@ -149,38 +144,37 @@ def _chat_call(place: Place, path: Path, call: Mapping[str, Any]) -> Item:
     function = call[holders[0]] if holders else call
     given = function.get(field)
     text = given if isinstance(given, str) else compact_json(given)
-    return _call(place, path, function, call.get("id"), text)
+    return _call(place, path, text, function.get("name"), call.get("id"))
 
 
-def _call(place: Place, path: Path, named: Mapping[str, Any], call_id: object, text: str) -> Item:
-    message, role, turn, _ = place
-    tool = _word(named.get("name"))
-    return Item(
-        message, path, "tool_call", "tool_call", role, text, text, 0, turn,
-        tool, _word(call_id), message,
-    )  # fmt: skip
+def _call(place: Place, path: Path, text: str, tool: object, call_id: object) -> Item:
+    message, role, turn = place
+    kind = "tool_call"
+    tool, call_id = _word(tool), _word(call_id)
+    return Item(message, path, kind, kind, role, text, text, 0, turn, tool, call_id, message)
 
 
-def _result(place: Place, path: Path, holder: Mapping[str, Any], call_id: object) -> list[Item]:
+def _result(
+    place: Place, path: Path, holder: Mapping[str, Any], call_id: object, tool: object = None
+) -> list[Item]:
     """Return the result that `holder` is, a block or a whole message, then the media in it."""
-    message, role, turn, before = place
+    message, role, turn = place
     content = holder.get("content")
-    text = counted = content if isinstance(content, str) else ""
     media: dict[int, Mapping[str, Any]] = {}
-    if content is not None and not isinstance(content, str):
+    if isinstance(content, str):
+        text = counted = content
+    elif content is None:
+        text = counted = ""
+    else:
         text = counted = compact_json(content)
-        media = _media_in(content)
-        if media:
+        if media := _media_in(content):
             counted = compact_json([part for j, part in enumerate(content) if j not in media])
+    kind, error = "tool_result", holder.get("is_error") is True
+    tool, call_id = _word(tool), _word(call_id)
     result = Item(
-        message, path, "tool_result", "tool_result", role, text, counted, len(media), turn,
-        _word(holder.get("name")), _word(call_id), None, holder.get("is_error") is True,
-    )  # fmt: skip
-    if not media:
-        return [result]
-    found = (_medium(place, (*path, j), part) for j, part in media.items())
-    known = (item for item in found if item.kind != UNKNOWN)
-    return [result, *(_inside(result, before, n, item) for n, item in enumerate(known, 1))]
+        message, path, kind, kind, role, text, counted, len(media), turn, tool, call_id, None, error
+    )
+    return [result, *_inside(result, place, media)] if media else [result]
 
 
 def _media_in(content: object) -> dict[int, Mapping[str, Any]]:
@@ -190,20 +184,29 @@ def _media_in(content: object) -> dict[int, Mapping[str, Any]]:
     return {j: part for j, part in seen if _word(part.get("type")) in _MEDIA_BLOCKS}
 
 
-def _inside(result: Item, position: int, number: int, medium: Item) -> Item:
-    return medium._replace(
-        tool=result.tool, tool_use_id=result.tool_use_id, error=result.error,
-        inside=position, number=number,
-    )  # fmt: skip
+def _inside(result: Item, place: Place, media: Mapping[int, Mapping[str, Any]]) -> Iterator[Item]:
+    found = (_medium(place, (*result.path, j), part) for j, part in media.items())
+    items = (item for item in found if item.kind != UNKNOWN)
+    for number, item in enumerate(items, 1):
+        yield item._replace(tool_use_id=result.tool_use_id, error=result.error, number=number)
 
 
 def _medium(place: Place, path: Path, block: Mapping[str, Any]) -> Item:
-    message, role, turn, _ = place
-    kind = _MEDIA_BLOCKS[block["type"]]
-    source = block.get("source")
-    media_type = _word(source.get("media_type")) if isinstance(source, Mapping) else None
+    message, role, turn = place
+    kind, media_type = _MEDIA_BLOCKS[block["type"]], _media_type(block)
     text = compact_json(block)
     return Item(message, path, kind, kind, role, text, "", 1, turn, media_type=media_type)
+
+
+def _media_type(block: Mapping[str, Any]) -> str | None:
+    """Return what the block says that it holds; in the chat API the start of a data URL says it."""
+    for part in (block.get("source"), block.get("image_url"), block.get("file"), block):
+        if isinstance(part, Mapping) and isinstance(said := part.get("media_type"), str):
+            return said
+        url = part.get("url", part.get("file_data")) if isinstance(part, Mapping) else part
+        if isinstance(url, str) and (found := _DATA_URL.match(url)):
+            return found[1]
+    return None
 
 
 def _word(value: object) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import MessagesError
 from policyctx.messages.blocks import RESULT_ROLES, as_mapping, input_path, says_nothing
-from policyctx.messages.items import UNKNOWN
+from policyctx.messages.items import UNKNOWN, compact_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,9 +53,9 @@ def edited(messages: Sequence[Message], edits: Sequence[Edit]) -> Sequence[Messa
 def edited_message(message: Message, edits: Sequence[Edit]) -> Message | None:
     """Return a deep copy of the message with the edits made; None when nothing of it is left.
 
-    The edits are of items of this message, one for an item. Raises `MessagesError` for a message
-    that cannot be copied, and `ValueError` for what no edit may do: give thinking a new text,
-    change a block that is not understood, or give a call an input that is no JSON.
+    The edits, at least one, are of items of this message, one for an item. Raises `MessagesError`
+    for a message that cannot be copied, and `ValueError` for what no edit may do: give thinking a
+    new text, change a block that is not understood, or give a call an input that is no JSON.
     """
     by_path = {edit.item.path: edit for edit in edits}
     whole = by_path.get(("content",))
@@ -142,3 +142,10 @@ def _list_at(message: Message, path: Sequence[str | int]) -> list[Any]:
     if blocks is not found:
         _put(message, path, blocks)
     return blocks
+
+
+def block_of(message: Message, item: Item) -> Any:  # noqa: ANN401 - a block is any JSON
+    """Return, as plain JSON, the block that holds an item; the message where it is the content."""
+    indices = [i for i, part in enumerate(item.path) if isinstance(part, int)]
+    block = _at(message, item.path[: indices[-1] + 1]) if indices else message
+    return json.loads(compact_json(block))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from policyctx.messages.items import compact_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"(?P<is_key>\s*:)?')
 
@@ -34,6 +34,16 @@ def shortened_input(text: str, replacement: Callable[[str], str | None]) -> str 
 
     new_text = _STRING.sub(replaced, text)
     return new_text if changed else None
+
+
+def strings_in(text: str) -> Iterator[str]:
+    """Yield the string values of a call's input, at any depth; the text itself if it is none."""
+    if not _is_object(text):
+        yield text
+        return
+    for found in _STRING.finditer(text):
+        if not found["is_key"]:
+            yield json.loads(found[0])
 
 
 def _is_object(text: str) -> bool:

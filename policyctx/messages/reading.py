@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import MessagesError
-from policyctx.messages.blocks import RESULT_ROLES, Place, as_mapping, call_key, items_in
+from policyctx.messages.blocks import RESULT_ROLES, call_key, items_in
 
 if TYPE_CHECKING:
+    from policyctx.messages.blocks import Place
     from policyctx.messages.items import Item, Message
+
+# Of these none is a block or a call; an object of a provider's SDK may be.
+_NO_OBJECT = (str, int, float, list)
 
 
 class Reading:
@@ -52,40 +56,44 @@ class Reading:
         turn_starts: list[int] = []
         items: list[Item] = []
         reply = self._newest_reply
-        turn, position = len(self.turn_starts), len(self.items)
-        for index, message in enumerate(_listed(messages), self.message_count):
+        turn, before = len(self.turn_starts), len(self.items)
+        for index, message in enumerate(listed(messages), self.message_count):
             if not _is_plain(message):
                 _check(message, index)
             role = message["role"]
             if role == "user" and _begins_turn(message.get("content")):
                 turn_starts.append(index)
                 turn += 1
-            found = _read(message, Place(index, role, turn, position))
-            items += found
+            found = _read(message, (index, role, turn))
             if role == "assistant" and found:
-                reply = range(position, position + len(found))
-            position += len(found)
+                first = before + len(items)
+                reply = range(first, first + len(found))
+            items += found
         self._take(items)
         self._newest_reply = reply
         self.turn_starts += turn_starts
         self.message_count += len(messages)
 
     def _take(self, items: list[Item]) -> None:
-        """Add the items, each result and what is inside of it with what its call tells."""
+        """Add the items, with what a result and what is inside of it have from their call."""
+        result = -1
         for item in items:
             kind = item.kind
             if kind == "tool_result":
+                result = len(self.items)
                 self.items.append(self._paired(item))
-            elif item.inside is not None:
-                result = self.items[item.inside]
-                known = item._replace(tool=result.tool, call_message=result.call_message)
-                self.items.append(known)
+            elif item.number:
+                self.items.append(self._inside(item, result))
             else:
                 if kind == "tool_call":
                     self._open(item)
                 elif kind == "user_message":
                     self.newest_user = item.message
                 self.items.append(item)
+
+    def _inside(self, item: Item, position: int) -> Item:
+        result = self.items[position]
+        return item._replace(tool=result.tool, call_message=result.call_message, inside=position)
 
     def _open(self, call: Item) -> None:
         key = call_key(call)
@@ -121,7 +129,7 @@ def items_of(messages: Sequence[Message]) -> tuple[Item, ...]:
 
 
 def _read(message: Message, place: Place) -> list[Item]:
-    index = place.message
+    index, _, _ = place
     try:
         return items_in(message, place)
     except RecursionError as error:
@@ -134,7 +142,13 @@ def _begins_turn(content: str | Sequence[object] | None) -> bool:
     """Is a user message with this content more than tool results, so that it starts a turn."""
     if isinstance(content, str) or not content:
         return True
-    return any(as_mapping(block).get("type") != "tool_result" for block in content)
+    return any(_type_of(block) != "tool_result" for block in content)
+
+
+def _type_of(block: object) -> object:
+    if type(block) is dict or isinstance(block, Mapping):
+        return block.get("type")
+    return getattr(block, "type", None)
 
 
 def _is_plain(message: object) -> bool:
@@ -146,9 +160,9 @@ def _is_plain(message: object) -> bool:
         for block in content:
             if type(block) is not dict or type(block.get("type")) is not str:
                 return False
-    elif type(content) is not str:
+    elif type(content) is not str and content is not None:
         return False
-    return "tool_calls" not in message
+    return "tool_calls" not in message and "function_call" not in message
 
 
 def checked_messages(messages: object, first: int = 0) -> Sequence[Message]:
@@ -156,13 +170,14 @@ def checked_messages(messages: object, first: int = 0) -> Sequence[Message]:
 
     `first` is the position of the first of them in the whole list.
     """
-    listed = _listed(messages)
-    for index, message in enumerate(listed, first):
+    found = listed(messages)
+    for index, message in enumerate(found, first):
         _check(message, index)
-    return listed
+    return found
 
 
-def _listed(messages: object) -> Sequence[Message]:
+def listed(messages: object) -> Sequence[Message]:
+    """Return `messages` as they are when they are a list at all; raises `MessagesError`."""
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
         raise MessagesError(f"expected a list of messages, got {_kind(messages)}")
     return messages
@@ -179,7 +194,7 @@ def _wrong_with(message: object) -> str | None:
     role = message.get("role")
     if not isinstance(role, str):
         return f'expected "role" to be a string such as "user", got {_kind(role)}'
-    return _wrong_with_content(message, role) or _wrong_with_calls(message.get("tool_calls"))
+    return _wrong_with_content(message, role) or _wrong_with_calls(message)
 
 
 def _wrong_with_content(message: Mapping[str, Any], role: str) -> str | None:
@@ -192,19 +207,22 @@ def _wrong_with_content(message: Mapping[str, Any], role: str) -> str | None:
     return next((f"content block {i}: {text}" for i, text in enumerate(wrong) if text), None)
 
 
-def _wrong_with_calls(calls: object) -> str | None:
+def _wrong_with_calls(message: Mapping[str, Any]) -> str | None:
+    calls, call = message.get("tool_calls"), message.get("function_call")
+    if isinstance(call, _NO_OBJECT):
+        return f'expected "function_call" to be an object, got {_kind(call)}'
     if calls is None:
         return None
     if isinstance(calls, str | Mapping) or not isinstance(calls, Sequence):
         return f'expected "tool_calls" to be a list of objects, got {_kind(calls)}'
-    odd = next((call for call in calls if isinstance(call, str | int | float | list | None)), ...)
+    odd = next((call for call in calls if call is None or isinstance(call, _NO_OBJECT)), ...)
     return None if odd is ... else f'expected "tool_calls" to hold objects, got {_kind(odd)}'
 
 
 def _wrong_with_block(block: object) -> str | None:
     if isinstance(block, Mapping) and not isinstance(block.get("type"), str):
         return f'expected "type" to be a string such as "text", got {_kind(block.get("type"))}'
-    if isinstance(block, str | int | float | list) or block is None:
+    if block is None or isinstance(block, _NO_OBJECT):
         return f"expected an object, got {_kind(block)}"
     return None
 

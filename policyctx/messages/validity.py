@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -43,8 +42,8 @@ def new_problems_around(
     """Return what `new_problems` does, read only where the edits were.
 
     `after` is aligned with `before`, None where a message is gone; `changed` are the positions
-    that are not the same object in both, `items` those of `before`. The cost grows with `changed`
-    and the results around it, not with the list.
+    to look around, others may differ that were looked at before; `items` are those of `before`.
+    The cost grows with `changed` and the results around it, not with the list.
     """
     view = _Around(before, after, changed, items)
     places = sorted(view.places())
@@ -162,10 +161,10 @@ class _Around:
     def places(self) -> set[int]:
         """Return the changed messages and those by which a rule could tell the difference.
 
-        These are the first and the last, and around each change all up to an unchanged message
-        that parts what is before it from what is after it: results answer calls over no more.
+        Around each change these are all up to an unchanged message that parts what is before it
+        from what is after it. What lies beyond reads the same with and without the change.
         """
-        places = {*self._changed, *self._ends(self._before), *self._ends(self._after)}
+        places = set(self._changed)
         for i in self._changed:
             places.update(self._up_to_a_border(range(i - 1, -1, -1)))
             places.update(self._up_to_a_border(range(i + 1, len(self._before))))
@@ -178,23 +177,19 @@ class _Around:
 
     def after(self, i: int) -> _Seen | None:
         message = self._after[i]
-        if message is None or i not in self._changed:
+        if message is None or message is self._before[i]:
             return None if message is None else self.before(i)
         return _Seen(message, items_of([message]))
-
-    def _ends(self, messages: Sequence[Message | None]) -> Iterator[int]:
-        """The first message that is no system prompt, and the last."""
-        wanted = (i for i, m in enumerate(messages) if m and m["role"] not in SYSTEM_ROLES)
-        yield from islice(wanted, 1)
-        backwards = range(len(messages) - 1, -1, -1)
-        yield from islice((i for i in backwards if messages[i]), 1)
 
     def _up_to_a_border(self, places: range) -> Iterator[int]:
         for i in places:
             if i in self._changed:  # which has a look around of its own
                 return
             yield i
-            if not self.before(i).holds_only_results:
+            seen, left = self.before(i), self.after(i)
+            stays = left is not None and not left.holds_only_results
+            is_reply = not seen.holds_only_results and seen.message["role"] not in SYSTEM_ROLES
+            if stays and is_reply:
                 return
 
 

@@ -2,37 +2,71 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
+from policyctx.errors import MessagesError
+from policyctx.messages.items import compact_json
+from policyctx.tokens.correction import Correction
 from policyctx.tokens.media import TOKENS_PER_MEDIUM
 
 if TYPE_CHECKING:
     from policyctx.messages.items import Item
     from policyctx.tokens.counter import TokenCounter
 
+Unit = Literal["tokens", "chars"]
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Where this session's files go and how its tokens are counted.
+    """Where a session's files go, how its tokens are counted, and how long it has been idle.
 
-    `root` is an absolute path; `beside` holds the texts that are sent along with the messages,
-    such as the request's system prompt and its tool schemas.
+    `root` is an absolute path; `beside` holds what is sent along with the messages, such as the
+    request's system prompt and its tool schemas. `token_scale` is provider tokens per counted
+    token, `correction` what usage has taught of the list's total. `idle` is the time since the last
+    model call in seconds, None before the first.
     """
 
     session_id: str
     root: str
     counter: TokenCounter
-    beside: tuple[str, ...] = ()
+    beside: tuple[object, ...] = ()
+    token_scale: float = 1.0
+    correction: Correction = field(default_factory=Correction)
+    idle: float | None = None
+
+    def size(self, item: Item, unit: Unit) -> int:
+        """Return the item's own size."""
+        return self.tokens(item) if unit == "tokens" else len(item.text)
+
+    def length(self, text: str, unit: Unit) -> int:
+        """Return the size of a bare text."""
+        return self._scaled(self.counter.count(text)) if unit == "tokens" else len(text)
 
     def tokens(self, item: Item) -> int:
         """Return what the item costs in the context, in tokens."""
-        return self.counter.count(item.counted) + item.media * TOKENS_PER_MEDIUM
+        media = item.media * TOKENS_PER_MEDIUM
+        return self._scaled(self.counter.count(item.counted) + media)
 
-    def size(self, item: Item, unit: str) -> int:
-        """Return the item's size in `tokens` or `chars`."""
-        return self.tokens(item) if unit == "tokens" else len(item.text)
+    def reaches(self, item: Item, amount: int, unit: Unit) -> bool:
+        """Is the item this large; its tokens are counted only when its length leaves it open."""
+        if unit == "chars":
+            return len(item.text) >= amount
+        media = item.media * TOKENS_PER_MEDIUM
+        least, most = (self._scaled(n + media) for n in self.counter.bounds(item.counted))
+        return least >= amount or (most >= amount and self.tokens(item) >= amount)
 
-    def length(self, text: str, unit: str) -> int:
-        """Return the size of a bare text in `tokens` or `chars`."""
-        return self.counter.count(text) if unit == "tokens" else len(text)
+    @property
+    def tokens_beside(self) -> int:
+        """Tokens of what is sent along; raises `MessagesError` for what is no JSON."""
+        return sum(self.length(_text(part), "tokens") for part in self.beside)
+
+    def _scaled(self, count: int) -> int:
+        return count if self.token_scale == 1 else round(count * self.token_scale)
+
+
+def _text(part: object) -> str:
+    try:
+        return part if isinstance(part, str) else compact_json(part)
+    except (RecursionError, TypeError, ValueError) as error:
+        raise MessagesError(f"system or tools: not JSON: {error}") from error

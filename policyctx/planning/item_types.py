@@ -5,6 +5,8 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from policyctx.policy.item_types import lineage
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -16,21 +18,20 @@ class TypeTable:
     """Knows the policy's own types by the built-in type that they refine."""
 
     def __init__(self, items: Mapping[str, ItemRule]) -> None:
-        self._parents: dict[str, str] = {}
+        self._items = items
         self._refinements: dict[str, list[tuple[str, Match]]] = {}
         for name, rule in items.items():
             if rule.match is not None:
-                self._parents[name] = rule.match.type
                 self._refinements.setdefault(rule.match.type, []).append((name, rule.match))
 
-    def parent(self, item_type: str) -> str:
-        """Return the built-in type that a type refines; a built-in one is its own."""
-        return self._parents.get(item_type, item_type)
+    def lineage(self, item_type: str) -> tuple[str, ...]:
+        """Return the type, then the types that it refines, the nearest first."""
+        return lineage(item_type, self._items)
 
-    def type_of(self, item: Item) -> str:
-        """Return the first of the policy's own types that the item matches, else its own."""
-        refinements = self._refinements.get(item.kind, ())
-        return next((name for name, match in refinements if _matches(match, item)), item.kind)
+    def type_of(self, item: Item, built_in: str) -> str:
+        """Return the first of the policy's own types that the item matches, else `built_in`."""
+        refinements = self._refinements.get(built_in, ())
+        return next((name for name, match in refinements if _matches(match, item)), built_in)
 
 
 def _matches(match: Match, item: Item) -> bool:

@@ -2,69 +2,189 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyctx.planning.placeholders import content_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from policyctx.messages.items import Item
+    from policyctx.planning.decisions import Action
 
-# An item is known by its kind, its tool-use id with the hash of its text, and how many equal ones
-# came before it: a beginning that is cut off moves nothing else.
-Key: TypeAlias = tuple[str, str, int]
+
+# What an item is after each action, as the store's records say it.
+_STATES: dict[Action, str] = {
+    "keep": "kept",
+    "offload": "offloaded",
+    "clear": "cleared",
+    "drop": "dropped",
+}
+_ACTIONS = {state: action for action, state in _STATES.items()}
+
+
+class Key(NamedTuple):
+    """What an item is known by, in whatever list it stands.
+
+    That is its kind, its tool-use id, the hash of its text, and how many equal ones came before
+    it: a beginning that is cut off moves nothing else.
+    """
+
+    kind: str
+    tool_use_id: str | None
+    sha256: str
+    occurrence: int
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """What was decided for one item, and how it was rendered."""
 
+    key: Key
+    chars: int
+    """Of the item's text."""
+    item_id: str
+    item_type: str
+    action: Action
     step: str
-    placeholder: str
-    content_sha256: str
-    relative_path: str
+    policy: str
+    """The digest of the policy that decided."""
+    placeholder: str | None = None
+    relative_path: str | None = None
+    """Of its file below the store's root."""
+
+    def record(self) -> dict[str, Any]:
+        """Return the entry as plain values for JSON."""
+        kind, tool_use_id, sha256, occurrence = self.key
+        return {
+            "record": "decision",
+            "kind": kind,
+            "tool_use_id": tool_use_id,
+            "sha256": sha256,
+            "occurrence": occurrence,
+            "chars": self.chars,
+            "item_id": self.item_id,
+            "item_type": self.item_type,
+            "state": _STATES[self.action],
+            "step": self.step,
+            "policy": self.policy,
+            "placeholder": self.placeholder,
+            "path": self.relative_path,
+        }
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Entry | None:
+        """Return the entry that `record` was made of, None for a record of another kind."""
+        if record.get("record") != "decision":
+            return None
+        key = Key(*(record[part] for part in ("kind", "tool_use_id", "sha256", "occurrence")))
+        return cls(
+            key=key,
+            chars=record["chars"],
+            item_id=record["item_id"],
+            item_type=record["item_type"],
+            action=_ACTIONS[record["state"]],
+            step=record["step"],
+            policy=record["policy"],
+            placeholder=record["placeholder"],
+            relative_path=record["path"],
+        )
 
 
-@dataclass(frozen=True, slots=True)
 class Ledger:
-    """The decided items of a session; a value: adding returns a new ledger.
+    """The decided items of a session. It grows by what each plan that was carried out decided."""
 
-    `placeholders` maps each placeholder that was handed out to the hash of what it stands for.
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        self.entries: dict[Key, Entry] = {}
+        self._rendered: dict[tuple[str, str | None, str], Entry] = {}
+        self._lengths: set[tuple[str, str | None, int]] = set()
+        self._files: dict[str, set[str]] = defaultdict(set)
+        self.add(entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Remember what was decided; an item that was decided before moves up to the new state."""
+        for entry in entries:
+            kind, call, *_ = entry.key
+            self.entries[entry.key] = entry
+            self._lengths.add((kind, call, entry.chars))
+            if entry.placeholder is not None:
+                self._rendered[kind, call, entry.placeholder] = entry
+            if entry.relative_path is not None:
+                self._files[entry.relative_path.rpartition("/")[2]].add(entry.relative_path)
+
+    @property
+    def paths(self) -> set[str]:
+        """The files that the entries name, below the store's root."""
+        return set().union(*self._files.values())
+
+    def has_file(self, path: str) -> bool:
+        """Does a path, absolute or relative, lead to a file that an entry names."""
+        known = self._files.get(path.rpartition("/")[2], ())
+        return any(path == file or path.endswith(f"/{file}") for file in known)
+
+    def rendered(self, item: Item) -> Entry | None:
+        """Return the entry that left this very text in the item's place, None for none."""
+        return self._rendered.get((item.kind, item.tool_use_id, item.text))
+
+    def may_know(self, item: Item) -> bool:
+        """May there be an entry for the item; False is certain, and cheap to have."""
+        return (item.kind, item.tool_use_id, len(item.text)) in self._lengths
+
+
+class Identities:
+    """The keys of the items of a list that grows, each made when it is asked for.
+
+    A placeholder counts as what it stands for, so an item has the same key in the list as it was
+    and in the list as it was edited. `gone` are the keys of what was taken out of the list before
+    it came back: what is equal to it keeps the key that it had.
     """
 
-    entries: Mapping[Key, Entry] = field(default_factory=dict)
-    placeholders: Mapping[str, str] = field(default_factory=dict)
+    def __init__(self, items: Sequence[Item], ledger: Ledger, gone: Iterable[Key] = ()) -> None:
+        self._items, self._ledger = items, ledger
+        self._gone: dict[tuple[str, str | None, str], list[int]] = defaultdict(list)
+        for kind, call, sha256, occurrence in sorted(gone, key=lambda key: key.occurrence):
+            self._gone[kind, call, sha256].append(occurrence)
+        self._alike: dict[tuple[str, str | None, int], list[int]] = defaultdict(list)
+        self._likenesses: list[tuple[str, str | None, int]] = []
+        self._hashes: dict[int, str] = {}
 
-    def keys(self, items: Iterable[Item]) -> tuple[Key, ...]:
-        """Return the key of each item of a list.
+    def entry(self, position: int) -> Entry | None:
+        """Return what the ledger says of an item, whether it stands there whole or replaced."""
+        item = self._items[position]
+        if (rendered := self._ledger.rendered(item)) is not None:
+            return rendered
+        return self._ledger.entries.get(self.key(position)) if self._ledger.may_know(item) else None
 
-        A placeholder counts as what it stands for, so a text that comes again has the same key in
-        the list as it was and in the list as it was edited.
-        """
-        seen: dict[tuple[str, str], int] = defaultdict(int)
-        keys: list[Key] = []
-        for item in items:
-            identity = self.placeholders.get(item.text) or content_hash(item.text)
-            if item.tool_use_id is not None:
-                identity = f"{item.tool_use_id} {identity}"
-            keys.append((item.kind, identity, seen[item.kind, identity]))
-            seen[item.kind, identity] += 1
-        return tuple(keys)
+    def key(self, position: int) -> Key:
+        """Return what the item at this position is known by."""
+        if (rendered := self._ledger.rendered(self._items[position])) is not None:
+            return rendered.key
+        for i in range(len(self._likenesses), len(self._items)):
+            self._likenesses.append(self._likeness(i))
+            self._alike[self._likenesses[i]].append(i)
+        kind, call, _ = likeness = self._likenesses[position]
+        alike, found = self._alike[likeness], self._hash(position)
+        before = sum(self._hash(i) == found for i in alike[: bisect_left(alike, position)])
+        for occurrence in self._gone.get((kind, call, found), ()):
+            before += occurrence <= before
+        return Key(kind, call, found, before)
 
-    def entry(self, key: Key, item: Item) -> Entry | None:
-        """Return what was decided for this very content, None when nothing was.
+    def _likeness(self, position: int) -> tuple[str, str | None, int]:
+        item = self._items[position]
+        rendered = self._ledger.rendered(item)
+        chars = len(item.text) if rendered is None else rendered.chars
+        return item.kind, item.tool_use_id, chars
 
-        A call id that now carries another text is another item; so is a placeholder.
-        """
-        found = self.entries.get(key)
-        return None if found is None or item.text in self.placeholders else found
-
-    def with_entries(self, added: Mapping[Key, Entry]) -> Ledger:
-        """Return the ledger with these entries added; itself when there are none."""
-        if not added:
-            return self
-        rendered = {entry.placeholder: entry.content_sha256 for entry in added.values()}
-        return Ledger({**self.entries, **added}, {**self.placeholders, **rendered})
+    def _hash(self, position: int) -> str:
+        if position not in self._hashes:
+            item = self._items[position]
+            rendered = self._ledger.rendered(item)
+            found = content_hash(item.text) if rendered is None else rendered.key.sha256
+            self._hashes[position] = found
+        return self._hashes[position]

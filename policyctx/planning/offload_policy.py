@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from policyctx.planning.item_types import TypeTable
 from policyctx.planning.paths import path_parts
 from policyctx.planning.placeholders import Wording
-from policyctx.policy.loading import load_policy
+from policyctx.planning.reasons import Reason
+from policyctx.policy.item_types import why_never
+from policyctx.policy.loading import loaded
+from policyctx.policy.lookup import (
+    Level,
+    RulePath,
+    levels,
+    matches,
+    nearest,
+    offload_given,
+    wording,
+)
+from policyctx.policy.models.rules import ToolRule
+from policyctx.policy.sources import policy_source
 from policyctx.policy.values import Share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
 
+    from policyctx.errors import Place
     from policyctx.messages.items import Item
     from policyctx.policy.models import KeepRecent, Policy, Step
+    from policyctx.policy.nodes import Node
     from policyctx.policy.sources import PolicyName
 
 Unit = Literal["tokens", "chars"]
-# A map of the policy that may give a rule key, and its dotted name.
-Level: TypeAlias = tuple[str, Any]
 
 
 class Threshold(NamedTuple):
@@ -29,142 +43,189 @@ class Threshold(NamedTuple):
 
     amount: int
     unit: Unit
-    rule: str
+    rule: RulePath
 
 
 @dataclass(frozen=True, slots=True)
-class ItemRule:
+class Treatment:
     """How one step treats the items of one type and tool: the nearest of every key.
 
-    Each `…_rule` is the dotted name of the key that decided, such as `tools.Bash.keep_recent`.
+    `refusal` is why it takes none of them, with the key that says so; None when it may.
     """
 
-    offload: bool
-    offload_rule: str
-    threshold: Threshold
+    refusal: tuple[Reason, RulePath] | None
+    threshold: Threshold | None
+    """None where no threshold binds."""
     keep_recent: KeepRecent | None
-    keep_recent_rule: str
-    pin: bool
-    pin_rule: str
-    placeholder: Wording
+    keep_recent_rule: RulePath
+    kept: int
+    """How many of what `keep_recent` counts stay."""
+    pinned: RulePath | None
+    """The key that pins them, None when they are not."""
+    wording: Wording
+    with_input: bool
 
 
 class OffloadPolicy:
-    """A policy compiled for planning; its only state is the rules already looked up."""
+    """A policy compiled for planning; its only state is the rules already looked up.
 
-    def __init__(self, policy: Policy) -> None:
+    `hints` are rules by tool name that code gives, such as `{"browser": {"keep_recent": 3}}`;
+    every rule that the policy gives for a tool or a type is nearer than they are.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        hints: Mapping[str, Mapping[str, Any]] | None = None,
+        root: Node | None = None,
+    ) -> None:
         self.policy = policy
         self.path_parts = path_parts(policy.store.path)
-        self._types = TypeTable(policy.items)
-        self._rules: dict[tuple[str, str, str | None], ItemRule] = {}
-        self._selected: dict[tuple[str, str], bool] = {}
+        self.types = TypeTable(policy.items)
+        self.tree = root
+        """What the policy was read from, with the place of each value; None for one from code."""
+        self._hints = {tool: ToolRule.model_validate(rule) for tool, rule in (hints or {}).items()}
+        self._treatments: dict[tuple[str, str, str | None], Treatment | None] = {}
 
     @classmethod
-    def load(cls, name: PolicyName) -> OffloadPolicy:
+    def load(
+        cls, name: PolicyName, *, hints: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> OffloadPolicy:
         """Compile the preset or file called `name`; raises `PolicyError`."""
-        return cls(load_policy(name))
+        policy, root = loaded(policy_source(name))
+        return cls(policy, hints=hints, root=root)
+
+    @cached_property
+    def digest(self) -> str:
+        """What the ledger knows this policy by: 16 hex digits of the hash of all its values."""
+        text = self.policy.model_dump_json()
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @cached_property
+    def asks_for_time(self) -> bool:
+        """Does a gate ask how long ago the last model call was."""
+        gates = [gates for step in self.policy.steps for gates in step.when]
+        return any(gate.idle is not None or gate.pays_back is not None for gate in gates)
 
     def steps(self, moment: str) -> tuple[Step, ...]:
         """The steps that run at `arrival` or before a `model_call`, in order."""
         return tuple(step for step in self.policy.steps if step.on == moment)
 
-    def typed(self, item: Item) -> Item:
+    def place(self, rule: RulePath) -> Place | None:
+        """Return where the policy's file says this; None for a default, or a policy from code."""
+        return self.tree.written(rule) if self.tree is not None and rule else None
+
+    def typed(self, item: Item, *, recalled: bool = False) -> Item:
         """Return the item with the type that the policy gives it: the first of its own that fits.
 
-        A policy's own types are tried in the order written; an item that fits none is its kind.
+        A policy's own types are tried in the order written; an item that fits none is its kind,
+        or `recalled` when it read something back from the store.
         """
-        found = self._types.type_of(item)
+        found = self.types.type_of(item, "recalled" if recalled else item.kind)
         return item if found == item.type else item._replace(type=found)
+
+    def treatment(self, step: Step, item_type: str, tool: str | None) -> Treatment | None:
+        """Look up how `step` treats items of this type and tool; None when it selects none."""
+        key = (step.name, item_type, tool)
+        if key not in self._treatments:
+            self._treatments[key] = self._looked_up(step, item_type, tool)
+        return self._treatments[key]
 
     def selects(self, step: Step, item_type: str) -> bool:
         """Does the step select items of this type.
 
-        It names the type or the one that it refines, or names none and the type is offloaded.
+        It names the type or one that it refines, or names none and the type is offloaded.
         """
-        key = (step.name, item_type)
-        if key not in self._selected:
-            named = step.select.types
-            if named is None:
-                named = tuple(t for t, rule in self.policy.items.items() if rule.offload)
-            names = {"*", item_type, self._types.parent(item_type)}
-            self._selected[key] = not names.isdisjoint(named)
-        return self._selected[key]
+        named = step.select.types
+        if named is None:
+            named = tuple(t for t, rule in self.policy.items.items() if rule.offload)
+        return not {"*", *self.types.lineage(item_type)}.isdisjoint(named)
 
-    def rule(self, step: Step, item_type: str, tool: str | None) -> ItemRule:
-        """Look up how `step` treats items of this type and tool."""
-        key = (step.name, item_type, tool)
-        if key not in self._rules:
-            self._rules[key] = self._looked_up(step, item_type, tool)
-        return self._rules[key]
+    def pinned(self, item_type: str, tool: str | None) -> RulePath | None:
+        """Return the key that pins items of this type and tool, None when they are not."""
+        return _pinned(self._levels(item_type, tool))
 
-    def _looked_up(self, step: Step, item_type: str, tool: str | None) -> ItemRule:
-        of_tools, of_types = self._tool_levels(tool), self._type_levels(item_type)
-        select = (f"steps.{step.name}.select", step.select)
-        levels = [select, *of_tools, *of_types, ("", self.policy)]
+    def goes_along(self, item_type: str, tool: str | None) -> bool:
+        """May an item be replaced along with another: it is not pinned, and nothing forbids it."""
+        given = self._levels(item_type, tool)
+        offload, rule = offload_given(given)
+        return _pinned(given) is None and (offload or rule == ("offload",))
+
+    def wording(self, step: Step, item_type: str, tool: str | None) -> Wording:
+        """Return what `step` leaves in the place of such an item, whether or not it selects it."""
+        return self._wording(step, self._levels(item_type, tool))
+
+    def _looked_up(self, step: Step, item_type: str, tool: str | None) -> Treatment | None:
+        select = step.select
+        outside = select.tools is not None and not matches(tool, select.tools)
+        if outside or not self.selects(step, item_type):
+            return None
+        given = self._levels(item_type, tool)
+        of_step: Level = (("steps", step.name, "select"), select)
+        nearer = [of_step, *given]
         # What arrives is the newest: recency is a matter of the steps before a model call.
-        recency = levels if step.on == "model_call" else []
-        keep_recent, keep_recent_rule = _nearest(recency, "keep_recent")
-        pin, pin_rule = _nearest(levels, "pin")
-        offload, offload_rule = _offload(of_tools, of_types)
-        wording = step.placeholder or _nearest(levels, "placeholder")[0]
-        return ItemRule(
-            offload=offload,
-            offload_rule=offload_rule,
-            threshold=self._threshold(levels),
+        recency = nearer if step.on == "model_call" else []
+        keep_recent, rule = nearest(recency, "keep_recent")
+        return Treatment(
+            refusal=self._refusal(step, item_type, tool, given),
+            threshold=self._threshold(nearer if step.do != "drop" else [of_step]),
             keep_recent=keep_recent,
-            keep_recent_rule=keep_recent_rule,
-            pin=bool(pin),
-            pin_rule=pin_rule,
-            placeholder=Wording.of(wording),
+            keep_recent_rule=rule,
+            kept=self._kept(keep_recent),
+            pinned=_pinned(given),
+            wording=self._wording(step, given),
+            with_input=select.with_input is True
+            or (select.with_input is not False and matches(tool, select.with_input)),
         )
 
-    def _tool_levels(self, tool: str | None) -> list[Level]:
-        """The rules for this tool, nearest first: the exact name, then globs in order."""
-        tools = self.policy.tools
-        matching = [] if tool is None else [g for g in tools if g != tool and matches(tool, [g])]
-        if tool in tools:
-            matching.insert(0, tool)
-        return [(f"tools.{glob}", tools[glob]) for glob in matching]
+    def _levels(self, item_type: str, tool: str | None) -> list[Level]:
+        hint = None if tool is None else self._hints.get(tool)
+        return levels(self.policy, self.types.lineage(item_type), tool, hint=hint)
 
-    def _type_levels(self, item_type: str) -> list[Level]:
-        """The rules for this type, nearest first: its own, then that of the type it refines."""
-        names = dict.fromkeys((item_type, self._types.parent(item_type)))
-        items = self.policy.items
-        return [(f"items.{name}", items[name]) for name in names if name in items]
+    def _refusal(
+        self, step: Step, item_type: str, tool: str | None, given: list[Level]
+    ) -> tuple[Reason, RulePath] | None:
+        """Why the step takes none of these; the order is that in which reasons are told."""
+        name = ("steps", step.name, "select")
+        if (why := why_never(step, self.types.lineage(item_type))) is not None:
+            return Reason("protected", {"why": why}), ()
+        if matches(tool, step.select.except_tools):
+            return Reason("excluded_tool", {"tool": tool or ""}), (*name, "except_tools")
+        if step.select.ephemeral and nearest(given, "keep_recent")[0] is None:
+            return Reason("not_ephemeral"), (*name, "ephemeral")
+        return _kept_by_rule(step, given)
 
-    def _threshold(self, levels: list[Level]) -> Threshold:
-        for name, level in levels:
-            prefix = f"{name}." if name else ""
+    def _threshold(self, given: list[Level]) -> Threshold | None:
+        for path, level in given:
             if level.min_chars is not None:
-                return Threshold(level.min_chars, "chars", f"{prefix}min_chars")
+                return Threshold(level.min_chars, "chars", (*path, "min_chars"))
             if level.min_tokens is not None:
-                amount = level.min_tokens
-                if isinstance(amount, Share):
-                    amount = amount.of(self.policy.model.context_window)
-                return Threshold(amount, "tokens", f"{prefix}min_tokens")
-        return Threshold(0, "tokens", "min_tokens")
+                amount = self._tokens(level.min_tokens)
+                return Threshold(amount, "tokens", (*path, "min_tokens"))
+        return None
+
+    def _tokens(self, amount: int | Share) -> int:
+        window = self.policy.model.context_window
+        return amount.of(window) if isinstance(amount, Share) else amount
+
+    def _kept(self, keep: KeepRecent | None) -> int:
+        if keep is None:
+            return 0
+        counted = keep.items, keep.messages, keep.turns
+        return next((n for n in counted if n is not None), self._tokens(keep.tokens or 0))
+
+    def _wording(self, step: Step, given: list[Level]) -> Wording:
+        return Wording.of(wording(self.policy, step, given))
 
 
-def matches(tool: str | None, globs: Iterable[str]) -> bool:
-    """Does the tool's name match one of the globs; an item without a tool matches none."""
-    return tool is not None and any(fnmatchcase(tool, glob) for glob in globs)
+def _pinned(given: list[Level]) -> RulePath | None:
+    pin, rule = nearest(given, "pin")
+    return rule if pin else None
 
 
-def _nearest(levels: list[Level], key: str) -> tuple[Any, str]:
-    """Return the first value given for `key`, and the key's full name; (None, key) for none."""
-    for name, level in levels:
-        value = getattr(level, key, None)
-        if value is not None:
-            return value, f"{name}.{key}" if name else key
-    return None, key
-
-
-def _offload(of_tools: list[Level], of_types: list[Level]) -> tuple[bool, str]:
-    """`false` on a tool or on the nearest type is absolute; else the nearest; by default off."""
-    tools = [found for level in of_tools if (found := _nearest([level], "offload"))[0] is not None]
-    of_type = _nearest(of_types, "offload")
-    given = tools if of_type[0] is None else [*tools, of_type]
-    refused = next((rule for value, rule in given if value is False), None)
-    if refused or not given:
-        return False, refused or "offload"
-    return True, given[0][1]
+def _kept_by_rule(step: Step, given: list[Level]) -> tuple[Reason, RulePath] | None:
+    if (pinned := _pinned(given)) is not None:
+        return Reason("pinned"), pinned
+    offload, rule = offload_given(given)
+    return None if offload or step.do == "drop" else (Reason("offload_off"), rule)

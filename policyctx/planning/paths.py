@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -79,31 +80,43 @@ def numbered(path: str, number: int) -> str:
     """Return `path` with `-number` before its extension; number 0 is the path itself."""
     if number == 0:
         return path
+    stem, end = _split(path)
+    return f"{stem}-{number}{end}"
+
+
+def numbered_forms(path: str) -> str:
+    """Return the regular expression of `path` and all that `numbered` makes of it."""
+    stem, extension = _split(path)
+    return f"{re.escape(stem)}(?:-[0-9]+)?{re.escape(extension)}"
+
+
+def _split(path: str) -> tuple[str, str]:
+    """Part a path before its extension, where a number goes."""
     folder, slash, name = path.rpartition("/")
     stem, dot, extension = name.rpartition(".")
-    stem, dot, extension = (stem, dot, extension) if stem else (name, "", "")
-    return f"{folder}{slash}{stem}-{number}{dot}{extension}"
+    return (f"{folder}{slash}{stem}", f"{dot}{extension}") if stem else (path, "")
 
 
 class FreePaths:
     """Hands out paths, each only once: `path`, then `path-1`, `path-2`, … before the extension.
 
-    What is `taken` is not handed out.
+    What is `taken`, or was given out by those `beyond`, is not handed out.
     """
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
+    def __init__(self, taken: Iterable[str] = (), *, beyond: FreePaths | None = None) -> None:
         self._given = set(taken)
         self._next: dict[str, int] = {}
+        self._beyond = beyond
 
     def __contains__(self, path: str) -> bool:
-        return path in self._given
+        return path in self._given or (self._beyond is not None and path in self._beyond)
 
-    def free(self, path: str, *, passes: Callable[[str], bool] = lambda _: True) -> str:
-        """Return the first form of `path` that was not given out yet and that `passes` accepts."""
-        return numbered(path, self._free_number(path, passes))
+    def add(self, path: str) -> None:
+        """Know that this path is taken."""
+        self._given.add(path)
 
     def take(self, path: str, *, passes: Callable[[str], bool] = lambda _: True) -> str:
-        """Give out the first free form of `path`; see `free`."""
+        """Give out the first form of `path` that is not given out yet and that `passes` accepts."""
         number = self._free_number(path, passes)
         self._next[path] = number + 1
         self._given.add(numbered(path, number))
@@ -111,6 +124,6 @@ class FreePaths:
 
     def _free_number(self, path: str, passes: Callable[[str], bool]) -> int:
         number = self._next.get(path, 0)
-        while (found := numbered(path, number)) in self._given or not passes(found):
+        while (found := numbered(path, number)) in self or not passes(found):
             number += 1
         return number

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from policyctx.planning.excerpts import excerpt, line_count
+from policyctx.planning.paths import numbered_forms
 from policyctx.policy.template import Template, parsed_template
 from policyctx.policy.values import PLACEHOLDER_FIELDS
 
@@ -34,6 +36,9 @@ _VALUES: dict[str, Callable[[Item, File, Facts], object]] = {
 
 
 _EXCERPT = frozenset({"head", "tail", "omitted_lines", "omitted_chars"})
+# What a placeholder says of the item itself, whatever its content was.
+_OF_FILE = frozenset({"path", "relative_path"})
+_OF_ITEM = frozenset({"item_id", "tool_name", "tool_use_id", "session_id"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,35 @@ def rendered_placeholder(wording: Wording, item: Item, file: File, facts: Facts)
     if fields & _EXCERPT:
         values |= _excerpt_values(wording.shown, item, facts)
     return wording.template.render(values)
+
+
+def is_placeholder(wording: Wording, item: Item, file: File, facts: Facts) -> bool:
+    """Is the item's text what an earlier call left: the wording, naming the item's own `file`.
+
+    The file may have got a number. A wording that names no file tells nothing.
+    """
+    pieces = wording.template.pieces
+    if _OF_FILE.isdisjoint(wording.template.fields):
+        return False
+    if not (item.text.startswith(pieces[0]) and item.text.endswith(pieces[-1])):
+        return False
+    known = [re.escape(pieces[0])]  # what stands between the fields that may hold anything
+    for field, literal in zip(pieces[1::2], pieces[2::2], strict=True):
+        form = _form(field, item, file, facts)
+        known += [""] if form is None else []
+        known[-1] += (form or "") + re.escape(literal)
+    first, *rest = known
+    # Each part is looked for once, behind the one before it: a long text takes no longer.
+    between = "".join(f"(?>.*?{part})" for part in rest[:-1])
+    pattern = f"{first}{between}.*{rest[-1]}" if rest else first
+    return re.fullmatch(pattern, item.text, re.DOTALL) is not None
+
+
+def _form(field: str, item: Item, file: File, facts: Facts) -> str | None:
+    """The regular expression of what a field was filled with, None where that cannot be known."""
+    if field in _OF_FILE:
+        return numbered_forms(str(_VALUES[field](item, file, facts)))
+    return re.escape(str(_VALUES[field](item, file, facts))) if field in _OF_ITEM else None
 
 
 def _excerpt_values(shown: Placeholder, item: Item, facts: Facts) -> dict[str, object]:

@@ -1,129 +1,124 @@
-"""`plan`: from items and a policy to decisions. Pure: nothing is read or written."""
+"""`plan`: from a conversation to decisions. Pure: nothing is read or written.
+
+The steps of each moment run in the order of the policy; a step sees the list as the ledger and
+the steps before it have left it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from policyctx.planning.decisions import Decision, Plan, Reason
-from policyctx.planning.paths import File, FreePaths, relative_path
-from policyctx.planning.placeholders import rendered_placeholder
-from policyctx.planning.protection import protected
-from policyctx.planning.selection import Selection
+from policyctx.planning.drafts import Draft, drafted
+from policyctx.planning.gates import gate_verdicts, opens
+from policyctx.planning.ordering import Until, in_order
+from policyctx.planning.outlook import Outlook, StepNumbers
+from policyctx.planning.plan import Outcome, Plan
+from policyctx.planning.snapshot import Snapshot
+from policyctx.planning.taking import Taking
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from policyctx.messages.items import Item
+    from policyctx.planning.conversation import Conversation
     from policyctx.planning.facts import Facts
-    from policyctx.planning.ledger import Key, Ledger
-    from policyctx.planning.offload_policy import ItemRule, OffloadPolicy
-    from policyctx.planning.selection import Verdict
+    from policyctx.planning.selection import Candidates
     from policyctx.policy.models import Step
 
 Moment = Literal["arrival", "model_call"]
+BOTH: tuple[Moment, ...] = ("arrival", "model_call")
 
 
 def plan(
-    items: Sequence[Item],
-    policy: OffloadPolicy,
-    ledger: Ledger,
+    conversation: Conversation,
     facts: Facts,
     *,
-    moments: tuple[Moment, ...] = ("arrival", "model_call"),
+    moments: tuple[Moment, ...] = BOTH,
+    comes_back: bool = False,
 ) -> Plan:
-    """Decide what becomes of each item.
+    """Decide what becomes of each item of a conversation; what was decided stays decided.
 
-    The steps of each of the `moments` run in the order of the policy; a step sees what those
-    before it have left. What the ledger knows stays as it was decided.
+    The conversation remembers nothing of it until it adopts the plan. `comes_back` says that the
+    list was given as it was handed out in the turn before; it only matters for what is reported.
     """
-    items = tuple(map(policy.typed, items))
-    # While results arrive one by one, calls made together with them still run.
-    held = protected(items, with_pending="model_call" in moments)
-    planner = _Planner(items, policy, ledger, facts, held)
-    for moment in moments:
-        for step in policy.steps(moment):
-            planner.run(step)
-    decisions = tuple(planner.decided[i] for i in sorted(planner.decided))
-    return Plan(items, decisions, ledger, facts)
+    outlook = Outlook(conversation, facts)
+    outcomes: list[Outcome] = []
+    judged = 0
+    if "arrival" in moments:
+        arrival = _Arrival(outlook, with_pending="model_call" in moments)
+        outcomes += arrival.outcomes()
+        judged = arrival.judged
+    if "model_call" in moments:
+        for step in conversation.policy.steps("model_call"):
+            outcomes.append(_before_call(step, outlook))
+    new = tuple(outlook.taken[i] for i in sorted(outlook.taken))
+    at = Snapshot.of(conversation)
+    return Plan(new, tuple(outcomes), facts, at, conversation, comes_back, judged)
 
 
-class _Planner:
-    def __init__(
-        self,
-        items: tuple[Item, ...],
-        policy: OffloadPolicy,
-        ledger: Ledger,
-        facts: Facts,
-        held: Mapping[int, Reason],
-    ) -> None:
-        self.items, self.policy, self.facts, self.protected = items, policy, facts, held
-        self.paths = FreePaths(entry.relative_path for entry in ledger.entries.values())
-        self.decided: dict[int, Decision] = {}
-        self.keys = ledger.keys(items)
-        for i, item in enumerate(items):
-            if (decision := _remembered(item, self.keys[i], ledger)) is not None:
-                self.decided[i] = decision
+class _Arrival:
+    """The steps on arrival, over the items that are new."""
 
-    def run(self, step: Step) -> None:
-        """Decide what this step decides; what is offloaded or is a placeholder is passed over."""
-        selection = Selection(step, self.policy, self.items, self.protected, self.facts)
-        for i, (verdict, rule) in selection.verdicts().items():
-            earlier = self.decided.get(i)
-            if earlier is None or (
-                earlier.action == "keep" and earlier.reason.code != "placeholder"
-            ):
-                self.decided[i] = self._decision(step, i, verdict, rule)
+    def __init__(self, outlook: Outlook, *, with_pending: bool) -> None:
+        self._outlook = outlook
+        self._at = Snapshot.of(outlook.conversation)
+        arriving, items = outlook.conversation.arriving, outlook.conversation.items
+        # In a list, what stands behind a call without an answer is judged when that is there.
+        # While results are reported one by one, calls made together with them still run.
+        first = (n for n, i in enumerate(arriving) if items[i].message >= self._at.pending)
+        self.judged = next(first, len(arriving)) if with_pending else len(arriving)
 
-    def _decision(self, step: Step, i: int, verdict: Verdict, rule: ItemRule) -> Decision:
-        item = self.items[i]
-        kept = Decision(item, self.keys[i], "keep", verdict.reason, step.name, verdict.rule)
-        if not verdict.taken:
-            return kept
-        wanted = self._path(item)
-        file = self._file(wanted)
-        text = rendered_placeholder(rule.placeholder, item, file, self.facts)
-        if step.must_shrink and (reason := self._would_not_shrink(item, text, rule)):
-            return replace(kept, reason=reason, rule=f"steps.{step.name}.must_shrink")
-        self.paths.take(wanted)
-        return replace(
-            kept,
-            action="offload",
-            placeholder=text,
-            wording=rule.placeholder,
-            file=file,
-            wanted_path=wanted,
+    def outcomes(self) -> list[Outcome]:
+        """Run the steps, each over all that is new."""
+        return [self._outcome(step) for step in self._outlook.conversation.policy.steps("arrival")]
+
+    def _outcome(self, step: Step) -> Outcome:
+        conversation = self._outlook.conversation
+        candidates, taking = (
+            conversation.candidates[step.name],
+            Taking(self._outlook, step, self._at),
         )
-
-    def _would_not_shrink(self, item: Item, text: str, rule: ItemRule) -> Reason | None:
-        unit = rule.threshold.unit
-        size, placeholder = self.facts.size(item, unit), self.facts.length(text, unit)
-        if placeholder < size:
-            return None
-        return Reason("would_not_shrink", {"size": size, "placeholder": placeholder, "unit": unit})
-
-    def _path(self, item: Item) -> str:
-        values = {
-            "item_id": item.item_id,
-            "item_type": item.type,
-            "tool_name": item.tool,
-            "tool_use_id": item.tool_use_id,
-            "session_id": self.facts.session_id,
-            "ext": "md",
-        }
-        return relative_path(self.policy.path_parts, values, item.text)
-
-    def _file(self, path: str) -> File:
-        """The file that is expected; only the store knows which names are taken on the disk."""
-        if self.policy.policy.store.on_conflict == "suffix":
-            path = self.paths.free(path)
-        return File(path, f"{self.facts.root}/{path}")
+        for position in conversation.arriving[: self.judged]:
+            item = conversation.items[position]
+            treatment = conversation.policy.treatment(step, item.type, item.tool)
+            if treatment is None or taking.is_out(position):
+                continue
+            if candidates.refusal(item, treatment) is None:
+                verdict = candidates.verdict(position, self._at)
+                if verdict is not None and verdict.taken:
+                    draft = drafted(conversation, position, step, treatment)
+                    assert isinstance(draft, Draft)  # noqa: S101 - the verdict has seen to it
+                    taking.take(position, draft, treatment, verdict)
+        return Outcome(step.name, took=taking.took, left=tuple(taking.left))
 
 
-def _remembered(item: Item, key: Key, ledger: Ledger) -> Decision | None:
-    if (entry := ledger.entry(key, item)) is not None:
-        reason = Reason("decided", {"step": entry.step})
-        return Decision(item, key, "offload", reason, entry.step, "", entry.placeholder)
-    if item.text in ledger.placeholders:
-        return Decision(item, key, "keep", Reason("placeholder"), "", "")
-    return None
+def _before_call(step: Step, outlook: Outlook) -> Outcome:
+    """Run one step before a model call."""
+    conversation = outlook.conversation
+    candidates = conversation.candidates[step.name]
+    candidates.settle()
+    verdicts = gate_verdicts(
+        step, conversation.policy.policy.model, StepNumbers(outlook, candidates)
+    )
+    if not opens(verdicts):
+        return Outcome(step.name, verdicts, is_open=False)
+    at = Snapshot.of(conversation)
+    taking, until = Taking(outlook, step, at), Until(step, outlook)
+    stopped = None
+    waiting = [position for position in candidates.ready if not taking.is_out(position)]
+    portions = in_order(waiting, step, outlook)
+    while portions and stopped is None:
+        before = len(outlook.taken)
+        for portion in portions:
+            if (stopped := until.reached()) is not None:
+                break
+            for position in portion:
+                _take(position, candidates, taking, at)
+        # What would have left the list without a beginning may go once more of it is gone.
+        made_room = stopped is None and len(outlook.taken) > before
+        portions = [[position] for position in taking.put_off()] if made_room else []
+    left = tuple(taking.left)
+    return Outcome(step.name, verdicts, took=taking.took, stopped=stopped, left=left)
+
+
+def _take(position: int, candidates: Candidates, taking: Taking, at: Snapshot) -> None:
+    if not taking.is_out(position):
+        treatment = candidates.treatment(position)
+        taking.take(position, candidates.ready[position], treatment, candidates.taken(position, at))

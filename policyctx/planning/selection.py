@@ -1,140 +1,269 @@
-"""Which items a step takes, and why it leaves the others, in the language's order of evaluation.
+"""Which items a step may take, and why it leaves the others, in the language's order of evaluation.
 
-First the candidates (types, tools), then the recent ones among them, then what takes away:
-excepted tools, failed results, pins, `offload: false`, thresholds.
+First the candidates (types, tools), then the recent ones among them, then what is never taken,
+then what takes away: excepted tools, failed results, pins, `offload: false`, thresholds, and
+placeholders that are no smaller.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from dataclasses import replace
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
-from policyctx.planning.decisions import Reason
-from policyctx.planning.offload_policy import matches
+from policyctx.planning.drafts import Draft, drafted, freed_tokens
+from policyctx.planning.gates import measures
+from policyctx.planning.protection import protection
+from policyctx.planning.reasons import Reason
+from policyctx.planning.recency import RecentGroup, among
+from policyctx.planning.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from policyctx.messages.items import Item
-    from policyctx.planning.facts import Facts
-    from policyctx.planning.offload_policy import ItemRule, OffloadPolicy
-    from policyctx.policy.models import KeepRecent, Step
+    from policyctx.planning.conversation import Conversation
+    from policyctx.planning.decisions import Decision
+    from policyctx.planning.facts import Unit
+    from policyctx.planning.offload_policy import Threshold, Treatment
+    from policyctx.policy.lookup import RulePath
+    from policyctx.policy.models import Step
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """One step's word on one candidate: taken or left, why, and by which key of the policy."""
+class Verdict(NamedTuple):
+    """One step's word on one candidate: whether it may be taken, why, and by which key."""
 
     taken: bool
     reason: Reason
-    rule: str
+    rule: RulePath = ()
 
 
-class Selection:
-    """One step over one list of items; `verdicts` has a word on each candidate, by position."""
+class Candidates:
+    """The items that one step may take from a conversation that grows.
 
-    def __init__(
-        self,
-        step: Step,
-        policy: OffloadPolicy,
-        items: Sequence[Item],
-        protected: Mapping[int, Reason],
-        facts: Facts,
-    ) -> None:
-        self._step = step
-        self._facts = facts
-        self._items = items
-        self._protected = protected
-        tools = step.select.tools
-        self._rules: dict[int, ItemRule] = {
-            i: policy.rule(step, item.type, item.tool)
-            for i, item in enumerate(items)
-            if policy.selects(step, item.type) and (tools is None or matches(item.tool, tools))
-        }
+    An item is judged when it stops being recent and nothing holds it back any more; from then on
+    it is ready, until a step takes it.
+    """
 
-    def verdicts(self) -> dict[int, tuple[Verdict, ItemRule]]:
-        """Judge every candidate; the answer is in the order of the items."""
-        ranks = self._ranks()
-        recent_batches = {
-            self._items[i].call_message: self._rules[i].keep_recent_rule
-            for i, rank in ranks.items()
-            if rank.is_recent
-        }
-        recent_batches.pop(None, None)
-        return {
-            i: (self._judged(self._items[i], i, ranks.get(i), recent_batches), rule)
-            for i, rule in self._rules.items()
-        }
+    def __init__(self, step: Step, conversation: Conversation) -> None:
+        self.step = step
+        self.ready: dict[int, Draft] = {}
+        """What the step would take if its gates were open, by position."""
+        self.sums: Counter[str] = Counter()
+        """The sizes of all that is ready which the step's gates ask for."""
+        self._measures = measures(step)
+        self._first: list[int] = []
+        self._in = conversation
+        self._groups: dict[tuple[RulePath, str], RecentGroup] = {}
+        self._group_of: dict[int, RecentGroup] = {}
+        self._batches: defaultdict[int, list[int]] = defaultdict(list)
+        self._waiting: list[int] = []
 
-    def _judged(
-        self, item: Item, i: int, rank: _Rank | None, recent_batches: Mapping[int | None, str]
-    ) -> Verdict:
-        rule = self._rules[i]
-        if rank is not None and rank.is_recent:
-            return _left(Reason("recent", rank.values), rule.keep_recent_rule)
-        if item.call_message in recent_batches:
-            return _left(Reason("batch_recent"), recent_batches[item.call_message])
-        if i in self._protected:
-            return _left(self._protected[i], "")
-        return self._taken_away(item, rule) or self._against_threshold(item, rule, rank)
+    def add(self, position: int, item: Item) -> None:
+        """Look at an item that is new in the list."""
+        treatment = self._in.policy.treatment(self.step, item.type, item.tool)
+        if treatment is None:
+            return
+        if treatment.keep_recent is not None:
+            self._count(position, item, treatment)
+        else:
+            self._await(position, item, treatment)
 
-    def _taken_away(self, item: Item, rule: ItemRule) -> Verdict | None:
-        select, name = self._step.select, f"steps.{self._step.name}.select"
-        if matches(item.tool, select.except_tools):
-            return _left(Reason("excluded_tool", {"tool": item.tool or ""}), f"{name}.except_tools")
-        if item.error and not select.errors:
-            return _left(Reason("failed_result"), f"{name}.errors")
-        if rule.pin:
-            return _left(Reason("pinned"), rule.pin_rule)
-        if not rule.offload:
-            return _left(Reason("offload_off"), rule.offload_rule)
+    def settle(self) -> None:
+        """Make ready what is old enough and not held back; what it was before makes no matter."""
+        messages, turns = self._in.reading.message_count, len(self._in.reading.turn_starts)
+        for group in self._groups.values():
+            for position in group.aged(messages, turns):
+                item = self._in.items[position]
+                self._await(position, item, self.treatment(position))
+        now = Snapshot.of(self._in)
+        waiting, self._waiting = self._waiting, []
+        for position in waiting:
+            if self._is_held(position, now):
+                self._waiting.append(position)
+            else:
+                self._make_ready(position)
+
+    def note(self, position: int, fate: Decision) -> None:
+        """Take notice that a step took an item."""
+        was_ready = self._forget(position)
+        for inner in self._in.inside(position):
+            self._forget(inner)
+        if was_ready and self._may_take(fate):
+            self._make_ready(position)
+        around = self._in.items[position].inside
+        if around is not None and self._forget(around):
+            self._make_ready(around)
+
+    def first(self) -> int | None:
+        """Return the position of the first item that is ready."""
+        while self._first and self._first[0] not in self.ready:
+            heappop(self._first)
+        return self._first[0] if self._first else None
+
+    def verdict(self, position: int, at: Snapshot) -> Verdict | None:
+        """Judge one item as the list stood `at` that moment; None for what is no candidate."""
+        item = self._in.items[position]
+        treatment = self._in.policy.treatment(self.step, item.type, item.tool)
+        if treatment is None:
+            return None
+        draft = drafted(self._in, position, self.step, treatment)
+        return (
+            self._held_by_recency(position, treatment, at)
+            or _protected(protection(self._in, position, self.step, at))
+            or self.refusal(item, treatment)
+            or self._undrafted(draft)
+            or self._taken(item, treatment, self._recency(position, at))
+        )
+
+    def refusal(self, item: Item, treatment: Treatment) -> Verdict | None:
+        """Return why the policy takes away an item whatever its age; None when it does not."""
+        if treatment.refusal is not None:
+            return _left(*treatment.refusal)
+        if item.error and not self.step.select.errors:
+            return _left(Reason("failed_result"), ("steps", self.step.name, "select", "errors"))
+        if treatment.threshold is not None and self._is_below(item, treatment.threshold):
+            rule = treatment.threshold.rule
+            return _left(Reason("below_threshold", self._sizes(item, treatment.threshold)), rule)
         return None
 
-    def _against_threshold(self, item: Item, rule: ItemRule, rank: _Rank | None) -> Verdict:
-        amount, unit, name = rule.threshold
-        size = self._facts.size(item, unit)
-        values: dict[str, str | int] = {"size": size, "threshold": amount, "unit": unit}
-        if size < amount:
-            return _left(Reason("below_threshold", values), name)
-        if rank is None:
-            return Verdict(taken=True, reason=Reason("large", values), rule=name)
-        return Verdict(taken=True, reason=Reason("old_and_large", values | rank.values), rule=name)
+    def treatment(self, position: int) -> Treatment:
+        """Return how the step treats a candidate."""
+        item = self._in.items[position]
+        treatment = self._in.policy.treatment(self.step, item.type, item.tool)
+        assert treatment is not None  # noqa: S101 - only candidates are asked about
+        return treatment
 
-    def _ranks(self) -> dict[int, _Rank]:
-        """Count the candidates from the newest back, small and decided ones included."""
-        counted: dict[tuple[str, str], int] = defaultdict(int)
-        ranks: dict[int, _Rank] = {}
-        for i in reversed(self._rules):
-            keep = self._rules[i].keep_recent
-            if keep is not None:
-                group = _group(self._items[i], keep)
-                counted[group] += 1
-                ranks[i] = _Rank(counted[group], group[1], keep.items or 0)
-        return ranks
+    def taken(self, position: int, at: Snapshot) -> Verdict:
+        """Return the verdict on an item that is ready."""
+        item = self._in.items[position]
+        return self._taken(item, self.treatment(position), self._recency(position, at))
+
+    def _held_by_recency(self, position: int, treatment: Treatment, at: Snapshot) -> Verdict | None:
+        if self._is_recent(position, at):
+            return _left(Reason("recent", self._recency(position, at)), treatment.keep_recent_rule)
+        if (batch := self._recent_in_batch(position, at)) is not None:
+            rule = self.treatment(batch).keep_recent_rule
+            return _left(Reason("batch_recent"), rule)
+        return None
+
+    def _undrafted(self, draft: Draft | Reason) -> Verdict | None:
+        if isinstance(draft, Draft):
+            return None
+        is_rule = draft.code != "placeholder"
+        return _left(draft, ("steps", self.step.name, "must_shrink") if is_rule else ())
+
+    def _taken(self, item: Item, treatment: Treatment, recency: dict[str, str | int]) -> Verdict:
+        if treatment.threshold is None:
+            rule = treatment.keep_recent_rule if recency else ("steps", self.step.name, "select")
+            return Verdict(True, Reason("old" if recency else "selected", recency), rule)  # noqa: FBT003
+        values = self._sizes(item, treatment.threshold) | recency
+        reason = Reason("old_and_large" if recency else "large", values)
+        return Verdict(True, reason, treatment.threshold.rule)  # noqa: FBT003
+
+    def _sizes(self, item: Item, threshold: Threshold) -> dict[str, str | int]:
+        amount, unit, _ = threshold
+        return {"size": self._in.facts.size(item, unit), "threshold": amount, "unit": unit}
+
+    def _count(self, position: int, item: Item, treatment: Treatment) -> None:
+        assert treatment.keep_recent is not None  # noqa: S101 - the caller has seen to it
+        name = among(item, treatment.keep_recent)
+        key = (treatment.keep_recent_rule, name)
+        group = self._groups.get(key)
+        if group is None:
+            group = RecentGroup(treatment.keep_recent, treatment.kept, name)
+            self._groups[key] = group
+        counts_tokens = group.shape == "tokens"
+        group.add(position, item, self._in.facts.tokens(item) if counts_tokens else 0)
+        self._group_of[position] = group
+        if item.call_message is not None:
+            self._batches[item.call_message].append(position)
+
+    def _await(self, position: int, item: Item, treatment: Treatment) -> None:
+        if treatment.refusal is not None or (item.error and not self.step.select.errors):
+            return
+        if treatment.threshold is not None and self._is_below(item, treatment.threshold):
+            return
+        if self._may_take(self._in.fates.get(position)):
+            self._waiting.append(position)
+
+    def _make_ready(self, position: int) -> None:
+        if not self._may_take(self._in.fates.get(position)):
+            return
+        treatment = self.treatment(position)
+        draft = drafted(self._in, position, self.step, treatment)
+        if isinstance(draft, Reason):
+            return
+        self.ready[position] = draft
+        if self._measures:
+            self._measure(position, treatment)
+            heappush(self._first, position)
+
+    def _measure(self, position: int, treatment: Treatment) -> None:
+        """Add what the gates ask for to the sums; one inside of another is a part of that one."""
+        if self._in.items[position].inside in self.ready:
+            return
+        for inner in self._in.inside(position):
+            if (part := self.ready.get(inner)) is not None:
+                self.sums.subtract(part.sizes)
+                self.ready[inner] = replace(part, sizes={})
+        draft = self.ready[position]
+        draft = replace(draft, sizes=self._sizes_now(position, treatment, draft.wanted_path))
+        self.ready[position] = draft
+        self.sums.update(draft.sizes)
+
+    def _sizes_now(self, position: int, treatment: Treatment, path: str) -> dict[str, int]:
+        units: tuple[Unit, ...] = ("tokens", "chars")
+        sizes = {
+            str(unit): self._in.size(position, unit) for unit in units if unit in self._measures
+        }
+        if "freed" in self._measures:
+            sizes["freed"] = freed_tokens(self._in, position, self.step, treatment, path)
+        return sizes
+
+    def _forget(self, position: int) -> bool:
+        draft = self.ready.pop(position, None)
+        if draft is not None:
+            self.sums.subtract(draft.sizes)
+        return draft is not None
+
+    def _may_take(self, fate: Decision | None) -> bool:
+        """Is there a state above the one that the item is in."""
+        return fate is None or (self.step.do == "drop" and fate.action != "drop")
+
+    def _is_held(self, position: int, at: Snapshot) -> bool:
+        if protection(self._in, position, self.step, at) is not None:
+            return True
+        return self._recent_in_batch(position, at) is not None
+
+    def _is_below(self, item: Item, threshold: Threshold) -> bool:
+        amount, unit, _ = threshold
+        return not self._in.facts.reaches(item, amount, unit)
+
+    def _recent_in_batch(self, position: int, at: Snapshot) -> int | None:
+        """A recent one among the candidates that were called together with this one."""
+        call = self._in.items[position].call_message
+        if call is None:
+            return None
+        for other in self._batches.get(call, ()):
+            if other != position and other < at.items and self._is_recent(other, at):
+                return other
+        return None
+
+    def _is_recent(self, position: int, at: Snapshot) -> bool:
+        group = self._group_of.get(position)
+        return group is not None and self._distance(group, position, at) < group.kept
+
+    def _recency(self, position: int, at: Snapshot) -> dict[str, str | int]:
+        group = self._group_of.get(position)
+        return {} if group is None else group.values(self._distance(group, position, at))
+
+    def _distance(self, group: RecentGroup, position: int, at: Snapshot) -> int:
+        return group.distance(position, at.items, at.messages, at.turns)
 
 
-class _Rank(NamedTuple):
-    """An item's place among the newest of its group, 1 for the newest."""
-
-    rank: int
-    among: str
-    kept: int
-
-    @property
-    def is_recent(self) -> bool:
-        return self.rank <= self.kept
-
-    @property
-    def values(self) -> dict[str, str | int]:
-        return self._asdict()
-
-
-def _left(reason: Reason, rule: str) -> Verdict:
+def _left(reason: Reason, rule: RulePath = ()) -> Verdict:
     return Verdict(taken=False, reason=reason, rule=rule)
 
 
-def _group(item: Item, keep: KeepRecent) -> tuple[str, str]:
-    """Among whom an item's rank is counted: the scope, and its name for people."""
-    names = {"tool": item.tool or item.type, "type": item.type, "all": "all"}
-    return keep.per, names[keep.per]
+def _protected(reason: Reason | None) -> Verdict | None:
+    return None if reason is None else _left(reason)

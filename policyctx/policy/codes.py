@@ -132,7 +132,8 @@ to be ignored, so neither is. Take one away:
     tools: {Bash: {min_tokens: 500, min_chars: 2000}}   # wrong: which one?
     tools: {Bash: {min_tokens: 500}}
 
-A wording with `{head}` or `{tail}` is told so too when no key beside it says how much to show.""",
+A wording with `{head}` or `{tail}` is told so too when no key beside it says how much to show,
+and one with `{path}` when a `clear` step would leave it: nothing is saved there.""",
     ),
     "PC108": Code(
         "does nothing yet",
@@ -141,8 +142,8 @@ The key or word belongs to the language, but this version does not do what it sa
 that relied on it would be wrong without a sign, so using it is an error. Take it out, or use a
 version that has it:
 
-    steps: [{name: forget, do: drop}]       # refused in this version
-    steps: [{name: forget, do: offload}]""",
+    steps: [{name: summarise, do: compact}]   # refused in this version
+    steps: [{name: make-room, do: drop}]""",
     ),
     "PC109": Code(
         "a text with a wrong field",

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import Diagnostic
 from policyctx.policy.diagnosing import hint, not_one_of
-from policyctx.policy.models import BUILT_IN_TYPES
-from policyctx.policy.template import parsed_template
-from policyctx.policy.values import PLACEHOLDER_FIELDS
+from policyctx.policy.models import BUILT_IN_TYPES, Prices
 from policyctx.policy.walk import sections
+from policyctx.policy.wordings import path_in_cleared, shown_without_extent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +26,12 @@ MOST_TOLD = 100
 _TYPE_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 # Keys of a selection that look at the whole list, which an item that arrives is not seen in.
 _ON_ARRIVAL = ("keep_recent", "order", "until", "ephemeral")
+_NOT_FOR = {
+    "offload": ("compaction",),
+    "clear": ("compaction",),
+    "drop": ("compaction", "placeholder", "must_shrink"),
+    "compact": ("select", "must_shrink"),
+}
 
 
 def inconsistencies(root: Node) -> Iterator[Diagnostic]:
@@ -34,13 +39,14 @@ def inconsistencies(root: Node) -> Iterator[Diagnostic]:
     for _, model, node in sections(root):
         yield from _wrong_combination(model, node)
         if "placeholder" in model.model_fields:
-            yield from _shown_without_extent(node.child("placeholder"))
+            yield from shown_without_extent(node.child("placeholder"))
     types = {*BUILT_IN_TYPES, *_names(root.child("items"))}
     yield from _wrong_item_types(root.child("items"))
     known = [*BUILT_IN_TYPES, *sorted(types - set(BUILT_IN_TYPES)), "*"]
     for node in islice(_unknown_types(root, frozenset(known)), MOST_TOLD):
         yield not_one_of(node.place, node.value, known)
     yield from _wrong_steps(_elements(root.child("steps")))
+    yield from _unpriced(root)
 
 
 def _wrong_combination(model: type[Section], node: Node) -> Iterator[Diagnostic]:
@@ -80,10 +86,14 @@ def _type_lists(root: Node) -> Iterator[Node]:
     for step in _elements(root.child("steps")):
         select = step.child("select")
         yield from _elements(select.child("types") if select else None)
-        when = step.child("when")
-        for gates in _elements(when) if when and not when.is_map else [when] if when else []:
+        for gates in _gates(step):
             counted = gates.child("items")
             yield from _elements(counted.child("types") if counted else None)
+
+
+def _gates(step: Node) -> list[Node]:
+    when = step.child("when")
+    return [when] if when is not None and when.is_map else _elements(when)
 
 
 def _unknown_types(root: Node, known: frozenset[str]) -> Iterator[Node]:
@@ -105,16 +115,45 @@ def _wrong_steps(steps: list[Node]) -> Iterator[Diagnostic]:
         if _value(step, "on") == "arrival":
             yield from _out_of_place_on_arrival(step)
         if do == "clear":
-            yield from _path_in(step.child("placeholder"))
+            yield from path_in_cleared(step.child("placeholder"))
+        yield from _by_no_types(step.child("select"))
     for step in steps:
         yield from _stray(step)
 
 
 def _keys_that_do_not_fit(step: Node, do: object) -> Iterator[Diagnostic]:
-    wrong = ("select", "must_shrink") if do == "compact" else ("compaction",)
-    for key in wrong:
-        if do in {"offload", "clear", "drop", "compact"} and (node := step.child(key)):
+    for key in _NOT_FOR.get(do, ()) if isinstance(do, str) else ():
+        if node := step.child(key):
             yield Diagnostic(node.key or node.place, "PC107", f"{key} is not for `do: {do}`")
+    select = step.child("select")
+    if do == "drop" and select and (node := select.child("with_input")):
+        sentence = "with_input is not for `do: drop`; a call goes with its result"
+        yield Diagnostic(node.key or node.place, "PC107", sentence)
+
+
+def _by_no_types(select: Node | None) -> Iterator[Diagnostic]:
+    order = select.child("order") if select else None
+    if select and order and order.value == "by_type":
+        types = select.child("types")
+        if types is None or types.value is None:
+            sentence = "`by_type` is the order of `types`, and there are none"
+            yield Diagnostic(order.place, "PC107", sentence, "name the types in their order")
+
+
+def _unpriced(root: Node) -> Iterator[Diagnostic]:
+    """What a step's edit costs is not known without prices."""
+    model = root.child("model")
+    price = model.child("price") if model else None
+    if price is not None and price.value is not None:
+        return
+    for step in _elements(root.child("steps")):
+        for gates in _gates(step):
+            node = gates.child("pays_back")
+            if node is not None and node.value is not None:
+                sentence = "`pays_back` needs `model.price`"
+                keys = ", ".join(f"{name}: …" for name in Prices.model_fields)
+                help_ = f"give the prices: `model: {{price: {{{keys}}}}}`"
+                yield Diagnostic(node.key or node.place, "PC102", sentence, help_)
 
 
 def _out_of_place_on_arrival(step: Node) -> Iterator[Diagnostic]:
@@ -126,40 +165,6 @@ def _out_of_place_on_arrival(step: Node) -> Iterator[Diagnostic]:
             yield Diagnostic(node.key or node.place, "PC107", sentence)
     if _value(step, "do") == "compact":
         yield Diagnostic(step.value["do"].place, "PC107", "`compact` is not for arrival")
-
-
-def _path_in(placeholder: Node | None) -> Iterator[Diagnostic]:
-    """A cleared item has no file, so its placeholder cannot name one."""
-    text = _text(placeholder)
-    if text and _fields(text) & {"path", "relative_path"}:
-        yield Diagnostic(text.place, "PC107", "`clear` saves nothing, so there is no path to show")
-
-
-def _shown_without_extent(placeholder: Node | None) -> Iterator[Diagnostic]:
-    """How much `{head}` and `{tail}` show has no default, and is not taken from another map."""
-    text = _text(placeholder)
-    if placeholder is None or text is None:
-        return
-    for key in sorted(_fields(text) & {"head", "tail"}):
-        extent = placeholder.child(key)
-        if extent is None or extent.value is None:
-            sentence = f"`{{{key}}}` shows nothing without `{key}`"
-            help_ = f"give `{key}` beside the text: `{{text: …, {key}: {{lines: 10}}}}`"
-            yield Diagnostic(text.place, "PC107", sentence, help_)
-
-
-def _text(placeholder: Node | None) -> Node | None:
-    """The text of a placeholder in either of its forms, None where it has none of its own."""
-    text = placeholder.child("text") or placeholder if placeholder else None
-    return text if text and isinstance(text.value, str) else None
-
-
-def _fields(text: Node) -> frozenset[str]:
-    """The fields of a wording; none where they cannot be told, which is told elsewhere."""
-    try:
-        return parsed_template(text.value, PLACEHOLDER_FIELDS).fields
-    except ValueError:
-        return frozenset()
 
 
 def _stray(step: Node) -> Iterator[Diagnostic]:

@@ -27,9 +27,9 @@ _EXPECTED = {
     "tuple_type": "a list",
 }
 _BOUNDS = {
-    "greater_than": "more than {gt}",
-    "greater_than_equal": "{ge} or more",
-    "less_than_equal": "at most {le}",
+    "greater_than": "more than {gt:g}",
+    "greater_than_equal": "{ge:g} or more",
+    "less_than_equal": "at most {le:g}",
     "string_too_short": "a text that is not empty",
     "too_short": "a text that is not empty",
     "string_too_long": "at most {max_length} characters",

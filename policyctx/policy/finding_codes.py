@@ -66,9 +66,10 @@ FINDINGS: dict[str, Code] = {
     "PC308": Code(
         "a gate that can never open",
         "No number passes the comparison: its bounds exclude one another, it asks for less than "
-        "nothing, for more than the whole, for more tokens than the model can see, or for items "
-        "of no type. The gate stays closed, and where there is no other gate in a list the step "
-        "never runs. Change the numbers, or remove the gate.",
+        "nothing, for more than the whole, for more tokens than the model can see, for items of "
+        "no type, or for a ratio of 0, where the gate is closed since nothing is selected. The "
+        "gate stays closed, and where there is no other gate in a list the step never runs. "
+        "Change the numbers, or remove the gate.",
     ),
     "PC309": Code(
         "two tool globs that disagree",
@@ -90,12 +91,13 @@ FINDINGS: dict[str, Code] = {
         "The path has no field that tells one item from another, and `on_conflict: overwrite` "
         "lets each new file replace the one before it, while placeholders still point there. Put "
         "`{item_id}` into the path (`{tool_use_id}` is enough for results of tools only), or use "
-        "`on_conflict: suffix`.",
+        "`on_conflict: suffix`. A call and its result have one id: where both are saved, as by "
+        "`drop` and `with_input`, the path needs `{item_type}` as well.",
     ),
     "PC312": Code(
         "`offload: true` on what is never offloaded",
-        "The system prompt, a summary, thinking, a call, an image and a document are never "
-        "offloaded or cleared, so the key does nothing. Remove it.",
+        "The system prompt, a summary and thinking are never offloaded or cleared, so the key does "
+        "nothing. Remove it. What is old of thinking can be dropped.",
     ),
     "PC313": Code(
         "an item type that is never used",
@@ -118,5 +120,29 @@ FINDINGS: dict[str, Code] = {
         "show it, but its text has no field for that: `head` needs `{head}`, `tail` needs "
         "`{tail}`, and `max_line_chars` and `line_numbers` need one of the two. Without it the "
         "key does nothing. Put the field into the text, or remove the key.",
+    ),
+    "PC317": Code(
+        "an `until` that can never hold",
+        "No list has fewer than 0 tokens, and none frees more than the model can see. The step "
+        "takes all that it selects, as without `until`. Change the number, or remove it.",
+    ),
+    "PC318": Code(
+        "an `order` that makes no difference",
+        "Without `until` a step takes all that it selects, in whatever order. `by_type` needs at "
+        "least two types to put in order, and a type that stands after one that it refines goes "
+        "with that one. Add `until`, name the types in the order meant, the narrower before the "
+        "wider, or remove `order`.",
+    ),
+    "PC319": Code(
+        "a `per` where nothing is counted apart",
+        "`per` says among whom items or tokens are counted: each tool, each type, or all. The "
+        "newest messages and turns are those of the whole list, so `per` beside them does "
+        "nothing. Remove it, or count `items` or `tokens`.",
+    ),
+    "PC320": Code(
+        "a `with_input` without a result",
+        "The input of a call goes with its result. The step takes no result, or none of a tool "
+        "that the glob matches, so no input goes. Select the results, mend the glob, or remove "
+        "the key.",
     ),
 }

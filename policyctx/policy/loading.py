@@ -15,6 +15,7 @@ from policyctx.policy.models import Policy
 from policyctx.policy.pending import not_built_yet
 from policyctx.policy.sources import environment, policy_source
 from policyctx.policy.substitution import unset
+from policyctx.policy.wordings import path_in_inherited
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,6 +45,15 @@ def parsed_policy(source: Source, *, variables: Mapping[str, str] | None = None)
     return validated(resolved(source, variables=variables))
 
 
+def loaded(source: Source, *, variables: Mapping[str, str] | None = None) -> tuple[Policy, Node]:
+    """Return a policy beside the tree that knows where each of its values was written.
+
+    Raises `PolicyError` listing every mistake with its place.
+    """
+    root = resolved(source, variables=variables)
+    return validated(root), root
+
+
 def resolved(source: Source, *, variables: Mapping[str, str] | None = None) -> Node:
     """Return a policy's tree with what it extends merged in and its variables replaced.
 
@@ -67,6 +77,8 @@ def completed(read: Extended) -> Node:
 def validated(root: Node) -> Policy:
     """Return the policy that a resolved tree says; raises `PolicyError` listing every mistake."""
     policy, found = _mistakes(root)
+    if policy is not None and not found:
+        found = in_order(path_in_inherited(root, policy))
     if found or policy is None:
         raise PolicyError(found)
     return policy

@@ -58,6 +58,25 @@ class Node:
                 node, found = child, (*found, part)
         return found, node
 
+    def written(self, names: Path) -> Place | None:
+        """Return where the policy says what `names` lead to, steps by their names; else None."""
+        node: Node = self
+        for name in names:
+            child = node.child(name) if node.is_map else node.named(name)
+            if child is None:
+                return None
+            node = child
+        return node.key or node.place
+
+    def named(self, name: object) -> Node | None:
+        """Return the element of a list of maps that has this `name`, None when none has."""
+        elements = self.value if isinstance(self.value, list) else ()
+        for element in elements:
+            if (given := element.child("name")) is not None and given.value == name:
+                found: Node = element
+                return found
+        return None
+
     def leaves(self, path: Path = ()) -> Iterator[tuple[Path, Node]]:
         """Yield every scalar, empty map and empty list with its path, in order."""
         children: Any = ()

@@ -18,36 +18,14 @@ if TYPE_CHECKING:
 KEYS = (
     "compaction",
     "items.compaction_summary",
-    "items.recalled",
     "items.restored_file",
-    "items.*.keep_recent.messages",
-    "items.*.keep_recent.tokens",
-    "items.*.keep_recent.turns",
-    "model.cache",
-    "model.price",
-    "model.token_scale",
     "steps.[].compaction",
-    "steps.[].select.ephemeral",
-    "steps.[].select.keep_recent.messages",
-    "steps.[].select.keep_recent.tokens",
-    "steps.[].select.keep_recent.turns",
-    "steps.[].select.order",
-    "steps.[].select.until",
-    "steps.[].select.with_input",
-    "steps.[].when",
-    "store.compress",
-    "store.retention",
-    "store.state",
-    "tools.*.keep_recent.messages",
-    "tools.*.keep_recent.tokens",
-    "tools.*.keep_recent.turns",
     "tools.*.reads_file",
 )
-_LATER_TYPES = ("compaction_summary", "restored_file", "recalled")
+_LATER_TYPES = ("compaction_summary", "restored_file")
 VALUES = (
     ("items.*.match.type", _LATER_TYPES),
-    ("model.tokenizer", ("anthropic",)),
-    ("steps.[].do", ("clear", "drop", "compact")),
+    ("steps.[].do", ("compact",)),
     ("steps.[].select.types.[]", _LATER_TYPES),
     ("store.format", ("envelope",)),
 )

@@ -27,6 +27,7 @@ DURATION_PATTERN = r"[0-9]{1,9}(s|m|h|d)"
 BYTES_PATTERN = r"[0-9]{1,9}(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)"
 MODE_PATTERN = r"0?[67][0-7]{2}"
 
+_FLAG_WORDS = frozenset({"yes", "no", "on", "off", "true", "false"})
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
@@ -140,6 +141,13 @@ def short_form(key: str, kind: type, said: str) -> Callable[[Any], Any]:
 def one_or_more(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
     """Read a single value where a list is meant as a list of one."""
     return value if isinstance(value, list) else [value]
+
+
+def flag_or_globs(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
+    """Check that a text which is meant as true or false is not taken for a tool's name."""
+    if isinstance(value, str) and value.lower() in _FLAG_WORDS:
+        raise ValueError("expected true, false or globs of tools")
+    return value
 
 
 def template_of(fields: tuple[str, ...]) -> Callable[[Any], Any]:

@@ -10,10 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from policyctx.errors import UsageError
+from policyctx.replay.model_call import ModelCall
+from policyctx.tokens.usage import usage_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from policyctx.messages.items import Message
+    from policyctx.tokens.usage import Usage
 
 Record: TypeAlias = dict[str, Any]
 
@@ -29,11 +34,48 @@ def context_of(records: Sequence[Record]) -> list[Message]:
     What lies before the last compaction, what was taken back, and a sub-agent's own messages are
     not part of it; a sub-agent's file, which holds nothing else, is read as its own session.
     """
+    main = _main(records)
+    return _context(records, main, main[-1]) if main else []
+
+
+def calls_of(records: Sequence[Record]) -> Iterator[ModelCall]:
+    """Yield each call of a model whose usage is recorded, in the order of the replies.
+
+    A reply over several lines is one call, and the calls of sub-agents are left out as in
+    `context_of`. A reply that was billed nothing, such as an error shown as one, is no call.
+    """
+    main = _main(records)
+    ours = {id(record) for record in main}
+    before: list[Record] = []
+    seen: set[str] = set()
+    for i, record in enumerate(records):
+        if id(record) not in ours:
+            continue
+        message = record["message"]
+        reply, usage = _word(message.get("id")) or str(i), _usage(message.get("usage"))
+        if usage is not None and usage.prompt and reply not in seen:
+            seen.add(reply)
+            context = _context(records[: i + 1], before, record)
+            yield ModelCall(context, usage, _word(message.get("model")) or None)
+        before.append(record)
+
+
+def _usage(fields: object) -> Usage | None:
+    try:
+        return usage_of(fields)
+    except UsageError:
+        return None
+
+
+def _main(records: Sequence[Record]) -> list[Record]:
+    """Return the messages of the session itself: not of sub-agents, unless there are no others."""
     messages = [record for record in records if _is_message(record)]
-    main = [record for record in messages if not record.get("isSidechain")] or messages
-    if not main:
-        return []
-    kept = _with_parallel_branches(_chain(records, main[-1]), main)
+    return [record for record in messages if not record.get("isSidechain")] or messages
+
+
+def _context(records: Sequence[Record], main: Sequence[Record], last: Record) -> list[Message]:
+    """Return what of `main` the chain up to `last` holds, as messages."""
+    kept = _with_parallel_branches(_chain(records, last), main)
     return _merged(record for record in main if id(record) in kept)
 
 

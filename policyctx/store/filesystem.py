@@ -2,140 +2,138 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from policyctx.errors import StoreError
-from policyctx.planning.paths import File, FreePaths
-from policyctx.store.writing import Batch
+from policyctx.planning.paths import path_parts, relative_path
+from policyctx.store.content import Content, Origin
+from policyctx.store.history import Event, events
+from policyctx.store.searching import matches
+from policyctx.store.upkeep import Upkeep
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import os
+    from collections.abc import Iterator
 
-# How often a name may be lost to another writer before that is an error.
-_RACES = 100
+    from policyctx.messages.items import Item
+    from policyctx.store.content import JSON, Saved
+    from policyctx.store.entries import Entry
+    from policyctx.store.searching import Match
 
+__all__ = ["Content", "ContextFileSystem"]
 
-@dataclass(frozen=True, slots=True)
-class Content:
-    """A text to be saved, and the path below the root that it is expected to get.
-
-    `wanted_path` is that path without a number; when the expected one is taken, the first free
-    number behind this one is.
-    """
-
-    relative_path: str
-    text: str
-    wanted_path: str = ""
+# Where `offload` puts an item: as a policy that says nothing else.
+PATH = "{item_type}/{tool_name}/{item_id}.{ext}"
 
 
-class ContextFileSystem:
-    """A folder of saved contents, one text a file, bytes as they are in UTF-8.
+class ContextFileSystem(Upkeep):
+    """Everything that left a context: saved for good, and read back by path, id or text."""
 
-    Nothing is created before the first `save`. Lone surrogates, which UTF-8 does not have, are
-    written as CPython's `surrogatepass` does, so that every text reads back as it was.
-    """
-
-    def __init__(
+    def offload(
         self,
-        root: str | os.PathLike[str],
+        item: Item,
         *,
-        on_conflict: Literal["suffix", "overwrite", "error"] = "suffix",
-        sync: Literal["always", "never"] = "always",
-        mode: str = "0600",
-    ) -> None:
-        try:
-            self.root = Path(root).expanduser().absolute()
-        except RuntimeError as error:
-            raise StoreError(f"{root}: {error}", path=os.fspath(root)) from error
-        self._on_conflict = on_conflict
-        self._flush = sync == "always"
-        self._mode = int(mode, 8)
+        tokens: int | None = None,
+        block: JSON = None,
+        path: str = PATH,
+    ) -> Saved:
+        """Save one item; a placeholder may name its file until `release` says otherwise.
 
-    def save(self, contents: Sequence[Content]) -> list[File]:
-        """Write all contents, or none, and return the file of each.
-
-        When this returns, each file is complete under its name, and with `sync: always` on stable
-        storage. A file that holds the very content already is used again. Raises `StoreError`,
-        after which the disk is as it was (with `on_conflict: overwrite`, a name may have its new
-        content already).
+        `block` is the item's original block, or message, for `restore`; `path` the form of its
+        path, as a policy's `store.path`. Raises `StoreError`.
         """
-        for _ in range(_RACES):
-            batch = Batch(mode=self._mode, flush=self._flush)
-            try:
-                files = self._staged(batch, contents)
-                batch.publish(overwrite=self._on_conflict == "overwrite")
-            except FileExistsError as error:
-                batch.roll_back()
-                lost = error
-            except (OSError, ValueError) as error:
-                batch.roll_back()
-                raise self._error("written", error) from error
-            except BaseException:
-                batch.roll_back()
-                raise
-            else:
-                return files
-        raise self._error("written", lost) from lost
+        values = {
+            "item_id": item.item_id,
+            "item_type": item.type,
+            "tool_name": item.tool,
+            "tool_use_id": item.tool_use_id,
+            "session_id": self._session or "",
+            "ext": "md" if self._format == "text" else "json",
+        }
+        origin = Origin(
+            item.item_id,
+            item.type,
+            item.tool_use_id,
+            item.tool,
+            item.role,
+            item.message,
+            item.turn,
+            tokens,
+            block,
+        )
+        wanted = relative_path(path_parts(path), values, item.text)
+        [saved] = self.saved([Content(wanted, item.text, origin=origin)], recorded=True)
+        self._refer(item.item_id, saved.file.relative_path, saved.sha256, "offloaded")
+        return saved
 
-    def read(self, path: str | os.PathLike[str]) -> str:
-        """Return the text saved at `path`, absolute or below the root.
+    def release(self, key: str | os.PathLike[str]) -> None:
+        """Say that no placeholder names a content any longer, so that `collect` may take it."""
+        with self._tree("read", str(key)) as tree:
+            entry = self._reader(tree).known(key)
+        self._refer(entry.item_id, entry.path, entry.sha256, "dropped")
 
-        Raises `StoreError` when there is no such file, it cannot be read, or it lies outside the
-        root.
+    def read(self, key: str | os.PathLike[str], *, lines: tuple[int, int] | None = None) -> str:
+        """Return the saved text: by path, absolute or below the root, by item id or tool-use id.
+
+        `lines` are the first and last wanted, from 1 on. Of an id that was used twice, the newest
+        is meant. Raises `CorruptContentError` when the file holds another text than was saved, and
+        `StoreError` when there is none, it cannot be read, or it is not in this store.
         """
-        wanted = self.root / path
-        try:
-            resolved = wanted.resolve(strict=True)
-            if not resolved.is_relative_to(self.root.resolve()):
-                raise StoreError(f"{wanted} is not in the store {self.root}", path=str(wanted))
-            return resolved.read_bytes().decode("utf-8", "surrogatepass")
-        except (OSError, ValueError, RuntimeError) as error:
-            raise self._error("read", error, wanted) from error
+        with self._tree("read", str(key)) as tree:
+            return self._reader(tree).text(key, lines)
 
-    def _staged(self, batch: Batch, contents: Sequence[Content]) -> list[File]:
-        names = FreePaths()
-        files = []
-        for content in contents:
-            raw = content.text.encode("utf-8", "surrogatepass")
-            path = self._name(names, content, raw)
-            target = self.root / path
-            if not target.parent.resolve().is_relative_to(self.root.resolve()):
-                raise StoreError(f"{target} leads out of {self.root}", path=str(target))
-            if self._on_conflict == "overwrite" or not _holds(target, raw):
-                batch.stage(target, raw)
-            files.append(File(path, str(target)))
-        return files
+    def restore(self, key: str | os.PathLike[str]) -> JSON:
+        """Return the original block, or message where its content is a string, as it was.
 
-    def _name(self, names: FreePaths, content: Content, raw: bytes) -> str:
-        """The name for this content: free on the disk, or holding the same bytes already."""
-        path = content.relative_path
-        if self._on_conflict == "overwrite":
-            return path
+        `key` and errors are those of `read`; it is an error too when the block was not given.
+        """
+        with self._tree("read", str(key)) as tree:
+            return self._reader(tree).block(key)
 
-        def usable(candidate: str) -> bool:
-            target = self.root / candidate
-            return not os.path.lexists(target) or _holds(target, raw)
+    def find(self, key: str | os.PathLike[str]) -> Entry | None:
+        """Return what the index knows of a path, item id or tool-use id; None for nothing."""
+        with self._tree("read", str(key)) as tree:
+            return self._reader(tree).entry(key)
 
-        if self._on_conflict == "error" and (path in names or not usable(path)):
-            target = self.root / path
-            raise StoreError(f"{target} holds another item already", path=str(target))
-        is_free = path not in names and usable(path)
-        return names.take(path if is_free else content.wanted_path or path, passes=usable)
+    def list(self) -> tuple[Entry, ...]:
+        """Return what the index knows, oldest first; nothing with `state: none`."""
+        with self._tree("read") as tree:
+            return tuple(self._index(tree))
 
-    def _error(self, verb: str, error: Exception, path: Path | None = None) -> StoreError:
-        where = str(path or getattr(error, "filename", None) or self.root)
-        reason = getattr(error, "strerror", None) or error
-        return StoreError(f"{where} cannot be {verb}: {reason}", path=where)
+    def search(
+        self,
+        text: str,
+        *,
+        ignore_case: bool = False,
+        item_type: str | None = None,
+        tool: str | None = None,
+    ) -> Iterator[Match]:
+        """Yield each line that has the text, oldest content first, in memory that does not grow.
+
+        Tells where something is; `read` then hands it out, checked. `item_type` and `tool` are
+        exact. Raises `StoreError`, for an empty text too.
+        """
+        with self._tree("read") as tree:
+            entries = tuple(self._index(tree))
+            chosen = (entry for entry in entries if _is_of(entry, item_type, tool))
+            yield from matches(tree, chosen, text, ignore_case=ignore_case)
+
+    def history(self) -> tuple[Event, ...]:
+        """Return what was saved, packed and removed, in the order in which it happened.
+
+        It goes back to when the journal was written anew last: at a rebuild, or when most of it
+        told of what is gone.
+        """
+        if self._state is None:
+            return ()
+        with self._tree("read") as tree:
+            self._state.refresh(tree)
+            return tuple(events(self._state.lines(tree)))
+
+    def _refer(self, item_id: str | None, path: str, sha256: str, state: str) -> None:
+        self.remember([{"item_id": item_id, "path": path, "sha256": sha256, "state": state}])
 
 
-def _holds(target: Path, raw: bytes) -> bool:
-    """Is `target` a file with exactly this content."""
-    try:
-        if target.is_symlink() or target.stat().st_size != len(raw):
-            return False
-        return target.read_bytes() == raw
-    except FileNotFoundError:
-        return False
+def _is_of(entry: Entry, item_type: str | None, tool: str | None) -> bool:
+    origin = entry.origin
+    found = (origin.item_type, origin.tool_name) if origin else (None, None)
+    return item_type in {None, found[0]} and tool in {None, found[1]}

@@ -1,7 +1,8 @@
 """Writing files so that a name never stands for half a content.
 
 Every content goes to a temporary file in its folder first; when all are complete (and flushed to
-stable storage where asked), each gets its name in one step, and the folders are flushed.
+stable storage where asked), each gets its name in one step, and the folders are flushed. What has
+its name stays: another process may count on it already.
 """
 
 from __future__ import annotations
@@ -9,117 +10,163 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Self
+
+from policyctx.store.folders import NEW_FILE, READING, set_mode
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from policyctx.store.folders import Folder
+    from policyctx.store.opening import Tree
 
-# Windows cannot flush a folder; there the rename itself is what can be had.
-_FOLDERS_CAN_BE_FLUSHED = os.name != "nt"
+try:
+    from fcntl import F_FULLFSYNC, fcntl  # type: ignore[attr-defined,unused-ignore] # macOS has it
+except ImportError:
+    F_FULLFSYNC = None  # type: ignore[assignment,unused-ignore]
+
+TEMPORARY = ".tmp"
+# A disk takes several flushes at a time; from eight on it is no faster.
+_FLUSHING_THREADS = 8
+# Files that wait open for their flush; systems allow some hundreds to a process.
+_WAITING = 64
+# Windows flushes only what may be written.
+_TO_FLUSH = READING | os.O_RDWR if os.name == "nt" else READING
 
 
 class Batch:
-    """The files of one plan: staged one by one, published together, or taken back together.
+    """The files of one plan: staged one by one, flushed together, and named one by one.
 
-    Raises `OSError` as the operating system does; `roll_back` then leaves the disk as it was, but
-    for names already overwritten where overwriting was asked for.
+    Raises `OSError` as the operating system does. Leaving the context removes what got no name.
     """
 
-    def __init__(self, *, mode: int, flush: bool) -> None:
+    def __init__(self, tree: Tree, *, mode: int, flush: bool) -> None:
+        self._tree = tree
         self._mode = mode
         self._flush = flush
-        self._staged: list[tuple[Path, Path]] = []
-        self._published: list[Path] = []
-        self._folders: list[Path] = []
+        self._unnamed: set[str] = set()
+        self._waiting: list[int] = []
 
-    def stage(self, target: Path, content: bytes) -> None:
-        """Write `content` beside `target`, complete but without its name."""
-        self._make_folder(target.parent)
-        temporary = target.parent / f".{secrets.token_hex(8)}.tmp"
-        self._staged.append((target, temporary))
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-        descriptor = os.open(temporary, flags | getattr(os, "O_BINARY", 0), self._mode)
-        with open(descriptor, "wb") as file:  # noqa: PTH123 - an open descriptor, not a path
-            _set_mode(temporary, self._mode)
-            file.write(content)
+    def __enter__(self) -> Self:
+        return self
 
-    def publish(self, *, overwrite: bool) -> None:
-        """Give every staged file its name, and have the disk keep it where that was asked for.
+    def __exit__(self, *_: object) -> None:
+        for descriptor in self._waiting:
+            os.close(descriptor)
+        for temporary in self._unnamed:
+            with contextlib.suppress(OSError):
+                folder, name = self._tree.place(temporary)
+                folder.remove(name)
 
-        Without `overwrite`, raises `FileExistsError` when another writer took a name in the
-        meantime.
-        """
+    def stage(self, path: str, content: bytes) -> str:
+        """Write `content` beside `path`, complete but without its name; return where."""
+        folder, _ = self._tree.place(path)
+        name = f".{secrets.token_hex(8)}{TEMPORARY}"
+        descriptor = folder.open(name, NEW_FILE, self._mode)
+        temporary = _beside(path, name)
+        self._unnamed.add(temporary)
+        try:
+            set_mode(descriptor, self._mode)
+            write_all(descriptor, content)
+        except OSError as error:
+            os.close(descriptor)
+            error.filename = f"{folder.path}/{path.rpartition('/')[2]}"
+            raise
+        self._wait_for(descriptor)
+        return temporary
+
+    def expect(self, path: str) -> None:
+        """Have a file that is there already flushed with the others."""
         if self._flush:
-            for _, temporary in self._staged:
-                _flush_to_disk(temporary, os.O_RDWR)
-        for target, temporary in self._staged:
-            if overwrite:
-                temporary.replace(target)
-            else:
-                _give_new_name(temporary, target)
-                self._published.append(target)
-        if self._flush and _FOLDERS_CAN_BE_FLUSHED:
-            changed = {target.parent for target, _ in self._staged}
-            for folder in changed | {made.parent for made in self._folders}:
-                _flush_to_disk(folder, os.O_RDONLY)
+            folder, name = self._tree.place(path)
+            self._wait_for(folder.open(name, _TO_FLUSH))
 
-    def roll_back(self) -> None:
-        """Remove what this batch made: temporary files, published names, folders left empty."""
-        for path in [*(temporary for _, temporary in self._staged), *self._published]:
-            with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
-        for folder in reversed(self._folders):
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+    def flush(self) -> None:
+        """Wait until the disk keeps the content of everything staged or expected."""
+        waiting, self._waiting = self._waiting, []
+        try:
+            if len(waiting) == 1:
+                flush_file(waiting[0])
+            elif waiting:
+                with ThreadPoolExecutor(min(_FLUSHING_THREADS, len(waiting))) as threads:
+                    for _ in threads.map(flush_file, waiting):
+                        pass
+        finally:
+            for descriptor in waiting:
+                os.close(descriptor)
 
-    def _make_folder(self, folder: Path) -> None:
-        if folder.is_dir():
+    def name(self, temporary: str, path: str) -> None:
+        """Give a staged file its name; `FileExistsError` when that is taken."""
+        folder, name = self._tree.place(temporary)
+        new = path.rpartition("/")[2]
+        try:
+            folder.link(name, folder, new)
+        except FileExistsError:
+            raise
+        except OSError:
+            _replace_reserved(folder, name, new)
+        else:
+            # The name is given. A second one that cannot be removed is litter, no failure.
+            with contextlib.suppress(OSError):
+                folder.remove(name)
+        self._unnamed.discard(temporary)
+        self._tree.changed.add(path.rpartition("/")[0])
+
+    def link(self, path: str, new: str) -> None:
+        """Give a file that is there a second name; `FileExistsError` when that is taken."""
+        folder, name = self._tree.place(path)
+        target, new_name = self._tree.place(new)
+        folder.link(name, target, new_name)
+        self._tree.changed.add(new.rpartition("/")[0])
+
+    def put(self, temporary: str, path: str) -> None:
+        """Give a staged file its name, over what has it."""
+        folder, name = self._tree.place(temporary)
+        folder.replace(name, path.rpartition("/")[2])
+        self._unnamed.discard(temporary)
+        self._tree.changed.add(path.rpartition("/")[0])
+
+    def flush_folders(self) -> None:
+        """Wait until the disk keeps the names."""
+        if self._flush:
+            self._tree.flush_changed()
+
+    def _wait_for(self, descriptor: int) -> None:
+        if not self._flush:
+            os.close(descriptor)
             return
-        missing = [f for f in (folder, *folder.parents) if not f.is_dir()]
-        for path in reversed(missing):
-            with contextlib.suppress(FileExistsError):  # another process was faster
-                path.mkdir()
-                self._folders.append(path)
-                _set_mode(path, folder_mode(self._mode))
+        self._waiting.append(descriptor)
+        if len(self._waiting) >= _WAITING:
+            self.flush()
 
 
-def folder_mode(file_mode: int) -> int:
-    """Return the mode of a folder whose files have `file_mode`: x wherever they have r."""
-    return file_mode | (file_mode & 0o444) >> 2
+def write_all(descriptor: int, content: bytes) -> None:
+    """Write every byte; the system may take fewer at a time."""
+    written = os.write(descriptor, content)
+    if written < len(content):
+        left = memoryview(content)[written:]
+        while left:
+            left = left[os.write(descriptor, left) :]
 
 
-def _set_mode(path: Path, mode: int) -> None:
-    """Set the mode whatever the umask was."""
-    path.chmod(mode)
+def flush_file(descriptor: int) -> None:
+    """Wait until the disk itself keeps the file; macOS calls that by another name."""
+    if F_FULLFSYNC is not None:
+        with contextlib.suppress(OSError):  # a file system that does not know it
+            fcntl(descriptor, F_FULLFSYNC)
+            return
+    os.fsync(descriptor)
 
 
-def _give_new_name(temporary: Path, target: Path) -> None:
-    """Rename, but never over an existing file; `FileExistsError` when there is one."""
-    try:
-        os.link(temporary, target)
-    except FileExistsError:
-        raise
-    except OSError:
-        _replace_reserved(temporary, target)
-    else:
-        # The name is given. A second one that cannot be removed is litter, no failure.
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+def _beside(path: str, name: str) -> str:
+    folder, slash, _ = path.rpartition("/")
+    return f"{folder}{slash}{name}"
 
 
-def _replace_reserved(temporary: Path, target: Path) -> None:
+def _replace_reserved(folder: Folder, name: str, new: str) -> None:
     """Rename where there are no hard links: reserve the name, then replace the empty file."""
-    os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+    os.close(folder.open(new, NEW_FILE))
     try:
-        temporary.replace(target)
+        folder.replace(name, new)
     except OSError:
-        target.unlink()
+        folder.remove(new)
         raise
-
-
-def _flush_to_disk(path: Path, flags: int) -> None:
-    descriptor = os.open(path, flags)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

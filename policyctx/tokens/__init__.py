@@ -1,1 +1,1 @@
-"""Counting tokens: exact and offline, each text once."""
+"""Counting tokens: exact and offline, each text once, corrected by what providers bill."""

@@ -1,7 +1,132 @@
-"""What images and documents weigh: they are billed by size, never as their base64 text."""
+"""What images and documents weigh: by their size and their pages, never as their base64 text."""
 
 from __future__ import annotations
 
-# An image is scaled down by providers until it costs at most about this; without decoding it,
-# the most is the safe figure.
+import binascii
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from policyctx.tokens.blocks import blocks_of, text_of
+from policyctx.tokens.image_sizes import HEAD_BYTES, image_size
+
+if TYPE_CHECKING:
+    from policyctx.tokens.blocks import Block
+    from policyctx.tokens.counter import TokenCounter
+    from policyctx.tokens.provider_models import ProviderModel
+
+# For a medium of which no more is known than that it is there.
 TOKENS_PER_MEDIUM = 1_600
+
+# What counts towards a size: a text, whose tokens are to be counted, or a number of tokens.
+Part: TypeAlias = str | int
+
+IMAGES = ("image", "image_url", "input_image")
+DOCUMENTS = ("document", "file", "input_file")
+
+# Pages of a PDF that hides them in compressed objects are guessed from its bytes.
+_PAGE_BYTES = 50_000
+# No provider takes more.
+_MOST_PAGES = 600
+_PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
+
+
+def media_tokens(block: Block, model: ProviderModel, counter: TokenCounter) -> int:
+    """Return what an image, a document, or a result that holds some costs for them, in tokens.
+
+    Takes a content block of either API as it lies in a message; 0 for a block without media. What
+    is only named by a URL or an id counts as an image or page whose size is not known.
+    """
+    return total(_media_within(block, model), counter)
+
+
+def total(parts: Iterator[Part], counter: TokenCounter) -> int:
+    """Add up parts, the texts among them counted together."""
+    tokens, texts = 0, []
+    for part in parts:
+        if isinstance(part, str):
+            texts.append(part)
+        else:
+            tokens += part
+    return tokens + sum(counter.count_many(texts))
+
+
+def media_parts(block: Block, model: ProviderModel) -> Iterator[Part]:
+    """Yield what one image or document is made of."""
+    if block.get("type") in IMAGES:
+        yield _image(block, model)
+    else:
+        yield from _document(block, model)
+
+
+def _media_within(block: Block, model: ProviderModel) -> Iterator[Part]:
+    if block.get("type") in (*IMAGES, *DOCUMENTS):
+        yield from media_parts(block, model)
+    else:
+        for inner in blocks_of(block.get("content")):
+            yield from _media_within(inner, model)
+
+
+def _image(block: Block, model: ProviderModel) -> int:
+    held = block.get("image_url")
+    detail = held.get("detail") if isinstance(held, Mapping) else block.get("detail")
+    if detail == "low":
+        return model.image.low_detail
+    head = _bytes_of(_base64_of(block), HEAD_BYTES)
+    size = image_size(head)
+    return model.image.unknown if size is None else model.image.tokens(*size)
+
+
+def _document(block: Block, model: ProviderModel) -> Iterator[Part]:
+    source = block.get("source")
+    source = source if isinstance(source, Mapping) else {}
+    for key in ("title", "context"):
+        yield text_of(block.get(key))
+    if source.get("type") == "text":
+        yield text_of(source.get("data"))
+    elif source.get("type") == "content":
+        yield from _inner(source.get("content"), model)
+    else:
+        yield model.page * _pages(_bytes_of(_base64_of(block), None))
+
+
+def _inner(content: object, model: ProviderModel) -> Iterator[Part]:
+    if isinstance(content, str):
+        yield content
+    for block in blocks_of(content):
+        if block.get("type") in IMAGES:
+            yield _image(block, model)
+        else:
+            yield text_of(block.get("text"))
+
+
+def _pages(raw: bytes) -> int:
+    """Count the pages of a PDF, 1 at least."""
+    found = len(_PAGE.findall(raw)) or -(-len(raw) // _PAGE_BYTES)
+    return min(max(found, 1), _MOST_PAGES)
+
+
+def _base64_of(block: Block) -> str:
+    """Return the base64 text in a block, or in the data URL that it holds; none gives no text."""
+    file, url = block.get("file"), block.get("image_url")
+    source = block.get("source")
+    places = (
+        source.get("data") if isinstance(source, Mapping) else None,
+        url.get("url") if isinstance(url, Mapping) else url,
+        file.get("file_data") if isinstance(file, Mapping) else None,
+        block.get("file_data"),
+    )
+    held = next((place for place in places if isinstance(place, str)), "")
+    if held.startswith("data:"):
+        return held.partition(";base64,")[2]
+    return "" if held.startswith(("http:", "https:")) else held
+
+
+def _bytes_of(base64: str, most: int | None) -> bytes:
+    """Decode the first `most` bytes or a little less; what is no base64 gives none."""
+    text = base64 if most is None else base64[: most // 3 * 4]
+    try:
+        raw = "".join(text.split()).encode("ascii")
+        return binascii.a2b_base64(raw[: len(raw) // 4 * 4])
+    except ValueError:
+        return b""

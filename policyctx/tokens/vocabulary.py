@@ -70,11 +70,12 @@ def encoding(name: str) -> tiktoken.Encoding:
     """
     with _building:
         if name not in _built:
-            _built[name] = _build(name)
+            _built[name] = built_encoding(name)
         return _built[name]
 
 
-def _build(name: str) -> tiktoken.Encoding:
+def built_encoding(name: str) -> tiktoken.Encoding:
+    """Build an encoding anew; `encoding` is what keeps it."""
     import tiktoken  # noqa: PLC0415 - only when a count is needed
 
     ranks = {}

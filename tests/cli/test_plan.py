@@ -43,6 +43,7 @@ def test_programs_get_json(messages: Path) -> None:
         "size": 5,
         "threshold": 100,
         "unit": "chars",
+        "sentence": "5 < 100 chars",
     }
     assert report["tokens_before"] > report["tokens_after"]
 

@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from policyctx.messages.blocks import as_mapping
-from policyctx.messages.items import UNKNOWN, Message
+from policyctx.messages.items import UNKNOWN, Message, compact_json
 from policyctx.messages.reading import items_of
 
 IMAGE = {
@@ -164,10 +164,111 @@ def test_thinking_is_its_own_type(block: dict[str, Any], text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "block", [{"type": "server_tool_use", "id": "a"}, {"type": "text"}, {"type": "text", "text": 5}]
+    "block",
+    [
+        {"type": "server_tool_use", "id": "a", "name": "web_search", "input": {}},
+        {"type": "mcp_tool_use", "id": "a", "name": "read", "input": {}},
+        {"type": "web_search_tool_result", "tool_use_id": "a", "content": []},
+        {"type": "code_execution_tool_result", "tool_use_id": "a", "content": {}},
+        {"type": "mcp_tool_result", "tool_use_id": "a", "content": "found"},
+        {"type": "refusal", "refusal": "no"},
+        {"type": "reasoning", "summary": []},
+        {"type": "text"},
+        {"type": "text", "text": 5},
+    ],
 )
 def test_a_block_that_nothing_knows_is_unknown(block: dict[str, Any]) -> None:
-    assert types({"role": "assistant", "content": [block]}) == [UNKNOWN]
+    (item,) = items_of([{"role": "assistant", "content": [block]}])
+    assert (item.kind, item.path, item.text) == (UNKNOWN, ("content", 0), compact_json(block))
+    assert (item.tool, item.tool_use_id) == (None, None)
+
+
+def test_the_bytes_of_a_sound_are_not_counted_as_text() -> None:
+    block = {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}
+    (item,) = items_of([{"role": "user", "content": [block]}])
+    assert (item.kind, item.media, item.counted) == (UNKNOWN, 1, "")
+
+
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content", "refusal"])
+def test_what_stands_beside_the_content_is_no_item(field: str) -> None:
+    assert types({"role": "assistant", "content": "hi", field: "hm"}) == ["assistant_message"]
+
+
+@pytest.mark.parametrize(
+    ("block", "media_type"),
+    [
+        (IMAGE, "image/png"),
+        ({"type": "image", "source": {"type": "url", "url": "https://e.org/a.png"}}, None),
+        ({"type": "image_url", "image_url": {"url": "data:image/gif;base64,R0lG"}}, "image/gif"),
+        ({"type": "input_image", "image_url": "data:image/webp,x"}, "image/webp"),
+        (
+            {"type": "file", "file": {"file_data": "data:application/pdf;base64,JV"}},
+            "application/pdf",
+        ),
+        ({"type": "input_file", "file_data": "data:text/csv,a"}, "text/csv"),
+        ({"type": "input_file", "file_id": "f"}, None),
+    ],
+)
+def test_a_medium_has_the_media_type_that_its_block_tells(
+    block: dict[str, Any], media_type: str | None
+) -> None:
+    (item,) = items_of([{"role": "user", "content": [block]}])
+    assert item.media_type == media_type
+
+
+def test_an_image_in_a_result_is_an_item_after_it() -> None:
+    content = [{"type": "text", "text": "seen"}, IMAGE]
+    block = {"type": "tool_result", "tool_use_id": "a", "content": content, "is_error": True}
+    words = {"type": "text", "text": "and?"}
+    items = items_of([{"role": "user", "content": [words, block, words]}])
+    assert [item.kind for item in items] == [
+        "user_message", "tool_result", "image", "user_message",
+    ]  # fmt: skip
+    image = items[2]
+    assert (image.path, image.inside) == (("content", 1, "content", 1), 1)
+    assert (image.media_type, image.media, image.counted) == ("image/png", 1, "")
+    assert (image.tool_use_id, image.error) == ("a", True)
+
+
+def test_an_image_in_the_message_of_a_tool_is_an_item_after_it() -> None:
+    content = [{"type": "image_url", "image_url": {"url": "data:"}}]
+    result, image = items_of([{"role": "tool", "tool_call_id": "a", "content": content}])
+    assert (result.path, image.path, image.inside) == (("content",), ("content", 0), 0)
+
+
+def test_items_inside_of_a_result_are_numbered_by_its_id() -> None:
+    content = [IMAGE, {"type": "text", "text": "seen"}, {"type": "document", "source": {}}]
+    block = {"type": "tool_result", "tool_use_id": "toolu_1", "content": content}
+    items = items_of([{"role": "user", "content": [block]}])
+    assert [item.item_id for item in items] == ["toolu_1", "toolu_1-1", "toolu_1-2"]
+
+
+def test_items_inside_of_a_result_without_an_id_are_numbered_by_its_message() -> None:
+    block = {"type": "tool_result", "content": [IMAGE, IMAGE]}
+    items = items_of([{"role": "user", "content": [block]}])
+    assert [item.item_id for item in items] == ["msg_001", "msg_001-1", "msg_001-2"]
+
+
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_each_part_of_a_system_prompt_is_an_item(role: str) -> None:
+    parts = [{"type": "text", "text": "Be"}, {"type": "text", "text": "brief."}]
+    items = items_of([{"role": role, "content": parts}])
+    assert [(item.kind, item.path) for item in items] == [
+        ("system_prompt", ("content", 0, "text")), ("system_prompt", ("content", 1, "text")),
+    ]  # fmt: skip
+
+
+def test_a_legacy_call_has_no_id() -> None:
+    call = {"name": "read", "arguments": '{"n": 1}'}
+    (item,) = items_of([{"role": "assistant", "content": None, "function_call": call}])
+    assert (item.kind, item.tool, item.tool_use_id) == ("tool_call", "read", None)
+    assert (item.path, item.text) == (("function_call",), '{"n": 1}')
+
+
+def test_a_custom_call_has_its_input_as_it_was_sent() -> None:
+    call = {"id": "a", "type": "custom", "custom": {"name": "write", "input": "print(1)"}}
+    (item,) = items_of([{"role": "assistant", "content": None, "tool_calls": [call]}])
+    assert (item.tool, item.tool_use_id, item.text) == ("write", "a", "print(1)")
 
 
 def test_ids_and_names_that_are_no_strings_are_no_ids_and_names() -> None:
@@ -195,3 +296,9 @@ def test_a_map_is_seen_as_itself() -> None:
 
 def test_any_other_object_is_seen_under_the_name_of_its_class() -> None:
     assert as_mapping(5) == {"type": "int", "value": 5}
+
+
+def test_a_sound_in_a_result_is_neither_counted_as_text_nor_an_item() -> None:
+    content = [{"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}]
+    (item,) = items_of([{"role": "tool", "tool_call_id": "a", "content": content}])
+    assert (item.kind, item.media, item.counted) == ("tool_result", 1, "[]")

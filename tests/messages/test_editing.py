@@ -3,10 +3,28 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from pydantic import BaseModel
 
-from policyctx.messages.editing import Edit, edited
+from policyctx.errors import MessagesError
+from policyctx.messages.editing import Edit, edited, edited_message
 from policyctx.messages.reading import items_of
+from tests.messages.odd_lists import (
+    IMAGE,
+    LEGACY_ANSWER,
+    LEGACY_CALL,
+    REDACTED,
+    SEARCH,
+    THINKING,
+    answer,
+    assistant,
+    call,
+    chat_call,
+    chat_calls,
+    result,
+    text,
+    user,
+)
 
 if TYPE_CHECKING:
     from policyctx.messages.items import Message
@@ -98,3 +116,208 @@ def test_the_text_in_an_sdk_object_is_replaced_as_well() -> None:
     (new,) = edited([message], [Edit(items_of([message])[0], "gone")])
     assert items_of([new])[0].text == "gone"
     assert items_of([message])[0].text == "a long answer"
+
+
+def edit_of(message: Message, *texts: str | None) -> Message | None:
+    """Edit the first items of a message: a text each, None for a removal, "=" to leave it."""
+    items = items_of([message])
+    edits = [Edit(item, text) for item, text in zip(items, texts, strict=False) if text != "="]
+    return edited_message(message, edits)
+
+
+def test_the_input_of_a_call_gives_way_to_an_object() -> None:
+    new = edit_of(conversation()[1], "=", '{"path":"gone"}')
+    assert new is not None
+    assert new["content"][1] == {
+        "type": "tool_use", "id": "a", "name": "read", "input": {"path": "gone"},
+    }  # fmt: skip
+
+
+def test_an_input_that_is_no_json_is_refused() -> None:
+    with pytest.raises(ValueError, match="Expecting value"):
+        edit_of(conversation()[1], "=", "gone")
+
+
+@pytest.mark.parametrize(
+    ("call", "new"),
+    [
+        (chat_call("a", '{"n": 1}'), chat_call("a", '{"n":2}')),
+        (chat_call("a", {"n": 1}), chat_call("a", {"n": 2})),
+        (
+            {"id": "a", "type": "custom", "custom": {"name": "run", "input": "1"}},
+            {"id": "a", "type": "custom", "custom": {"name": "run", "input": '{"n":2}'}},
+        ),
+        (
+            {"id": "a", "name": "read", "arguments": {"n": 1}},
+            {"id": "a", "name": "read", "arguments": {"n": 2}},
+        ),
+    ],
+)
+def test_the_input_of_a_chat_call_stays_what_it_was_sent_as(
+    call: dict[str, Any], new: dict[str, Any]
+) -> None:
+    assert edit_of(chat_calls(call), '{"n":2}') == chat_calls(new)
+
+
+def test_the_arguments_of_a_legacy_call_give_way() -> None:
+    new = edit_of(LEGACY_CALL, "{}")
+    assert new is not None
+    assert new["function_call"] == {"name": "read", "arguments": "{}"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text_kind"),
+    [
+        ("image", "text"),
+        ("document", "text"),
+        ("image_url", "text"),
+        ("file", "text"),
+        ("input_image", "input_text"),
+        ("input_file", "input_text"),
+    ],
+)
+def test_a_medium_gives_way_to_a_text_block(kind: str, text_kind: str) -> None:
+    message = user({"type": kind, "cache_control": {}}, text("and?"))
+    assert edit_of(message, "gone") == user({"type": text_kind, "text": "gone"}, text("and?"))
+
+
+def test_an_image_inside_of_a_result_gives_way_and_the_result_stays() -> None:
+    message = user(result("a", [text("seen"), IMAGE]))
+    assert edit_of(message, "=", "gone") == user(result("a", [text("seen"), text("gone")]))
+
+
+def test_an_image_inside_of_a_tool_message_gives_way() -> None:
+    assert edit_of(answer("a", [IMAGE]), "=", "gone") == answer("a", [text("gone")])
+
+
+def test_a_result_that_gives_way_takes_along_what_is_inside() -> None:
+    message = user(result("a", [IMAGE, text("seen"), IMAGE]))
+    assert edit_of(message, "gone", "one", None) == user(result("a", "gone"))
+
+
+def test_removals_do_not_move_what_else_is_edited() -> None:
+    message = user(text("a"), IMAGE, text("b"), result("c", [IMAGE, text("d"), IMAGE]), text("e"))
+    new = edit_of(message, None, None, "B", "=", None, "D", "E")
+    assert new == user(text("B"), result("c", [text("d"), text("D")]), text("E"))
+
+
+def test_a_removed_result_takes_its_block_along() -> None:
+    message = user(result("a"), result("b"))
+    assert edit_of(message, None) == user(result("b"))
+
+
+def test_a_result_is_left_empty_when_all_inside_is_removed() -> None:
+    assert edit_of(user(result("a", [IMAGE])), "=", None) == user(result("a", ""))
+    assert edit_of(answer("a", [IMAGE]), "=", None) == answer("a", "")
+
+
+def test_thinking_is_removed_whole() -> None:
+    assert edit_of(assistant(THINKING, REDACTED, text("hi")), None, None) == assistant(text("hi"))
+
+
+@pytest.mark.parametrize(
+    ("message", "change"),
+    [(assistant(THINKING), "gone"), (assistant(SEARCH), "gone"), (assistant(SEARCH), None)],
+)
+def test_what_is_signed_or_not_understood_keeps_its_bytes(
+    message: Message, change: str | None
+) -> None:
+    with pytest.raises(ValueError, match="keeps its bytes"):
+        edit_of(message, change)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": "go"},
+        user(text("go")),
+        assistant(call("a")),
+        chat_calls(chat_call("a")),
+        LEGACY_CALL,
+        user(result("a")),
+        answer("a"),
+        LEGACY_ANSWER,
+    ],
+)
+def test_a_message_of_which_nothing_is_left_is_gone(message: Message) -> None:
+    assert edit_of(message, None) is None
+    other: Message = {"role": "user", "content": "go"}
+    assert edited([other, message], [Edit(items_of([other, message])[1], None)]) == [other]
+
+
+def test_a_reply_that_only_calls_keeps_no_empty_content() -> None:
+    message = chat_calls(chat_call("a"), content="reading")
+    assert edit_of(message, None) == chat_calls(chat_call("a"))
+    message = chat_calls(chat_call("a"), content=[text("reading")])
+    assert edit_of(message, None) == chat_calls(chat_call("a"))
+
+
+def test_a_reply_without_its_calls_keeps_no_empty_list_of_them() -> None:
+    message = chat_calls(chat_call("a"), content="reading")
+    assert edit_of(message, "=", None) == {"role": "assistant", "content": "reading"}
+
+
+def test_one_of_two_calls_may_be_removed() -> None:
+    message = chat_calls(chat_call("a"), chat_call("b"), content="")
+    assert edit_of(message, None) == chat_calls(chat_call("b"), content="")
+
+
+def test_a_refusal_is_something_said() -> None:
+    message: Message = {"role": "assistant", "content": "no", "refusal": "no!"}
+    assert edit_of(message, None) == {"role": "assistant", "content": None, "refusal": "no!"}
+
+
+def test_reasoning_beside_the_content_is_not_changed() -> None:
+    message: Message = {"role": "assistant", "content": "hi", "reasoning_content": "hm"}
+    assert edit_of(message, "gone") == {**message, "content": "gone"}
+
+
+def test_blocks_may_come_as_a_tuple() -> None:
+    message: Message = {"role": "user", "content": (text("a"), IMAGE)}
+    assert edit_of(message, None) == user(IMAGE)
+    assert edit_of(message, "=", "gone") == user(text("a"), text("gone"))
+
+
+def test_what_cannot_be_copied_is_named() -> None:
+    message: Message = {"role": "user", "content": "go", "more": (i for i in "a")}
+    with pytest.raises(MessagesError, match="message 0: cannot be copied") as caught:
+        edit_of(message, "gone")
+    assert caught.value.index == 0
+
+
+class SdkCall(BaseModel):
+    type: str = "tool_use"
+    id: str = "a"
+    name: str = "read"
+    input: dict[str, object]
+
+
+class SdkFunction(BaseModel):
+    name: str = "read"
+    arguments: str
+
+
+class SdkChatCall(BaseModel):
+    id: str = "a"
+    function: SdkFunction
+
+
+def test_the_input_of_an_sdk_object_is_replaced_as_well() -> None:
+    sent = SdkCall(input={"path": "x"})
+    new = edit_of({"role": "assistant", "content": [sent]}, '{"path":"gone"}')
+    assert new == {"role": "assistant", "content": [SdkCall(input={"path": "gone"})]}
+    assert sent.input == {"path": "x"}
+
+
+def test_the_arguments_of_an_sdk_object_are_replaced_as_well() -> None:
+    sent = SdkChatCall(function=SdkFunction(arguments='{"n": 1}'))
+    message: Message = {"role": "assistant", "content": None, "tool_calls": [sent]}
+    new = edit_of(message, '{"n":2}')
+    assert new is not None
+    assert new["tool_calls"] == [SdkChatCall(function=SdkFunction(arguments='{"n":2}'))]
+    assert sent.function.arguments == '{"n": 1}'
+
+
+def test_an_sdk_object_is_removed_whole() -> None:
+    message: Message = {"role": "assistant", "content": [SdkText(text="a"), SdkText(text="b")]}
+    assert edit_of(message, None) == {"role": "assistant", "content": [SdkText(text="b")]}

@@ -3,9 +3,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic import BaseModel
 
 from policyctx.errors import MessagesError
-from policyctx.messages.reading import checked_messages, items_of
+from policyctx.messages.reading import Reading, checked_messages, items_of
 
 if TYPE_CHECKING:
     from policyctx.messages.items import Message
@@ -104,6 +105,100 @@ def test_a_call_knows_its_own_message() -> None:
     assert call.call_message == 1
 
 
+def legacy_call(name: str) -> Message:
+    call = {"name": name, "arguments": "{}"}
+    return {"role": "assistant", "content": None, "function_call": call}
+
+
+def test_a_legacy_call_is_answered_under_its_name() -> None:
+    messages: list[Message] = [
+        legacy_call("read"),
+        {"role": "function", "name": "search", "content": "none"},
+        {"role": "function", "name": "read", "content": "found"},
+    ]
+    _, other, found = items_of(messages)
+    assert (other.call_message, found.call_message) == (None, 0)
+
+
+def test_the_name_of_a_legacy_call_is_no_id() -> None:
+    _, found = items_of([legacy_call("read"), user(result("read"))])
+    assert found.call_message is None
+
+
+def test_a_call_and_its_result_know_each_other_by_position() -> None:
+    reading = Reading()
+    reading.extend([{"role": "user", "content": "go"}, reply(("a", "read"), ("b", "search"))])
+    assert reading.partners == {}
+    reading.extend([user(result("b"), result("a"))])
+    assert reading.partners == {1: 4, 4: 1, 2: 3, 3: 2}
+
+
+def test_an_item_inside_of_a_result_has_what_the_result_has_from_its_call() -> None:
+    image = {"type": "image", "source": {}}
+    found = {"type": "tool_result", "tool_use_id": "a", "content": [image]}
+    *_, inside = items_of([reply(("a", "read")), user(found)])
+    assert (inside.kind, inside.tool, inside.call_message) == ("image", "read", 0)
+
+
+def test_a_call_is_pending_until_all_of_its_reply_are_answered() -> None:
+    reading = Reading()
+    told = []
+    for message in (reply(("a", "read"), ("b", "read")), user(result("a")), user(result("b"))):
+        reading.extend([message])
+        told.append(reading.pending)
+    assert told == [0, 0, None]
+
+
+def test_a_call_that_the_agent_went_on_without_is_not_pending() -> None:
+    reading = Reading()
+    reading.extend([reply(("a", "read")), {"role": "assistant", "content": "never mind"}])
+    assert reading.pending is None
+
+
+def test_a_reply_that_says_nothing_does_not_go_on() -> None:
+    reading = Reading()
+    reading.extend([reply(("a", "read")), {"role": "assistant", "content": ""}])
+    assert reading.pending == 0
+
+
+def test_the_newest_user_message_is_no_result() -> None:
+    reading = Reading()
+    assert reading.newest_user == -1
+    reading.extend([{"role": "user", "content": "go"}, reply(("a", "read")), user(result("a"))])
+    assert reading.newest_user == 0
+
+
+def test_turns_are_known_by_their_first_messages() -> None:
+    reading = Reading()
+    reading.extend([{"role": "user", "content": "go"}, reply(("a", "read")), user(result("a"))])
+    reading.extend([{"role": "user", "content": "more"}])
+    assert reading.turn_starts == [0, 3]
+
+
+def test_a_message_at_fault_is_named_by_its_place_in_the_whole_list() -> None:
+    reading = Reading()
+    reading.extend([{"role": "user", "content": "go"}] * 3)
+    with pytest.raises(MessagesError, match="message 4: expected") as caught:
+        reading.extend([{"role": "user", "content": "go"}, {"role": "user", "content": 5}])
+    assert caught.value.index == 4
+    assert reading.message_count == 3
+
+
+def test_messages_may_be_checked_from_a_place_on() -> None:
+    with pytest.raises(MessagesError) as caught:
+        checked_messages([{"role": "user", "content": 5}], first=7)
+    assert caught.value.index == 7
+
+
+def test_an_sdk_object_that_is_no_json_is_refused() -> None:
+    class Block(BaseModel):
+        type: str = "image"
+        source: object = lambda: None
+
+    with pytest.raises(MessagesError, match="message 0: not JSON"):
+        items_of([{"role": "user", "content": [Block()]}])
+
+
 def test_a_turn_begins_with_a_user_message_that_is_no_result() -> None:
     messages = [
         {"role": "user", "content": "go"},
@@ -168,6 +263,12 @@ def test_a_message_at_fault_is_named_with_what_is_wrong(message: object, wrong: 
 def test_tool_calls_that_are_no_list_of_objects_are_refused(calls: object) -> None:
     with pytest.raises(MessagesError, match="tool_calls"):
         items_of([{"role": "assistant", "content": None, "tool_calls": calls}])
+
+
+@pytest.mark.parametrize("call", ["read", 5, ["read"]])
+def test_a_legacy_call_that_is_no_object_is_refused(call: object) -> None:
+    with pytest.raises(MessagesError, match="function_call"):
+        items_of([{"role": "assistant", "content": None, "function_call": call}])
 
 
 @pytest.mark.parametrize("kind", [["image"], {"is": "image"}])

@@ -133,3 +133,23 @@ def test_a_reply_of_nothing_but_thinking_is_a_problem() -> None:
     assert new_problems([GO, reply, GO], [GO, {**reply, "content": [THINKING]}, GO]) == [
         "an assistant message holds nothing but thinking"
     ]
+
+
+def test_the_results_of_one_reply_may_come_in_messages_of_their_own() -> None:
+    image = {"type": "image", "source": {}}
+    first: Message = {"role": "user", "content": [{**result("a"), "content": [image]}]}
+    second: Message = {"role": "user", "content": [result("b")]}
+    assert new_problems(GOOD, [GO, CALLS, first, second]) == []
+    assert new_problems([GO, CALLS, first, second], [GO, CALLS, first]) == [
+        "the call b has no result right after it"
+    ]
+
+
+def test_a_refusal_without_content_is_neither_empty_nor_mere_thinking() -> None:
+    refusal: Message = {"role": "assistant", "content": None, "refusal": "no"}
+    assert new_problems([GO, {**refusal, "content": "no"}, GO], [GO, refusal, GO]) == []
+
+
+def test_the_result_of_a_tool_may_be_empty() -> None:
+    empty = [*chat("a"), {"role": "tool", "tool_call_id": "b", "content": ""}]
+    assert new_problems(chat("a", "b"), empty) == []

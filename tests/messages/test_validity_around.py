@@ -1,23 +1,38 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.messages.editing import Edit, edited_message
-from policyctx.messages.items import UNKNOWN
+from policyctx.messages.editing import edited_message
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems, new_problems_around
-from tests.strategies import message_lists
+from policyctx.testing.strategies import message_lists
+from tests.messages.edits import some_edits
+from tests.messages.odd_lists import (
+    THINKING,
+    answer,
+    assistant,
+    call,
+    chat_call,
+    chat_calls,
+    odd_lists,
+    result,
+    text,
+    user,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from policyctx.messages.editing import Edit
+    from policyctx.messages.items import Message
 
-    from policyctx.messages.items import Item, Message
+GO: Message = {"role": "user", "content": "go"}
 
 
-@given(messages=message_lists(), data=st.data())
+@given(messages=st.one_of(message_lists(), odd_lists()), data=st.data())
 def test_around_the_edits_the_same_is_found_as_in_the_whole_lists(
     messages: list[Message], data: st.DataObject
 ) -> None:
@@ -30,18 +45,112 @@ def test_around_the_edits_the_same_is_found_as_in_the_whole_lists(
     assert sorted(found) == sorted(new_problems(messages, left))
 
 
-def some_edits(items: Sequence[Item]) -> st.SearchStrategy[list[Edit]]:
-    """Return a strategy for edits of some items, most of them removals."""
-    able = [item for item in items if item.kind != UNKNOWN]
-    texts = st.sampled_from((None, None, None, '{"short":1}'))
-    drawn = st.dictionaries(st.sampled_from(range(len(able) or 1)), texts)
-    return drawn.map(
-        lambda chosen: [
-            Edit(able[i], None if able[i].kind == "thinking" else text)
-            for i, text in chosen.items()
-            if able
-        ]
-    )
+@pytest.mark.parametrize(
+    ("gone", "problems"),
+    [
+        ({0}, ["the list begins with an assistant message"]),
+        (
+            {1},
+            [
+                "the result a has no call right before it",
+                "the result b has no call right before it",
+            ],
+        ),
+        ({2}, ["the call a has no result right after it"]),
+        (
+            {2, 3},
+            ["the call a has no result right after it", "the call b has no result right after it"],
+        ),
+        ({1, 2, 3}, []),
+        ({5}, ["the list ends with an assistant message"]),
+        ({4, 5}, []),
+        ({0, 1, 2, 3, 4, 5}, []),
+    ],
+)
+def test_a_message_that_is_gone_is_missed_where_it_stood(
+    gone: set[int], problems: list[str]
+) -> None:
+    calls = chat_calls(chat_call("a"), chat_call("b"))
+    messages = [GO, calls, answer("a"), answer("b"), assistant(text("done")), GO]
+    after = [None if i in gone else message for i, message in enumerate(messages)]
+    assert new_problems_around(messages, after, gone, items_of(messages)) == problems
+
+
+def test_a_reply_left_with_nothing_but_thinking_is_found() -> None:
+    messages = [GO, assistant(THINKING, text("hi")), GO]
+    after = [GO, assistant(THINKING), GO]
+    assert new_problems_around(messages, after, [1], items_of(messages)) == [
+        "an assistant message holds nothing but thinking"
+    ]
+
+
+def test_a_pair_may_go_when_its_id_was_called_in_vain_before() -> None:
+    messages = [
+        GO,
+        assistant(call("a")),
+        GO,
+        assistant(call("a")),
+        user(result("a")),
+        GO,
+        user(result("a")),
+    ]
+    after = [*messages[:3], None, None, *messages[5:]]
+    assert new_problems_around(messages, after, [3, 4], items_of(messages)) == []
+    assert new_problems(messages, messages[:3] + messages[5:]) == []
+
+
+class Watched(Sequence[Any]):
+    """A list that counts how often it is looked into."""
+
+    def __init__(self, messages: Sequence[object]) -> None:
+        self._messages = messages
+        self.looks = 0
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __getitem__(self, i: Any) -> Any:
+        self.looks += 1
+        return self._messages[i]
+
+
+def looks_after(messages: list[Message], after: Sequence[Message | None]) -> int:
+    """How often the lists are looked into after the edit."""
+    changed = [i for i, message in enumerate(messages) if after[i] is not message]
+    before, edited = Watched(messages), Watched(after)
+    new_problems_around(before, edited, changed, items_of(messages))
+    return before.looks + edited.looks
+
+
+def rounds(number: int) -> list[Message]:
+    pairs = ((assistant(call(f"c{i}")), user(result(f"c{i}"))) for i in range(number))
+    return [GO, *(message for pair in pairs for message in pair), GO]
+
+
+def test_a_longer_list_is_not_looked_into_more_often() -> None:
+    looks = []
+    for number in (4, 400):
+        messages = rounds(number)
+        after = [None if i == number else message for i, message in enumerate(messages)]
+        looks.append(looks_after(messages, after))
+    assert looks[0] == looks[1]
+
+
+def test_what_changed_side_by_side_is_looked_at_once() -> None:
+    looks = []
+    for number in (20, 40, 60):
+        ids = [f"c{i}" for i in range(number)]
+        messages = [GO, chat_calls(*map(chat_call, ids)), *map(answer, ids), GO]
+        after = [answer(m["tool_call_id"], "gone") if m["role"] == "tool" else m for m in messages]
+        looks.append(looks_after(messages, after))
+    assert looks[2] - looks[1] == looks[1] - looks[0]
+
+
+def test_a_system_prompt_amid_the_list_does_not_hide_who_began() -> None:
+    system: Message = {"role": "system", "content": "Be brief."}
+    messages = [GO, assistant(text("hi")), system, GO, assistant(text("done")), GO]
+    after = [*messages[:3], None, *messages[4:]]
+    assert new_problems_around(messages, after, [3], items_of(messages)) == []
 
 
 def aligned(messages: Sequence[Message], edits: Sequence[Edit]) -> list[Message | None]:
@@ -50,3 +159,11 @@ def aligned(messages: Sequence[Message], edits: Sequence[Edit]) -> list[Message 
     for i in {edit.item.message for edit in edits}:
         after[i] = edited_message(messages[i], [e for e in edits if e.item.message == i])
     return after
+
+
+def test_what_an_earlier_edit_has_removed_is_seen_as_gone() -> None:
+    """A call that went with its result in an earlier turn is not missed in a later one."""
+    both = assistant(call("a"), call("b"))
+    before = [GO, both, user(result("a")), user(result("b")), user(text("more"))]
+    after = [GO, assistant(call("a")), before[2], None, user(text("less"))]
+    assert new_problems_around(before, after, {4}, items_of(before)) == []

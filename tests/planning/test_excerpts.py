@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -8,7 +8,11 @@ from hypothesis import strategies as st
 
 from policyctx.planning.excerpts import Excerpt, excerpt, line_count
 from policyctx.policy.models.placeholder import Placeholder
-from policyctx.tokens.counter import MemoCounter, counter_for
+from policyctx.tokens.counter import counter_for
+from policyctx.tokens.memo import MemoCounter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 APPROXIMATE = counter_for("approximate")
 EXACT = counter_for("o200k_base")
@@ -187,9 +191,9 @@ def test_one_character_more_than_a_number_of_tokens_would_be_too_many(
 def test_no_more_of_a_long_text_is_counted_than_what_is_shown_needs(text: str) -> None:
     asked: list[int] = []
 
-    def measure(part: str) -> int:
-        asked.append(len(part))
-        return len(part)
+    def measure(parts: Sequence[str]) -> list[int]:
+        asked.extend(map(len, parts))
+        return [len(part) for part in parts]
 
     wording = Placeholder.model_validate({"head": {"tokens": 100}, "tail": {"tokens": 100}})
     found = excerpt(text, wording, MemoCounter(measure))

@@ -8,6 +8,7 @@ import pytest
 
 from policyctx import Session
 from policyctx.messages.reading import items_of
+from policyctx.planning.reasons import Reason
 from tests.conversations import calls, results, user
 from tests.policies import policy
 
@@ -105,10 +106,11 @@ def test_it_inherits_what_it_does_not_say() -> None:
         """
     compiled = policy(text)
     [step] = compiled.steps("model_call")
-    rule = compiled.rule(step, "mine", None)
-    assert (rule.offload, rule.offload_rule) == (True, "items.tool_result.offload")
-    assert rule.threshold == (5, "chars", "items.tool_result.min_chars")
-    assert rule.keep_recent_rule == "items.mine.keep_recent"
+    found = compiled.treatment(step, "mine", None)
+    assert found is not None
+    assert found.refusal is None
+    assert found.threshold == (5, "chars", ("items", "tool_result", "min_chars"))
+    assert found.keep_recent_rule == ("items", "mine", "keep_recent")
 
 
 def test_its_own_word_on_offload_is_nearer_than_its_parents() -> None:
@@ -116,11 +118,14 @@ def test_its_own_word_on_offload_is_nearer_than_its_parents() -> None:
         items:
           tool_result: {offload: false}
           mine: {match: {type: tool_result}, offload: true}
-        steps: [{name: s, do: offload}]
+        steps: [{name: s, do: offload, select: {types: ["*"]}}, {name: t, do: offload}]
         """
     compiled = policy(text)
-    [step] = compiled.steps("model_call")
-    assert compiled.rule(step, "mine", None).offload
-    assert not compiled.rule(step, "tool_result", None).offload
-    assert compiled.selects(step, "mine")
-    assert not compiled.selects(step, "tool_result")
+    every, default = compiled.steps("model_call")
+    mine, parent = (compiled.treatment(every, each, None) for each in ("mine", "tool_result"))
+    assert mine is not None
+    assert mine.refusal is None
+    assert parent is not None
+    assert parent.refusal == (Reason("offload_off"), ("items", "tool_result", "offload"))
+    assert compiled.selects(default, "mine")
+    assert not compiled.selects(default, "tool_result")

@@ -1,51 +1,147 @@
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING
+
 from policyctx.messages.reading import items_of
-from policyctx.planning.ledger import Entry, Ledger
+from policyctx.planning.ledger import Entry, Identities, Key, Ledger
 from policyctx.planning.placeholders import content_hash
-from tests.conversations import results, session_of, user
+from tests.conversations import calls, results, session_of, user
+from tests.planning.plans import ALL, adopted, conversation, planned
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from policyctx.planning.decisions import Action
+    from tests.conversations import Message
+
+OFFLOAD = f"{ALL}steps: [{{name: s, do: offload, must_shrink: false}}]"
 
 
-def entry(text: str, placeholder: str = "[gone]") -> Entry:
-    return Entry("step", placeholder, content_hash(text), "file.md")
+def keys(messages: Sequence[Message], ledger: Ledger | None = None) -> list[Key]:
+    items = items_of(messages)
+    identities = Identities(items, ledger or Ledger())
+    return [identities.key(i) for i in range(len(items))]
+
+
+def entry(key: Key, text: str, action: Action = "offload") -> Entry:
+    placeholder = None if action == "drop" else "[gone]"
+    return Entry(
+        key, len(text), "id", key.kind, action, "step", "digest", placeholder, "folder/file.md"
+    )
 
 
 def test_results_are_known_by_their_id_and_their_content() -> None:
-    items = items_of([user(), results(("a", "one")), results(("a", "two")), results(("b", "x"))])
-    keys = Ledger().keys(items)
-    identities = [f"a {content_hash('one')}", f"a {content_hash('two')}", f"b {content_hash('x')}"]
-    assert keys[1:] == tuple(("tool_result", identity, 0) for identity in identities)
+    messages = [user(), results(("a", "one")), results(("a", "two")), results(("b", "x"))]
+    assert keys(messages)[1:] == [
+        ("tool_result", "a", content_hash("one"), 0),
+        ("tool_result", "a", content_hash("two"), 0),
+        ("tool_result", "b", content_hash("x"), 0),
+    ]
 
 
 def test_messages_are_known_by_their_text_and_how_often_it_came_before() -> None:
-    keys = Ledger().keys(items_of([user("go"), user("stop"), user("go")]))
-    assert [(identity, count) for _, identity, count in keys] == [
+    found = keys([user("go"), user("stop"), user("go")])
+    assert [(key.sha256, key.occurrence) for key in found] == [
         (content_hash("go"), 0),
         (content_hash("stop"), 0),
         (content_hash("go"), 1),
     ]
 
 
+def test_texts_of_one_length_are_not_taken_for_one_another() -> None:
+    found = keys([user("to"), user("go"), user("go")])
+    assert [key.occurrence for key in found] == [0, 0, 1]
+
+
 def test_a_placeholder_counts_as_what_it_stands_for() -> None:
-    original = items_of([user("go"), user("go")])
-    keys = Ledger().keys(original)
-    ledger = Ledger().with_entries({keys[0]: entry("go")})
-    assert ledger.keys(items_of([user("[gone]"), user("go")])) == keys
+    original = [user("go"), user("go")]
+    found = keys(original)
+    ledger = Ledger([entry(found[0], "go")])
+    assert keys([user("[gone]"), user("go")], ledger) == found
+
+
+def test_a_placeholder_of_another_call_is_a_text_like_any_other() -> None:
+    [_, key] = keys([user(), results(("a", "one"))])
+    ledger = Ledger([entry(key, "one")])
+    [_, other] = items_of([user(), results(("b", "[gone]"))])
+    assert ledger.rendered(other) is None
 
 
 def test_an_entry_is_found_for_the_very_content_only() -> None:
-    [_, _, item] = items_of(session_of("one"))
-    [_, _, other] = items_of(session_of("two"))
-    [_, _, key] = Ledger().keys(items_of(session_of("one")))
-    [_, _, other_key] = Ledger().keys(items_of(session_of("two")))
-    ledger = Ledger().with_entries({key: entry("one")})
-    assert ledger.entry(key, item) == entry("one")
-    assert ledger.entry(other_key, other) is None
+    [_, _, key] = keys(session_of("one"))
+    ledger = Ledger([entry(key, "one")])
+    for content, expected in (("one", ledger.entries[key]), ("two", None), ("three", None)):
+        assert Identities(items_of(session_of(content)), ledger).entry(2) == expected
 
 
-def test_adding_gives_a_new_ledger_and_adding_nothing_the_same() -> None:
-    ledger = Ledger()
-    assert ledger.with_entries({}) is ledger
-    more = ledger.with_entries({("tool_result", "a", 0): entry("x")})
-    assert ledger.entries == {}
-    assert more.placeholders == {"[gone]": content_hash("x")}
+def test_what_an_item_is_known_by_does_not_change_as_the_list_grows() -> None:
+    items = items_of([user("go"), user("go")])
+    growing = list(items[:1])
+    identities = Identities(growing, Ledger())
+    first = identities.key(0)
+    growing.append(items[1])
+    assert identities.key(1) == first._replace(occurrence=1)
+    assert identities.key(0) == first
+
+
+def test_a_later_entry_moves_the_item_up() -> None:
+    [key] = keys([user("go")])
+    ledger = Ledger([entry(key, "go"), entry(key, "go", "drop")])
+    assert len(ledger) == 1
+    assert ledger.entries[key].action == "drop"
+
+
+def test_what_was_rendered_is_known_still_when_the_item_has_moved_up() -> None:
+    [key] = keys([user("go")])
+    ledger = Ledger([entry(key, "go")])
+    ledger.add([entry(key, "go", "drop")])
+    assert keys([user("[gone]")], ledger) == [key]
+
+
+def test_an_entry_survives_as_json() -> None:
+    [key] = keys([user("go")])
+    original = entry(key, "go")
+    assert Entry.of(json.loads(json.dumps(original.record()))) == original
+
+
+def test_its_files_are_known_by_absolute_and_relative_paths() -> None:
+    [key] = keys([user("go")])
+    ledger = Ledger([entry(key, "go")])
+    assert ledger.paths == {"folder/file.md"}
+    assert ledger.has_file("/anywhere/folder/file.md")
+    assert ledger.has_file("./folder/file.md")
+    assert ledger.has_file("folder/file.md")
+    assert not ledger.has_file("file.md")
+    assert not ledger.has_file("/another-folder/file.md")
+
+
+def test_a_conversation_begun_anew_with_the_entries_shows_what_was_decided() -> None:
+    messages = session_of("x" * 99, "y" * 99)
+    before = adopted(OFFLOAD, messages)
+    records = [each.record() for each in before.ledger.entries.values()]
+    entries = (Entry.of(record) for record in json.loads(json.dumps(records)))
+    restored = Ledger(entry for entry in entries if entry is not None)
+    again = conversation(OFFLOAD, messages, ledger=restored)
+    left = {position: (fate.placeholder, fate.file) for position, fate in before.fates.items()}
+    assert {i: (fate.placeholder, fate.file) for i, fate in again.fates.items()} == left
+    assert planned(OFFLOAD, messages, ledger=restored).new == ()
+
+
+def test_a_conversation_begun_anew_gives_no_path_twice() -> None:
+    before = adopted(OFFLOAD, [user(), *session_of("x" * 99)[1:]])
+    more = [calls(("c0", "Bash")), results(("c0", "z" * 99))]
+    ledger = Ledger(before.ledger.entries.values())
+    [decision] = planned(OFFLOAD, [user(), *session_of("x" * 99)[1:], *more], ledger=ledger).new
+    assert decision.file is not None
+    assert decision.file.relative_path == "tool_result/Bash/c0-1.md"
+
+
+def test_equal_items_are_decided_one_by_one() -> None:
+    recent = f"{ALL}steps: [{{name: s, do: offload, select: {{types: [user_message]}}}}]"
+    messages = [user("x" * 999), user("x" * 999), user("new")]
+    before = adopted(recent, messages)
+    assert [each.key.occurrence for each in before.ledger.entries.values()] == [0, 1]
+    longer = [*messages, user("x" * 999), user("newer")]
+    [decision] = planned(recent, longer, ledger=before.ledger).new
+    assert decision.position == 3

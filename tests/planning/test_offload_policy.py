@@ -2,23 +2,27 @@ from __future__ import annotations
 
 import pytest
 
-from policyctx.planning.offload_policy import ItemRule, matches
+from policyctx.planning.offload_policy import OffloadPolicy, Treatment
+from policyctx.planning.reasons import Reason
+from policyctx.policy.lookup import matches
 from policyctx.policy.models import BUILT_IN_TYPES
 from tests.policies import policy
 
 
-def rule(text: str, item_type: str = "tool_result", tool: str | None = "Bash") -> ItemRule:
+def treatment(text: str, item_type: str = "tool_result", tool: str | None = "Bash") -> Treatment:
     compiled = policy(text)
-    return compiled.rule(compiled.steps("model_call")[0], item_type, tool)
+    found = compiled.treatment(compiled.steps("model_call")[0], item_type, tool)
+    assert found is not None
+    return found
 
 
-STEP = "steps: [{name: s, do: offload}]"
+STEP = "steps: [{name: s, do: offload, select: {types: ['*']}}]"
 
 
 @pytest.mark.parametrize(
     ("text", "amount", "unit", "name"),
     [
-        (STEP, 0, "tokens", "min_tokens"),
+        (f"min_tokens: 0\n{STEP}", 0, "tokens", "min_tokens"),
         (f"min_chars: 5\n{STEP}", 5, "chars", "min_chars"),
         (f"min_tokens: 10%\n{STEP}", 20_000, "tokens", "min_tokens"),
         (f"model: {{context_window: 1001}}\nmin_tokens: 10%\n{STEP}", 101, "tokens", "min_tokens"),
@@ -35,14 +39,17 @@ STEP = "steps: [{name: s, do: offload}]"
          7, "chars", "tools.B*.min_chars"),
         (f"tools: {{'B*': {{pin: true}}, 'Ba*': {{min_chars: 8}}}}\n{STEP}",
          8, "chars", "tools.Ba*.min_chars"),
-        ("tools: {Bash: {min_chars: 7}}\nsteps: [{name: s, do: offload, select: {min_tokens: 9}}]",
+        ("tools: {Bash: {min_chars: 7}}\n"
+         "steps: [{name: s, do: offload, select: {types: ['*'], min_tokens: 9}}]",
          9, "tokens", "steps.s.select.min_tokens"),
     ],
 )  # fmt: skip
 def test_the_nearest_threshold_wins_and_is_named(
     text: str, amount: int, unit: str, name: str
 ) -> None:
-    assert rule(text).threshold == (amount, unit, name)
+    found = treatment(text).threshold
+    assert found is not None
+    assert (found.amount, found.unit, ".".join(found.rule)) == (amount, unit, name)
 
 
 @pytest.mark.parametrize(
@@ -66,8 +73,8 @@ def test_the_nearest_threshold_wins_and_is_named(
 def test_offload_is_off_by_default_and_a_false_is_absolute(
     text: str, offload: bool, name: str
 ) -> None:
-    found = rule(text)
-    assert (found.offload, found.offload_rule) == (offload, name)
+    refusal = (Reason("offload_off"), tuple(name.split(".")))
+    assert treatment(text).refusal == (None if offload else refusal)
 
 
 def test_each_key_is_looked_up_on_its_own() -> None:
@@ -76,10 +83,10 @@ def test_each_key_is_looked_up_on_its_own() -> None:
         tools: {{Bash: {{keep_recent: 2}}}}
         {STEP}
         """
-    found = rule(text)
-    assert (found.pin, found.pin_rule) == (True, "items.tool_result.pin")
-    assert found.keep_recent is not None
-    assert (found.keep_recent.items, found.keep_recent_rule) == (2, "tools.Bash.keep_recent")
+    found = treatment(text)
+    assert found.pinned == ("items", "tool_result", "pin")
+    assert found.kept == 2
+    assert found.keep_recent_rule == ("tools", "Bash", "keep_recent")
 
 
 @pytest.mark.parametrize(
@@ -94,24 +101,60 @@ def test_each_key_is_looked_up_on_its_own() -> None:
         ),
         (
             "tools: {Bash: {placeholder: tool}}\n"
-            "steps: [{name: s, do: offload, placeholder: step}]",
+            "steps: [{name: s, do: offload, placeholder: step, select: {types: ['*']}}]",
             "step",
         ),
     ],
 )
 def test_the_nearest_wording_wins(text: str, wording: str) -> None:
-    assert rule(text).placeholder.template.render({}) == wording
+    assert treatment(text).wording.template.render({}) == wording
 
 
 def test_an_item_without_a_tool_has_no_tool_rule() -> None:
-    found = rule(f"tools: {{'*': {{min_chars: 7}}}}\n{STEP}", "user_message", None)
-    assert found.threshold.amount == 0
+    found = treatment(f"tools: {{'*': {{min_chars: 7}}}}\n{STEP}", "user_message", None)
+    assert found.threshold is None
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("tools: {Bash: {keep_recent: 1}}", 1),
+        ("tools: {'B*': {keep_recent: 2}}", 2),
+        ("items: {tool_result: {offload: true, keep_recent: 3}}", 3),
+        ("", 5),
+    ],
+)
+def test_what_the_policy_gives_for_a_tool_or_type_is_nearer_than_a_hint(
+    text: str, kept: int
+) -> None:
+    read = policy(f"{text}\n{STEP}").policy
+    compiled = OffloadPolicy(read, hints={"Bash": {"keep_recent": 5}})
+    found = compiled.treatment(compiled.steps("model_call")[0], "tool_result", "Bash")
+    assert found is not None
+    assert found.kept == kept
+
+
+def test_a_hint_is_nearer_than_the_top_level() -> None:
+    compiled = OffloadPolicy(
+        policy(f"min_chars: 9\n{STEP}").policy, hints={"Bash": {"min_chars": 5}}
+    )
+    found = compiled.treatment(compiled.steps("model_call")[0], "tool_result", "Bash")
+    assert found is not None
+    assert found.threshold == (5, "chars", ("min_chars",))
+
+
+def test_a_hint_is_for_the_tool_of_its_exact_name() -> None:
+    compiled = OffloadPolicy(policy(STEP).policy, hints={"Ba*": {"keep_recent": 5}})
+    found = compiled.treatment(compiled.steps("model_call")[0], "tool_result", "Bash")
+    assert found is not None
+    assert found.keep_recent is None
 
 
 def test_a_step_without_types_takes_every_type_that_is_offloaded() -> None:
-    compiled = policy(f"items: {{tool_result: {{offload: true}}, thinking: {{pin: true}}}}\n{STEP}")
+    items = "items: {tool_result: {offload: true}, thinking: {pin: true}}"
+    compiled = policy(f"{items}\nsteps: [{{name: s, do: offload}}]")
     [step] = compiled.steps("model_call")
-    assert [t for t in BUILT_IN_TYPES if compiled.selects(step, t)] == ["tool_result"]
+    assert [t for t in BUILT_IN_TYPES if compiled.selects(step, t)] == ["tool_result", "recalled"]
 
 
 def test_a_star_is_every_type() -> None:

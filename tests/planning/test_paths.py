@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.planning.paths import FreePaths, numbered, path_parts, relative_path, safe_part
+from policyctx.planning.paths import (
+    FreePaths,
+    numbered,
+    path_parts,
+    relative_path,
+    safe_part,
+)
 
 DEFAULT = "{item_type}/{tool_name}/{item_id}.{ext}"
 

@@ -1,36 +1,12 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
 
 import pytest
 
-from policyctx.messages.reading import items_of
 from policyctx.planning.facts import Facts
-from policyctx.planning.ledger import Ledger
-from policyctx.planning.planner import plan
-from policyctx.tokens.counter import counter_for
 from tests.conversations import calls, results, session_of, user
-from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.planning.decisions import Plan
-    from tests.conversations import Message
-
-FACTS = Facts(session_id="s", root="/store", counter=counter_for("approximate"))
-ALL = "items: {tool_result: {offload: true}, user_message: {offload: true}}\n"
-
-
-def planned(text: str, messages: Sequence[Message], ledger: Ledger | None = None) -> Plan:
-    return plan(items_of(messages), policy(text), ledger or Ledger(), FACTS)
-
-
-def outcomes(text: str, messages: Sequence[Message]) -> dict[str, str]:
-    """What became of each item: its action, and the code of the reason."""
-    decisions = planned(text, messages).decisions
-    return {d.item.item_id: f"{d.action} {d.reason.code}" for d in decisions}
+from tests.planning.plans import ALL, FACTS, adopted, outcomes, placeholders, planned
 
 
 def test_from_the_threshold_on_an_item_is_offloaded() -> None:
@@ -57,7 +33,7 @@ def test_the_newest_stay_counted_by_tool() -> None:
     )
     messages = [*session_of("x" * 999, "x" * 999), calls(("r", "Read")), results(("r", "x" * 999))]
     assert outcomes(text, messages) == {
-        "c0": "offload old_and_large",
+        "c0": "offload old",
         "c1": "keep recent",
         "r": "keep recent",
     }
@@ -73,7 +49,7 @@ def test_the_newest_stay_counted_over_all_small_ones_included() -> None:
         """
     messages = session_of("x" * 999, "x" * 999, "small")
     assert outcomes(text, messages) == {
-        "c0": "offload old_and_large",
+        "c0": "offload old",
         "c1": "keep recent",
         "c2": "keep recent",
     }
@@ -85,7 +61,7 @@ def test_the_recency_of_a_tool_is_nearer_than_that_of_its_type() -> None:
         tools: {Bash: {keep_recent: 0}}
         steps: [{name: s, do: offload}]
         """
-    assert outcomes(text, session_of("x" * 999)) == {"c0": "offload old_and_large"}
+    assert outcomes(text, session_of("x" * 999)) == {"c0": "offload old"}
 
 
 def test_parallel_calls_stay_together() -> None:
@@ -135,7 +111,7 @@ def test_the_newest_user_message_stays() -> None:
     assert outcomes(text, messages) == {"msg_001": "offload large", "msg_003": "keep protected"}
 
 
-@pytest.mark.parametrize("item_type", ["system_prompt", "thinking", "tool_call", "image"])
+@pytest.mark.parametrize("item_type", ["system_prompt", "thinking"])
 def test_what_cannot_be_offloaded_stays_and_says_so(item_type: str) -> None:
     text = f"""\
         items: {{{item_type}: {{offload: true}}}}
@@ -160,13 +136,13 @@ def test_a_pending_call_holds_itself_and_all_after_it() -> None:
     text = f"{ALL}steps: [{{name: s, do: offload}}]"
     pending = [calls(("a", "Bash"), ("b", "Bash")), results(("a", "x" * 999))]
     found = outcomes(text, [*session_of("x" * 999), *pending])
-    assert (found["c0"], found["a"]) == ("offload large", "keep answer_pending")
+    assert (found["c0"], found["a"]) == ("offload selected", "keep answer_pending")
 
 
 def test_a_call_that_was_abandoned_long_ago_holds_nothing() -> None:
     text = f"{ALL}steps: [{{name: s, do: offload}}]"
     messages = [user("t"), calls(("lost", "Bash")), user("never mind"), *session_of("x" * 999)[1:]]
-    assert outcomes(text, messages)["c0"] == "offload large"
+    assert outcomes(text, messages)["c0"] == "offload selected"
 
 
 def test_arrival_steps_run_before_all_others() -> None:
@@ -190,29 +166,31 @@ def test_items_of_one_name_get_files_of_their_own() -> None:
 def test_what_the_ledger_knows_looks_as_it_did() -> None:
     text = f"{ALL}steps: [{{name: s, do: offload}}]"
     messages = session_of("x" * 999)
-    first = planned(text, messages)
-    ledger = first.ledger_after
-    again = planned(f"placeholder: other\n{text}", messages, ledger)
-    assert again.texts == first.texts
-    assert again.to_save == ()
-    assert again.ledger_after is ledger
+    before = adopted(text, messages)
+    again = planned(f"placeholder: other\n{text}", messages, ledger=before.ledger)
+    assert again.new == ()
+    found = {position: fate.placeholder for position, fate in again.conversation.fates.items()}
+    assert found == {position: fate.placeholder for position, fate in before.fates.items()}
+    assert [str(d.reason) for d in again.decisions if d.item.tool] == [
+        "decided: decided earlier, step s"
+    ]
 
 
 def test_an_id_that_carries_another_text_is_another_item() -> None:
     text = f"{ALL}steps: [{{name: s, do: offload}}]"
-    first = planned(text, session_of("x" * 999))
-    other = planned(text, session_of("y" * 999), first.ledger_after)
-    assert len(other.to_save) == 1
+    before = adopted(text, session_of("x" * 999))
+    assert len(planned(text, session_of("y" * 999), ledger=before.ledger).new) == 1
 
 
 def test_a_placeholder_is_not_offloaded_again() -> None:
     text = f"min_chars: 1\n{ALL}steps: [{{name: s, do: offload, must_shrink: false}}]"
-    first = planned(text, session_of("x" * 999))
-    [(_, placeholder)] = first.texts
-    again = planned(text, session_of(placeholder), first.ledger_after)
-    assert [str(d.reason) for d in again.decisions if d.item.tool] == [
-        "placeholder: is a placeholder already"
-    ]
+    before = adopted(text, session_of("x" * 999))
+    [placeholder] = [fate.placeholder for fate in before.fates.values()]
+    again = planned(text, session_of(placeholder), ledger=before.ledger)
+    assert again.new == ()
+    [decision] = [d for d in again.decisions if d.item.tool]
+    assert (decision.action, decision.placeholder) == ("offload", placeholder)
+    assert str(decision.reason) == "decided: decided earlier, step s"
 
 
 def test_a_placeholder_can_show_all_that_is_known() -> None:
@@ -221,7 +199,7 @@ def test_a_placeholder_can_show_all_that_is_known() -> None:
         " {path} {relative_path} {sha256}"
     )
     text = f"{ALL}placeholder: '{wording}'\nsteps: [{{name: s, do: offload, must_shrink: false}}]"
-    [(_, placeholder)] = planned(text, session_of("a\nb")).texts
+    [placeholder] = placeholders(planned(text, session_of("a\nb")))
     assert placeholder.split() == [
         "c0",
         "tool_result",
@@ -239,7 +217,7 @@ def test_a_placeholder_can_show_all_that_is_known() -> None:
 
 def test_totals_count_what_is_sent_beside_the_messages() -> None:
     facts = Facts(session_id="s", root="/r", counter=FACTS.counter, beside=("x" * 40,))
-    found = plan(items_of([user("x" * 80)]), policy(""), Ledger(), facts)
+    found = planned("", [user("x" * 80)], facts=facts)
     assert (found.tokens_before, found.tokens_after) == (30, 30)
 
 

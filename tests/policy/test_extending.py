@@ -12,8 +12,8 @@ from hypothesis import given
 from policyctx.errors import PolicyError
 from policyctx.policy.loading import load_policy, resolved
 from policyctx.policy.sources import policy_source
+from policyctx.testing.strategies import policy_documents
 from tests.policies import HEAD
-from tests.policy.strategies import POLICIES
 
 
 @pytest.fixture
@@ -49,6 +49,32 @@ def test_maps_merge_by_key_and_the_own_file_wins(folder: Folder) -> None:
     assert found["model"] == {"context_window": 2000, "tokenizer": "cl100k_base"}
     assert found["description"] == "base"
     assert "extends" not in found
+
+
+def test_an_inherited_wording_that_names_a_file_is_told_where_it_is_written(folder: Folder) -> None:
+    folder.write("base", "placeholder: 'Path: {path}'\nitems: {tool_result: {offload: true}}")
+    told = folder.error("extends: base.yaml\nsteps: [{name: tidy, do: clear}]")
+    assert told.startswith("base.yaml:3:14: PC107: step 'tidy' would leave this wording; ")
+    assert "give 'tidy' a `placeholder`" in told
+
+
+def test_an_inherited_wording_that_a_nearer_one_hides_is_no_error(folder: Folder) -> None:
+    folder.write("base", "placeholder: 'Path: {path}'\nitems: {tool_result: {offload: true}}")
+    items = "items: {tool_result: {placeholder: gone}}"
+    text = f"extends: base.yaml\n{items}\nsteps: [{{name: tidy, do: clear}}]"
+    load_policy(folder.write("own", text))
+
+
+def test_prices_may_be_inherited(folder: Folder) -> None:
+    prices = "{input: 3, cache_write: 3.75, cache_read: 0.3, output: 15}"
+    folder.write("base", f"model: {{price: {prices}}}")
+    gate = "{pays_back: {at_most: 5}}"
+    step = f"{{name: a, do: drop, select: {{types: ['*']}}, when: {gate}}}"
+    load_policy(folder.write("own", f"extends: base.yaml\nsteps: [{step}]"))
+    assert "PC102" in folder.error(f"steps: [{step}]")
+    unread = folder.error(f"extends: bose.yaml\nsteps: [{step}]")
+    assert "PC201" in unread
+    assert "PC102" not in unread
 
 
 def test_of_several_bases_the_later_wins(folder: Folder) -> None:
@@ -139,7 +165,7 @@ def test_a_chain_is_the_same_as_its_links_in_order(folder: Folder) -> None:
     assert chained == folder.resolved(f"extends: [a.yaml, b.yaml]\n{own}")
 
 
-@given(POLICIES, POLICIES, POLICIES)
+@given(policy_documents(), policy_documents(), policy_documents())
 def test_extending_is_associative(
     first: dict[str, Any], second: dict[str, Any], third: dict[str, Any]
 ) -> None:

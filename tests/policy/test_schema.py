@@ -17,9 +17,9 @@ from policyctx.policy.schema import PENDING, policy_schema, schema_of
 from policyctx.policy.sources import Source, preset_names
 from policyctx.policy.walk import keys_below
 from policyctx.policy.yaml_reader import read_yaml
+from policyctx.testing.strategies import policy_documents
 from scripts.generate import schema_text
 from tests.policies import HEAD
-from tests.policy.strategies import POLICIES
 from tests.policy.test_diagnostics import wrong_policies
 
 PRESETS = Path(__file__).parents[2] / "policies"
@@ -153,7 +153,7 @@ def test_what_the_loader_takes_the_schema_takes(text: str) -> None:
     assert is_valid(HEAD + text)
 
 
-@given(POLICIES)
+@given(policy_documents())
 def test_any_policy_that_loads_keeps_to_the_schema(policy: dict[str, Any]) -> None:
     if codes(json.dumps(policy, ensure_ascii=False)) == set():
         assert VALIDATOR.is_valid(policy)

@@ -9,11 +9,11 @@ from policyctx.policy.loading import parsed_policy, resolved
 from policyctx.policy.showing import origins, resolved_yaml
 from policyctx.policy.sources import Source, policy_source, preset_names
 from policyctx.policy.yaml_reader import read_yaml
+from policyctx.testing.strategies import policy_documents
 from tests.policies import HEAD
-from tests.policy.strategies import POLICIES
 
 
-@given(POLICIES)
+@given(policy_documents())
 def test_what_is_shown_loads_to_the_same_policy(value: dict[str, Any]) -> None:
     # JSON is YAML, and its writer knows nothing of ours.
     source = Source("p.yaml", json.dumps(value, ensure_ascii=False))

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from policyctx.replay.claude_code import context_of, recognises
+from policyctx.replay.claude_code import calls_of, context_of, recognises
+from policyctx.tokens.usage import Usage
 
 if TYPE_CHECKING:
     from policyctx.messages.items import Message
@@ -225,6 +226,63 @@ def test_the_records_are_not_changed() -> None:
 
 def test_records_without_a_message_give_none() -> None:
     assert context_of([record("1", None, "progress")]) == []
+
+
+def billed(this: Record, tokens: int, model: str = "claude-some") -> Record:
+    """The same reply, with its usage."""
+    usage = {"input_tokens": 1, "cache_read_input_tokens": tokens - 1, "output_tokens": 2}
+    return {**this, "message": {**this["message"], "usage": usage, "model": model}}
+
+
+def test_a_call_was_sent_what_came_before_its_reply() -> None:
+    records = [
+        user("1", None, "go"),
+        billed(reply("2", "1", "m1", call("a")), 100),
+        user("3", "2", [result("a")]),
+        billed(reply("4", "3", "m2", text("done")), 200, model="claude-other"),
+    ]
+    first, second = calls_of(records)
+    assert (said(first.messages), first.usage.prompt) == (["go"], 100)
+    assert (said(second.messages), second.usage.prompt) == (["go", ["a"], ["a"]], 200)
+    assert (first.language_model, second.language_model) == ("claude-some", "claude-other")
+    assert first.usage == Usage(1, cache_read=99, output=2)
+
+
+def test_a_reply_over_several_lines_is_one_call() -> None:
+    records = [PARALLEL[0], *(billed(r, 50) if "id" in r["message"] else r for r in PARALLEL[1:])]
+    assert [said(call.messages) for call in calls_of(records)] == [
+        ["go"],
+        ["go", ["a", "b"], ["a", "b"]],
+    ]
+
+
+def test_the_calls_of_a_sub_agent_are_left_out() -> None:
+    records = [
+        *CALLED,
+        aside(user("s1", None, "look around")),
+        billed(aside(reply("s2", "s1", "m2", text("seen"))), 50),
+        user("3", "2", [result("a")]),
+        billed(reply("4", "3", "m3", text("done")), 80),
+    ]
+    assert [call.usage.prompt for call in calls_of(records)] == [80]
+    assert [call.usage.prompt for call in calls_of(records[2:4])] == [50]
+
+
+def test_after_a_compaction_a_call_was_sent_the_summary() -> None:
+    records = [
+        *DONE,
+        record("3", None, "system", subtype="compact_boundary", content="", logicalParentUuid="2"),
+        user("4", "3", "the summary", isCompactSummary=True),
+        billed(reply("5", "4", "m2", text("going on")), 50),
+    ]
+    assert [said(call.messages) for call in calls_of(records)] == [["the summary"]]
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"input_tokens": 0, "output_tokens": 0}, "much"])
+def test_a_reply_that_was_billed_nothing_is_no_call(usage: object) -> None:
+    last = reply("2", "1", "m1", text("done"))
+    records = [user("1", None, "go"), {**last, "message": {**last["message"], "usage": usage}}]
+    assert list(calls_of(records)) == []
 
 
 @pytest.mark.parametrize(

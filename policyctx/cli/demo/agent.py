@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from policyctx.cli.demo.script import Reply
     from policyctx.cli.demo.tools import Workspace
     from policyctx.messages.items import Message
-    from policyctx.session import Result, Session
+    from policyctx.session import Session
+    from policyctx.turns.result import Result
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,10 @@ def _report(folder: Path, calls: list[ModelCall]) -> dict[str, Any]:
                 "tools": [tool for tool, _ in call.reply.calls],
                 "tokens_before": call.result.plan.tokens_before,
                 "tokens_after": call.result.plan.tokens_after,
-                "offloaded": [decision_report(d) for d in call.result.plan.to_save],
+                "offloaded": [
+                    decision_report(d, call.result.plan.conversation.policy)
+                    for d in call.result.plan.to_save
+                ],
             }
             for call in calls
         ],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from policyctx.session import Result
+    from policyctx.turns.result import Result
 
 TASK = """\
 A user reports that a tool called ".." made an offloaded file land outside the session's folder.

@@ -9,19 +9,27 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from policyctx.policy.checked import Checked, TooLargeError
 from policyctx.policy.diagnosing import in_order
-from policyctx.policy.findings.checked import Checked, TooLargeError
 from policyctx.policy.findings.compaction import (
     compactions_that_repeat,
     restorations_from_nowhere,
 )
 from policyctx.policy.findings.files import shared_files
-from policyctx.policy.findings.gates import ends_before_beginning, gates_that_never_open
-from policyctx.policy.findings.recency import unused_keep_recent
+from policyctx.policy.findings.gates import (
+    ends_before_beginning,
+    ends_that_never_come,
+    gates_that_never_open,
+)
+from policyctx.policy.findings.recency import groups_without_effect, unused_keep_recent
+from policyctx.policy.findings.selections import (
+    exceptions_without_effect,
+    inputs_of_no_result,
+    orders_without_effect,
+)
 from policyctx.policy.findings.sizes import thresholds_too_low
 from policyctx.policy.findings.steps import (
     cleared_for_good,
-    exceptions_without_effect,
     no_steps_at_all,
     steps_that_never_fire,
 )
@@ -55,6 +63,10 @@ _CHECKS = (
     unused_types,
     exceptions_without_effect,
     unused_excerpts,
+    ends_that_never_come,
+    orders_without_effect,
+    groups_without_effect,
+    inputs_of_no_result,
 )
 
 

@@ -1,22 +1,23 @@
-"""Gates that never open, and ends that come before the beginning."""
+"""Gates that never open, and ends that come before the beginning or never."""
 
 from __future__ import annotations
 
 from fractions import Fraction
+from math import ceil, floor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyctx.policy.models.gates import COMPARISONS
-from policyctx.policy.values import Duration, Share
+from policyctx.policy.values import Duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from policyctx.errors import Diagnostic
-    from policyctx.policy.findings.checked import Checked
+    from policyctx.policy.checked import Checked
     from policyctx.policy.models import Step
     from policyctx.policy.models.gates import TokensGate, Until
 
-_COUNTS = frozenset({"messages", "turns", "items"})
+_WHOLE = frozenset({"tokens", "messages", "turns", "items", "frees", "pays_back"})
 _TOKENS = frozenset({"tokens", "frees"})
 
 
@@ -43,17 +44,15 @@ def gates_that_never_open(checked: Checked) -> Iterator[Diagnostic]:
 
 
 def _never(checked: Checked, name: str, gate: Any) -> str | None:  # noqa: ANN401 - any gate
-    bounds = [
-        Bound(key, value, _number(checked, value), key in {"over", "under"})
-        for key in COMPARISONS
-        if (value := getattr(gate, key)) is not None
-    ]
+    bounds = _bounds(checked, gate)
     least = [b for b in bounds if b.key in {"at_least", "over"}]
     most = [b for b in bounds if b.key in {"under", "at_most"}]
     if low := next((b for b in least if _is_over_the_top(checked, name, gate, b)), None):
         return _too_high(checked, name, low)
     if high := next((b for b in most if b.is_open and b.number == 0), None):
         return f"nothing is under {high.written}"
+    if name == "ratio" and any(b.number == 0 for b in most):
+        return "it is closed where nothing is selected"
     pair = next(((a, b) for a in least for b in most if _is_empty(name, a, b)), None)
     if pair is None:
         return None
@@ -61,12 +60,20 @@ def _never(checked: Checked, name: str, gate: Any) -> str | None:  # noqa: ANN40
     return f"no number is {shown}"
 
 
+def _bounds(checked: Checked, gate: Any) -> list[Bound]:  # noqa: ANN401 - any gate
+    return [
+        Bound(key, value, _number(checked, value), key in {"over", "under"})
+        for key in COMPARISONS
+        if (value := getattr(gate, key)) is not None
+    ]
+
+
 def _number(checked: Checked, value: Any) -> Fraction:  # noqa: ANN401 - any gate's value
     if value == "cache_ttl":
         value = checked.policy.model.cache.ttl
     if isinstance(value, Duration):
         value = value.seconds
-    return Fraction(checked.tokens(value) if isinstance(value, Share) else value)
+    return checked.exact(value)
 
 
 def _is_over_the_top(checked: Checked, name: str, gate: Any, low: Bound) -> bool:  # noqa: ANN401 - any gate
@@ -88,11 +95,17 @@ def _too_high(checked: Checked, name: str, low: Bound) -> str:
 
 def _is_empty(name: str, low: Bound, high: Bound) -> bool:
     """Is there no number between the two; what is counted is whole."""
-    if name in _COUNTS:
-        return low.number + low.is_open > high.number - high.is_open
+    if name in _WHOLE:
+        most = ceil(high.number) - 1 if high.is_open else high.number
+        return _least(low) > most
     if low.number == high.number:
         return low.is_open or high.is_open
     return low.number > high.number
+
+
+def _least(low: Bound) -> int:
+    """Return the least whole number that passes a lower bound."""
+    return floor(low.number) + 1 if low.is_open else ceil(low.number)
 
 
 def _written(checked: Checked, name: str, bound: Bound) -> str:
@@ -112,6 +125,24 @@ def ends_before_beginning(checked: Checked) -> Iterator[Diagnostic]:
                 if until.tokens:
                     at = (*at, "tokens")
                 yield checked.warning("PC305", at, *why)
+
+
+def ends_that_never_come(checked: Checked) -> Iterator[Diagnostic]:
+    """PC317, for an `until` that no list can fulfil."""
+    window = checked.policy.model.context_window
+    for path, step in checked.steps:
+        for i, until in enumerate(step.select.until or ()):
+            hint = "change the number, or remove `until`: the step takes all that it selects"
+            at = (*path, "select", "until", i)
+            if until.tokens is not None and checked.exact(until.tokens.under) == 0:
+                sentence = f"`until` can never hold: nothing is under {until.tokens.under}"
+                yield checked.warning("PC317", (*at, "tokens"), sentence, hint)
+            if until.frees is not None and checked.exact(until.frees.at_least) > window:
+                sentence = (
+                    f"`until` can never hold: at_least {until.frees.at_least} is more than the "
+                    f"context window of {window} tokens"
+                )
+                yield checked.warning("PC317", (*at, "frees"), sentence, hint)
 
 
 def _holds_at_once(checked: Checked, step: Step, until: Until) -> tuple[str, str] | None:
@@ -136,8 +167,8 @@ def lowest(checked: Checked, gate: TokensGate | None) -> tuple[int, str] | None:
     if gate is None:
         return None
     bounds = [
-        (checked.tokens(value) + (key == "over"), f"{key} {checked.shown(value)}".replace("_", " "))
-        for key in ("at_least", "over")
-        if (value := getattr(gate, key)) is not None
+        (_least(bound), f"{bound.key} {checked.shown(bound.written)}".replace("_", " "))
+        for bound in _bounds(checked, gate)
+        if bound.key in {"at_least", "over"}
     ]
     return max(bounds, default=None)

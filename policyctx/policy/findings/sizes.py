@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyctx.policy.findings.globs import globs_overlap
-from policyctx.policy.findings.reach import WITHOUT_TOOL, may_meet, nearest, taken_types
+from policyctx.policy.globs import globs_overlap
+from policyctx.policy.lookup import widest_wording
+from policyctx.policy.reach import WITHOUT_TOOL, may_meet, nearest, taken_types
 from policyctx.policy.template import parsed_template
 from policyctx.policy.values import PLACEHOLDER_FIELDS
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from policyctx.errors import Diagnostic
-    from policyctx.policy.findings.checked import Checked
+    from policyctx.policy.checked import Checked
     from policyctx.policy.models import Step, Threshold
     from policyctx.policy.models.placeholder import Placeholder
     from policyctx.policy.nodes import Path
@@ -36,8 +37,8 @@ _CHARS_PER_TOKEN = 4
 def thresholds_too_low(checked: Checked) -> Iterator[Diagnostic]:
     """PC303, for a threshold at which every wording is as long as the item, or longer.
 
-    Silent where the wording is not known, where a step has `must_shrink: false`, and at 0, which
-    is to say that there is no threshold.
+    Silent where a step has `must_shrink: false`, and at 0, which is to say that there is no
+    threshold.
     """
     for path, level, steps, wordings in _uses(checked):
         unit = "chars" if level.min_chars is not None else "tokens"
@@ -66,9 +67,9 @@ def _uses(
     taken = [t for step in bound for t in taken_types(checked, step)]
     yield (), checked.policy, bound, [*_of_types(checked, taken), *_of_tools(checked)]
     for name, item in checked.policy.items.items():
-        family = [t for t in checked.types if name in (t, checked.parent(t))]
+        family = [t for t in checked.types if name in checked.lineage(t)]
         taking = [s for s in bound if set(family) & set(taken_types(checked, s))]
-        of_tools = [] if checked.parent(name) in WITHOUT_TOOL else _of_tools(checked)
+        of_tools = [] if checked.kind(name) in WITHOUT_TOOL else _of_tools(checked)
         yield ("items", name), item, taking, [*_of_types(checked, family), *of_tools]
     for glob, tool in checked.policy.tools.items():
         of_types = [] if tool.placeholder else _of_types(checked, taken)
@@ -102,12 +103,12 @@ def _overlap(checked: Checked, one: str, other: str) -> bool:
 
 
 def _shortest(checked: Checked, step: Step, wordings: list[Placeholder], unit: str) -> int:
-    """Return a size that no placeholder of this step is below; 0 when its wording is not known."""
+    """Return a size that no placeholder of this step is below."""
+    top = checked.policy.placeholder
+    left = [widest_wording(checked.policy, step) if w is top else w for w in wordings]
     if step.placeholder is not None:
-        wordings = [step.placeholder]
-    elif step.do == "clear":
-        return 0
-    chars = min(map(_fewest_chars, wordings), default=0)
+        left = [step.placeholder]
+    chars = min(map(_fewest_chars, left), default=0)
     return chars if unit == "chars" else _fewest_tokens(checked, chars)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyctx.policy.findings.globs import globs_overlap
-from policyctx.policy.findings.reach import NOT_OFFLOADED, refusal, selected_types, taken_types
+from policyctx.policy.reach import NOT_OFFLOADED, outermost, refusal, selected_types, taken_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from policyctx.errors import Diagnostic
-    from policyctx.policy.findings.checked import Checked
+    from policyctx.policy.checked import Checked
     from policyctx.policy.models import Step
     from policyctx.policy.nodes import Path
 
@@ -64,7 +63,8 @@ def _why_not(checked: Checked, step: Step, types: list[str]) -> str:
     for item_type in types:
         reason = refusal(checked, step, item_type) or ""
         by_reason.setdefault(reason, []).append(item_type)
-    return ", ".join(f"{_listed(names)} ({reason})" for reason, names in by_reason.items())
+    told = {reason: _listed(outermost(checked, names)) for reason, names in by_reason.items()}
+    return ", ".join(f"{names} ({reason})" for reason, names in told.items())
 
 
 def _listed(names: list[str]) -> str:
@@ -72,23 +72,12 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def exceptions_without_effect(checked: Checked) -> Iterator[Diagnostic]:
-    """PC314, for each glob of `except_tools` that has nothing in common with `tools`."""
-    for path, step in checked.steps:
-        tools = step.select.tools
-        for i, glob in enumerate(step.select.except_tools if tools else ()):
-            if not any(globs_overlap(glob, tool) for tool in tools or ()):
-                sentence = f"{glob!r} excepts nothing: no tool that `tools` selects matches it"
-                at = (*path, "select", "except_tools", i)
-                yield checked.warning("PC314", at, sentence, "remove it, or mend the glob")
-
-
 def cleared_for_good(checked: Checked) -> Iterator[Diagnostic]:
     """PC306, for types that a `clear` may take and that no call brings back."""
     for path, step in checked.steps:
         lost = [] if step.do != "clear" else taken_types(checked, step)
         for item_type in lost:
-            if checked.parent(item_type) in _SAID_IN_THE_CHAT:
+            if checked.kind(item_type) in _SAID_IN_THE_CHAT:
                 sentence = (
                     f"step {step.name!r} clears {item_type}: nothing is saved, and no tool call "
                     "brings it back"
@@ -100,7 +89,7 @@ def cleared_for_good(checked: Checked) -> Iterator[Diagnostic]:
 def _where_selected(checked: Checked, path: Path, step: Step, item_type: str) -> Path:
     """The element of `types` that selects this type, else the step's `do`."""
     named = step.select.types or ()
-    for name in (item_type, checked.parent(item_type), "*"):
+    for name in (*checked.lineage(item_type), "*"):
         if name in named:
             return (*path, "select", "types", named.index(name))
     return (*path, "do")

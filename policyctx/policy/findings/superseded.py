@@ -5,15 +5,15 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING
 
-from policyctx.policy.findings.globs import MOST_COMPARED, is_name_left
-from policyctx.policy.findings.reach import selected_types, taken_types
+from policyctx.policy.globs import MOST_COMPARED, is_name_left
+from policyctx.policy.reach import nearest, selected_types, taken_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from policyctx.errors import Diagnostic
-    from policyctx.policy.findings.checked import Checked
-    from policyctx.policy.models import Step, Threshold
+    from policyctx.policy.checked import Checked
+    from policyctx.policy.models import KeepRecent, Step, Threshold
     from policyctx.policy.values import Share
 
 
@@ -42,12 +42,11 @@ def _supersedes(checked: Checked, earlier: Step, step: Step) -> bool:
         and not one.until
         and one.errors >= other.errors
         and one.ephemeral <= other.ephemeral
-        and (other.with_input is False or one.with_input == other.with_input)
         and set(taken_types(checked, step)) <= set(selected_types(checked, earlier))
         and _takes_as_many_tools(earlier, step)
         and _keeps_no_more(checked, earlier, step)
         and _is_as_low(checked, earlier, step)
-        and _shrinks_as_often(earlier, step)
+        and _shrinks_as_often(checked, earlier, step)
     )
 
 
@@ -64,19 +63,25 @@ def _keeps_no_more(checked: Checked, earlier: Step, step: Step) -> bool:
 
     Who is recent depends on all candidates, so only the same candidates keep the same.
     """
-    one, other = earlier.select, step.select
-    rules = [*checked.policy.items.values(), *checked.policy.tools.values()]
-    if (
-        one.keep_recent is not None
-        and not any((one.keep_recent.items, one.keep_recent.messages, one.keep_recent.turns))
-        and one.keep_recent.tokens is None
-    ):
+    if step.on == "arrival" or not any(map(_keeps_any, _recencies(checked, earlier))):
         return True
-    if one.keep_recent is None and all(rule.keep_recent is None for rule in rules):
-        # What was recalled has a `keep_recent` that no policy needs to write.
-        return "recalled" not in selected_types(checked, earlier)
+    one, other = earlier.select, step.select
     same_types = selected_types(checked, earlier) == selected_types(checked, step)
     return same_types and one.tools == other.tools and one.keep_recent == other.keep_recent
+
+
+def _recencies(checked: Checked, step: Step) -> Iterator[KeepRecent]:
+    """Every `keep_recent` that may hold for a candidate of the step."""
+    if (own := step.select.keep_recent) is not None:
+        yield own
+        return
+    of_types = (nearest(checked, t, "keep_recent") for t in selected_types(checked, step))
+    of_tools = (tool.keep_recent for tool in checked.policy.tools.values())
+    yield from (keep for keep in (*of_types, *of_tools) if keep is not None)
+
+
+def _keeps_any(keep: KeepRecent) -> bool:
+    return any((keep.items, keep.messages, keep.turns, keep.tokens))
 
 
 def _is_as_low(checked: Checked, earlier: Step, step: Step) -> bool:
@@ -105,13 +110,17 @@ def _amount(level: Threshold) -> tuple[int | Share, str] | None:
     return None if level.min_tokens is None else (level.min_tokens, "tokens")
 
 
-def _shrinks_as_often(earlier: Step, step: Step) -> bool:
-    """Does `must_shrink` leave nothing to the later step: the same wording, in the same unit."""
-    if not earlier.must_shrink:
+def _shrinks_as_often(checked: Checked, earlier: Step, step: Step) -> bool:
+    """Does the size of placeholders leave nothing to the later step.
+
+    Of a call only what is longer than the placeholder gives way, whether or not the step must
+    shrink. Where sizes matter, both have the same wording, in the same unit.
+    """
+    if not earlier.must_shrink and "tool_call" not in map(checked.kind, taken_types(checked, step)):
         return True
     units = [amount and amount[1] for amount in (_amount(earlier.select), _amount(step.select))]
     return (
-        step.must_shrink
+        step.must_shrink >= earlier.must_shrink
         and earlier.do == step.do
         and earlier.placeholder == step.placeholder
         and units[0] == units[1]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from policyctx.policy.findings.globs import MOST_COMPARED, globs_overlap, is_exact, is_name_left
+from policyctx.policy.globs import MOST_COMPARED, globs_overlap, is_exact, is_name_left
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from policyctx.errors import Diagnostic
-    from policyctx.policy.findings.checked import Checked
+    from policyctx.policy.checked import Checked
     from policyctx.policy.models import ToolRule
 
 # `offload` is not among them: `false` wins wherever it stands.

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyctx.policy.findings.globs import MOST_COMPARED, is_name_left
-from policyctx.policy.findings.reach import NEVER_REPLACED, names_among, selected_types
+from policyctx.policy.globs import MOST_COMPARED, is_name_left
+from policyctx.policy.item_types import NEVER_REPLACED, NEVER_TAKEN, parent
+from policyctx.policy.reach import names_among, selected_types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from policyctx.errors import Diagnostic
-    from policyctx.policy.findings.checked import Checked
+    from policyctx.policy.checked import Checked
     from policyctx.policy.models.rules import Globs, Match, TextMatch
 
 
@@ -75,14 +76,15 @@ def _all_have(given: Globs, wanted: Globs, has: Callable[[str, str], bool]) -> b
 def types_never_offloaded(checked: Checked) -> Iterator[Diagnostic]:
     """PC312, for `offload: true` on what no step can offload or clear."""
     default_drop = any(s.do == "drop" and s.select.types is None for _, s in checked.steps)
+    never = NEVER_TAKEN if default_drop else NEVER_REPLACED
     for name, rule in checked.policy.items.items():
-        kind = checked.parent(name)
-        if rule.offload and kind in NEVER_REPLACED and not default_drop:
+        kind = checked.kind(name)
+        if rule.offload and kind in never:
             which = repr(name) if name == kind else f"{name!r} ({kind})"
             sentence = f"`offload: true` does nothing: no step offloads or clears {which}"
-            hint = "remove the key; `do: drop` can name the type" if kind == "thinking" else ""
-            path = ("items", name, "offload")
-            yield checked.warning("PC312", path, sentence, hint or "remove the key")
+            can_go = kind not in NEVER_TAKEN
+            hint = "remove the key" + ("; `do: drop` can name the type" if can_go else "")
+            yield checked.warning("PC312", ("items", name, "offload"), sentence, hint)
 
 
 def unused_types(checked: Checked) -> Iterator[Diagnostic]:
@@ -100,12 +102,12 @@ def is_unused(checked: Checked, name: str) -> bool:
     One that no step selects still matters when a later type would get its items, when it is
     pinned, and when compaction counts by type.
     """
-    own, rule = checked.own_types, checked.policy.items[name]
+    own, items = checked.own_types, checked.policy.items
     later = own[own.index(name) + 1 :]
     if (
         checked.compact is not None
-        or rule.pin
-        or checked.parent(name) in map(checked.parent, later)
+        or items[name].pin
+        or parent(name, items) in (parent(other, items) for other in later)
     ):
         return False
     if any(name in selected_types(checked, step) for _, step in checked.steps):

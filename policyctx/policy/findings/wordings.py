@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from policyctx.errors import Diagnostic
-    from policyctx.policy.findings.checked import Checked
+    from policyctx.policy.checked import Checked
 
 # The fields of which a wording needs one for the key to do something.
 _SHOWN_BY = {

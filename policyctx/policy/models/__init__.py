@@ -27,6 +27,7 @@ __all__ = [
     "ItemRule",
     "KeepRecent",
     "Policy",
+    "Prices",
     "Rule",
     "Section",
     "Select",

@@ -64,7 +64,7 @@ class Gates(Section):
     )  # fmt: skip
 
     tokens: Annotated[TokensGate | None, Field(examples=[{"at_least": "80%"}])] = None
-    """The tokens of the list."""
+    """The tokens of the list, with the system prompt and tool schemas that are sent along."""
     messages: Annotated[CountGate | None, Field(examples=[{"over": 400}])] = None
     """The number of messages."""
     turns: Annotated[CountGate | None, Field(examples=[{"at_least": 20}])] = None
@@ -74,7 +74,7 @@ class Gates(Section):
     ] = None
     """The number of items of these types."""
     ratio: Annotated[RatioGate | None, Field(examples=[{"at_least": "20%", "of": "chars"}])] = None
-    """What the step would take, divided by all messages."""
+    """The size of what the step would take, divided by that of all messages."""
     frees: Annotated[TokensGate | None, Field(examples=[{"at_least": 5000}])] = None
     """The tokens that the step would free, net of placeholders."""
     idle: Annotated[IdleGate | None, Field(examples=[{"over": "cache_ttl"}])] = None

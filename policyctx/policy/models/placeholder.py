@@ -10,6 +10,8 @@ from policyctx.policy.models.base import Count, Section
 from policyctx.policy.values import PLACEHOLDER_FIELDS, short_form, template_of
 
 DEFAULT = "[Content offloaded]\nPath: {path}\nUse Read tool to view details."
+# Where a `clear` has no wording given: what is gone can be had again.
+CLEARED = "[Old tool result cleared; make the call again if you need it]"
 
 
 class Extent(Section):

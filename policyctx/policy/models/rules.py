@@ -35,7 +35,7 @@ TYPE_MEANINGS = {
     "document": "A document such as a PDF.",
     "compaction_summary": "The summary that a compaction left.",
     "restored_file": "A file that came back after a compaction.",
-    "recalled": "A result that read something back from the store.",
+    "recalled": "A result that read something back from the store; it refines `tool_result`.",
 }
 
 Globs = Annotated[tuple[str, ...], Strict(strict=False), OneOrMore]
@@ -86,9 +86,10 @@ class KeepRecent(Section):
     turns: Count | None = None
     """What belongs to the newest so many turns stays."""
     tokens: Amount | None = None
-    """The newest items of so many tokens together stay."""
+    """The newest items of so many tokens together stay; the one that crosses the line does."""
     per: Literal["tool", "type", "all"] = "tool"
-    """Counted within each tool, each item type, or all that the step selects."""
+    """Counted within each tool, each item type, or all that the step selects; for `items` and
+    `tokens`."""
 
 
 Recency = Annotated[

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from policyctx.policy.models.base import Names, Section
 from policyctx.policy.models.compaction import Compaction
 from policyctx.policy.models.gates import Untils, When
 from policyctx.policy.models.placeholder import Wording
 from policyctx.policy.models.rules import Globs, Recency, Threshold
+from policyctx.policy.values import flag_or_globs
 
 
 class Select(Threshold):
@@ -29,11 +30,13 @@ class Select(Threshold):
     ephemeral: bool = False
     """Only items for which a type, a tool or code has set a `keep_recent`."""
     order: Literal["oldest", "largest", "by_type"] = "oldest"
-    """Who goes first; `by_type` is in the order of `types`."""
+    """Who goes first; `by_type` is in the order of `types`, the oldest of each first."""
     until: Annotated[Untils | None, Field(examples=[{"tokens": {"under": "60%"}}])] = None
     """Stop as soon as this holds."""
-    with_input: Annotated[bool | Globs, Field(examples=[True, ["write_*"]])] = False
-    """The call's input shares its result's fate: always, or for these tools."""
+    with_input: Annotated[
+        bool | Globs, BeforeValidator(flag_or_globs), Field(examples=[True, ["write_*"]])
+    ] = False
+    """The call's input shares its result's fate: always, or for these tools; not for `drop`."""
 
 
 class Step(Section):
@@ -60,7 +63,7 @@ class Step(Section):
     when: Annotated[When, Field(examples=[{"tokens": {"at_least": "80%"}}])] = ()
     """The gates: a map means all of them, a list of maps any."""
     placeholder: Annotated[Wording | None, Field(examples=["[Result in {path}]"])] = None
-    """The wording of this step."""
+    """The wording of this step; not for `drop`."""
     must_shrink: bool = True
     """Leave an item alone whose placeholder would not be smaller."""
     compaction: Compaction | None = None

@@ -50,7 +50,8 @@ class Store(Section):
     on_conflict: Literal["suffix", "overwrite", "error"] = "suffix"
     """When another item has the name: append `-1`, `-2`, …; overwrite it; or raise."""
     state: Literal["kept", "none"] = "kept"
-    """`kept`: index, journal and ledger beside the files. `none`: content files only."""
+    """`kept`: index, journal and ledger beside the files. `none`: content files only,
+    each call stands alone."""
     sync: Literal["always", "never"] = "always"
     """`always`: on stable storage before a placeholder names it."""
     on_failure: Literal["keep", "raise"] = "keep"

@@ -11,6 +11,7 @@ from policyctx.policy.findings import findings
 from policyctx.policy.loading import resolved
 from policyctx.policy.models import Policy
 from policyctx.policy.sources import Source, policy_source, preset_names
+from policyctx.policy.wordings import path_in_inherited
 from policyctx.policy.yaml_reader import read_yaml
 from tests.policies import HEAD
 
@@ -31,8 +32,9 @@ def cases() -> list[tuple[str, list[str]]]:
 
 def found_in(text: str) -> list[Diagnostic]:
     root = read_yaml(Source("p.yaml", HEAD + text + "\n"))
-    assert not list(inconsistencies(root))
-    return findings(root, Policy.model_validate(root.plain()))
+    policy = Policy.model_validate(root.plain())
+    assert not [*inconsistencies(root), *path_in_inherited(root, policy)]
+    return findings(root, policy)
 
 
 @pytest.mark.parametrize(("text", "expected"), cases())

@@ -1,0 +1,143 @@
+"""`policyctx explain`: why each item stays or goes, step by step, with the line that says so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli.conversation import read_request
+from policyctx.cli.output import console, gate_report, item_report, json_text, place, reason_report
+from policyctx.cli.output import table as table_of
+from policyctx.errors import MessagesError
+from policyctx.session import Session
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from policyctx.planning.plan import Plan
+
+_LARGEST = 10
+
+
+def explain(
+    policy: arguments.Policy,
+    messages: arguments.Messages,
+    item: Annotated[
+        str | None,
+        typer.Option(help="Only this item: its number in the table, or its id."),
+    ] = None,
+    why_not: Annotated[
+        bool,
+        typer.Option("--why-not", help="Only what stays in the context: why is this still here?"),
+    ] = False,
+    largest: Annotated[
+        int, typer.Option(help="How many items to show, the largest first; 0 is all.", min=0)
+    ] = _LARGEST,
+    root: arguments.Root = None,
+    session_id: arguments.SessionId = None,
+    as_json: arguments.Json = False,
+) -> None:
+    """Explain what a policy would do with each item, and which line says so; write nothing.
+
+    Example: policyctx explain coding-agent session.jsonl --why-not
+    """
+    session = Session(policy, root=root, session_id=session_id)
+    request = read_request(messages)
+    planned = session.plan(request.messages, system=request.system, tools=request.tools)
+    positions = _chosen(planned, item, why_not=why_not, largest=largest)
+    out = console()
+    if as_json:
+        out.out(json_text(_report(planned, positions)), highlight=False)
+        return
+    _print_gates(planned, out)
+    for position in positions:
+        _print_item(planned, position, out)
+    left = _number_of_items(planned, why_not=why_not) - len(positions)
+    if item is None and left > 0:
+        out.print(f"{left:,} smaller items are not shown; --largest 0 shows all")
+
+
+def _chosen(planned: Plan, item: str | None, *, why_not: bool, largest: int) -> list[int]:
+    """The positions of the items to explain, the largest first."""
+    if item is not None:
+        return [_position(planned, item)]
+    found = [i for i in range(len(planned.items)) if not why_not or _stays(planned, i)]
+    found.sort(key=lambda i: -planned.facts.tokens(planned.items[i]))
+    return found[:largest] if largest else found
+
+
+def _number_of_items(planned: Plan, *, why_not: bool) -> int:
+    return sum(not why_not or _stays(planned, i) for i in range(len(planned.items)))
+
+
+def _stays(planned: Plan, position: int) -> bool:
+    return planned.decision(position).action == "keep"
+
+
+def _position(planned: Plan, item: str) -> int:
+    ids = [each.item_id for each in planned.items]
+    if item in ids:
+        return ids.index(item)
+    if item.isdecimal() and int(item) < len(ids):
+        return int(item)
+    raise MessagesError(
+        f"no item {item!r}: give a number below {len(ids)} or an id; --largest 0 lists them all"
+    )
+
+
+def _print_gates(planned: Plan, out: Console) -> None:
+    policy = planned.conversation.policy
+    for outcome in planned.outcomes:
+        state = "open" if outcome.is_open else "closed"
+        gates = "; ".join(verdict.sentence for verdict in outcome.gates) or "no gates"
+        where = place(policy, ("steps", outcome.step))
+        out.print(
+            f"step {outcome.step} ({where}): {state}, {gates}; takes {len(outcome.took):,}",
+            soft_wrap=True,
+        )
+    out.print()
+
+
+def _print_item(planned: Plan, position: int, out: Console) -> None:
+    item, decision = planned.items[position], planned.decision(position)
+    what = " ".join(filter(None, (item.type, item.tool)))
+    size = f"{planned.facts.tokens(item):,} tokens"
+    head = f"{position}  {item.item_id}  {what}, message {item.message}, {size}: {decision.action}"
+    out.print(head, soft_wrap=True)
+    out.print(_verdicts(planned, position))
+
+
+def _verdicts(planned: Plan, position: int) -> Table:
+    policy = planned.conversation.policy
+    rows = (
+        (v.step, "takes it" if v.taken else "leaves it", v.reason, place(policy, v.rule_path))
+        for v in planned.verdicts(position)
+    )
+    return table_of(("step", "", "why", "says"), rows, numeric=set())
+
+
+def _report(planned: Plan, positions: list[int]) -> dict[str, Any]:
+    policy = planned.conversation.policy
+    return {
+        "gates": [gate_report(verdict, policy) for verdict in planned.gates],
+        "items": [
+            {
+                **item_report(planned, position),
+                "decision": planned.decision(position).action,
+                "verdicts": [
+                    {
+                        "step": v.step,
+                        "taken": v.taken,
+                        "reason": reason_report(v.reason),
+                        "rule": v.rule,
+                        "place": place(policy, v.rule_path),
+                    }
+                    for v in planned.verdicts(position)
+                ],
+            }
+            for position in positions
+        ],
+    }

@@ -1,0 +1,106 @@
+"""`policyctx test --mutate`: the mutants of a policy that no scenario notices."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from policyctx.cli.output import console, json_text, table
+from policyctx.policy.loading import resolved
+from policyctx.policy.sources import policy_source
+from policyctx.testing.mutation.accepting import accepted
+from policyctx.testing.mutation.judging import covered, judged
+from policyctx.testing.mutation.mutants import mutants_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from policyctx.testing.mutation.judging import Verdict
+    from policyctx.testing.mutation.mutants import Mutants
+
+
+def mutate(
+    policy: str, paths: Sequence[str], *, jobs: int | None, accept: Path | None, as_json: bool
+) -> bool:
+    """Judge the mutants of a policy and report; return whether all is as it should be.
+
+    It is when each mutant is noticed, or accepted in the file `accept`, and none of those is
+    noticed after all.
+    """
+    reasons = {} if accept is None else accepted(accept)
+    source = policy_source(policy)
+    mutants = mutants_of(resolved(source))
+    err = console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:
+        bar = bars.add_task("the scenarios as they are", total=None)
+        known = covered(policy, paths)
+        bars.update(bar, description="mutants", total=len(mutants.all), completed=0)
+        verdicts = []
+        path = source.path or source.name
+        processes = jobs or os.cpu_count() or 1
+        for verdict in judged(mutants.all, path, known, paths, processes):
+            verdicts.append(verdict)
+            bars.advance(bar)
+    order = {mutant: i for i, mutant in enumerate(mutants.all)}
+    verdicts.sort(key=lambda verdict: order[verdict.mutant])
+    return _reported(mutants, verdicts, reasons, as_json=as_json)
+
+
+def _reported(
+    mutants: Mutants, verdicts: Sequence[Verdict], reasons: dict[str, str], *, as_json: bool
+) -> bool:
+    unnoticed = [v for v in verdicts if v.noticed_by is None]
+    survivors = [v for v in unnoticed if v.mutant.told not in reasons]
+    stale = sorted(reasons.keys() - {v.mutant.told for v in unnoticed})
+    out = console()
+    if as_json:
+        report = {
+            "mutants": [_plain(v, reasons) for v in verdicts],
+            "not_a_policy": mutants.invalid,
+            "without_effect": mutants.same,
+            "survivors": len(survivors),
+            "accepted_but_noticed": stale,
+        }
+        out.out(json_text(report), highlight=False)
+        return not survivors and not stale
+    if survivors:
+        out.print("no scenario noticed")
+        out.print(table(("written at", "mutant", "scenarios"), _rows(survivors), numeric=set()))
+    for told in stale:
+        out.print(f"listed as accepted, and noticed or none at all: {told}")
+    out.print(_summary(mutants, len(verdicts), len(unnoticed), len(unnoticed) - len(survivors)))
+    return not survivors and not stale
+
+
+def _rows(survivors: Iterable[Verdict]) -> Iterable[tuple[str, str, str]]:
+    for verdict in survivors:
+        mutant = verdict.mutant
+        reached = f"{verdict.scenarios} ran" if verdict.scenarios else "none covers it"
+        yield f"{mutant.file}:{mutant.line}", mutant.told, reached
+
+
+def _summary(mutants: Mutants, count: int, unnoticed: int, listed: int) -> str:
+    text = f"{count - unnoticed} of {count} mutants noticed"
+    others = (
+        (listed, "accepted"),
+        (mutants.invalid, "no policy"),
+        (mutants.same, "without effect"),
+    )
+    return ", ".join([text, *(f"{number} {word}" for number, word in others if number)])
+
+
+def _plain(verdict: Verdict, reasons: dict[str, str]) -> dict[str, Any]:
+    mutant = verdict.mutant
+    return {
+        "mutant": mutant.told,
+        "rule": ".".join(mutant.rule),
+        "file": mutant.file,
+        "line": mutant.line,
+        "scenarios": verdict.scenarios,
+        "noticed_by": verdict.noticed_by,
+        "accepted": reasons.get(mutant.told),
+    }

@@ -1,0 +1,1 @@
+"""`policyctx store`: what was offloaded, and what keeps it in order."""

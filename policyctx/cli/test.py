@@ -1,0 +1,108 @@
+"""`policyctx test`: run features, with no pytest configuration at all."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
+from typing import Annotated
+
+import typer
+
+from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli.output import console
+
+# pytest's exit codes, as this command's: a feature that is broken, or none at all, is wrong input.
+_CODES = {0: 0, 1: 1, 2: 1, 4: 2, 5: 1}
+_PLUGINS = ("-p", "pytest-bdd", "-p", "policyctx")
+
+
+def run(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PATHS]",
+            help="Feature files, folders of them, or single scenarios as FILE::NAME; those of the"
+            " working directory by default. What follows `--` goes to pytest.",
+        ),
+    ] = None,
+    steps: Annotated[
+        bool, typer.Option("--steps", help="List the steps that a feature may be written with.")
+    ] = False,
+    cov: Annotated[
+        bool, typer.Option("--cov", help="Report which rules of the policies were covered.")
+    ] = False,
+    cov_of: Annotated[
+        list[str] | None,
+        typer.Option(metavar="POLICY", help="Report it of this policy alone; may be repeated."),
+    ] = None,
+    cov_fail_under: Annotated[
+        float | None,
+        typer.Option(metavar="PERCENT", help="Fail when less of the rules of a policy is covered."),
+    ] = None,
+    cov_json: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Write every rule with the scenarios that made it decide."
+        ),
+    ] = None,
+    mutate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY",
+            help="Change one value of this policy at a time, and tell what no scenario notices.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many processes run mutants; one a processor by default."),
+    ] = None,
+    accept: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Mutants that need not be noticed: a YAML list of {mutant, reason}.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    as_json: arguments.Json = False,
+) -> None:
+    """Test policies by feature files, without a line of Python.
+
+    Exits with 0 when every scenario passed; with 1 when one failed, a feature is broken, there is
+    none, too few rules are covered, or a mutant is not noticed; with 2 for wrong usage.
+
+    Examples: policyctx test features -- -k offload -x
+
+    policyctx test features --cov-of mine.yaml --cov-fail-under 90
+
+    policyctx test features --mutate mine.yaml
+    """
+    if find_spec("pytest_bdd") is None:
+        console(stderr=True).print("error: features need pytest-bdd: pip install 'policyctx[bdd]'")
+        raise typer.Exit(2)
+    if mutate is not None:
+        from policyctx.cli.mutating import mutate as mutated  # noqa: PLC0415 - needs pytest
+
+        noticed = mutated(mutate, paths or (), jobs=jobs, accept=accept, as_json=as_json)
+        raise typer.Exit(0 if noticed else 1)
+    options = ["--policyctx-only", "--continue-on-collection-errors", "-q"]
+    if steps:
+        options += [f"--policyctx-steps={'json' if as_json else 'text'}", "-q"]
+    elif as_json:
+        raise typer.BadParameter(
+            "goes with --steps and --mutate; for results, pass `-- --junit-xml=FILE`"
+        )
+    if cov:
+        options.append("--policyctx-cov=")
+    options += [f"--policyctx-cov={policy}" for policy in cov_of or ()]
+    if cov_fail_under is not None:
+        options.append(f"--policyctx-cov-fail-under={cov_fail_under}")
+    if cov_json is not None:
+        options.append(f"--policyctx-cov-json={cov_json}")
+    # A process of its own: pytest wants to be the first to import what it tests.
+    command = [sys.executable, "-m", "pytest", *_PLUGINS, *options, *(paths or ())]
+    code = subprocess.run(command, check=False).returncode  # noqa: S603 - no shell
+    raise typer.Exit(_CODES.get(code, code))

@@ -1,0 +1,214 @@
+"""`policyctx tokens`: what a conversation weighs, by type and by tool, and what was billed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli.conversation import read_calls
+from policyctx.cli.output import console, json_text, table
+from policyctx.messages.reading import items_of
+from policyctx.replay.accuracy import SETTLED_FROM, Accuracy, Prediction, accuracy, predictions
+from policyctx.tokens.counter import counter_for
+from policyctx.tokens.media import media_tokens
+from policyctx.tokens.provider_models import provider_model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rich.console import Console
+
+    from policyctx.messages.items import Item, Message
+    from policyctx.replay.model_call import ModelCall
+    from policyctx.tokens.counter import TokenCounter
+    from policyctx.tokens.provider_models import ProviderModel
+
+# Rows of calls in the table; `--json` has all.
+_SHOWN_CALLS = 10
+
+
+class Tokenizer(StrEnum):
+    """What a policy's `model.tokenizer` may say."""
+
+    O200K = "o200k_base"
+    CL100K = "cl100k_base"
+    APPROXIMATE = "approximate"
+    ANTHROPIC = "anthropic"
+
+
+def tokens(
+    messages: arguments.Messages,
+    tokenizer: Annotated[
+        Tokenizer, typer.Option(help="What counts; `anthropic` asks the provider.")
+    ] = Tokenizer.O200K,
+    language_model: Annotated[
+        str | None,
+        typer.Option("--model", help="The model's name, such as claude-opus-4-8, where known."),
+    ] = None,
+    as_json: arguments.Json = False,
+) -> None:
+    """Show what a conversation weighs, by type and by tool.
+
+    A recorded session also shows what was billed for each call of the model, against what was
+    counted and what the calls before it let one foresee.
+
+    Example: policyctx tokens session.jsonl
+    """
+    request, calls = read_calls(messages)
+    if language_model is None and calls:
+        language_model = calls[-1].language_model
+    counter = counter_for(tokenizer.value, language_model=language_model)
+    model = provider_model(request.messages, language_model)
+    weights = _weights(request.messages, counter, model)
+    total = counter.count_messages(request.messages, request.tools, request.system, model=model)
+    made = list(predictions(calls, counter))
+    if as_json:
+        report = _report(weights, total) | {"tokenizer": tokenizer.value, "constants": model.name}
+        report["estimated"] = _estimated(counter)
+        report["billed"] = _billed_report(made, calls)
+        console().out(json_text(report), highlight=False)
+        return
+    _show(console(), weights, total, model)
+    if estimated := counter.stats.estimated:
+        texts = "1 text was" if estimated == 1 else f"{estimated:,} texts were"
+        console(stderr=True).print(f"{texts} counted locally: {counter.stats.problem}")
+    if made:
+        _show_billed(console(), made)
+
+
+def _weights(
+    messages: Sequence[Message], counter: TokenCounter, model: ProviderModel
+) -> list[tuple[Item, int]]:
+    """Pair each item with its tokens."""
+    # What stands inside of a result is a part of that one's weight.
+    items = [item for item in items_of(messages) if item.inside is None]
+    counts = counter.count_many([item.counted for item in items])
+    return [
+        (item, count + (_media(messages, item, counter, model) if item.media else 0))
+        for item, count in zip(items, counts, strict=True)
+    ]
+
+
+def _media(
+    messages: Sequence[Message], item: Item, counter: TokenCounter, model: ProviderModel
+) -> int:
+    found: Any = messages[item.message]
+    for part in item.path:
+        found = found[part]
+    block = found if isinstance(found, Mapping) else {"content": found}
+    return media_tokens(block, model, counter)
+
+
+Group = dict[str, tuple[int, int]]
+
+
+def _grouped(weights: Sequence[tuple[Item, int]], name: Callable[[Item], str | None]) -> Group:
+    """Return the items and tokens of each group, the heaviest first; no name is no group."""
+    groups: Group = {}
+    for item, weight in weights:
+        if (group := name(item)) is not None:
+            items, sum_ = groups.get(group, (0, 0))
+            groups[group] = items + 1, sum_ + weight
+    return dict(sorted(groups.items(), key=lambda pair: -pair[1][1]))
+
+
+def _by_type(item: Item) -> str:
+    return item.type
+
+
+def _by_tool(item: Item) -> str | None:
+    return item.tool
+
+
+def _show(
+    out: Console, weights: Sequence[tuple[Item, int]], total: int, model: ProviderModel
+) -> None:
+    for kind, groups in (
+        ("type", _grouped(weights, _by_type)),
+        ("tool", _grouped(weights, _by_tool)),
+    ):
+        if groups:
+            out.print(_table(kind, groups, total))
+            out.print()
+    in_items = sum(weight for _, weight in weights)
+    out.print(f"items: {in_items:,} tokens")
+    added = f"{total - in_items:,} of them added around the items by the API ({model.name})"
+    out.print(f"request: {total:,} tokens, {added}", soft_wrap=True)
+
+
+def _table(kind: str, groups: Group, total: int) -> Any:  # noqa: ANN401 - rich is heavy to import
+    rows = ((name, n, tokens, _percent(tokens, total)) for name, (n, tokens) in groups.items())
+    return table((kind, "items", "tokens", "share"), rows, numeric={"items", "tokens", "share"})
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else ""
+
+
+def _show_billed(out: Console, made: Sequence[Prediction]) -> None:
+    shown = made[-_SHOWN_CALLS:]
+    rows = ((one.call, one.counted, one.predicted, one.billed, _signed(one)) for one in shown)
+    columns = ("call", "counted", "predicted", "billed", "error")
+    out.print()
+    out.print(table(columns, rows, numeric=set(columns)))
+    out.print()
+    left = f"the last {len(shown)} of " if len(shown) < len(made) else ""
+    out.print(f"billed: {left}{len(made)} calls of the model, hidden parts included")
+    if (of_calls := accuracy(made)) is not None:
+        out.print(_accuracy_text(of_calls), soft_wrap=True)
+
+
+def _accuracy_text(of_calls: Accuracy) -> str:
+    return (
+        f"prediction from call {SETTLED_FROM} on: median error {of_calls.median:.1%},"
+        f" 95 % of calls within {of_calls.within:.1%}, largest {of_calls.largest:.1%}"
+    )
+
+
+def _signed(one: Prediction) -> str:
+    return f"{100 * one.error:+.1f} %".replace("-", "−")
+
+
+def _report(weights: Sequence[tuple[Item, int]], total: int) -> dict[str, Any]:
+    """Return the weights as plain values, for `--json`."""
+    return {
+        "request_tokens": total,
+        "item_tokens": sum(weight for _, weight in weights),
+        "types": _rows("type", _grouped(weights, _by_type)),
+        "tools": _rows("tool", _grouped(weights, _by_tool)),
+    }
+
+
+def _rows(kind: str, groups: Group) -> list[dict[str, Any]]:
+    return [{kind: name, "items": n, "tokens": tokens} for name, (n, tokens) in groups.items()]
+
+
+def _estimated(counter: TokenCounter) -> dict[str, Any] | None:
+    stats = counter.stats
+    return {"texts": stats.estimated, "problem": stats.problem} if stats.estimated else None
+
+
+def _billed_report(made: Sequence[Prediction], calls: Sequence[ModelCall]) -> dict[str, Any] | None:
+    if not made:
+        return None
+    of_calls = accuracy(made)
+    return {
+        "calls": [
+            {
+                "call": one.call,
+                "language_model": call.language_model,
+                "counted": one.counted,
+                "predicted": one.predicted,
+                "billed": one.billed,
+                "error": round(one.error, 4),
+            }
+            for one, call in zip(made, calls, strict=True)
+        ],
+        "median_error": of_calls and round(of_calls.median, 4),
+        "error_of_95_percent": of_calls and round(of_calls.within, 4),
+        "largest_error": of_calls and round(of_calls.largest, 4),
+    }

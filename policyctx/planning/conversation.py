@@ -1,0 +1,292 @@
+"""`Conversation`: a message list that grows, as the ledger and the steps have left it.
+
+What is known of an item is found once, when the item is first seen; a turn costs what is new.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from dataclasses import replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, TypeAlias
+
+from policyctx.messages.inputs import strings_in
+from policyctx.messages.reading import Reading
+from policyctx.planning.decisions import Decision
+from policyctx.planning.ledger import Entry, Identities
+from policyctx.planning.paths import File, FreePaths
+from policyctx.planning.reasons import Reason
+from policyctx.planning.selection import Candidates
+from policyctx.planning.tally import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from policyctx.messages.items import Item, Message
+    from policyctx.planning.facts import Facts, Unit
+    from policyctx.planning.ledger import Key, Ledger
+    from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.planning.plan import Plan
+    from policyctx.planning.snapshot import Snapshot
+
+# What arrives is known by its kind, its tool-use id and its text.
+Arrived: TypeAlias = tuple[str, str | None, str]
+
+_message = attrgetter("message")
+_NO_REASON = Reason("decided")
+# What parts the words of a command, so that a path in it stands alone, and a quoted one whole.
+_BETWEEN_WORDS = re.compile(r"""[\s"'`,;=()<>|&]+""")
+_QUOTES = re.compile("[\"'`]")
+
+
+class Conversation:
+    """The items of one session under one policy, and what became of each.
+
+    `facts` give sizes and the store's root. Nothing but `extend` and `adopt` changes what a plan
+    is made from.
+    """
+
+    def __init__(
+        self,
+        policy: OffloadPolicy,
+        ledger: Ledger,
+        facts: Facts,
+        judged: Counter[Arrived] | None = None,
+        gone: frozenset[Key] = frozenset(),
+    ) -> None:
+        self.policy, self.ledger, self.facts = policy, ledger, facts
+        self._gone = gone
+        self.judged = Counter() if judged is None else judged
+        """What steps on arrival have seen, and how often one list of the session had it."""
+        self._met: Counter[Arrived] = Counter()
+        self.reading = Reading()
+        self.items: list[Item] = []
+        self.roles: list[str] = []
+        self.fates: dict[int, Decision] = {}
+        """What became of each item that is not in the context as it was, by position."""
+        self.history: list[tuple[int, Decision | None]] = []
+        """Each change of a fate, with the fate before it."""
+        self.counts: Counter[str] = Counter()
+        """Items by type, of those of which anything is left in the list."""
+        self.removed: set[int] = set()
+        """Messages of which nothing is left."""
+        self.removed_turns = 0
+        self.arriving: list[int] = []
+        """Items that the steps on arrival have not judged."""
+        self.sent = 0
+        """Messages that a model has been sent, from the first on."""
+        self.paths = FreePaths(ledger.paths)
+        self.candidates = {step.name: Candidates(step, self) for step in policy.policy.steps}
+        self._growing = [self.candidates[step.name] for step in policy.steps("model_call")]
+        self._has_arrival = bool(policy.steps("arrival"))
+        self._identities = Identities(self.items, ledger, gone)
+        self._tallies: dict[Unit, Tally] = {}
+        self._tallied: dict[Unit, int] = {}
+
+    def extend(self, messages: Sequence[Message]) -> None:
+        """Read what came after the messages known so far; raises `MessagesError`."""
+        first = len(self.items)
+        self.reading.extend(messages)
+        self.roles += [message["role"] for message in messages]
+        for position in range(first, len(self.reading.items)):
+            self._see(position)
+        if self._has_arrival:
+            new = range(first, len(self.items))
+            self.arriving.extend(i for i in new if not self._is_judged(self.items[i]))
+
+    def adopt(self, plan: Plan) -> None:
+        """Take a plan as carried out: the ledger and what is known of the items move on."""
+        entries = [self.entry(decision) for decision in plan.new]
+        for decision in plan.new:
+            position, message = decision.position, decision.item.message
+            before = {unit: self._share(position, unit) for unit in self._tallies_up_to_date()}
+            self._set_fate(position, decided(decision))
+            for unit, size in before.items():
+                self._tallies[unit].change(message, self._share(position, unit) - size)
+            if decision.file is not None:
+                self.paths.add(decision.file.relative_path)
+        del self.arriving[: plan.judged]
+        self.ledger.add(entries)
+
+    def entry(self, decision: Decision) -> Entry:
+        """Return what the ledger has to keep of a decision."""
+        item = decision.item
+        return Entry(
+            key=self._identities.key(decision.position),
+            chars=len(item.text),
+            item_id=item.item_id,
+            item_type=item.type,
+            action=decision.action,
+            step=decision.step,
+            policy=self.policy.digest,
+            placeholder=decision.placeholder,
+            relative_path=decision.file.relative_path if decision.file else None,
+        )
+
+    @property
+    def gone(self) -> frozenset[Key]:
+        """The keys of what was dropped, from this list and before it came back."""
+        dropped = (i for i, fate in self.fates.items() if fate.action == "drop")
+        return self._gone | {self._identities.key(i) for i in dropped}
+
+    def report(self) -> None:
+        """Note all items as judged: they are not new when another list of the session has them."""
+        if not self._has_arrival:
+            return
+        waiting, seen = set(self.arriving), Counter[Arrived]()
+        for position, item in enumerate(self.items):
+            if position not in waiting:
+                seen[item.kind, item.tool_use_id, item.text] += 1
+                fate = self.fates.get(position)
+                if fate is not None and fate.placeholder not in {None, item.text}:
+                    seen[item.kind, item.tool_use_id, str(fate.placeholder)] += 1
+        self.judged |= seen
+
+    def fates_at(self, at: Snapshot) -> dict[int, Decision]:
+        """Return what had become of the items at a moment, by position."""
+        fates = dict(self.fates)
+        for position, earlier in reversed(self.history[at.changes :]):
+            if earlier is None:
+                del fates[position]
+            else:
+                fates[position] = earlier
+        return {position: fate for position, fate in fates.items() if position < at.items}
+
+    def inside(self, position: int) -> Iterator[int]:
+        """Yield the items that stand inside of this one."""
+        after = position + 1
+        while after < len(self.items) and self.items[after].inside == position:
+            yield after
+            after += 1
+
+    def items_of(self, message: int) -> range:
+        """Return the positions of a message's items."""
+        first = bisect_left(self.items, message, key=_message)
+        return range(first, bisect_left(self.items, message + 1, lo=first, key=_message))
+
+    def of_message(self, position: int) -> Iterator[int]:
+        """Yield the items of the same message, but for those inside of another."""
+        for i in self.items_of(self.items[position].message):
+            if self.items[i].inside is None:
+                yield i
+
+    def size(self, position: int, unit: Unit) -> int:
+        """Return what the item takes now; one inside a result is a part of that one's size."""
+        item, fate = self.items[position], self.fates.get(position)
+        if fate is None:
+            own = self.facts.size(item, unit)
+            return own + sum(self._change_of(i, unit) for i in self.inside(position))
+        return 0 if fate.placeholder is None else self.facts.length(fate.placeholder, unit)
+
+    def is_there(self, position: int) -> bool:
+        """Is anything of the item left in the list, of one inside of another by itself."""
+        fate, inside = self.fates.get(position), self.items[position].inside
+        return (fate is None or fate.action != "drop") and inside not in self.fates
+
+    def tally(self, unit: Unit) -> Tally:
+        """Return the size of the list as it is now, message by message."""
+        tally = self._tallies.setdefault(unit, Tally())
+        position = self._tallied.get(unit, 0)
+        for message in range(len(tally), self.reading.message_count):
+            size = 0
+            while position < len(self.items) and self.items[position].message == message:
+                size += self.size(position, unit) if self.items[position].inside is None else 0
+                position += 1
+            tally.append(size)
+        self._tallied[unit] = position
+        return tally
+
+    def counted(self, facts: Facts) -> int:
+        """Return the tokens of the list as it is now with what is sent beside it, uncorrected."""
+        return self.tally("tokens").total + facts.tokens_beside
+
+    def turns(self) -> int:
+        """Return the number of turns begun in the list as it is now."""
+        return len(self.reading.turn_starts) - self.removed_turns
+
+    def _see(self, position: int) -> None:
+        item = self.reading.items[position]
+        is_result = item.kind == "tool_result"
+        recalled = is_result and len(self.ledger) > 0 and self._reads_back(position)
+        item = self.policy.typed(item, recalled=recalled)
+        self.items.append(item)
+        self.counts[item.type] += item.inside not in self.fates
+        if len(self.ledger) and (entry := self._identities.entry(position)) is not None:
+            self._set_fate(position, self._remembered(position, entry))
+        for candidates in self._growing:
+            candidates.add(position, item)
+
+    def _is_judged(self, item: Item) -> bool:
+        arrived = item.kind, item.tool_use_id, item.text
+        self._met[arrived] += 1
+        return self._met[arrived] <= self.judged[arrived]
+
+    def _reads_back(self, position: int) -> bool:
+        """Does the call that this result answers name a file of the store."""
+        call = self.reading.partners.get(position)
+        if call is None:
+            return False
+        return any(map(self.ledger.has_file, _words(self.items[call].text)))
+
+    def _remembered(self, position: int, entry: Entry) -> Decision:
+        item, path = self.items[position], entry.relative_path
+        file = None if path is None else File(path, f"{self.facts.root}/{path}")
+        return decided(
+            Decision(
+                position,
+                item,
+                entry.action,
+                _NO_REASON,
+                entry.step,
+                (),
+                entry.placeholder,
+                file=file,
+            )
+        )
+
+    def _set_fate(self, position: int, fate: Decision) -> None:
+        earlier = self.fates.get(position)
+        there = [i for i in (position, *self.inside(position)) if self.is_there(i)]
+        self.history.append((position, earlier))
+        self.fates[position] = fate
+        self.counts.subtract(self.items[i].type for i in there if not self.is_there(i))
+        if fate.action == "drop" and (earlier is None or earlier.action != "drop"):
+            self._note_removal(position)
+        for candidates in self._growing:
+            candidates.note(position, fate)
+
+    def _note_removal(self, position: int) -> None:
+        fates = map(self.fates.get, self.of_message(position))
+        if all(fate is not None and fate.action == "drop" for fate in fates):
+            message = self.items[position].message
+            self.removed.add(message)
+            self.removed_turns += message in self.reading.turn_starts
+
+    def _share(self, position: int, unit: Unit) -> int:
+        """What the item has of its message's size; none inside of what is out."""
+        return 0 if self.items[position].inside in self.fates else self.size(position, unit)
+
+    def _change_of(self, position: int, unit: Unit) -> int:
+        """What the list has lost by the fate of an item inside of another."""
+        if position not in self.fates:
+            return 0
+        return self.size(position, unit) - self.facts.size(self.items[position], unit)
+
+    def _tallies_up_to_date(self) -> tuple[Unit, ...]:
+        return tuple(unit for unit in self._tallies if self.tally(unit) is not None)
+
+
+def _words(text: str) -> Iterator[str]:
+    """Yield what may be a path in a call's input: strings, what is quoted in them, words."""
+    for value in strings_in(text):
+        yield value
+        yield from _QUOTES.split(value)
+        yield from _BETWEEN_WORDS.split(value)
+
+
+def decided(decision: Decision) -> Decision:
+    """Return a decision as later plans see it."""
+    reason = Reason("decided", {"step": decision.step})
+    return replace(decision, reason=reason, rule_path=(), wording=None, saves=False)

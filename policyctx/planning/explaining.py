@@ -1,0 +1,124 @@
+"""Why each item is where it is: every step's word on it, found when somebody asks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from policyctx.planning.decisions import Decision
+from policyctx.planning.reasons import Reason
+from policyctx.planning.selection import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from policyctx.planning.plan import Outcome, Plan
+    from policyctx.policy.lookup import RulePath
+
+
+class StepVerdict(NamedTuple):
+    """One step's word on one item: taken by it or not, why, and the key that says so."""
+
+    step: str
+    taken: bool
+    reason: Reason
+    rule_path: RulePath
+
+    @property
+    def rule(self) -> str:
+        """The key in one word: `tools.mcp__*.min_tokens`."""
+        return ".".join(self.rule_path)
+
+
+def decisions_at(plan: Plan) -> Iterator[Decision]:
+    """Yield the decision on each item that is out or is a candidate of a step, in order."""
+    record = _Record(plan)
+    for position in range(plan.at.items):
+        decision = record.decision(position)
+        if decision.step or decision.action != "keep":
+            yield decision
+
+
+def decision_on(plan: Plan, position: int) -> Decision:
+    """Return the decision on one item."""
+    return _Record(plan).decision(position)
+
+
+def verdicts_on(plan: Plan, position: int) -> Iterator[StepVerdict]:
+    """Yield what each step says of one item, also that it does not select it."""
+    return _Record(plan).verdicts(position)
+
+
+def tokens_at(plan: Plan, fates: Mapping[int, Decision]) -> int:
+    """Return the tokens of the list, with what is sent beside it, when these items are out."""
+    facts, total = plan.facts, plan.facts.tokens_beside
+    for position, item in enumerate(plan.items):
+        fate = fates.get(position)
+        own = 0 if item.inside is not None else facts.tokens(item)
+        if fate is None:
+            total += own
+        elif item.inside is None:
+            total += facts.length(fate.placeholder or "", "tokens")
+        elif item.inside not in fates:
+            total += facts.length(fate.placeholder or "", "tokens") - facts.tokens(item)
+    return total
+
+
+class _Record:
+    """A plan beside what was decided before it, by position."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan, self._in = plan, plan.conversation
+        self._fates = plan.conversation.fates_at(plan.at)
+        self._new = {decision.position: decision for decision in plan.new}
+
+    def decision(self, position: int) -> Decision:
+        found = self._new.get(position) or self._fates.get(position)
+        if found is not None:
+            return found
+        said = [v for v in self.verdicts(position) if v.reason.code != "not_selected"]
+        item = self._in.items[position]
+        if not said:
+            return Decision(position, item, "keep", Reason("not_selected"))
+        step, _, reason, rule = said[-1]
+        return Decision(position, item, "keep", reason, step, rule)
+
+    def verdicts(self, position: int) -> Iterator[StepVerdict]:
+        for outcome in self._plan.outcomes:
+            taken, reason, rule = self._verdict(position, outcome)
+            yield StepVerdict(outcome.step, taken, reason, rule)
+
+    def _verdict(self, position: int, outcome: Outcome) -> Verdict:
+        new, fate = self._new.get(position), self._fates.get(position)
+        inner = self._in.items[position].inside
+        if new is not None and new.step == outcome.step:
+            return Verdict(taken=True, reason=new.reason, rule=new.rule_path)
+        if (took := outcome.took.get(position)) is not None and new is not None:
+            return took
+        verdict = self._in.candidates[outcome.step].verdict(position, self._plan.at)
+        if verdict is None:
+            select = ("steps", outcome.step, "select")
+            return Verdict(taken=False, reason=Reason("not_selected"), rule=select)
+        if fate is not None and not (verdict.taken and fate.action != "drop"):
+            return Verdict(taken=False, reason=Reason("decided", {"step": fate.step}))
+        if inner is not None and (inner in self._fates or inner in self._new):
+            return Verdict(taken=False, reason=Reason("inside"))
+        return self._left(position, outcome) if verdict.taken else verdict
+
+    def _left(self, position: int, outcome: Outcome) -> Verdict:
+        """Why a step left an item that it might have taken."""
+        own = next((reason for left, reason in outcome.left if left == position), None)
+        if own is not None:
+            return Verdict(taken=False, reason=own)
+        if not outcome.is_open:
+            closed = [verdict for verdict in outcome.gates if not verdict.opens]
+            gate = "; ".join(verdict.sentence for verdict in closed)
+            reason = Reason("gate_closed", {"gate": gate})
+            return Verdict(taken=False, reason=reason, rule=closed[0].rule)
+        if outcome.stopped is not None:
+            until = ("steps", outcome.step, "select", "until")
+            return Verdict(taken=False, reason=outcome.stopped, rule=until)
+        decided = self._new.get(position) or self._fates.get(position)
+        if decided is not None:
+            return Verdict(taken=False, reason=Reason("decided", {"step": decided.step}))
+        rule = ("steps", outcome.step, "on")
+        return Verdict(taken=False, reason=Reason("arrived_before"), rule=rule)

@@ -1,0 +1,187 @@
+"""`Outlook`: the list as it would be with what a plan has decided so far."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policyctx.planning.paths import File, FreePaths
+from policyctx.planning.prices import calls_to_pay_back
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from policyctx.planning.conversation import Conversation
+    from policyctx.planning.decisions import Decision
+    from policyctx.planning.facts import Facts, Unit
+    from policyctx.planning.selection import Candidates
+
+
+class Outlook:
+    """A conversation, which stays as it is, beside the decisions that a plan has come to."""
+
+    def __init__(self, conversation: Conversation, facts: Facts) -> None:
+        self.conversation, self.facts = conversation, facts
+        self.taken: dict[int, Decision] = {}
+        self.removed: set[int] = set()
+        """Messages that the plan leaves nothing of."""
+        self._paths = FreePaths(beyond=conversation.paths)
+        self._lost: dict[Unit, int] = {}
+        self._beside: int | None = None
+
+    def take(self, decision: Decision) -> None:
+        """Count a decision as made."""
+        for unit in self._lost:
+            before = self.size(decision.position, unit)
+            self._lost[unit] += before - self._left(decision, unit)
+        self.taken[decision.position] = decision
+
+    def fate(self, position: int) -> Decision | None:
+        """Return what became of an item, by this plan or before; None while it stands."""
+        return self.taken.get(position) or self.conversation.fates.get(position)
+
+    def is_out(self, position: int, *, even_of_placeholders: bool = False) -> bool:
+        """Is there nothing of the item left for a step to take."""
+        inner = self.conversation.items[position].inside
+        fate = self.fate(position)
+        if fate is not None:
+            return not even_of_placeholders or fate.action == "drop"
+        return inner is not None and self.fate(inner) is not None
+
+    def is_there(self, position: int) -> bool:
+        """Is anything of the item left in the list, of one inside of another by itself."""
+        fate, inside = self.fate(position), self.conversation.items[position].inside
+        if inside is not None and self.fate(inside) is not None:
+            return False
+        return fate is None or fate.action != "drop"
+
+    def is_removed(self, message: int) -> bool:
+        """Is nothing left of a message."""
+        return message in self.removed or message in self.conversation.removed
+
+    def size(self, position: int, unit: Unit) -> int:
+        """Return what the item takes in the list as it would be."""
+        if (decision := self.taken.get(position)) is not None:
+            return self._left(decision, unit)
+        size = self.conversation.size(position, unit)
+        inner = [i for i in self.conversation.inside(position) if i in self.taken]
+        lost = sum(self.conversation.size(i, unit) - self.size(i, unit) for i in inner)
+        return size - lost
+
+    def total(self, unit: Unit) -> int:
+        """Return the size of all messages."""
+        if unit not in self._lost:
+            outermost = [d for d in self.taken.values() if not self._is_inside_of_taken(d)]
+            self._lost[unit] = sum(
+                self.conversation.size(d.position, unit) - self._left(d, unit) for d in outermost
+            )
+        return self.conversation.tally(unit).total - self._lost[unit]
+
+    def tokens(self) -> int:
+        """Return the tokens of the list with what is sent beside it, corrected by usage."""
+        if self._beside is None:
+            self._beside = self.facts.tokens_beside
+        return self.facts.correction.corrected(self.total("tokens") + self._beside)
+
+    def file(self, wanted_path: str) -> File:
+        """Return the file expected for a path; only the store knows which names the disk has."""
+        path = wanted_path
+        if self.conversation.policy.policy.store.on_conflict == "suffix":
+            path = self._paths.take(wanted_path)
+        return File(path, f"{self.facts.root}/{path}")
+
+    def _is_inside_of_taken(self, decision: Decision) -> bool:
+        return decision.item.inside is not None and decision.item.inside in self.taken
+
+    def _left(self, decision: Decision, unit: Unit) -> int:
+        return 0 if decision.placeholder is None else self.facts.length(decision.placeholder, unit)
+
+
+class StepNumbers:
+    """What the gates of one step compare, in the list as the steps before it would leave it."""
+
+    def __init__(self, outlook: Outlook, candidates: Candidates) -> None:
+        self._outlook, self._candidates = outlook, candidates
+        self._in = outlook.conversation
+
+    def tokens(self) -> int:
+        """Tokens of the list, with what is sent beside it."""
+        return self._outlook.tokens()
+
+    def messages(self) -> int:
+        """Messages in the list."""
+        removed = len(self._in.removed) + len(self._outlook.removed)
+        return self._in.reading.message_count - removed
+
+    def turns(self) -> int:
+        """Turns in the list."""
+        starts = set(self._in.reading.turn_starts) if self._outlook.removed else set()
+        return self._in.turns() - len(starts & self._outlook.removed)
+
+    def items(self, types: Sequence[str]) -> int:
+        """Items of these types in the list."""
+        lineage = self._in.policy.types.lineage
+
+        def is_counted(item_type: str) -> bool:
+            return not {"*", *lineage(item_type)}.isdisjoint(types)
+
+        counted = sum(n for item_type, n in self._in.counts.items() if is_counted(item_type))
+        gone = (i for i in self._touched() if not self._outlook.is_there(i))
+        types_gone = (self._in.items[i].type for i in gone if self._in.is_there(i))
+        return counted - sum(map(is_counted, types_gone))
+
+    def selected(self, unit: Unit) -> int:
+        """The size of all that the step selects."""
+        return self._sum(unit)
+
+    def everything(self, unit: Unit) -> int:
+        """The size of all messages."""
+        return self._outlook.total(unit)
+
+    def frees(self) -> int:
+        """Tokens that the step would free, net of placeholders."""
+        return self._sum("freed")
+
+    def idle(self) -> float | None:
+        """Seconds since the last model call, None before the first."""
+        return self._outlook.facts.idle
+
+    def pays_back(self) -> float:
+        """Model calls until the saving has paid for writing the changed prefix anew."""
+        model, freed = self._in.policy.policy.model, self.frees()
+        rewritten = max(0, self._cached_behind() - (freed - self._freed_unsent()))
+        return calls_to_pay_back(rewritten=rewritten, freed=freed, model=model)
+
+    def _cached_behind(self) -> int:
+        """Tokens behind the first change that the provider's cache still holds."""
+        cache, idle = self._in.policy.policy.model.cache, self._outlook.facts.idle
+        tally = self._in.tally("tokens")
+        sent = tally.before(self._in.sent)
+        first = self._candidates.first()
+        if first is None or idle is None or idle > cache.ttl.seconds or sent < cache.min_tokens:
+            return 0
+        return max(0, sent - tally.before(self._in.items[first].message))
+
+    def _freed_unsent(self) -> int:
+        """Tokens that the step would free of what no model has been sent."""
+        new = range(self._in.items_of(self._in.sent).start, len(self._in.items))
+        ready = (draft for i in new if (draft := self._candidates.ready.get(i)) is not None)
+        return sum(draft.sizes.get("freed", 0) for draft in ready)
+
+    def _sum(self, size: str) -> int:
+        """The sum over what is ready, as what the plan has taken already leaves it."""
+        unit: Unit = "chars" if size == "chars" else "tokens"
+        candidates, total = self._candidates, self._candidates.sums[size]
+        to_drop = candidates.step.do == "drop"
+        for position in self._touched():
+            if (draft := candidates.ready.get(position)) is not None and draft.sizes:
+                total -= draft.sizes[size]
+                if not self._outlook.is_out(position, even_of_placeholders=to_drop):
+                    lost = self._in.size(position, unit) - self._outlook.size(position, unit)
+                    total += draft.sizes[size] - lost
+        return total
+
+    def _touched(self) -> set[int]:
+        """What the plan has taken, with the items inside of it and the one around it."""
+        taken = self._outlook.taken
+        around = {d.item.inside for d in taken.values() if d.item.inside is not None}
+        return around.union(taken, *map(self._in.inside, taken))

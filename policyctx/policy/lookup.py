@@ -1,0 +1,102 @@
+"""The look-up of the rule keys: each on its own, and the nearest map that gives it wins.
+
+After a step's `select` come the tool (its exact name, then globs in the order written), the item
+type, the types that it refines, a hint from code, and the policy's top level.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from policyctx.policy.item_types import TYPE_DEFAULTS
+from policyctx.policy.models.placeholder import CLEARED, Placeholder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from policyctx.policy.models import Policy, Step, ToolRule
+
+# A key of the policy by its parts, such as ("tools", "mcp__*", "min_tokens"); a step by its name.
+RulePath: TypeAlias = tuple[str, ...]
+# A map of the policy that may give a rule key, and where it stands.
+Level: TypeAlias = tuple[RulePath, Any]
+
+
+def levels(
+    policy: Policy, lineage: Sequence[str], tool: str | None, *, hint: ToolRule | None = None
+) -> list[Level]:
+    """Return the maps that may give a key for items of a type and tool, nearest first.
+
+    `lineage` is the type, then the types that it refines; `hint` what code says of the tool.
+    """
+    from_code: list[Level] = [] if hint is None else [((), hint)]
+    return [*tool_levels(policy, tool), *type_levels(policy, lineage), *from_code, ((), policy)]
+
+
+def tool_levels(policy: Policy, tool: str | None) -> list[Level]:
+    """Return the rules for this tool, nearest first: the exact name, then globs in order."""
+    tools = policy.tools
+    matching = [] if tool is None else [g for g in tools if g != tool and matches(tool, [g])]
+    if tool in tools:
+        matching.insert(0, tool)
+    return [(("tools", glob), tools[glob]) for glob in matching]
+
+
+def type_levels(policy: Policy, lineage: Sequence[str]) -> list[Level]:
+    """Return the rules for a type, nearest first: its own, then those of the types it refines."""
+    found: list[Level] = []
+    for name in lineage:
+        rules = policy.items.get(name), TYPE_DEFAULTS.get(name)
+        found += [(("items", name), rule) for rule in rules if rule is not None]
+    return found
+
+
+def nearest(given: Iterable[Level], key: str) -> tuple[Any, RulePath]:
+    """Return the first value given for `key`, and its path; (None, the key) for none."""
+    for path, level in given:
+        value = getattr(level, key, None)
+        if value is not None:
+            return value, (*path, key)
+    return None, (key,)
+
+
+def offload_given(given: Sequence[Level]) -> tuple[bool, RulePath]:
+    """Return whether items may be replaced: `false` on a tool or on the nearest type is absolute.
+
+    Else the nearest value; without one they may not.
+    """
+    of_tools = [found for level in given if level[0][:1] == ("tools",) for found in _given(level)]
+    of_type = nearest([level for level in given if level[0][:1] == ("items",)], "offload")
+    from_code = [f for level in given if not level[0] for f in _given(level)]
+    typed = [] if of_type[0] is None else [of_type]
+    refused = next((path for value, path in (*of_tools, *typed) if value is False), None)
+    if refused is not None:
+        return False, refused
+    value, path = next(iter((*of_tools, *typed, *from_code)), (False, ("offload",)))
+    return bool(value), path
+
+
+def wording(policy: Policy, step: Step, given: Sequence[Level]) -> Placeholder:
+    """Return what a step leaves in an item's place."""
+    found: Placeholder = step.placeholder or nearest(given, "placeholder")[0]
+    return widest_wording(policy, step) if found is policy.placeholder else found
+
+
+def widest_wording(policy: Policy, step: Step) -> Placeholder:
+    """Return what a step leaves where only the top level speaks, or nobody.
+
+    The default of a `clear` names no file.
+    """
+    is_given = "placeholder" in policy.model_fields_set
+    return policy.placeholder if is_given or step.do != "clear" else Placeholder(text=CLEARED)
+
+
+def _given(level: Level) -> list[tuple[Any, RulePath]]:
+    value, path = nearest([level], "offload")
+    return [] if value is None else [(value, path)]
+
+
+def matches(tool: str | None, globs: Iterable[str]) -> bool:
+    """Does the tool's name match one of the globs; an item without a tool matches none."""
+    return tool is not None and any(fnmatchcase(tool, glob) for glob in globs)

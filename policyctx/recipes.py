@@ -1,0 +1,161 @@
+"""Calls that need no policy file and no session: each is one preset, applied once.
+
+What is offloaded, when, under which name and with what words, the presets say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from policyctx.errors import MessagesError
+from policyctx.messages.reading import items_of
+from policyctx.policy.loading import load_policy, parsed_policy
+from policyctx.policy.sources import Source
+from policyctx.session import Session
+from policyctx.store.writers import WriterStore
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from policyctx.messages.items import Message
+    from policyctx.policy.models import Policy
+    from policyctx.store.writers import AsyncFileWriter, FileWriter
+    from policyctx.turns.result import Result
+
+# Whoever hands over a single result has decided that it is too long.
+_SINGLE_RESULT = Source(
+    "offload_tool_result",
+    """\
+apiVersion: policyctx/v1
+name: offload-tool-result
+extends: tool-direct-offload
+min_chars: 0
+""",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OffloadResults:
+    """What `offload_tool_results` came to.
+
+    `messages` is the very list that was given when nothing was offloaded; else a new one, in which
+    a message that holds no offloaded result is the same object and any other a deep copy.
+    """
+
+    messages: Sequence[Message]
+    offloaded_count: int
+    freed_chars: int
+    """Characters of all that was offloaded; the placeholders are not deducted."""
+    files: tuple[str, ...]
+    """Absolute paths, in the order of the results."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffloadResult:
+    """What `offload_tool_result` came to; `message` is a deep copy."""
+
+    message: Message
+    freed_chars: int
+    """Characters of the result less those of the placeholder; negative for a very short result."""
+    file: str
+    """Absolute path."""
+
+
+def offload_tool_results(
+    messages: Sequence[Message],
+    *,
+    output_dir: str | os.PathLike[str],
+    writer: FileWriter | None = None,
+) -> OffloadResults:
+    """Offload the long tool results of a message list, as the preset `context-offload` says.
+
+    The files go below `output_dir`, which is made when something is to be written and it is not
+    there; with a `writer` it writes them, and makes what folders it needs. The input is not
+    changed, and no call knows of another.
+
+    Raises `MessagesError` for what is no message list, `StoreError` when a file cannot be written,
+    and `PolicyError` when `OFFLOAD_RATIO_THRESHOLD` is no ratio. When one of several files fails,
+    those written before it stay, complete, and are used again by the next call.
+    """
+    session = _session(load_policy("context-offload"), output_dir, writer)
+    return _results(session.apply(messages))
+
+
+async def offload_tool_results_async(
+    messages: Sequence[Message],
+    *,
+    output_dir: str | os.PathLike[str],
+    writer: FileWriter | AsyncFileWriter | None = None,
+) -> OffloadResults:
+    """`offload_tool_results`, with the files written in a thread or by an asynchronous writer."""
+    policy = load_policy("context-offload")
+    session = _session(policy, output_dir, writer, loop=asyncio.get_running_loop())
+    return _results(await session.apply_async(messages))
+
+
+def offload_tool_result(
+    message: Message,
+    *,
+    session_id: str,
+    output_dir: str | os.PathLike[str],
+    writer: FileWriter | None = None,
+) -> OffloadResult:
+    """Offload the one tool result of a message, of whatever length.
+
+    The preset `tool-direct-offload` says how: the result goes to a file in the folder of the
+    session below `output_dir`, over an earlier one of the same id. `writer` is as in
+    `offload_tool_results`. The input is not changed.
+
+    Raises `MessagesError` for what is no message, or one with no tool result or several, and
+    `StoreError` when the file cannot be written.
+    """
+    session = _session(_single_result(message), output_dir, writer, session_id=session_id)
+    return _result(session.on_tool_result(message))
+
+
+async def offload_tool_result_async(
+    message: Message,
+    *,
+    session_id: str,
+    output_dir: str | os.PathLike[str],
+    writer: FileWriter | AsyncFileWriter | None = None,
+) -> OffloadResult:
+    """`offload_tool_result`, with the file written in a thread or by an asynchronous writer."""
+    policy, loop = _single_result(message), asyncio.get_running_loop()
+    session = _session(policy, output_dir, writer, session_id=session_id, loop=loop)
+    return _result(await session.on_tool_result_async(message))
+
+
+def _single_result(message: Message) -> Policy:
+    """The policy for the message's one result; raises `MessagesError` when it has not one."""
+    count = sum(item.kind == "tool_result" for item in items_of([message]))
+    if count != 1:
+        raise MessagesError(f"expected a message with one tool result, got {count or 'none'}")
+    return parsed_policy(_SINGLE_RESULT)
+
+
+def _session(
+    policy: Policy,
+    output_dir: str | os.PathLike[str],
+    writer: FileWriter | AsyncFileWriter | None,
+    *,
+    session_id: str | None = None,
+    loop: asyncio.AbstractEventLoop | None = None,
+) -> Session:
+    if writer is None:
+        return Session(policy, root=output_dir, session_id=session_id)
+    conflict = policy.store.on_conflict
+    store = WriterStore(output_dir, writer, on_conflict=conflict, loop=loop)
+    return Session(policy, session_id=session_id, store=store)
+
+
+def _results(result: Result) -> OffloadResults:
+    return OffloadResults(result.messages, result.offloaded_count, result.freed_chars, result.files)
+
+
+def _result(result: Result) -> OffloadResult:
+    [message], [file] = result.messages, result.files
+    return OffloadResult(message, result.net_freed_chars, file)

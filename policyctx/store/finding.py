@@ -1,0 +1,75 @@
+"""The stores that a folder holds already: one, or one for each session that shares it."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import unquote_to_bytes
+
+from policyctx.errors import StoreError
+from policyctx.store.encoding import decoded
+from policyctx.store.entries import STATE_FOLDER
+from policyctx.store.failures import told
+from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.journal import JOURNAL
+from policyctx.store.opening import Tree
+from policyctx.store.rebuilding import state_folders
+from policyctx.store.storage import INDEX
+
+if TYPE_CHECKING:
+    import os
+
+    from policyctx.store.files import Format
+
+
+def stores_in(
+    root: str | os.PathLike[str],
+    *,
+    session: str | None = None,
+    compress: Literal["none", "zstd"] = "zstd",
+) -> dict[str, ContextFileSystem]:
+    """Return every store of a folder by its session's id, "" for that of the folder itself.
+
+    Only that of `session`, where it is given. Raises `StoreError` when there is none, and names
+    the folders below that hold one.
+    """
+    path = Path(root).expanduser().absolute()
+    with told("read", path, str(path)), Tree(path) as tree:
+        folders = state_folders(tree)
+    found = {_session(folder): folder for folder in folders}
+    form: Format = "envelope" if (path / INDEX).is_file() else "text"
+    stores = {
+        name: ContextFileSystem(
+            path,
+            session=name or None,
+            format=form,
+            compress=compress,
+            mode=_mode(path / folder / JOURNAL),
+        )
+        for name, folder in found.items()
+        if session in {None, name}
+    }
+    if not stores:
+        raise StoreError(_nothing_found(path, session, sorted(found)), path=str(path))
+    return stores
+
+
+def _session(folder: str) -> str:
+    name = folder.removeprefix(STATE_FOLDER).removeprefix("/")
+    return decoded(unquote_to_bytes(name))
+
+
+def _mode(journal: Path) -> str:
+    """The permissions that the store's files have, as a policy writes them."""
+    return f"{stat.S_IMODE(journal.lstat().st_mode) | 0o600:04o}"
+
+
+def _nothing_found(path: Path, session: str | None, others: list[str]) -> str:
+    if others:
+        known = ", ".join(name or "one without an id" for name in others)
+        return f"{path} holds no session {session!r}; there is {known}"
+    below = sorted(folder.parent.name for folder in path.glob(f"*/{STATE_FOLDER}"))
+    if below:
+        return f"{path} holds no store; the folders in it do: {', '.join(below)}"
+    return f"{path} holds no store"

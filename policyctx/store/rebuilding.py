@@ -1,0 +1,135 @@
+"""What the files themselves tell of the contents in a store, when no index does."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
+
+from policyctx.store import journal
+from policyctx.store.content import Origin
+from policyctx.store.encoding import decoded, encoded, sha256_of
+from policyctx.store.entries import STATE_FOLDER, Entry
+from policyctx.store.files import line_count, origin_in, stored_bytes, text_of
+from policyctx.store.index import Index
+from policyctx.store.naming import is_temporary
+from policyctx.store.opening import files_below
+from policyctx.store.packing import PACKED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policyctx.store.files import Format
+    from policyctx.store.opening import Tree
+
+# By the default layout, the first folder is the item's type and the second its tool.
+_WITH_TYPE, _WITH_TOOL = 2, 3
+
+
+def adopted(tree: Tree, index: Index, form: Format, *, but: set[str]) -> Iterator[Entry]:
+    """Yield an entry for each file that neither this index nor another session's knows.
+
+    What it was is taken from the file, or else from its path as far as the default layout tells.
+    """
+    for path in stray_files(tree, index, but=but):
+        try:
+            raw = stored_bytes(tree, path)
+            text = text_of(raw, form)
+            origin = origin_in(raw, form) or _origin_by(path)
+            saved_at = _changed_at(tree, path)
+        except (OSError, ValueError):
+            continue  # no content of this store, or gone meanwhile
+        content = encoded(text)
+        yield Entry(
+            path=path,
+            sha256=sha256_of(content),
+            size=len(content),
+            chars=len(text),
+            lines=line_count(text),
+            saved_at=saved_at,
+            format=form,
+            origin=origin,
+            adopted=True,
+        )
+
+
+def stray_files(tree: Tree, index: Index, *, but: set[str]) -> Iterator[str]:
+    """Yield the path of each content's file that no session's index knows."""
+    known = {entry.path for entry in index} | but
+    for other in other_indexes(tree):
+        known |= {entry.path for entry in other}
+    try:
+        found = sorted(
+            {_plain(path) for path in files_below(tree, without=frozenset({STATE_FOLDER}))}
+        )
+    except FileNotFoundError:
+        return
+    for path in found:
+        if path not in known and not is_temporary(path):
+            yield path
+
+
+def other_indexes(tree: Tree) -> Iterator[Index]:
+    """Yield what the journal of each session in this root says."""
+    for folder in state_folders(tree):
+        index = Index()
+        try:
+            lines = lines_in(tree, folder)
+        except OSError:
+            continue  # harmed; its own session mends it
+        for line in lines:
+            index.apply(line)
+        yield index
+
+
+def lines_in(tree: Tree, folder: str) -> tuple[object, ...]:
+    """Return every line of the journal in a folder, oldest first; () when there is none."""
+    try:
+        descriptor = journal.opened(tree.folder(folder), writing=False)
+    except FileNotFoundError:
+        return ()
+    try:
+        return journal.read(descriptor, None).lines
+    finally:
+        os.close(descriptor)
+
+
+def state_folders(tree: Tree) -> list[str]:
+    """Return the folder of each session that keeps a journal in this root."""
+    try:
+        names = tree.folder(STATE_FOLDER).names()
+    except FileNotFoundError:
+        return []
+    found = [STATE_FOLDER] if journal.JOURNAL in names else []
+    for name in names:
+        folder = f"{STATE_FOLDER}/{name}"
+        try:
+            if journal.JOURNAL in tree.folder(folder).names():
+                found.append(folder)
+        except OSError:
+            continue  # a file
+    return found
+
+
+def _changed_at(tree: Tree, path: str) -> float:
+    folder, name = tree.place(path)
+    try:
+        return folder.stat(name).st_mtime
+    except FileNotFoundError:
+        return folder.stat(name + PACKED).st_mtime
+
+
+def _plain(path: str) -> str:
+    return path.removesuffix(PACKED)
+
+
+def _origin_by(path: str) -> Origin:
+    *folders, name = path.split("/")
+    stem = name.rpartition(".")[0] or name
+    item_id = decoded(unquote_to_bytes(stem))
+    return Origin(
+        item_id,
+        item_type=folders[0] if len(folders) + 1 >= _WITH_TYPE else "unknown",
+        tool_use_id=item_id if len(folders) + 1 >= _WITH_TOOL else None,
+        tool_name=folders[1] if len(folders) + 1 >= _WITH_TOOL else None,
+    )

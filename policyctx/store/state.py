@@ -1,0 +1,159 @@
+"""`State`: the index and the records of one session, shared by its threads and processes."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from policyctx.errors import StoreError
+from policyctx.store import journal
+from policyctx.store.files import is_stored
+from policyctx.store.index import Index
+from policyctx.store.loading import LoadedIndex
+from policyctx.store.locking import Lock
+from policyctx.store.rebuilding import adopted, lines_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from policyctx.store.content import JSON
+    from policyctx.store.entries import Entry
+    from policyctx.store.opening import Tree
+
+# So many journals back, one that replaces another says so.
+_REMEMBERED_JOURNALS = 8
+# A journal is shortened when that saves so many bytes.
+_LEAST_SHORTENED = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What rebuilding an index came to."""
+
+    entries: int
+    found: tuple[Entry, ...]
+    """What no index told of, and is taken up from the disk."""
+    gone: tuple[Entry, ...]
+    """What the index told of, and is not on the disk."""
+
+
+class State(LoadedIndex):
+    """The index and the records of one session, and the one way to add to them."""
+
+    @contextmanager
+    def writing(self, tree: Tree) -> Iterator[Index]:
+        """Hold the session's lock, with the index up to date and the journal whole."""
+        with self._threads, Lock(tree.folder(self.folder), self._mode):
+            try:
+                self._torn = self._read(tree, writing=True)
+                if self._torn:
+                    self._notice("the last line of the journal was torn by a crash; it is left out")
+                if self._position is None or self._is_harmed:
+                    self.write_anew(tree)
+                yield self.index
+            finally:
+                self._close()
+
+    def append(
+        self,
+        tree: Tree,
+        *,
+        entries: Sequence[Entry] = (),
+        records: Sequence[dict[str, JSON]] = (),
+        removed: Sequence[dict[str, JSON]] = (),
+        packed: Sequence[dict[str, JSON]] = (),
+        flush: bool = True,
+    ) -> None:
+        """Append to the journal, all or nothing, and take it up; only while `writing`."""
+        if self._open is None:
+            self._open = journal.opened(tree.folder(self.folder), writing=True)
+        assert self._position is not None  # noqa: S101 - `writing` saw to it
+        roots = [] if str(self._root) in self.index.roots else [str(self._root)]
+        raw = [journal.line({"root": root}) for root in roots]
+        raw += [journal.line({"saved": entry.as_json()}) for entry in entries]
+        raw += [journal.line({"record": record}) for record in records]
+        raw += [journal.line({"removed": dict(one)}) for one in removed]
+        raw += [journal.line({"packed": dict(one)}) for one in packed]
+        flush = self._flush and flush
+        self._position = journal.append(
+            self._open, raw, self._position, torn=self._torn, flush=flush
+        )
+        self._torn = 0
+        self.index.roots += roots
+        for entry in entries:
+            self.index.add(entry)
+        self.index.records += records
+        for one in removed:
+            self.index.remove(str(one["path"]))
+        self._fold(tree)
+
+    def write_anew(self, tree: Tree) -> None:
+        """Replace the journal by one that says what the index says; only while `writing`."""
+        known = journal.head_ids(self._position.head) if self._position else ()
+        head = journal.new_head(known[:_REMEMBERED_JOURNALS])
+        raw = [journal.line(line) for line in self.index.lines()]
+        folder = tree.folder(self.folder)
+        self._position = journal.write_anew(folder, head, raw, mode=self._mode, flush=self._flush)
+        if self._flush:
+            tree.flush_changed()
+        self._close()  # it was that of the journal before
+        self._torn = 0
+        self._is_harmed = False
+        self._snapshots.begin(None)
+        if raw:
+            self._fold(tree)
+
+    def shorten(self, tree: Tree) -> None:
+        """Write the journal anew when most of it tells of what is gone; only while `writing`."""
+        needed = sum(len(journal.line(line)) for line in self.index.lines())
+        if self._position is not None and self._position.bytes > 2 * needed + _LEAST_SHORTENED:
+            self.write_anew(tree)
+
+    def rebuild(self, tree: Tree) -> Rebuilt:
+        """Read everything again, take up the files that are not known, forget those that are gone.
+
+        What was believed so far in memory does not count.
+        """
+        with self._threads, Lock(tree.folder(self.folder), self._mode):
+            self.index, self._position, self._is_loaded = Index(), None, False
+            try:
+                self._read(tree, writing=True)
+            finally:
+                self._close()
+            found = [*adopted(tree, self.index, self._format, but={self.snapshot})]
+            for entry in found:
+                self.index.add(entry)
+            gone = [entry for entry in self.index if not is_stored(tree, entry.path)]
+            for entry in gone:
+                self.index.remove(entry.path)
+            self.write_anew(tree)
+            return Rebuilt(len(self.index), tuple(found), tuple(gone))
+
+    def take_over(self, tree: Tree, index: Callable[[], Index]) -> int:
+        """Take the index of another store for one's own, which must hold nothing yet."""
+        with self.writing(tree):
+            if len(self.index) or self.index.records:
+                raise StoreError(f"{self._root} holds a session already", path=str(self._root))
+            self.index = index()
+            self.index.apply({"root": str(self._root)})
+            self.write_anew(tree)
+            return len(self.index)
+
+    def lines(self, tree: Tree) -> tuple[object, ...]:
+        """Return every line of the journal, oldest first; () when there is none."""
+        return lines_in(tree, self.folder)
+
+    def _fold(self, tree: Tree) -> None:
+        assert self._position is not None  # noqa: S101 - something was just written there
+        harm = self._snapshots.write_when_due(
+            tree, self.index, self._position, lambda: self._journal(tree)
+        )
+        if harm:
+            self._notice(harm)
+
+    def _journal(self, tree: Tree) -> bytes:
+        """Every byte of the journal."""
+        if self._open is None:
+            self._open = journal.opened(tree.folder(self.folder), writing=True)
+        return journal.whole(self._open)

@@ -1,0 +1,109 @@
+"""`WriterStore`: contents that go where the caller's own writer puts them."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from policyctx.errors import StoreError
+from policyctx.planning.paths import File, FreePaths
+from policyctx.store.storage import absolute_root
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Awaitable, Mapping, Sequence
+
+    from policyctx.store.content import JSON, Content
+
+
+class FileWriter(Protocol):
+    """What a caller brings to write files with: to a memory, an archive, a remote store."""
+
+    def write(self, path: str, text: str) -> None:
+        """Write the whole `text` under an absolute path, over what is there.
+
+        Making the folder is the writer's own affair; what it raises is a failed write.
+        """
+        ...
+
+
+class AsyncFileWriter(Protocol):
+    """A `FileWriter` whose writing is awaited."""
+
+    async def write(self, path: str, text: str) -> None:
+        """Write as a `FileWriter` does."""
+        ...
+
+
+class WriterStore:
+    """Saves through a writer, and asks for nothing else: no folder, index or flush.
+
+    The files lie below `root` by their names; which names another call has used is not known, so
+    a name that is taken is one that the same `save` has given already. `loop` is the running event
+    loop in which an asynchronous writer is awaited; `save` is then called in another thread.
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        writer: FileWriter | AsyncFileWriter,
+        *,
+        on_conflict: Literal["suffix", "overwrite", "error"] = "suffix",
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        self.root = absolute_root(root)
+        self._writer = writer
+        self._on_conflict = on_conflict
+        self._loop = loop
+
+    def save(self, contents: Sequence[Content], *, recorded: bool = False) -> list[File]:  # noqa: ARG002 - there are no records
+        """Write the contents one after the other, and return the file of each.
+
+        Raises `StoreError` when a write fails; what was written before it stays.
+        """
+        names = FreePaths()
+        files = [self._file(names, content) for content in contents]
+        for file, content in zip(files, contents, strict=True):
+            self._write(file.path, content.text)
+        return files
+
+    def read(self, path: str | os.PathLike[str]) -> str:
+        """Raise `StoreError`: a writer cannot read back."""
+        raise StoreError(f"{path} cannot be read: a writer only writes", path=str(path))
+
+    def remember(self, records: Sequence[Mapping[str, JSON]], *, flush: bool = True) -> None:
+        """Keep nothing: a writer cannot read back."""
+
+    def records(self) -> list[dict[str, JSON]]:
+        """Return nothing: each session begins anew."""
+        return []
+
+    def _file(self, names: FreePaths, content: Content) -> File:
+        path = content.relative_path
+        if self._on_conflict == "error" and path in names:
+            target = str(self.root / path)
+            raise StoreError(f"{target} holds another item already", path=target)
+        if self._on_conflict != "overwrite":
+            path = names.take(path)
+        return File(path, str(self.root / path))
+
+    def _write(self, path: str, text: str) -> None:
+        try:
+            pending = self._writer.write(path, text)
+            if inspect.isawaitable(pending):
+                self._await(pending)
+        except Exception as error:
+            reason = str(error) or type(error).__name__
+            raise StoreError(f"{path} cannot be written: {reason}", path=path) from error
+
+    def _await(self, pending: Awaitable[None]) -> None:
+        if self._loop is None:
+            if inspect.iscoroutine(pending):
+                pending.close()
+            raise TypeError("the writer is asynchronous, so the call has to be as well")
+        asyncio.run_coroutine_threadsafe(_awaited(pending), self._loop).result()
+
+
+async def _awaited(pending: Awaitable[None]) -> None:
+    await pending

@@ -1,0 +1,193 @@
+"""Which sides of which rules one plan made decide.
+
+A rule decided where it made the difference: a threshold for an item that nothing before it in the
+language's order of evaluation has taken away, `keep_recent` for an item that would leave if it
+were old. A gate that stayed closed changes nothing in what its step says of an item.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from policyctx.policy.lookup import RulePath, levels, matches, nearest, offload_given
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from policyctx.messages.items import Item
+    from policyctx.planning.decisions import Decision
+    from policyctx.planning.offload_policy import OffloadPolicy, Treatment
+    from policyctx.planning.plan import Outcome, Plan
+    from policyctx.planning.selection import Verdict
+    from policyctx.policy.lookup import Level
+    from policyctx.policy.models import Step
+
+Side: TypeAlias = tuple[RulePath, str]
+
+# The side of the rule that a verdict goes by, for reasons by which an item stays.
+_STAYS = {
+    "below_threshold": "below",
+    "failed_result": "left",
+    "not_ephemeral": "others",
+    "offload_off": "refused",
+    "pinned": "pinned",
+}
+_RECENT = frozenset({"recent", "batch_recent"})
+_TOO_SMALL = frozenset({"nothing_long", "would_not_shrink"})
+
+
+def decided_sides(plan: Plan) -> set[Side]:
+    """Return the sides of rules that a plan made decide; some may be of keys that have defaults."""
+    policy = plan.conversation.policy
+    steps = {step.name: step for step in policy.policy.steps}
+    found = set(_types(plan, policy))
+    for decision in plan.new:
+        found.update(_of_decision(decision, steps[decision.step], policy))
+    for outcome in plan.outcomes:
+        found.update(_of_outcome(outcome, steps[outcome.step], plan))
+        found.update(_StepSides(plan, outcome, steps[outcome.step]).all())
+    return found
+
+
+def _types(plan: Plan, policy: OffloadPolicy) -> Iterator[Side]:
+    for item_type in {item.type for item in plan.items}:
+        rule = policy.policy.items.get(item_type)
+        if rule is not None and rule.match is not None:
+            yield ("items", item_type, "match"), "matched"
+
+
+def _of_decision(decision: Decision, step: Step, policy: OffloadPolicy) -> Iterator[Side]:
+    name = ("steps", step.name)
+    yield name, "took"
+    yield (*name, "must_shrink"), "shrank" if step.must_shrink else "took"
+    with_input = (*name, "select", "with_input")
+    if decision.rule_path == with_input:
+        yield with_input, "shortened"
+    if decision.wording is not None:
+        path = _wording_path(step, _levels(policy, decision.item))
+        yield path, "used"
+        if decision.wording.template.fields & {"head", "tail"}:
+            for key in ("head", "tail", "max_line_chars", "line_numbers"):
+                yield (*path, key), "used"
+    if decision.saves and decision.file is not None:
+        yield ("store", "path"), "saved"
+        if decision.file.relative_path != decision.wanted_path:
+            yield ("store", "on_conflict"), "taken"
+
+
+def _wording_path(step: Step, given: Sequence[Level]) -> RulePath:
+    if step.placeholder is not None:
+        return "steps", step.name, "placeholder"
+    return nearest(given, "placeholder")[1]
+
+
+def _of_outcome(outcome: Outcome, step: Step, plan: Plan) -> Iterator[Side]:
+    name = ("steps", step.name)
+    for gate in outcome.gates:
+        # The same gate may stand in several alternatives.
+        above = (*name, "when", str(gate.alternative)) if len(step.when) > 1 else (*name, "when")
+        yield (*above, gate.gate, gate.comparison), "opened" if gate.opens else "closed"
+    codes = {reason.code for _, reason in outcome.left}
+    if "not_saved" in codes:
+        yield ("store", "on_failure"), "failed"
+        if plan.conversation.policy.policy.store.on_conflict == "error":
+            yield ("store", "on_conflict"), "taken"
+    if codes & _TOO_SMALL:
+        yield (*name, "must_shrink"), "would not shrink"
+    has_taken = any(decision.step == step.name for decision in plan.new)
+    if outcome.stopped is not None:
+        yield (*name, "select", "until"), "reached"
+        if has_taken:
+            yield (*name, "select", "order"), "chose"
+    elif has_taken:
+        yield (*name, "select", "until"), "not reached"
+
+
+class _StepSides:
+    """What one step says of every item of a plan."""
+
+    def __init__(self, plan: Plan, outcome: Outcome, step: Step) -> None:
+        self._plan, self._step = plan, step
+        self._policy = plan.conversation.policy
+        self._candidates = plan.conversation.candidates[step.name]
+        self._before = plan.conversation.fates_at(plan.at)
+        self._new = {d.position for d in plan.new if d.step == step.name}
+        self._left = {position for position, _ in outcome.left}
+        self._name: RulePath = ("steps", step.name)
+
+    def all(self) -> Iterator[Side]:
+        for position, item in enumerate(self._plan.items):
+            fate = self._before.get(position)
+            # What was decided before is decided; only a `drop` may go further.
+            if fate is None or (self._step.do == "drop" and fate.action != "drop"):
+                yield from self._of_item(position, item)
+
+    def _of_item(self, position: int, item: Item) -> Iterator[Side]:
+        verdict = self._candidates.verdict(position, self._plan.at)
+        if verdict is None:
+            yield from self._passed_over(item)
+            return
+        is_taken = position in self._new
+        if verdict.taken and not is_taken and self._arrived_before(position):
+            return
+        yield from self._selected(item)
+        if not is_taken:
+            yield self._name, "left"
+        treatment = self._candidates.treatment(position)
+        if verdict.taken:
+            yield from self._ready(item, treatment)
+        else:
+            yield from self._stays(item, treatment, verdict)
+
+    def _arrived_before(self, position: int) -> bool:
+        """Is it passed over by a step on arrival because it has been here for a while."""
+        return self._step.on == "arrival" and position not in self._left
+
+    def _passed_over(self, item: Item) -> Iterator[Side]:
+        """A step that names no types does not select what may not be offloaded."""
+        select = self._step.select
+        in_tools = select.tools is None or matches(item.tool, select.tools)
+        if select.types is None and self._step.do != "drop" and in_tools:
+            allowed, rule = offload_given(_levels(self._policy, item))
+            if not allowed:
+                yield rule, "refused"
+
+    def _selected(self, item: Item) -> Iterator[Side]:
+        select, path = self._step.select, (*self._name, "select")
+        lineage = {"*", *self._policy.types.lineage(item.type)}
+        for named in lineage.intersection(select.types or ()):
+            yield (*path, "types", named), "selected"
+        for glob in select.tools or ():
+            if matches(item.tool, [glob]):
+                yield (*path, "tools", glob), "selected"
+
+    def _ready(self, item: Item, treatment: Treatment) -> Iterator[Side]:
+        """An item that leaves, or would if a gate opened."""
+        given = _levels(self._policy, item)
+        if treatment.threshold is not None:
+            yield treatment.threshold.rule, "above"
+        if treatment.keep_recent is not None:
+            yield treatment.keep_recent_rule, "old"
+        if self._step.select.ephemeral:
+            yield (*self._name, "select", "ephemeral"), "ephemeral"
+        if self._step.do != "drop" or self._step.select.types is None:
+            yield offload_given(given)[1], "allowed"
+        yield nearest(given, "pin")[1], "not pinned"
+
+    def _stays(self, item: Item, treatment: Treatment, verdict: Verdict) -> Iterator[Side]:
+        code = verdict.reason.code
+        if code in _RECENT:
+            if self._candidates.refusal(item, treatment) is None:
+                yield verdict.rule, "recent"
+        elif code in _STAYS:
+            yield verdict.rule, _STAYS[code]
+        elif code == "excluded_tool":
+            for glob in self._step.select.except_tools:
+                if matches(item.tool, [glob]):
+                    yield (*self._name, "select", "except_tools", glob), "excepted"
+        elif code in _TOO_SMALL:
+            yield (*self._name, "must_shrink"), "would not shrink"
+
+
+def _levels(policy: OffloadPolicy, item: Item) -> list[Level]:
+    return levels(policy.policy, policy.types.lineage(item.type), item.tool)

@@ -1,0 +1,191 @@
+"""The rules of a policy: the keys that it writes and that decide something, with their sides.
+
+A side is one way in which a rule can decide: a threshold has items above it and items below it. A
+rule that can only decide one way has one side; a key that decides nothing by itself, such as a
+price or the window, is no rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from policyctx.policy.models.gates import COMPARISONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from policyctx.errors import Place
+    from policyctx.policy.lookup import RulePath
+    from policyctx.policy.nodes import Node
+
+Sides: TypeAlias = tuple[str, ...]
+
+# What is told of a side that no scenario has seen.
+MISSING = {
+    "above": "nothing was at or above it",
+    "allowed": "nothing left by it",
+    "below": "nothing was below it",
+    "chose": "there was nothing to choose from",
+    "closed": "it never stayed closed",
+    "ephemeral": "no such item was taken",
+    "excepted": "it excepted nothing",
+    "failed": "no write failed",
+    "left": "it left nothing",
+    "matched": "nothing matched",
+    "not pinned": "nothing left by it",
+    "not reached": "the step never ended without it",
+    "old": "nothing old was taken",
+    "opened": "it never opened",
+    "others": "no other item was left",
+    "pinned": "it pinned nothing",
+    "reached": "it was never reached",
+    "recent": "nothing was kept for being recent",
+    "refused": "it refused nothing",
+    "saved": "no file was saved",
+    "selected": "it selected nothing",
+    "shortened": "no input was shortened",
+    "shrank": "nothing became smaller",
+    "taken": "no name was taken",
+    "took": "it took nothing",
+    "used": "it was never used",
+    "would not shrink": "nothing was too small for it",
+}
+
+_EXCERPT = ("head", "tail", "max_line_chars", "line_numbers")
+_STORE: Mapping[str, Sides] = {
+    "path": ("saved",),
+    "on_conflict": ("taken",),
+    "on_failure": ("failed",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A key that decides: its path, where it is written, and its sides.
+
+    A step, and an element of a list, is named by what it is, an alternative of `when` by its
+    index. `value` is what a person sees: empty for a map or a list.
+    """
+
+    path: RulePath
+    file: str
+    line: int
+    value: str
+    sides: Sides
+
+
+def rules_of(tree: Node) -> tuple[Rule, ...]:
+    """Return the rules of a policy's tree, in the order of the reference."""
+    found = [*_level(tree, ())]
+    for section in ("items", "tools"):
+        for name, node in _children(tree.child(section)):
+            found += _level(node, (section, name))
+    for key, node in _children(tree.child("store")):
+        if key in _STORE:
+            found.append(_rule(("store", key), node, _STORE[key]))
+    steps = tree.child("steps")
+    for step in steps.value if steps is not None else ():
+        found += _step(step)
+    return tuple(found)
+
+
+def _step(step: Node) -> Iterator[Rule]:
+    name = step.child("name")
+    assert name is not None  # noqa: S101 - the models have seen to it
+    path: RulePath = ("steps", name.value)
+    yield _rule(path, name, ("took", "left"), shows_value=False)
+    yield from _gates(step.child("when"), (*path, "when"))
+    yield from _select(step.child("select"), (*path, "select"))
+    yield from _wording(step.child("placeholder"), (*path, "placeholder"))
+    if (shrinks := step.child("must_shrink")) is not None:
+        sides = ("shrank", "would not shrink") if shrinks.value else ("took",)
+        yield _rule((*path, "must_shrink"), shrinks, sides)
+
+
+def _gates(when: Node | None, path: RulePath) -> Iterator[Rule]:
+    alternatives = [] if when is None else when.value if isinstance(when.value, list) else [when]
+    for index, gates in enumerate(alternatives):
+        above = (*path, str(index)) if len(alternatives) > 1 else path
+        for gate, comparisons in _children(gates):
+            for comparison, limit in _children(comparisons):
+                if comparison in COMPARISONS:
+                    yield _rule((*above, gate, comparison), limit, ("opened", "closed"))
+
+
+def _select(select: Node | None, path: RulePath) -> Iterator[Rule]:
+    if select is None:
+        return
+    yield from _level(select, path)
+    for key, side in (("types", "selected"), ("tools", "selected"), ("except_tools", "excepted")):
+        for entry in _elements(select.child(key)):
+            yield _rule((*path, key, str(entry.value)), entry, (side,), shows_value=False)
+    for key, node in _children(select):
+        if sides := _sides_of_select(key, node, stops=select.child("until") is not None):
+            yield _rule((*path, key), node, sides)
+
+
+def _sides_of_select(key: str, node: Node, *, stops: bool) -> Sides:
+    if key == "errors":
+        return () if node.value else ("left",)
+    if key == "ephemeral":
+        return ("ephemeral", "others") if node.value else ()
+    if key == "with_input":
+        return ("shortened",) if node.value else ()
+    # Without an `until` a step takes all that is ready, in whatever order.
+    if key == "order":
+        return ("chose",) if stops else ()
+    return ("reached", "not reached") if key == "until" else ()
+
+
+def _level(node: Node, path: RulePath) -> Iterator[Rule]:
+    """Yield the rules of a map that may give rule keys: the top level, a type, a tool, a select."""
+    for key, child in _children(node):
+        if key == "placeholder":
+            yield from _wording(child, (*path, key))
+        elif sides := _sides_of_level(key, child.plain()):
+            yield _rule((*path, key), child, sides)
+
+
+def _sides_of_level(key: str, value: Any) -> Sides:  # noqa: ANN401 - what YAML holds
+    if key in {"min_tokens", "min_chars"}:
+        return ("above",) if value in {0, "0%"} else ("above", "below")
+    if key == "keep_recent":
+        counts = value.values() if isinstance(value, dict) else [value]
+        return ("old",) if any(count in {0, "0%"} for count in counts) else ("recent", "old")
+    if key == "pin":
+        return ("pinned",) if value else ("not pinned",)
+    if key == "offload":
+        return ("allowed",) if value else ("refused",)
+    return ("matched",) if key == "match" else ()
+
+
+def _wording(node: Node | None, path: RulePath) -> Iterator[Rule]:
+    if node is None:
+        return
+    yield _rule(path, node, ("used",))
+    for key, child in _children(node):
+        if key in _EXCERPT and child.value:
+            yield _rule((*path, key), child, ("used",))
+
+
+def _rule(path: RulePath, node: Node, sides: Sides, *, shows_value: bool = True) -> Rule:
+    place: Place = node.key or node.place
+    is_scalar = not isinstance(node.value, dict | list)
+    value = node.plain() if shows_value and is_scalar else ""
+    return Rule(path, place.file, place.line, _shown(value), sides)
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _children(node: Node | None) -> list[tuple[str, Node]]:
+    return list(node.value.items()) if node is not None and node.is_map else []
+
+
+def _elements(node: Node | None) -> list[Node]:
+    """The elements of a list, or the single value that stands for a list of one."""
+    if node is None:
+        return []
+    return node.value if isinstance(node.value, list) else [node]

@@ -1,0 +1,123 @@
+"""`Definitions`: the step definitions that the scenarios of one file can see."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_bdd.compat import get_fixture_names, getfixturedefs
+from pytest_bdd.steps import step_function_context_registry
+
+from policyctx.testing.sentences import Sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import pytest
+    from pytest_bdd.parsers import StepParser
+
+_SHIPPED = str(Path(__file__).resolve().parent)
+_NEAREST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class StepDefinition:
+    """One definition: the steps that it matches, and how near it is to the feature."""
+
+    type: str | None
+    """`given`, `when`, `then`; None for any of them."""
+    parser: StepParser
+    function: Callable[..., object]
+    rank: tuple[int, bool]
+    """The depth of the folder that it is defined for; of one depth, a user's before ours."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Is it one of the library."""
+        return _is_shipped(self.function)
+
+    @property
+    def is_of_pytest_bdd(self) -> bool:
+        """Is it the step `trace`, which pytest-bdd itself brings along."""
+        module: str = inspect.unwrap(self.function).__module__
+        return module.startswith("pytest_bdd.")
+
+    @property
+    def place(self) -> str:
+        """The definition's `file:line`."""
+        code = inspect.unwrap(self.function).__code__
+        return f"{code.co_filename}:{code.co_firstlineno}"
+
+    @property
+    def is_async(self) -> bool:
+        """Would calling it only make a coroutine that nobody awaits."""
+        function = inspect.unwrap(self.function)
+        return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """Steps that it matches: its examples, or its wording."""
+        if isinstance(self.parser, Sentence):
+            return tuple(example.partition("\n")[0] for example in self.parser.examples)
+        return (self.parser.name,)
+
+
+class Definitions:
+    """What a step means, looked up once for each wording."""
+
+    def __init__(self, definitions: Iterable[StepDefinition]) -> None:
+        self.all = tuple(definitions)
+        self.matching = lru_cache(maxsize=None)(self._matching)
+
+    def _matching(self, type_: str, text: str) -> tuple[StepDefinition, ...]:
+        """Return the definitions that a step calls for: one, if all is well.
+
+        Those further away are overridden by those nearer to the feature.
+        """
+        found = [
+            definition
+            for definition in self.all
+            if definition.type in {None, type_} and definition.parser.is_matching(text)
+        ]
+        nearest = max((definition.rank for definition in found), default=None)
+        return tuple(definition for definition in found if definition.rank == nearest)
+
+    def other_types(self, text: str) -> list[str]:
+        """Return the kinds of step that have this wording."""
+        types = ("given", "when", "then")
+        return [type_ for type_ in types if self.matching(type_, text)]
+
+    def is_known(self, text: str) -> bool:
+        """Is there any step with this wording."""
+        return bool(self.other_types(text))
+
+    def nearest(self, type_: str, text: str) -> list[str]:
+        """Return the steps that are most like an unknown one, the likeliest first."""
+        steps = [e for d in self.all if d.type in {None, type_} for e in d.examples]
+        return get_close_matches(text, dict.fromkeys(steps), n=_NEAREST, cutoff=0.5)
+
+
+def visible_definitions(node: pytest.Collector) -> Definitions:
+    """Return the step definitions that pytest-bdd would find for the tests of a collector."""
+    manager = node.session._fixturemanager  # noqa: SLF001 - as pytest-bdd itself must
+    found = []
+    for name in get_fixture_names(fixturemanager=manager):
+        for fixture in getfixturedefs(manager, name, node) or ():
+            context = step_function_context_registry.get(fixture.func)
+            if context is not None:
+                rank = (_depth(fixture.baseid), not _is_shipped(context.step_func))
+                found.append(StepDefinition(context.type, context.parser, context.step_func, rank))
+    return Definitions(found)
+
+
+def _depth(base: str) -> int:
+    return len(Path(base).parts) if base else 0
+
+
+def _is_shipped(function: Callable[..., object]) -> bool:
+    file: str = inspect.unwrap(function).__code__.co_filename
+    return file.startswith(_SHIPPED)

@@ -1,0 +1,112 @@
+"""`Turn`: one thing that happened in a scenario; `Fate`: what became of one item in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from policyctx.errors import PolicyctxError
+    from policyctx.messages.items import Item
+    from policyctx.planning.decisions import Decision
+    from policyctx.planning.plan import Plan
+    from policyctx.testing.conversation import Message
+    from policyctx.turns.result import Result
+
+# What a step says an item is, by the action that was decided.
+STATES = {
+    "keep": "kept",
+    "offload": "offloaded",
+    "clear": "cleared",
+    "drop": "dropped",
+    "summarise": "summarised",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One event: the list that went in, and what came of it."""
+
+    kind: Literal["arrival", "model call", "plan"]
+    given: Sequence[Message]
+    """The very list that the policy was given."""
+    before: Sequence[Message]
+    """A deep copy of it, made before."""
+    plan: Plan | None = None
+    result: Result | None = None
+    error: PolicyctxError | None = None
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """What a model would be sent: as edited, or as given where nothing was."""
+        return self.given if self.result is None else self.result.messages
+
+    @property
+    def fates(self) -> tuple[Fate, ...]:
+        """What became of each item, in their order."""
+        if self.plan is None:
+            return ()
+        by_place = {(d.item.message, d.item.path): d for d in self.plan.decisions}
+        return tuple(
+            Fate(self, item, by_place.get((item.message, item.path))) for item in self.plan.items
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What became of one item; `decision` is None when no step looked at it."""
+
+    turn: Turn
+    item: Item
+    decision: Decision | None
+
+    @property
+    def code(self) -> str:
+        """The reason's code."""
+        return self.decision.reason.code if self.decision else ""
+
+    @property
+    def state(self) -> str:
+        """`kept`, `offloaded`, `cleared`, `dropped`, `summarised`.
+
+        A placeholder that an earlier turn left counts as what it stands for: offloaded.
+        """
+        if self.decision is None:
+            return "kept"
+        if self.code == "placeholder":
+            return "offloaded"
+        return STATES.get(self.decision.action, self.decision.action)
+
+    @property
+    def is_new(self) -> bool:
+        """Was this decided now, and not in an earlier turn."""
+        return self.decision is not None and self.code not in {"decided", "placeholder"}
+
+    @property
+    def original(self) -> Any:  # noqa: ANN401 - a text, or blocks
+        """The content that the item had when it went in."""
+        return value_at(self.turn.before[self.item.message], self.item.path)
+
+    def __str__(self) -> str:
+        """Return a line that tells the item, its state and why."""
+        item = self.item
+        name = item.type.replace("_", " ")
+        if item.tool_use_id is not None:
+            name += f' "{item.tool_use_id}"'
+        source = f" of {item.tool}" if item.tool else ""
+        where = f"{name}{source}, message {item.message + 1}, {len(item.text):,} characters"
+        if self.decision is None:
+            return f"{where}: kept, no step looked at it"
+        told = f"{where}: {self.state}, {self.decision.reason}"
+        by = [f"step {self.decision.step}" if self.decision.step else "", self.decision.rule]
+        return " · ".join([told, *filter(None, by)])
+
+
+def value_at(message: Message, path: Sequence[str | int]) -> Any:  # noqa: ANN401 - any JSON
+    """Return the value in a message to which the path leads."""
+    value: Any = message
+    for part in path:
+        value = value[part] if hasattr(value, "__getitem__") else getattr(value, str(part))
+    return value

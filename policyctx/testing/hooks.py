@@ -1,0 +1,26 @@
+"""The hooks that the plugin calls; any plugin or `conftest.py` may implement them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.planning.plan import Plan
+    from policyctx.policy.sources import Source
+    from policyctx.testing.fates import Turn
+
+
+def pytest_policyctx_plan(plan: Plan, policy: OffloadPolicy, scenario: str) -> None:
+    """Called with every plan that a scenario makes, after it was made or carried out.
+
+    `scenario` is the node id of the running scenario, one for each row of an outline.
+    """
+
+
+def pytest_policyctx_turn(turn: Turn, policy: OffloadPolicy, source: Source, scenario: str) -> None:
+    """Called with every event of a scenario, also one that failed: its `error` says how.
+
+    `source` is what the policy was read from; the path of one that is written in a feature is the
+    feature's.
+    """

@@ -1,0 +1,1 @@
+"""Mutation: a policy with one value changed, and whether any scenario notices."""

@@ -1,0 +1,173 @@
+"""Whether the scenarios notice the mutants of a policy: runs them, in several processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from policyctx.errors import MutationError
+from policyctx.testing.mutation.running import Task
+from policyctx.testing.policies import ChangedPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from policyctx.policy.lookup import RulePath
+    from policyctx.testing.mutation.mutants import Mutant
+
+PLUGINS = ("-p", "pytest-bdd", "-p", "policyctx")
+_QUIET = ("-qq",)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A mutant, how many scenarios may notice it, and the first one that did."""
+
+    mutant: Mutant
+    scenarios: int
+    noticed_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """The scenarios that ran a policy, and of each of its rules those that made it decide."""
+
+    scenarios: tuple[str, ...]
+    by_rule: Mapping[RulePath, tuple[str, ...]]
+
+    @classmethod
+    def of_report(cls, report: Mapping[str, Any]) -> Covered:
+        """Read the JSON of rule coverage, which is of one policy."""
+        [policy] = report["policies"]
+        rules = {
+            tuple(rule["path"]): tuple(
+                dict.fromkeys(s for ids in rule["sides"].values() for s in ids)
+            )
+            for rule in policy["rules"]
+        }
+        return cls(tuple(policy["scenarios"]), rules)
+
+    def of(self, rule: RulePath) -> tuple[str, ...]:
+        """Return the scenarios that may notice a change of this key.
+
+        They are those of the rule that it is, of the rules below it, else of the nearest above
+        it; all that ran the policy where no rule is.
+        """
+        below = [found for path, found in self.by_rule.items() if path[: len(rule)] == rule]
+        if below:
+            return tuple(dict.fromkeys(name for found in below for name in found))
+        for length in range(len(rule) - 1, 0, -1):
+            if rule[:length] in self.by_rule:
+                return self.by_rule[rule[:length]]
+        return self.scenarios
+
+
+def covered(policy: str, paths: Sequence[str]) -> Covered:
+    """Run the scenarios once, unchanged, and return which of them reach what.
+
+    Raises `MutationError` when one fails as it is, or there is none.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "coverage.json")
+        options = (f"--policyctx-cov={policy}", f"--policyctx-cov-json={file}", "-q")
+        run = subprocess.run(  # noqa: S603 - no shell
+            [*_pytest(), *options, *paths], capture_output=True, text=True, check=False
+        )
+        if run.returncode:
+            raise MutationError(
+                f"the scenarios must pass before anything is changed:\n{run.stdout}{run.stderr}"
+            )
+        return Covered.of_report(json.loads(file.read_text(encoding="utf-8")))
+
+
+def judged(
+    mutants: Sequence[Mutant], policy: str, known: Covered, paths: Sequence[str], jobs: int
+) -> Iterator[Verdict]:
+    """Yield the verdict on each mutant as it comes; `policy` is the file, resolved.
+
+    Raises `MutationError` when a process ends before its time.
+    """
+    tasks = [
+        Task(i, ChangedPolicy(policy, mutant.change), known.of(mutant.rule))
+        for i, mutant in enumerate(mutants)
+    ]
+    counts = [len(task.scenarios) for task in tasks]
+    for task in tasks:
+        if not task.scenarios:
+            yield Verdict(mutants[task.number], 0, None)
+    to_run = [task for task in tasks if task.scenarios]
+    shares = [share for i in range(jobs) if (share := to_run[i::jobs])]
+    for number, noticed_by in _answers(shares, paths):
+        yield Verdict(mutants[number], counts[number], noticed_by)
+
+
+def _answers(
+    shares: Sequence[Sequence[Task]], paths: Sequence[str]
+) -> Iterator[tuple[int, str | None]]:
+    """Run each share in a process of its own; yield the answers as they come."""
+    answers: SimpleQueue[tuple[int, str | None] | _End] = SimpleQueue()
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(len(shares) or 1) as threads:
+        for number, share in enumerate(shares):
+            file = Path(folder, f"{number}.json")
+            file.write_text(json.dumps([task.plain() for task in share]), encoding="utf-8")
+            threads.submit(_ask, file, paths, answers)
+        running = len(shares)
+        while running:
+            answer = answers.get()
+            if isinstance(answer, _End):
+                if answer.problem:
+                    raise MutationError(answer.problem)
+                running -= 1
+            else:
+                yield answer
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """A process has ended: well, or before its time."""
+
+    problem: str = ""
+
+
+def _ask(
+    tasks: Path, paths: Sequence[str], answers: SimpleQueue[tuple[int, str | None] | _End]
+) -> None:
+    """Have a process run these tasks, and put its answers into the queue, the end last."""
+    command = [*_pytest(), f"--policyctx-mutants={tasks}", *_QUIET, *_alone(), *paths]
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,  # noqa: S603
+    ):
+        assert process.stdout is not None  # noqa: S101 - it is a pipe
+        told = []
+        for line in process.stdout:
+            try:
+                answer = json.loads(line)
+                answers.put((answer["number"], answer["noticed_by"]))
+            except (ValueError, TypeError, KeyError):
+                # What pytest itself prints is no answer, and may tell why there is none.
+                told.append(line)
+        code = process.wait()
+        errors.seek(0)
+        problem = f"pytest ended with {code}:\n{''.join(told)}{errors.read()}" if code else ""
+    answers.put(_End(problem))
+
+
+def _pytest() -> list[str]:
+    options = ("--policyctx-only",)
+    return [sys.executable, "-m", "pytest", *PLUGINS, *options]
+
+
+def _alone() -> tuple[str, ...]:
+    """Keep pytest-xdist, which an ini may ask for, from running the scenarios elsewhere."""
+    is_loaded = "PYTEST_DISABLE_PLUGIN_AUTOLOAD" not in os.environ and find_spec("xdist")
+    return ("-n0",) if is_loaded else ()

@@ -1,0 +1,82 @@
+"""How a failing scenario is told: the feature's line, the values compared, the plan's reasons."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from _pytest._code.code import (
+    ExceptionChainRepr,
+    ReprEntryNative,
+    ReprFileLocation,
+    ReprTraceback,
+)
+
+from policyctx.errors import PolicyctxError
+from policyctx.testing.failures import OutcomeError, WordingError
+from policyctx.testing.running import RUNNING
+from policyctx.testing.showing import shown_path
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from policyctx.testing.running import Place
+
+_MACHINERY = re.compile(r"[/\\](_pytest|pytest_bdd|pluggy)[/\\]")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Tell a failure of a step in the words of the feature.
+
+    What no step of the library raised keeps its traceback, below the step's line.
+    """
+    place = item.stash.get(RUNNING, None)
+    if call.when != "call" or place is None or call.excinfo is None:
+        return (yield)
+    where, error = _where(place, item.config), call.excinfo.value
+    if isinstance(error, OutcomeError | WordingError | PolicyctxError):
+        text = f"{where}\n{_indented(_told(error))}\n"
+        told = _as_traceback(text, place, item.config, str(error))
+        # Before pytest reads the source of every frame, which takes longer than the scenario.
+        item.repr_failure = lambda *_, **__: told  # type: ignore[method-assign]
+        return (yield)
+    _leave_out_machinery(call.excinfo)
+    report = yield
+    if report.failed:
+        report.sections.insert(0, ("the step", where))
+    return report
+
+
+def _leave_out_machinery(excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+    """Keep the frames of the user's own code, where there are any."""
+    inner = excinfo.traceback.filter(lambda entry: not _MACHINERY.search(str(entry.path)))
+    if len(inner):
+        excinfo.traceback = inner
+
+
+def _where(place: Place, config: pytest.Config) -> str:
+    path, step = shown_path(place.feature, config), place.step
+    return f"{path}:{step.line_number}: {step.keyword} {step.name}"
+
+
+def _told(error: Exception) -> str:
+    plain = isinstance(error, OutcomeError | WordingError)
+    return str(error) if plain else f"{type(error).__name__}: {error}"
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" if line else "" for line in text.splitlines())
+
+
+def _as_traceback(
+    text: str, place: Place, config: pytest.Config, message: str
+) -> ExceptionChainRepr:
+    """The text in the form that pytest, its summary, junit and xdist take a failure in."""
+    summary = " ".join(message.split())
+    crash = ReprFileLocation(shown_path(place.feature, config), place.step.line_number, summary)
+    shown = ReprTraceback([ReprEntryNative([text])], None, "native")
+    return ExceptionChainRepr([(shown, crash, None)])

@@ -1,0 +1,113 @@
+"""When something happens: results arrive, a model is called, time passes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from policyctx.testing.conversation import ToolResult
+from policyctx.testing.defining import when
+from policyctx.testing.failures import WordingError
+from policyctx.testing.pieces import pieces
+from policyctx.testing.tables import results_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from policyctx.testing.world import World
+
+
+@when(
+    "the policy is applied( again)( before the next model call)",
+    "the policy is applied",
+    "the policy is applied before the next model call",
+    "the policy is applied again",
+)
+def _(policyctx_world: World) -> None:
+    """The whole context is edited, as `Session.apply` does it before a model call."""
+    policyctx_world.apply()
+
+
+@when("only a plan is made", "only a plan is made")
+def _(policyctx_world: World) -> None:
+    """What would happen is decided, and nothing is done, as by `Session.plan`."""
+    policyctx_world.plan()
+
+
+@when(
+    "{phrase:pieces} arrive(s)( from {tool:name})",
+    "a result of 5000 characters arrives from Bash",
+    'a result "toolu_xyz" of 1500 characters in blocks arrives',
+    "3 parallel Bash results of 500 characters arrive",
+)
+def _(policyctx_world: World, phrase: str, tool: str | None = None) -> None:
+    """New results are reported before a model has seen them, as to `Session.on_tool_result`, and
+    then belong to the context.
+    """
+    made = pieces(phrase, tool=tool)
+    if made.noun != "result":
+        raise WordingError(f"only a result arrives, not {phrase}")
+    conversation = policyctx_world.conversation
+    results = conversation.results(made)
+    batches = [results] if made.in_parallel else [[result] for result in results]
+    for batch in batches:
+        policyctx_world.arrive(conversation.calls(batch), conversation.answers(batch))
+
+
+@when(
+    "these results arrive",
+    "these results arrive\n| id | tool | size |\n| a | Bash | 1500 characters |\n"
+    "| b | Read | 20 characters |",
+    'these results arrive\n"""\n{"role": "user", "content": [{"type": "tool_result", '
+    '"tool_use_id": "a", "content": "ok"}]}\n"""',
+)
+def _(
+    policyctx_world: World,
+    datatable: Sequence[Sequence[object]] | None = None,
+    docstring: str | None = None,
+) -> None:
+    """The results of one assistant message arrive together: rows of a table, or a message (or a
+    list of them) as JSON in a docstring.
+    """
+    conversation = policyctx_world.conversation
+    if datatable is not None:
+        results = results_of(datatable, conversation)
+        policyctx_world.arrive(conversation.calls(results), conversation.answers(results))
+    elif docstring is not None:
+        document = json.loads(docstring)
+        policyctx_world.arrive([], document if isinstance(document, list) else [document])
+    else:
+        raise WordingError("write the results as a table, or as JSON in a docstring")
+
+
+@when(
+    "the session continues for {turns:number} turn(s)( with {phrase:pieces} each)",
+    "the session continues for 10 turns",
+    "the session continues for 10 turns with 2 Bash results of 3,000 tokens each",
+)
+def _(policyctx_world: World, turns: int, phrase: str | None = None) -> None:
+    """Whole turns pass: a prompt, the results if any, an answer. The policy is applied before
+    each model call.
+    """
+    policyctx_world.continue_for(turns, None if phrase is None else pieces(phrase))
+
+
+@when("the process restarts", "the process restarts")
+def _(policyctx_world: World) -> None:
+    """A new session object takes over: the same folder, the same id, nothing else remembered."""
+    policyctx_world.restart()
+
+
+@when(
+    "the model reads the file of {item:items} with {tool:name}",
+    'the model reads the file of the result "a" with Read',
+)
+def _(policyctx_world: World, item: str, tool: str) -> None:
+    """The context gets a call of the tool with the path in a placeholder, and what is there."""
+    [fate] = policyctx_world.fates_of(item)
+    _, decision = policyctx_world.saved(fate)
+    path = decision.file.path if decision.file else ""
+    conversation = policyctx_world.conversation
+    result = ToolResult(f"call_{conversation.serial()}", policyctx_world.session.read(path), tool)
+    call = conversation.call([(result.id, tool)], {"path": path})
+    policyctx_world.add([call, *conversation.answers([result])])

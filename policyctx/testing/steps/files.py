@@ -1,0 +1,216 @@
+"""Then: which files there are, and what is in them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from policyctx.testing.defining import then
+from policyctx.testing.failures import OutcomeError
+from policyctx.testing.filler import compact
+from policyctx.testing.wordings import filled, like
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from policyctx.testing.fates import Fate
+    from policyctx.testing.kinds import Amount
+    from policyctx.testing.world import World
+
+
+@then(
+    "{amount:amount} file(s) (is|are) written",
+    "2 files are written",
+    "no file is written",
+)
+def _(policyctx_world: World, amount: Amount) -> None:
+    """How many files the scenario's events have made below the root folder, the store's own
+    apart; with `no`, not even those.
+    """
+    policyctx_world.require_no_error()
+    world = policyctx_world
+    written = world.written if amount.number else world.all_written
+    if not amount.holds_for(len(written)):
+        found = f"{len(written)}: {', '.join(written)}" if written else "none"
+        raise OutcomeError(f"{amount} written", found, world.fates if world.turns else ())
+
+
+@then("no folder is made", "no folder is made")
+def _(policyctx_world: World) -> None:
+    """The root folder does not exist."""
+    if policyctx_world.root.exists():
+        raise OutcomeError("no root folder", str(policyctx_world.root))
+
+
+@then(
+    "({only=only} )the file(s) {names:names} (is|are) written",
+    'the file "tool-result-a.md" is written',
+    'only the files "tool-result-a.md" and "tool-result-a-1.md" are written',
+)
+def _(policyctx_world: World, names: tuple[str, ...], only: str = "") -> None:
+    """Files that the scenario's events have made, by their paths below the root folder."""
+    written = set(policyctx_world.written)
+    missing = set(names) - written
+    others = written - set(names) if only else set()
+    if missing or others:
+        raise OutcomeError(", ".join(names), ", ".join(sorted(written)) or "no file")
+
+
+@then(
+    "the root folder holds only the file(s) {names:names}",
+    'the root folder holds only the file "tool-result-a.md"',
+)
+def _(policyctx_world: World, names: tuple[str, ...]) -> None:
+    """All that is below the root folder, the store's own files and those of before among them."""
+    found = policyctx_world.all_files()
+    if found != sorted(names):
+        raise OutcomeError(", ".join(sorted(names)), ", ".join(found) or "no file")
+
+
+@then(
+    "the result lists the file(s) {names:names}",
+    'the result lists the files "tool-result-a.md" and "tool-result-b.md"',
+)
+def _(policyctx_world: World, names: tuple[str, ...]) -> None:
+    """The paths in `Result.files`, in this order: absolute, and those of files below the root."""
+    found = policyctx_world.result.files
+    root = policyctx_world.root.absolute().as_posix()
+    expected = [f"{root}/{name}" for name in names]
+    if [Path(path).as_posix() for path in found] != expected:
+        raise OutcomeError(", ".join(expected), ", ".join(found) or "no file")
+    if missing := [path for path in found if not Path(path).is_file()]:
+        raise OutcomeError(f"the file {missing[0]}", "no such file")
+
+
+@then(
+    "the file {name:text} (reads {text:text}|reads as follows)",
+    'the file "tool_result/Bash/a.md" reads "exit code 0"',
+    'the file "tool_result/Bash/a.md" reads as follows\n"""\nexit code 0\n"""',
+)
+def _(
+    policyctx_world: World, name: str, text: str | None = None, docstring: str | None = None
+) -> None:
+    """What is in a file below the root folder."""
+    expected = docstring if text is None else text
+    if (found := _content(policyctx_world, name)) != expected:
+        raise OutcomeError(repr(expected), repr(found))
+
+
+@then(
+    "the file {name:text} is JSON with",
+    'the file "tool_result/Bash/a.json" is JSON with\n| item_type | tool_result |\n'
+    "| metadata.tool_name | Bash |",
+)
+def _(policyctx_world: World, name: str, datatable: Sequence[Sequence[object]]) -> None:
+    """Values in a JSON file, each after its key; a dot leads into a map. `*` is anything."""
+    document = json.loads(_content(policyctx_world, name))
+    for key, expected in ((str(row[0]), str(row[1])) for row in datatable):
+        found: Any = document
+        for part in key.split("."):
+            found = found.get(part) if isinstance(found, dict) else None
+        shown = found if isinstance(found, str) else compact(found)
+        if not like(expected, shown):
+            raise OutcomeError(f"{key}: {expected}", f"{key}: {shown}")
+
+
+@then(
+    "the file {name:text} holds the original content of {item:items}",
+    'the file "tool-result-a.md" holds the original content of the result "a"',
+)
+def _(policyctx_world: World, name: str, item: str) -> None:
+    """A text as it was, or the compact JSON of the blocks; in an envelope, its `content`."""
+    for fate in policyctx_world.fates_of(item):
+        saved, _ = policyctx_world.saved(fate)
+        _require_original(saved, _content(policyctx_world, name))
+
+
+@then(
+    "the file of {items:items} holds its original content",
+    'the file of the result "a" holds its original content',
+    "the file of every offloaded item holds its original content",
+)
+def _(policyctx_world: World, items: str) -> None:
+    """The same of the file that each item went to, read back through the session as well."""
+    world = policyctx_world
+    for fate in world.fates_of(items):
+        saved, decision = world.saved(fate)
+        path = decision.file.path if decision.file else ""
+        _require_original(saved, Path(path).read_bytes().decode("utf-8", "surrogatepass"))
+        _require_original(saved, world.session.read(path))
+
+
+@then(
+    "the file of {item:items} is {pattern:text}",
+    'the file of the result "a" is "session-abc123/a.md"',
+    'the file of the result "a" is "{root}/tool_result/Bash/*.md"',
+)
+def _(policyctx_world: World, item: str, pattern: str) -> None:
+    """Where an item went: below the root folder, or with `{root}` the whole path. `*` is
+    anything; `{session_id}` is the session's.
+    """
+    for fate in policyctx_world.fates_of(item):
+        file = policyctx_world.saved(fate)[1].file
+        if file is None:
+            raise OutcomeError("a file", "none", [fate])
+        path = Path(file.path).as_posix() if "{root}" in pattern else file.relative_path
+        wanted = filled(policyctx_world, pattern)
+        if not like(wanted, path) or not Path(file.path).is_file():
+            raise OutcomeError(wanted, path, [fate])
+
+
+@then("the paths of the files are absolute", "the paths of the files are absolute")
+def _(policyctx_world: World) -> None:
+    """The paths in `Result.files`: there is one at least, and each is a file."""
+    files = policyctx_world.result.files
+    if not files:
+        raise OutcomeError("files", "none", policyctx_world.fates)
+    for path in files:
+        if not Path(path).is_absolute() or not Path(path).is_file():
+            raise OutcomeError("an absolute path of a file", path)
+
+
+@then("every file is below the root folder", "every file is below the root folder")
+def _(policyctx_world: World) -> None:
+    """Nothing was written beside the root folder, whatever the ids and names were; there is one
+    file at least.
+    """
+    world = policyctx_world
+    root = world.root.resolve()
+    beside = [path for path in _files(world.home) if not path.resolve().is_relative_to(root)]
+    if beside or not world.written:
+        raise OutcomeError(f"files below {root}", ", ".join(map(str, beside)) or "no file")
+
+
+def _files(folder: Path) -> list[Path]:
+    return [Path(at) / name for at, _, names in os.walk(folder) for name in names]
+
+
+def _content(world: World, name: str) -> str:
+    path = world.root / filled(world, name)
+    if not path.is_file():
+        there = ", ".join(world.all_files()) or "no file"
+        raise OutcomeError(f"the file {name}", there)
+    return path.read_bytes().decode("utf-8", "surrogatepass")
+
+
+def _require_original(fate: Fate, found: str) -> None:
+    original = fate.original
+    expected = original if isinstance(original, str) else compact(original)
+    if found not in {expected, _enveloped(found, original)}:
+        raise OutcomeError(repr(expected), repr(found), [fate])
+
+
+def _enveloped(found: str, original: object) -> str | None:
+    """The text itself, where it is an envelope with the original in it."""
+    try:
+        document = json.loads(found)
+    except ValueError:
+        return None
+    is_envelope = isinstance(document, dict) and "schema_version" in document
+    if not is_envelope:
+        return None
+    content = document.get("content")
+    expected = original if isinstance(original, str) else compact(original)
+    return found if content in (original, expected) else None

@@ -1,0 +1,160 @@
+"""Then: what the message list is like."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from policyctx.testing.defining import then
+from policyctx.testing.failures import OutcomeError, WordingError
+from policyctx.testing.filler import compact
+from policyctx.testing.sharing import shared_parts
+from policyctx.testing.wordings import filled
+
+if TYPE_CHECKING:
+    from policyctx.testing.fates import Turn
+    from policyctx.testing.kinds import Amount
+    from policyctx.testing.world import World
+
+
+@then("the same list is returned", "the same list is returned")
+def _(policyctx_world: World) -> None:
+    """The very list that was given, not a copy."""
+    turn = policyctx_world.last
+    if turn.kind == "arrival":
+        raise WordingError("what arrives is no list; say `unchanged messages are the same objects`")
+    if turn.messages is not turn.given:
+        raise OutcomeError("the list that was given", "another one", turn.fates)
+
+
+@then("the input is not changed", "the input is not changed")
+def _(policyctx_world: World) -> None:
+    """The list that was given, and all in it, is as it was; also after an error."""
+    policyctx_world.require_no_error()
+    for turn in policyctx_world.turns:
+        if list(turn.given) != list(turn.before):
+            raise OutcomeError(compact(turn.before), compact(turn.given), turn.fates)
+
+
+@then(
+    "{items:items} (is the same object|are the same objects) as before",
+    'the result "b" is the same object as before',
+    "messages 1 to 3 are the same objects as before",
+)
+def _(policyctx_world: World, items: str) -> None:
+    """The messages of these items are those that were given, not copies."""
+    for fate in policyctx_world.fates_of(items):
+        index = fate.item.message
+        if not any(new is fate.turn.given[index] for new in fate.turn.messages):
+            raise OutcomeError(f"message {index + 1} to be the object given", "a copy", [fate])
+
+
+@then(
+    "unchanged messages are the same objects",
+    "unchanged messages are the same objects",
+)
+def _(policyctx_world: World) -> None:
+    """Every message that a model sees as it was given is the object that was given."""
+    turn = policyctx_world.last
+    objects = {id(message) for message in turn.given}
+    copies = [new for new in turn.messages if id(new) not in objects and new in turn.before]
+    if copies:
+        raise OutcomeError("the objects that were given", f"a copy of {compact(copies[0])}")
+
+
+@then(
+    "changed messages are deep copies",
+    "changed messages are deep copies",
+)
+def _(policyctx_world: World) -> None:
+    """At least one message changed, and none shares with the input what could be changed later."""
+    turn = policyctx_world.last
+    objects = {id(message) for message in turn.given}
+    changed = [message for message in turn.messages if id(message) not in objects]
+    if not changed:
+        raise OutcomeError("a changed message", "none", turn.fates)
+    for message in changed:
+        if shared := shared_parts(message, list(turn.given)):
+            raise OutcomeError("a deep copy", f"a part of the input in it: {compact(shared[0])}")
+
+
+@then(
+    "the messages are",
+    'the messages are\n"""\n[{"role": "user", "content": "hello"}]\n"""',
+)
+def _(policyctx_world: World, docstring: str) -> None:
+    """The edited messages, as JSON; the fields `{root}` and `{session_id}` are filled in."""
+    expected = json.loads(filled(policyctx_world, docstring))
+    seen = policyctx_world.last.messages
+    if list(seen) != expected:
+        raise OutcomeError(_pretty(expected), _pretty(list(seen)), policyctx_world.fates)
+
+
+def _pretty(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1)
+
+
+@then(
+    "the context has {amount:amount} {unit=tokens|messages|characters}",
+    "the context has under 2,000 tokens",
+    "the context has 3 messages",
+)
+def _(policyctx_world: World, amount: Amount, unit: str) -> None:
+    """What a model call would carry: tokens with the request's system prompt; characters of the
+    edited messages' items.
+    """
+    turn = policyctx_world.last
+    if unit == "messages":
+        found = len(turn.messages)
+    elif unit == "tokens":
+        found = turn.plan.tokens_after if turn.plan else 0
+    else:
+        items = policyctx_world.session.plan(turn.messages).items
+        found = sum(len(item.text) for item in items)
+    if not amount.holds_for(found):
+        raise OutcomeError(f"{amount} {unit}", f"{found:,}", policyctx_world.fates)
+
+
+@then(
+    "the prefix is unchanged( up to message {position:number})",
+    "the prefix is unchanged",
+    "the prefix is unchanged up to message 4",
+)
+def _(policyctx_world: World, position: int | None = None) -> None:
+    """The messages of the model call before, or the first of them, begin this one byte for byte,
+    so that a provider's prompt cache still holds them.
+    """
+    before, now = _model_calls(policyctx_world)[-2:]
+    count = len(before.messages) if position is None else position
+    _require_same_prefix(before, now, count)
+
+
+@then(
+    "in every turn the prefix is unchanged up to the first new decision",
+    "in every turn the prefix is unchanged up to the first new decision",
+)
+def _(policyctx_world: World) -> None:
+    """What each model call begins with is what the one before it began with."""
+    turns = _model_calls(policyctx_world)
+    for before, now in pairwise(turns):
+        new = [f.item.message for f in now.fates if f.is_new and f.state != "kept"]
+        _require_same_prefix(before, now, min([*new, len(before.messages)]))
+
+
+def _model_calls(world: World) -> list[Turn]:
+    world.require_no_error()
+    turns = [turn for turn in world.turns if turn.kind == "model call"]
+    if len(turns) == len(turns[:1]):
+        raise OutcomeError("two model calls to compare", f"{len(turns)}")
+    return turns
+
+
+def _require_same_prefix(before: Turn, now: Turn, count: int) -> None:
+    old, new = before.messages[:count], now.messages[:count]
+    for i, (one, other) in enumerate(zip(old, new, strict=False)):
+        if compact(one) != compact(other):
+            concerned = [fate for fate in now.fates if fate.item.message == i]
+            raise OutcomeError(f"message {i + 1} {compact(one)}", compact(other), concerned)
+    if len(old) != len(new):
+        raise OutcomeError(f"{len(old)} messages before", f"{len(new)} now", now.fates)

@@ -1,0 +1,124 @@
+"""Given a policy, its environment, and the folder of its session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policyctx.testing import faults
+from policyctx.testing.defining import given, when
+from policyctx.testing.failures import WordingError
+from policyctx.testing.policies import named_source, written_source
+from policyctx.testing.running import running_step
+from policyctx.testing.showing import shown_path
+
+if TYPE_CHECKING:
+    import pytest
+
+    from policyctx.testing.world import World
+
+
+@given(
+    "the policy( {name:text})",
+    'the policy "coding-agent"',
+    'the policy "policies/mine.yaml"',
+    'the policy\n"""\nextends: context-offload\nmin_chars: 50\n"""',
+)
+def _(
+    policyctx_world: World,
+    request: pytest.FixtureRequest,
+    name: str = "",
+    docstring: str = "",
+) -> None:
+    """The policy of the scenario: a preset's name, a file beside the feature or below the
+    rootdir, or YAML in a docstring, where `apiVersion` and `name` may be left out. A policy given
+    after an event takes over the session.
+    """
+    if bool(name) == bool(docstring):
+        raise WordingError(
+            'name a policy (`the policy "coding-agent"`), or write it in a docstring'
+        )
+    if name:
+        source = named_source(name, policyctx_world.folders)
+    else:
+        place = running_step(request.node)
+        shown = shown_path(place.feature, request.config)
+        line = place.step.line_number + 2
+        source = written_source(docstring, place.feature, line, shown=shown)
+    policyctx_world.use_policy(source)
+
+
+@given(
+    "the environment variable {name:name} is (not set|{value:text})",
+    'the environment variable OFFLOAD_RATIO_THRESHOLD is "0.5"',
+    "the environment variable OFFLOAD_RATIO_THRESHOLD is not set",
+)
+def _(policyctx_world: World, name: str, value: str | None = None) -> None:
+    """What `${NAME}` in the policy stands for; other variables are those of the test run."""
+    policyctx_world.set_variable(name, value)
+
+
+@given("the session {session_id:text}", 'the session "session-abc123"')
+def _(policyctx_world: World, session_id: str) -> None:
+    """The id of the session; `session` where none is given. One given after an event is another
+    session, with the same policy, context and root folder.
+    """
+    policyctx_world.session_id = session_id
+    policyctx_world.restart()
+
+
+@given("the root folder {name:text}", 'the root folder "not/there/yet"')
+def _(policyctx_world: World, name: str) -> None:
+    """The folder for offloaded content, below the scenario's own temporary folder."""
+    policyctx_world.root = policyctx_world.root.parent / name
+
+
+@given("the policy's own root folder", "the policy's own root folder")
+def _(policyctx_world: World) -> None:
+    """The folder that the policy names under `store.root`, as found from a working directory and
+    a home directory of the scenario's own.
+    """
+    policyctx_world.use_own_root()
+
+
+@given(
+    "the root folder {state=exists|does not exist|is a file|cannot be written}",
+    "the root folder exists",
+    "the root folder does not exist",
+    "the root folder is a file",
+    "the root folder cannot be written",
+)
+def _(policyctx_world: World, state: str) -> None:
+    """How the folder for offloaded content is found; it does not exist where nothing is said."""
+    root = policyctx_world.root
+    if state == "does not exist":
+        if root.exists():
+            raise WordingError(f"{root} exists already")
+        return
+    root.parent.mkdir(parents=True, exist_ok=True)
+    if state == "is a file":
+        root.write_text("", encoding="utf-8")
+        return
+    root.mkdir(exist_ok=True)
+    if state == "cannot be written":
+        policyctx_world.refusal = faults.FORBIDDEN
+
+
+@given("a file {name:text} that reads( {text:text})", 'a file "tool-result-a.md" that reads "old"')
+def _(policyctx_world: World, name: str, text: str = "", docstring: str = "") -> None:
+    """A file that is in the root folder already; its text may be a docstring."""
+    path = policyctx_world.root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text or docstring, encoding="utf-8")
+
+
+@given("the disk is full", "the disk is full")
+@when("the disk is full", "the disk is full")
+def _(policyctx_world: World) -> None:
+    """Nothing can be written below the root folder from here on."""
+    policyctx_world.refusal = faults.FULL
+
+
+@when("the disk has room again", "the disk has room again")
+def _(policyctx_world: World) -> None:
+    """Writing works again."""
+    policyctx_world.refusal = None

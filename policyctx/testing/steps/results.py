@@ -1,0 +1,90 @@
+"""Then: what is reported of an event, and how it fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from policyctx.testing.defining import then
+from policyctx.testing.failures import OutcomeError
+from policyctx.testing.wordings import filled
+
+if TYPE_CHECKING:
+    from policyctx.testing.kinds import Amount
+    from policyctx.testing.world import World
+
+
+@then(
+    "{amount:amount} character(s) (is|are) freed",
+    "2500 characters are freed",
+    "no characters are freed",
+)
+def _(policyctx_world: World, amount: Amount) -> None:
+    """`Result.freed_chars`: those of what was newly offloaded, placeholders not deducted."""
+    found = policyctx_world.result.freed_chars
+    if not amount.holds_for(found):
+        raise OutcomeError(f"{amount} characters", f"{found:,}", policyctx_world.fates)
+
+
+@then(
+    "the result reports {amount:amount} offloaded item(s)",
+    "the result reports 2 offloaded items",
+    "the result reports no offloaded item",
+)
+def _(policyctx_world: World, amount: Amount) -> None:
+    """`Result.offloaded_count` and the length of `Result.files`: what was newly offloaded."""
+    result = policyctx_world.result
+    for found in (result.offloaded_count, len(result.files)):
+        if not amount.holds_for(found):
+            raise OutcomeError(f"{amount} items", f"{found:,}", policyctx_world.fates)
+
+
+@then(
+    "the result reports the file(s) {names:names}",
+    'the result reports the files "tool-result-a.md" and "tool-result-b.md"',
+)
+def _(policyctx_world: World, names: tuple[str, ...]) -> None:
+    """`Result.files`: what was newly offloaded, in the order of the items; here below the root."""
+    root = policyctx_world.root.absolute()
+    found = [Path(path).relative_to(root).as_posix() for path in policyctx_world.result.files]
+    if found != [filled(policyctx_world, name) for name in names]:
+        raise OutcomeError(", ".join(names), ", ".join(found) or "none", policyctx_world.fates)
+
+
+@then(
+    "{amount:amount} warning(s) (is|are) given",
+    "1 warning is given",
+    "no warning is given",
+)
+def _(policyctx_world: World, amount: Amount) -> None:
+    """`Result.warnings`, such as of what could not be saved and was therefore kept."""
+    warnings = policyctx_world.result.warnings
+    if not amount.holds_for(len(warnings)):
+        raise OutcomeError(f"{amount} warnings", "\n".join(warnings) or "none")
+
+
+@then("a warning says {text:text}", 'a warning says "No space left"')
+def _(policyctx_world: World, text: str) -> None:
+    """One of the warnings has these words in it."""
+    warnings = policyctx_world.result.warnings
+    if not any(text in warning for warning in warnings):
+        raise OutcomeError(f"a warning with {text!r}", "\n".join(warnings) or "no warning")
+
+
+@then(
+    "it fails with (a|an) {name:name}( that says {text:text})",
+    "it fails with a StoreError",
+    'it fails with a StoreError that says "No space left"',
+)
+def _(policyctx_world: World, name: str, text: str = "") -> None:
+    """The last event raised this error, of `policyctx.errors`; its text has these words in it. An
+    error that no step expects fails the scenario.
+    """
+    error = policyctx_world.turns[-1].error if policyctx_world.turns else None
+    wanted = f"{name} with {text!r}" if text else name
+    if error is None:
+        raise OutcomeError(wanted, "no error")
+    names = [kind.__name__ for kind in type(error).__mro__]
+    if name not in names or text not in str(error):
+        raise OutcomeError(wanted, f"{type(error).__name__}: {error}")
+    policyctx_world.error_is_known = True

@@ -1,0 +1,158 @@
+"""Policies as a person might write them, of all that does something in this version."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import strategies as st
+
+from policyctx.errors import PolicyError
+from policyctx.policy.loading import parsed_policy
+from policyctx.policy.sources import Source
+
+if TYPE_CHECKING:
+    from policyctx.policy.models import Policy
+
+_WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=20)
+_ODD_WORDS = st.sampled_from(
+    ["on", "1:30", "1e3", "0o17", "null", "~", "", "a: b", "- x", "#", "是", "a\nb\n"]
+)
+_TEXTS = st.one_of(_WORDS, _ODD_WORDS).map(lambda text: text.replace("{", "(").replace("}", ")"))
+_SIZES = st.one_of(
+    st.integers(0, 10**9).map(lambda n: {"min_chars": n}), st.just({"min_tokens": "7.5%"})
+)
+_COUNTS = st.integers(0, 9)
+_SHARES = st.sampled_from(["0%", "7.5%", "100%"])
+_AMOUNTS = _COUNTS | _SHARES
+_RECENT = st.one_of(
+    _COUNTS,
+    st.sampled_from(["items", "messages", "turns"]).flatmap(
+        lambda shape: st.fixed_dictionaries({shape: _COUNTS})
+    ),
+    st.fixed_dictionaries(
+        {"tokens": _AMOUNTS}, optional={"per": st.sampled_from(["tool", "type", "all"])}
+    ),
+)
+_RULES = st.builds(
+    lambda size, rest: size | rest,
+    _SIZES,
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "offload": st.booleans(),
+            "pin": st.booleans(),
+            "keep_recent": _RECENT,
+            "placeholder": _TEXTS.filter(bool),
+        },
+    ),
+)
+_TYPES = st.sampled_from(["tool_result", "user_message", "recalled", "tool_call", "image", "*"])
+
+
+def _some(**keys: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Any of these keys, at least one."""
+    return st.fixed_dictionaries({}, optional=keys).filter(bool)
+
+
+def _compared(numbers: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return _some(at_least=numbers, over=numbers, under=numbers, at_most=numbers)
+
+
+_GATES = _some(
+    tokens=_compared(_AMOUNTS),
+    messages=_compared(_COUNTS),
+    turns=_compared(_COUNTS),
+    items=st.builds(
+        lambda number, types: number | {"types": types}, _compared(_COUNTS), st.lists(_TYPES)
+    ),
+    ratio=_compared(_SHARES | st.floats(0, 1, width=16)),
+    frees=_compared(_AMOUNTS),
+    idle=_compared(st.sampled_from(["0s", "5m", "cache_ttl"])),
+    pays_back=_compared(_COUNTS),
+)
+_UNTIL = _some(
+    tokens=st.fixed_dictionaries({"under": _AMOUNTS}),
+    frees=st.fixed_dictionaries({"at_least": _AMOUNTS}),
+)
+_SELECTS = st.builds(
+    lambda size, rest, types: size | rest | types,
+    _SIZES,
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "errors": st.booleans(),
+            "keep_recent": _RECENT,
+            "ephemeral": st.booleans(),
+            "until": _UNTIL | st.lists(_UNTIL, max_size=2),
+        },
+    ),
+    st.one_of(
+        st.fixed_dictionaries({}, optional={"order": st.just("largest")}),
+        st.fixed_dictionaries(
+            {"types": st.lists(_TYPES, max_size=3)}, optional={"order": st.just("by_type")}
+        ),
+    ),
+)
+
+
+def _steps(do: str, **keys: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries(
+        {"name": st.from_regex(r"[a-z0-9-]{1,8}", fullmatch=True), "do": st.just(do)},
+        optional={"select": _SELECTS, "when": _GATES | st.lists(_GATES, max_size=2), **keys},
+    )
+
+
+_STEPS = st.lists(
+    st.one_of(
+        _steps("offload", placeholder=_TEXTS.filter(bool), must_shrink=st.booleans()),
+        _steps("clear", placeholder=_TEXTS.filter(bool)),
+        _steps("drop"),
+    ),
+    max_size=3,
+    unique_by=lambda step: step["name"],
+)
+
+
+def _priced(policy: dict[str, Any]) -> dict[str, Any]:
+    return policy | {"model": {**policy.get("model", {}), "price": _PRICES}}
+
+
+_PRICES = {"input": 3.0, "cache_write": 3.75, "cache_read": 0.3, "output": 15.0}
+
+
+def policy_documents() -> st.SearchStrategy[dict[str, Any]]:
+    """Return a strategy for policies as plain values, as JSON or YAML would hold them.
+
+    Most of them load; what one key alone cannot tell may be wrong in the others.
+    """
+    return st.fixed_dictionaries(
+        {"apiVersion": st.just("policyctx/v1"), "name": _TEXTS.filter(bool)},
+        optional={
+            "description": _TEXTS,
+            "model": st.just({"cache": {"ttl": "5m", "min_tokens": 0}, "token_scale": 1.5}),
+            "placeholder": _TEXTS.filter(bool),
+            "items": st.dictionaries(
+                st.sampled_from(["tool_result", "user_message", "recalled", "image"]), _RULES
+            ),
+            "tools": st.dictionaries(_TEXTS.filter(lambda text: text != "<<"), _RULES, max_size=3),
+            "steps": _STEPS,
+        },
+    ).map(_priced)
+
+
+def policies() -> st.SearchStrategy[Policy]:
+    """Return a strategy for policies that load."""
+    return policy_documents().map(_loaded).filter(lambda policy: policy is not None).map(_certain)
+
+
+def _loaded(document: dict[str, Any]) -> Policy | None:
+    try:
+        return parsed_policy(Source("drawn.yaml", json.dumps(document, ensure_ascii=False)))
+    except PolicyError:
+        return None
+
+
+def _certain(policy: Policy | None) -> Policy:
+    assert policy is not None  # noqa: S101 - the others were left out
+    return policy

@@ -1,0 +1,207 @@
+"""Messages written as a table, one row for each message or block."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from policyctx.testing.conversation import ToolResult
+from policyctx.testing.failures import WordingError
+from policyctx.testing.filler import filler, filler_blocks
+from policyctx.testing.kinds import KINDS, Size, size, unquoted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from policyctx.testing.conversation import Conversation, Message
+
+COLUMNS = {
+    "type": "`result`, `result in blocks`, `call`, `text`, `thinking`, `image`, `document`, or an"
+    " item type such as `user_message`; a string message where there is none",
+    "role": "`user`, `assistant`, `system`; `and` puts a block into the message of the row above;"
+    " where there is none, that of the type",
+    "id": "of a call and its result",
+    "tool": "of a call or result; a result whose call is not in the table gets one before it",
+    "size": "`300 characters`, `2,000 tokens`",
+    "text": "in place of a size; in double quotes where `\\n`, `\\u5b57` are meant as in JSON",
+    "age": "in turns: 0 is the current turn, 2 two turns ago",
+    "failed": "`yes` for a failed result",
+}
+# What an item type is called in the column `type`, and whose role it has.
+_TYPES = {
+    "tool_result": ("result", "user"),
+    "tool_call": ("call", "assistant"),
+    "user_message": ("string", "user"),
+    "assistant_message": ("string", "assistant"),
+    "system_prompt": ("string", "system"),
+    "result": ("result", "user"),
+    "result in blocks": ("result in blocks", "user"),
+    "call": ("call", "assistant"),
+    "thinking": ("thinking", "assistant"),
+    "image": ("image", "user"),
+    "document": ("document", "user"),
+    "text": ("text", "user"),
+    "string": ("string", "user"),
+    "": ("string", "user"),
+}
+_PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
+)
+
+
+def rows_of(table: Sequence[Sequence[object]]) -> list[dict[str, str]]:
+    """Return each row as a map from its column; raises `WordingError` for an unknown column."""
+    head, *rows = [[str(cell).strip() for cell in row] for row in table]
+    unknown = [name for name in head if name not in COLUMNS]
+    if unknown:
+        raise WordingError(f"no column is called {unknown[0]!r}; there are {', '.join(COLUMNS)}")
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+def messages_of(table: Sequence[Sequence[object]], conversation: Conversation) -> list[Message]:
+    """Return the messages that the rows of a table are.
+
+    Raises `WordingError` for a column or a value that means nothing.
+    """
+    writer = _Writer(conversation)
+    rows = rows_of(table)
+    ages = [int(row.get("age") or 0) for row in rows]
+    for i, row in enumerate(rows):
+        if i:
+            writer.pass_turns(ages[i - 1] - ages[i])
+        writer.add(row)
+    if ages:
+        writer.pass_turns(ages[-1])
+    return writer.messages
+
+
+def results_of(table: Sequence[Sequence[object]], conversation: Conversation) -> list[ToolResult]:
+    """Return the results that the rows of a table are; their type may be left out."""
+    rows = rows_of(table)
+    return [_result({**row, "type": row.get("type") or "result"}, conversation) for row in rows]
+
+
+@dataclass(slots=True)
+class _Writer:
+    conversation: Conversation
+    messages: list[Message] = field(default_factory=list)
+
+    def pass_turns(self, count: int) -> None:
+        """Let turns pass: each begins with a user message."""
+        if count < 0:
+            raise WordingError("the ages go down from row to row: the oldest comes first")
+        for _ in range(count):
+            self.messages.append(self.conversation.message("user", "go on"))
+
+    def add(self, row: dict[str, str]) -> None:
+        kind, own_role = _kind(row)
+        role = row.get("role") or own_role
+        if kind.startswith("result"):
+            self._add_result(row, joined=role == "and")
+        elif kind == "call":
+            self._add_call(row, joined=role == "and")
+        elif kind == "string":
+            if role == "and":
+                raise WordingError("a row with the role `and` is a block: give its type")
+            self.messages.append(self.conversation.message(role, _text(row, self.conversation)))
+        else:
+            self._add_block(self._block(kind, row), role)
+
+    def _add_block(self, block: dict[str, Any], role: str) -> None:
+        if role == "and":
+            self._last_blocks().append(block)
+        else:
+            self.messages.append(self.conversation.message(role, [block]))
+
+    def _last_blocks(self) -> list[Any]:
+        blocks = self.messages[-1]["content"] if self.messages else None
+        if not isinstance(blocks, list):
+            raise WordingError("the role `and` needs a message of blocks in the row above")
+        return blocks
+
+    def _add_result(self, row: dict[str, str], *, joined: bool) -> None:
+        result = _result(row, self.conversation)
+        if result.tool is not None and not joined and result.id not in self._called():
+            self.messages += self.conversation.calls([result])
+        [answer] = self.conversation.answers([result])
+        if joined and self.conversation.shape == "Anthropic":
+            self._last_blocks().extend(answer["content"])
+        else:
+            self.messages.append(answer)
+
+    def _add_call(self, row: dict[str, str], *, joined: bool) -> None:
+        call = self.conversation.call([(_id(row, self.conversation), _tool(row) or "Bash")])
+        if not joined:
+            self.messages.append(call)
+        elif self.conversation.shape == "Anthropic":
+            self._last_blocks().extend(call["content"])
+        else:
+            self.messages[-1].setdefault("tool_calls", []).extend(call["tool_calls"])
+
+    def _called(self) -> set[str]:
+        """The ids called by the last message."""
+        last = self.messages[-1] if self.messages else {}
+        content = last.get("content")
+        blocks = content if isinstance(content, list) else []
+        ids = {block.get("id") for block in blocks if block["type"] == "tool_use"}
+        return ids | {call["id"] for call in last.get("tool_calls") or ()}
+
+    def _block(self, kind: str, row: dict[str, str]) -> dict[str, Any]:
+        if kind == "text":
+            return {"type": "text", "text": _text(row, self.conversation)}
+        if self.conversation.shape == "OpenAI":
+            return _openai_medium(kind)
+        if kind == "thinking":
+            text = _text(row, self.conversation)
+            return {"type": "thinking", "thinking": text, "signature": "EqoBCkgIARABGAIi"}
+        media_type = "image/png" if kind == "image" else "application/pdf"
+        source = {"type": "base64", "media_type": media_type, "data": _PIXEL}
+        return {"type": kind, "source": source}
+
+
+def _openai_medium(kind: str) -> dict[str, Any]:
+    if kind == "image":
+        return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_PIXEL}"}}
+    if kind == "document":
+        return {"type": "file", "file": {"file_data": f"data:application/pdf;base64,{_PIXEL}"}}
+    raise WordingError(f"the OpenAI shape has no {kind} block")
+
+
+def _kind(row: dict[str, str]) -> tuple[str, str]:
+    name = row.get("type", "")
+    if name not in _TYPES:
+        raise WordingError(f"{name!r} is no type; there are {', '.join(filter(None, _TYPES))}")
+    return _TYPES[name]
+
+
+def _result(row: dict[str, str], conversation: Conversation) -> ToolResult:
+    in_blocks = _kind(row)[0] == "result in blocks"
+    content: Any
+    if in_blocks and row.get("size"):
+        content = filler_blocks(_size(row["size"]), conversation.serial())
+    else:
+        text = _text(row, conversation)
+        content = [{"type": "text", "text": text}] if in_blocks else text
+    failed = row.get("failed", "") in {"yes", "true"}
+    return ToolResult(_id(row, conversation), content, _tool(row), failed)
+
+
+def _id(row: dict[str, str], conversation: Conversation) -> str:
+    return unquoted(row["id"]) if row.get("id") else f"call_{conversation.serial()}"
+
+
+def _tool(row: dict[str, str]) -> str | None:
+    return unquoted(row["tool"]) if row.get("tool") else None
+
+
+def _text(row: dict[str, str], conversation: Conversation) -> str:
+    if row.get("size"):
+        return filler(_size(row["size"]), conversation.serial())
+    return unquoted(row.get("text", ""))
+
+
+def _size(text: str) -> Size:
+    if re.fullmatch(KINDS["size"].regex, text) is None:
+        raise WordingError(f"{text!r} is no size; write `300 characters` or `2,000 tokens`")
+    return size(text)

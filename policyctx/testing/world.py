@@ -1,0 +1,280 @@
+"""`World`: what a scenario has said so far, and what came of it."""
+
+from __future__ import annotations
+
+import copy
+import os
+from contextlib import AbstractContextManager, chdir, nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from policyctx.errors import PolicyctxError
+from policyctx.session import Session
+from policyctx.testing.conversation import Conversation, Message
+from policyctx.testing.failures import OutcomeError, WordingError
+from policyctx.testing.fates import Fate, Turn, value_at
+from policyctx.testing.faults import home_directory, refusing_writes
+from policyctx.testing.filler import filler
+from policyctx.testing.policies import compiled
+from policyctx.testing.selecting import Selection, selection
+from policyctx.turns.result import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from policyctx.planning.decisions import Decision
+    from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.planning.plan import Plan
+    from policyctx.policy.sources import Source
+    from policyctx.testing.kinds import Size
+    from policyctx.testing.pieces import Pieces
+
+# The store's own files, which hold no item.
+_STATE_FOLDER, _INDEX = ".policyctx", "index.json"
+
+
+class World:
+    """The state of one scenario: the policy, the context, and each event with its outcome.
+
+    `root` is the folder for offloaded content, `folders` are where files that a scenario names
+    may be. `observe` is given every event together with its policy and what that was read from.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        folders: Sequence[Path],
+        observe: Callable[[Turn, OffloadPolicy, Source], object] = lambda *_: None,
+    ) -> None:
+        self.root = root
+        self.home = root.parent
+        self.folders = tuple(folders)
+        self.session_id = "session"
+        self.variables: dict[str, str | None] = {}
+        self.system: str | None = None
+        self.conversation = Conversation()
+        self.messages: Sequence[Message] = []
+        """What the caller holds: the next list that the policy is given."""
+        self.passes_edited_back = False
+        self.refusal: int | None = None
+        """The number of the error with which writing fails, such as `errno.ENOSPC`."""
+        self.turns: list[Turn] = []
+        self.error_is_known = False
+        self._observe = observe
+        self._source: Source | None = None
+        self._session: Session | None = None
+        self._has_own_root = False
+        self._files_before: frozenset[str] | None = None
+
+    def use_policy(self, source: Source) -> None:
+        """Run under this policy from the next event on; the session goes on in its folder."""
+        self._source = source
+        self._session = None
+
+    def use_own_root(self) -> None:
+        """Save where the policy says, from the scenario's own folder and home directory."""
+        self._has_own_root = True
+        self._session = None
+
+    def set_variable(self, name: str, value: str | None) -> None:
+        """Give the environment this variable, or with None take it away."""
+        self.variables[name] = value
+        self._session = None
+
+    def restart(self) -> None:
+        """Forget what only the process knew; what is on disk stays."""
+        self._session = None
+
+    def add(self, messages: Sequence[Message]) -> None:
+        """Put messages at the end of the context; nothing is decided yet."""
+        self.messages = [*self.messages, *messages]
+
+    @property
+    def policy(self) -> OffloadPolicy:
+        """The compiled policy; raises `PolicyError`."""
+        if self._source is None:
+            raise WordingError('no policy is given; write `Given the policy "coding-agent"`')
+        given = {**os.environ, **self.variables}
+        return compiled(self._source, {k: v for k, v in given.items() if v is not None})
+
+    @property
+    def session(self) -> Session:
+        """The session, made when it is first needed; raises `PolicyError`."""
+        if self._session is None and self._has_own_root:
+            with chdir(self.home), home_directory(self.home):
+                self._session = Session(self.policy, session_id=self.session_id)
+            self.root = self._session.store.root
+        elif self._session is None:
+            self._session = Session(self.policy, root=self.root, session_id=self.session_id)
+        return self._session
+
+    def apply(self) -> None:
+        """Let the policy edit the context, as before a model call."""
+        given = self.messages
+        turn = self._turn("model call", given, lambda s: s.apply(given, system=self.system))
+        if self.passes_edited_back:
+            self.messages = turn.messages
+
+    def plan(self) -> None:
+        """Have the policy plan and do nothing."""
+        given = self.messages
+        self._turn("plan", given, lambda s: s.plan(given, system=self.system))
+
+    def arrive(self, calls: Sequence[Message], answers: Sequence[Message]) -> None:
+        """Report new results before a model has seen them, then put them into the context."""
+        call = calls[0] if calls else None
+        for message in answers:
+            given = [message] if call is None else [call, message]
+            arrival = partial(_arrival, message, call)
+            turn = self._turn("arrival", given, arrival)
+            self.add(turn.messages)
+            call = None
+
+    def continue_for(self, turns: int, pieces: Pieces | None) -> None:
+        """Let whole turns pass: a prompt, the results, an answer; the policy runs in between."""
+        for _ in range(turns):
+            self.add([self.conversation.message("user", "go on")])
+            self.apply()
+            if pieces is not None:
+                self.add(self.conversation.messages(pieces))
+                self.apply()
+            self.add([self.conversation.message("assistant", "done")])
+
+    def set_system(self, size: Size) -> None:
+        """Send a system prompt of this size beside the messages."""
+        self.system = filler(size, self.conversation.serial())
+
+    def _turn(
+        self,
+        kind: Literal["arrival", "model call", "plan"],
+        given: Sequence[Message],
+        act: Callable[[Session], Result | Plan],
+    ) -> Turn:
+        """Carry out one event: the one place where policies run, and every plan is seen."""
+        self.require_no_error()
+        if self._files_before is None:
+            self._files_before = frozenset(self.all_files())
+        before = copy.deepcopy(given)
+        try:
+            with self._disk():
+                done = act(self.session)
+        except PolicyctxError as error:
+            turn = Turn(kind, given, before, error=error)
+            self.error_is_known = False
+        else:
+            result = done if isinstance(done, Result) else None
+            plan = done.plan if isinstance(done, Result) else done
+            turn = Turn(kind, given, before, plan, result)
+        self.turns.append(turn)
+        if self._session is not None and self._source is not None:
+            self._observe(turn, self._session.policy, self._source)
+        return turn
+
+    def _disk(self) -> AbstractContextManager[None]:
+        if self.refusal is None:
+            return nullcontext()
+        return refusing_writes(self.root.absolute(), self.refusal)
+
+    def require_no_error(self) -> None:
+        """Raise `OutcomeError` when the last event failed and no step has said that it does."""
+        error = self.turns[-1].error if self.turns else None
+        if error is not None and not self.error_is_known:
+            raise OutcomeError("no error", f"{type(error).__name__}: {error}")
+
+    @property
+    def last(self) -> Turn:
+        """The last event; raises `OutcomeError` when it failed unexpectedly, or there is none."""
+        if not self.turns:
+            raise WordingError("nothing has happened yet; a When comes before a Then")
+        self.require_no_error()
+        return self.turns[-1]
+
+    @property
+    def result(self) -> Result:
+        """What the last event came to; raises `OutcomeError` when there is no such thing."""
+        result = self.last.result
+        if result is None:
+            raise OutcomeError("a result", self.last.error or "only a plan")
+        return result
+
+    @property
+    def now(self) -> tuple[Turn, ...]:
+        """The last model call, or plan, and what arrived after it."""
+        newest = self.last
+        turns = [turn for turn in self.turns if turn.plan is not None] or [newest]
+        start = max((i for i, turn in enumerate(turns) if turn.kind != "arrival"), default=0)
+        return tuple(turns[start:])
+
+    @property
+    def fates(self) -> tuple[Fate, ...]:
+        """What became of each item of the context, as of now."""
+        return tuple(fate for turn in self.now for fate in turn.fates)
+
+    def select(self, phrase: str) -> Selection:
+        """Read which items a phrase speaks of; raises `WordingError`."""
+        return selection(phrase, self.session.policy.policy.items)
+
+    def fates_of(self, phrase: str) -> list[Fate]:
+        """Return the items that a phrase speaks of; raises `OutcomeError` when there are none."""
+        return self.select(phrase).among(self.fates)
+
+    def text_now(self, fate: Fate) -> object:
+        """Return what a model is sent in the item's place: a text, or blocks."""
+        if any(other.state in {"dropped", "summarised"} for other in fate.turn.fates):
+            return self._text_by_id(fate)
+        return value_at(fate.turn.messages[fate.item.message], fate.item.path)
+
+    def _text_by_id(self, fate: Fate) -> object:
+        """Messages were taken away, so places moved; an id with a kind is still there to go by."""
+        planned = self.session.plan(fate.turn.messages)
+        same = [
+            item
+            for item in planned.items
+            if (item.kind, item.tool_use_id) == (fate.item.kind, fate.item.tool_use_id)
+            and (item.tool_use_id is not None or item.text == fate.item.text)
+        ]
+        if len(same) != 1:
+            raise OutcomeError("the item in the messages", f"{len(same)} such items", [fate])
+        return value_at(fate.turn.messages[same[0].message], same[0].path)
+
+    def saved(self, fate: Fate) -> tuple[Fate, Decision]:
+        """Return how the item was offloaded: in this turn or in one before it.
+
+        Raises `OutcomeError` when it was not.
+        """
+        if fate.is_new and fate.decision is not None and fate.decision.saves:
+            return fate, fate.decision
+        left = fate.item.text if fate.code == "placeholder" else None
+        if fate.decision is not None:
+            left = fate.decision.placeholder or left
+        for turn in reversed(self.turns):
+            for other in turn.fates:
+                decision = other.decision
+                if decision and decision.file and other.is_new and decision.placeholder == left:
+                    return other, decision
+        raise OutcomeError("a file", "none: it was not offloaded", [fate])
+
+    def all_files(self) -> list[str]:
+        """Return the paths of all files below the root, in order."""
+        found = (path for path in self.root.rglob("*") if path.is_file())
+        return sorted(path.relative_to(self.root).as_posix() for path in found)
+
+    @property
+    def all_written(self) -> list[str]:
+        """The files that the scenario's events have made, the store's own among them."""
+        return [path for path in self.all_files() if path not in (self._files_before or ())]
+
+    @property
+    def written(self) -> list[str]:
+        """The files of items that the scenario's events have made."""
+        return [path for path in self.all_written if not _is_state(path)]
+
+
+def _arrival(message: Message, call: Message | None, session: Session) -> Result:
+    return session.on_tool_result(message, call=call)
+
+
+def _is_state(path: str) -> bool:
+    return path == _INDEX or path.startswith(f"{_STATE_FOLDER}/")

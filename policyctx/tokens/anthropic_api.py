@@ -1,0 +1,176 @@
+"""`AnthropicCounter`: the provider's own count, asked over its API; local where that is not had.
+
+The SDK finds the key where it always does (`ANTHROPIC_API_KEY` or a profile); nothing here reads,
+keeps or shows it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from policyctx.errors import MissingExtraError
+from policyctx.tokens.blocks import blocks_of
+from policyctx.tokens.bounds import Bounds, utf8_bytes
+from policyctx.tokens.encoders import measure_for
+from policyctx.tokens.memo import MEMO_BYTES, MemoCounter, MemoStats
+from policyctx.tokens.request_size import request_tokens
+from policyctx.tokens.truncating import truncated
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import anthropic
+
+    from policyctx.tokens.blocks import Message
+    from policyctx.tokens.provider_models import ProviderModel
+
+# Counts differ between generations of models only, so one of today's stands for them.
+LANGUAGE_MODEL = "claude-opus-4-8"
+
+_FALLBACK = "o200k_base"
+_TIMEOUT_SECONDS = 10.0
+_AT_ONCE = 8
+# After a failure so many texts are counted locally before the provider is asked again, lest each
+# of them waits for a network that is not there.
+_PAUSE_TEXTS = 200
+# A message of this text is one token more than an empty one, which the API does not take.
+_SHORTEST = "x"
+# What the API says of one request, not of itself: the next may well pass.
+_REFUSALS = (400, 413, 422)
+
+
+class AnthropicCounter(MemoCounter):
+    """A `TokenCounter` that asks the Anthropic API to count, each text once.
+
+    `client` is an `anthropic.Anthropic`; by default one is made when the first count is needed.
+    A text that the API refuses (blank, or too large) and all texts while it cannot be reached are
+    counted locally, and stay so as long as they are remembered; `stats.estimated` and
+    `stats.problem` tell. Raises `MissingExtraError` without the package `anthropic`.
+    """
+
+    def __init__(
+        self,
+        *,
+        language_model: str | None = None,
+        client: anthropic.Anthropic | None = None,
+        memo_bytes: int = MEMO_BYTES,
+    ) -> None:
+        if find_spec("anthropic") is None:
+            raise MissingExtraError("the tokenizer `anthropic`", extra="anthropic")
+        super().__init__(self._counts, bounds=_bounds, memo_bytes=memo_bytes)
+        self._local = measure_for(_FALLBACK)
+        self._model = language_model or LANGUAGE_MODEL
+        self._client = client
+        self._around_text: int | None = None
+        self._pause = self._estimated = 0
+        self._problem = ""
+
+    def count_messages(
+        self,
+        messages: Sequence[Message],
+        tools: object = None,
+        system: object = None,
+        *,
+        model: ProviderModel | None = None,
+    ) -> int:
+        """Return the tokens of a whole request, asked for in one call.
+
+        Where the API does not answer, or not for such messages, they are added up from the texts.
+        """
+        request: dict[str, Any] = {"messages": [dict(message) for message in messages]}
+        if system:
+            request["system"] = system
+        if tools:
+            request["tools"] = list(blocks_of(tools))
+        tokens = self._asked(request)
+        if tokens is not None:
+            return tokens
+        return request_tokens(self, messages, tools, system, model=model)
+
+    def truncate(self, text: str, tokens: int, *, end: bool = False) -> str:
+        """Return as much of the start of `text`, or of its end, as has at most so many tokens.
+
+        It is cut by the local count and asked about, until the provider's count fits.
+        """
+        allowed = tokens
+        while True:
+            cut = truncated(text, allowed, self._local, end=end)
+            used = self.count(cut)
+            if used <= max(tokens, 0):
+                return cut
+            allowed = min(allowed - 1, allowed * tokens // used)
+
+    @property
+    def stats(self) -> MemoStats:
+        """What was asked and what is held, at this moment."""
+        return replace(super().stats, estimated=self._estimated, problem=self._problem)
+
+    def _counts(self, texts: Sequence[str]) -> list[int]:
+        """Ask for the first text alone, which tells whether there is anyone to ask."""
+        first = [self._count(text) for text in texts[:1]]
+        rest = texts[1:]
+        if self._pause or len(rest) <= 1:
+            return first + [self._count(text) for text in rest]
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - with the network only
+
+        with ThreadPoolExecutor(_AT_ONCE) as asking:
+            return first + list(asking.map(self._count, rest))
+
+    def _count(self, text: str) -> int:
+        if not text:
+            return 0
+        tokens = self._asked_about(text) if text.strip() else None
+        if tokens is None:
+            with self._using:
+                self._estimated += 1
+            (tokens,) = self._local([text])
+        return tokens
+
+    def _asked_about(self, text: str) -> int | None:
+        if self._around_text is None:
+            one = self._asked(_request(_SHORTEST))
+            if one is None:
+                return None
+            self._around_text = one - 1
+        tokens = self._asked(_request(text))
+        return None if tokens is None else max(1, tokens - self._around_text)
+
+    def _asked(self, request: dict[str, Any]) -> int | None:
+        """Return what the API counts, None when it does not; says why in `problem`."""
+        with self._using:
+            if self._pause:
+                self._pause -= 1
+                return None
+        import anthropic  # noqa: PLC0415 - an extra, only when a count is needed
+
+        try:
+            if self._client is None:
+                self._client = anthropic.Anthropic(timeout=_TIMEOUT_SECONDS, max_retries=1)
+            counted = self._client.messages.count_tokens(model=self._model, **request)
+        except anthropic.APIStatusError as error:
+            refused = error.status_code in _REFUSALS
+            self._failed(f"{type(error).__name__} {error.status_code}", lasts=not refused)
+            return None
+        # Without a key the SDK raises TypeError; what is no JSON, such as NaN, is a ValueError.
+        except (anthropic.AnthropicError, TypeError, ValueError) as error:
+            self._failed(type(error).__name__, lasts=True)
+            return None
+        return counted.input_tokens
+
+    def _failed(self, problem: str, *, lasts: bool) -> None:
+        with self._using:
+            self._problem = problem
+            if lasts:
+                self._pause = _PAUSE_TEXTS
+
+
+def _request(text: str) -> dict[str, Any]:
+    sound = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return {"messages": [{"role": "user", "content": sound}]}
+
+
+def _bounds(text: str) -> Bounds:
+    """The tokens are not published, but each is a byte or more."""
+    return Bounds(min(len(text), 1), utf8_bytes(text))

@@ -1,0 +1,125 @@
+"""`Correction`: what usage has taught of how a list's counted total becomes the billed one.
+
+A provider's prompt holds what the messages do not show (its system prompt, tool schemas, hidden
+thinking) and counts with its own tokenizer. So billed = scale * counted + overhead, where the
+overhead moves with every response so that the line goes through it, and the scale is learnt from
+how both grew or shrank between two responses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from policyctx.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from policyctx.tokens.usage import Usage
+
+# Until this many tokens have come and gone, the scale stays near 1.
+_PRIOR_TOKENS = 2_000
+# A step between two responses is outdone by later ones at this rate.
+_MEMORY = 0.98
+# No tokenizer is further from another; what is did not come from the counted text.
+_LEAST_SCALE, _MOST_SCALE = 0.5, 4.0
+# A response is out of line from this share of its prompt on, and the further from the last one the
+# line was drawn, the later: by this share of the tokens between the two.
+_OUT_OF_LINE = 0.2
+_OUT_OF_SIGHT = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One response: what was counted for its prompt, and what was billed, in tokens."""
+
+    counted: int
+    billed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A line from counted totals to billed ones; it corrects a list's total, never an item.
+
+    A response far out of line, such as a side call under the same session or one after a
+    compaction that nobody reported, is not believed until the next one agrees with it. A response
+    without usage is simply missing: nothing depends on seeing them all.
+    """
+
+    scale: float = 1.0
+    """Billed tokens for each counted one."""
+    overhead: float = 0.0
+    """Billed tokens beside the counted ones; negative when the prompt holds less than the list."""
+    counted_squares: float = 0.0
+    """What the scale was learnt from: decayed sums over the steps between responses."""
+    billed_products: float = 0.0
+    last: Point | None = None
+    doubted: Point | None = None
+    """A response that was out of line and waits for the next."""
+
+    def corrected(self, counted: int) -> int:
+        """Return what a list counted as so many tokens will be billed as."""
+        return max(0, round(self.scale * counted + self.overhead))
+
+    def observed(self, counted: int, usage: Usage) -> Correction:
+        """Return the correction after a response whose prompt was counted as so many tokens.
+
+        A usage without a prompt, as interrupted streams report it, teaches nothing.
+        """
+        if usage.prompt == 0:
+            return self
+        point = Point(counted, usage.prompt)
+        if self.last is None:
+            return _through(self, point)
+        if self._is_in_line(self.last, point):
+            return _through(self._learnt(self.last, point), point)
+        if self.doubted is None or not self._is_in_line(self.doubted, point):
+            return replace(self, doubted=point)
+        return _through(self._learnt(self.doubted, point), point)
+
+    def as_record(self) -> dict[str, Any]:
+        """Return plain values for a JSON file; `correction_of` reads them back."""
+        return asdict(self)
+
+    def _is_in_line(self, before: Point, point: Point) -> bool:
+        """Say whether a response is billed about as the line through the one before has it."""
+        step = point.counted - before.counted
+        residual = point.billed - before.billed - self.scale * step
+        return abs(residual) <= _OUT_OF_LINE * point.billed + _OUT_OF_SIGHT * abs(step)
+
+    def _learnt(self, before: Point, point: Point) -> Correction:
+        """Learn the scale from a step, the more the larger it is."""
+        counted, billed = point.counted - before.counted, point.billed - before.billed
+        if not _LEAST_SCALE <= (billed / counted if counted else 0) <= _MOST_SCALE:
+            return self
+        squares = self.counted_squares * _MEMORY + counted * counted
+        products = self.billed_products * _MEMORY + counted * billed
+        prior = _PRIOR_TOKENS**2
+        scale = (products + prior) / (squares + prior)
+        return replace(self, scale=scale, counted_squares=squares, billed_products=products)
+
+
+def correction_of(record: Mapping[str, Any]) -> Correction:
+    """Read what `as_record` wrote. Raises `UsageError` for what is no such record."""
+    try:
+        return Correction(
+            float(record["scale"]),
+            float(record["overhead"]),
+            float(record["counted_squares"]),
+            float(record["billed_products"]),
+            _point(record["last"]),
+            _point(record["doubted"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"no record of a correction: {error!r}") from error
+
+
+def _point(record: Mapping[str, Any] | None) -> Point | None:
+    return None if record is None else Point(int(record["counted"]), int(record["billed"]))
+
+
+def _through(correction: Correction, point: Point) -> Correction:
+    """Shift the line so that it goes through this response."""
+    overhead = point.billed - correction.scale * point.counted
+    return replace(correction, overhead=overhead, last=point, doubted=None)

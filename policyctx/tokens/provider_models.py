@@ -1,0 +1,108 @@
+"""What providers' APIs add to the texts of a request: the constants, each with its source.
+
+The texts themselves are counted; what is here is the rest, in the provider's tokens. Where a
+provider publishes nothing, the figure was measured on recorded sessions and says so. What these
+leave over, a response's usage mends: see `Correction`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from policyctx.tokens.blocks import blocks_of
+from policyctx.tokens.image_rules import Patches, Tiles
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from policyctx.tokens.blocks import Message
+
+
+@dataclass(frozen=True, slots=True)
+class ToolMarks:
+    """The tokens around the words of a tool's schema, where it is not sent as its JSON."""
+
+    tool: int
+    properties: int
+    """Once for a tool that has properties."""
+    property: int
+    enum: int
+    """Once for a property that has a list of values."""
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderModel:
+    """What one provider's API adds to the texts of a request, in its tokens."""
+
+    name: str
+    request: int
+    """Once for every request: what begins the reply."""
+    message: int
+    """For every message: its role and what sets it apart."""
+    speaker: int
+    """For every message that names who speaks, beside the name."""
+    tool_call: int
+    """For every call, beside the texts of its name and input."""
+    tool_result: int
+    """For every result, beside its text."""
+    tools: int
+    """Once when there are tools."""
+    tool_marks: ToolMarks | None
+    """For every tool; None where its compact JSON is what is sent."""
+    image: Patches | Tiles
+    page: int
+    """For every page of a document: its text and its image."""
+
+
+# 14 tokens for the texts "You are a scientist" and "Hello, Claude" leave 7 for the request and its
+# message (Claude docs, "Token counting"). 346 with tools on Claude 4, `tool_choice: auto` ("Tool
+# use", on pricing). A call and its result: 80 beyond their texts, the lower quartile over the
+# recorded sessions of Claude Code. Images: from Claude 4.7 on ("Vision"). A page: the middle of
+# 1,500 to 3,000 ("PDF support").
+ANTHROPIC = ProviderModel(
+    "anthropic", request=3, message=4, speaker=0, tool_call=50, tool_result=30,
+    tools=346, tool_marks=None, image=Patches(side=28, longest_edge=2_576, most=4_784), page=2_250,
+)  # fmt: skip
+
+# Models before Claude 4.7 see images smaller ("Vision").
+ANTHROPIC_BEFORE_4_7 = ProviderModel(
+    "anthropic-before-4.7", request=3, message=4, speaker=0, tool_call=50, tool_result=30,
+    tools=346, tool_marks=None, image=Patches(side=28, longest_edge=1_568, most=1_568), page=2_250,
+)  # fmt: skip
+
+# Messages and tools: OpenAI cookbook, "How to count tokens with tiktoken", gpt-4o. Calls and
+# results: the marks around them in the published chat format. Images: gpt-4o and gpt-4.1 ("Images
+# and vision"). A page: the image of a letter page (765) and 500 for its text, since both are sent.
+OPENAI = ProviderModel(
+    "openai", request=3, message=4, speaker=1, tool_call=8, tool_result=4, tools=12,
+    tool_marks=ToolMarks(tool=7, properties=3, property=3, enum=-3, value=3),
+    image=Tiles(base=85, tile=170), page=1_265,
+)  # fmt: skip
+
+_HIGH_RESOLUTION_FROM = (4, 7)
+_OPENAI_ROLES = ("system", "developer", "tool", "function")
+_OPENAI_PARTS = ("image_url", "input_image", "file", "input_file", "input_text", "output_text")
+
+
+def provider_model(messages: Sequence[Message], language_model: str | None = None) -> ProviderModel:
+    """Return the constants for a request with these messages.
+
+    `language_model` is the name in the request, such as `claude-sonnet-4-5`, where it is known.
+    Without it the shape of the messages tells; Anthropic's constants are taken where it does not.
+    """
+    if language_model is None:
+        return OPENAI if any(map(_is_openai, messages)) else ANTHROPIC
+    if "claude" not in language_model:
+        return OPENAI
+    numbers = re.findall(r"(?<!\d)\d{1,2}(?!\d)", language_model)
+    version = tuple(map(int, numbers[:2]))
+    return ANTHROPIC_BEFORE_4_7 if () < version < _HIGH_RESOLUTION_FROM else ANTHROPIC
+
+
+def _is_openai(message: Message) -> bool:
+    if message.get("role") in _OPENAI_ROLES or "tool_calls" in message:
+        return True
+    return any(block.get("type") in _OPENAI_PARTS for block in blocks_of(message.get("content")))

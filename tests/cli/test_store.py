@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import json
+import sys
+from subprocess import CompletedProcess
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from policyctx.cli import main
+from policyctx.store.filesystem import ContextFileSystem
+from tests.cli import running
+from tests.store.contents import names_below, result
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Command(Protocol):
+    """The command, run in this process: most of these tests need no other."""
+
+    def __call__(self, *arguments: str | Path) -> CompletedProcess[str]: ...
+
+
+@pytest.fixture
+def policyctx(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    def run(*arguments: str | Path) -> CompletedProcess[str]:
+        monkeypatch.setattr(sys, "argv", ["policyctx", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capfd.readouterr()
+        return CompletedProcess(arguments, int(ended.value.code or 0), out, err)
+
+    return run
+
+
+TEXT = "first\nTraceback: boom\nthird\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A store with two results, one of them live, saved long ago."""
+    root = tmp_path / "root"
+    store = ContextFileSystem(root, sync="never", clock=lambda: 1_700_000_000.0)
+    first, _ = store.save([result("toolu_01", TEXT), result("toolu_02", "x" * 5_000, tool="Read")])
+    store.remember([{"item_id": "toolu_01", "path": first.relative_path, "state": "offloaded"}])
+    return root
+
+
+def test_a_table_lists_what_was_offloaded(policyctx: Command, root: Path) -> None:
+    run = policyctx("store", "ls", root)
+    lines = [line.split() for line in run.stdout.splitlines()]
+    assert lines[1] == [
+        "toolu_01", "tool_result", "Bash", "7", "28", "2023-11-14", "22:13:20", "offloaded",
+        "tool_result/Bash/toolu_01.md",
+    ]  # fmt: skip
+    assert run.stdout.splitlines()[-1] == f"2 contents in {root}"
+    assert policyctx("store", "ls", root, "--tool", "Read").stdout.count("toolu_") == 2
+
+
+def test_programs_get_the_list_as_json(policyctx: Command, root: Path) -> None:
+    first, second = json.loads(policyctx("store", "ls", root, "--json").stdout)
+    assert first["path"] == str(root / "tool_result/Bash/toolu_01.md")
+    assert (first["item_id"], first["state"], second["state"]) == ("toolu_01", "offloaded", None)
+
+
+def test_the_command_runs_from_a_shell(root: Path) -> None:
+    run = running.policyctx("store", "cat", root, "toolu_01")
+    assert (run.stdout, run.stderr, run.returncode) == (TEXT, "", 0)
+
+
+def test_a_text_is_printed_exactly(policyctx: Command, root: Path) -> None:
+    assert policyctx("store", "cat", root, "toolu_01").stdout == TEXT
+    path = root / "tool_result/Bash/toolu_01.md"
+    assert policyctx("store", "cat", root, path, "--lines", "2-").stdout == TEXT[6:]
+    report = json.loads(policyctx("store", "cat", root, "toolu_01", "--json").stdout)
+    assert (report["text"], report["tool_name"]) == (TEXT, "Bash")
+
+
+def test_a_wrong_key_is_told_with_the_nearest_right_one(policyctx: Command, root: Path) -> None:
+    run = policyctx("store", "cat", root, "toolu_1")
+    assert run.returncode == 1
+    assert run.stderr.endswith("did you mean 'toolu_01'?\n")
+
+
+def test_lines_that_are_none_are_a_wrong_use(policyctx: Command, root: Path) -> None:
+    run = policyctx("store", "cat", root, "toolu_01", "--lines", "few")
+    assert run.returncode == 2
+    assert "expected lines such as 10-20" in run.stderr
+
+
+def test_what_is_searched_for_is_shown_with_its_place(policyctx: Command, root: Path) -> None:
+    run = policyctx("store", "search", root, "traceback", "-i")
+    assert run.stdout == f"{root}/tool_result/Bash/toolu_01.md:2: Traceback: boom\n"
+    [match] = json.loads(policyctx("store", "search", root, "Traceback", "--json").stdout)
+    assert (match["item_id"], match["line"], match["text"]) == ("toolu_01", 2, "Traceback: boom")
+
+
+def test_nothing_found_is_said(policyctx: Command, root: Path) -> None:
+    run = policyctx("store", "search", root, "absent", "--limit", "3")
+    assert (run.stdout, run.stderr, run.returncode) == ("", "nothing found\n", 0)
+
+
+def test_verify_is_content_with_what_was_saved(policyctx: Command, root: Path) -> None:
+    run = policyctx("store", "verify", root)
+    assert (run.stdout, run.returncode) == ("2 contents read, each what was saved\n", 0)
+
+
+def test_verify_names_what_was_harmed_and_fails(policyctx: Command, root: Path) -> None:
+    path = root / "tool_result/Bash/toolu_01.md"
+    path.write_text("other", encoding="utf-8")
+    run = policyctx("store", "verify", root)
+    assert run.returncode == 1
+    assert run.stdout.startswith(f"{path}: altered: ")
+    report = json.loads(policyctx("store", "verify", root, "--json").stdout)
+    assert [(one["item_id"], one["harm"]) for one in report["harmed"]] == [("toolu_01", "altered")]
+    assert policyctx("store", "cat", root, "toolu_01").returncode == 1
+
+
+def test_gc_tells_what_would_go_and_then_lets_it_go(policyctx: Command, root: Path) -> None:
+    told = policyctx("store", "gc", root, "--max-age", "30d", "--dry-run").stdout.splitlines()
+    read = root / "tool_result/Read/toolu_02.md"
+    assert told[0] == f"would remove {read} (max_age)"
+    assert told[1].startswith("would remove 1 content and compress 0: 5.0 kB → 28 bytes")
+    assert read.exists()
+    done = policyctx("store", "gc", root, "--max-age", "30d", "--json")
+    assert [one["item_id"] for one in json.loads(done.stdout)["removed"]] == ["toolu_02"]
+    assert names_below(root) == {"tool_result/Bash/toolu_01.md"}
+    assert "removed by max_age" in policyctx("store", "history", root).stdout
+
+
+def test_gc_without_a_limit_only_compresses(policyctx: Command, root: Path) -> None:
+    run = policyctx("store", "gc", root)
+    assert run.stdout.splitlines()[0] == f"compressed {root}/tool_result/Read/toolu_02.md"
+    assert policyctx("store", "cat", root, "toolu_02").stdout == "x" * 5_000
+
+
+def test_gc_takes_the_retention_of_a_policy(policyctx: Command, root: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "apiVersion: policyctx/v1\nname: p\n"
+        "store: {compress: none, retention: {max_age: 30d, max_bytes: 1GB}}\n",
+        encoding="utf-8",
+    )
+    report = json.loads(policyctx("store", "gc", root, "--policy", policy, "--json").stdout)
+    assert [(one["item_id"], one["rule"]) for one in report["removed"]] == [("toolu_02", "max_age")]
+    given = policyctx("store", "gc", root, "--policy", policy, "--max-age", "999999d", "--json")
+    assert json.loads(given.stdout)["removed"] == json.loads(given.stdout)["packed"] == []
+
+
+def test_an_age_that_is_none_is_a_wrong_use(policyctx: Command, root: Path) -> None:
+    run = policyctx("store", "gc", root, "--max-age", "old")
+    assert run.returncode == 2
+    assert "expected a duration such as 90s, 5m, 3h or 30d" in run.stderr
+
+
+def test_rebuild_says_what_it_found_and_what_is_gone(policyctx: Command, root: Path) -> None:
+    (root / "tool_result/Read/toolu_02.md").unlink()
+    (root / "tool_result/Bash/toolu_03.md").write_text("found", encoding="utf-8")
+    run = policyctx("store", "rebuild", root)
+    assert run.stdout.splitlines() == [
+        f"found {root}/tool_result/Bash/toolu_03.md",
+        f"gone {root}/tool_result/Read/toolu_02.md",
+        "the index tells of 2 contents",
+    ]
+    assert policyctx("store", "cat", root, "toolu_03").stdout == "found"
+
+
+def test_a_session_is_exported_and_imported(policyctx: Command, root: Path, tmp_path: Path) -> None:
+    file, other = tmp_path / "session.tar.zst", tmp_path / "other"
+    assert policyctx("store", "export", root, file).stdout == f"2 contents exported to {file}\n"
+    report = json.loads(policyctx("store", "import", file, other, "--json").stdout)
+    assert report == {"contents": 2, "to": str(other)}
+    old = root / "tool_result/Bash/toolu_01.md"
+    assert policyctx("store", "cat", other, old).stdout == TEXT
+    assert policyctx("store", "import", file, other).returncode == 1
+
+
+def test_sessions_that_share_a_folder_are_told_apart(policyctx: Command, tmp_path: Path) -> None:
+    for name in ("one", "two/x"):
+        ContextFileSystem(tmp_path, session=name).save([result(f"of_{name[:3]}", name)])
+    out = policyctx("store", "ls", tmp_path).stdout
+    assert [line.split()[0] for line in out.splitlines()[:3]] == ["session", "one", "two/x"]
+    only = json.loads(policyctx("store", "ls", tmp_path, "--session", "two/x", "--json").stdout)
+    assert [one["session"] for one in only] == ["two/x"]
+    assert policyctx("store", "cat", tmp_path, "of_two").stdout == "two/x"
+    run = policyctx("store", "export", tmp_path, tmp_path / "out")
+    assert run.returncode == 1
+    assert "say which by --session: one, two/x" in run.stderr
+
+
+def test_a_folder_of_stores_is_told_with_those_in_it(policyctx: Command, root: Path) -> None:
+    run = policyctx("store", "ls", root.parent)
+    assert run.returncode == 1
+    assert run.stderr == f"error: {root.parent} holds no store; the folders in it do: root\n"
+    assert policyctx("store", "ls", root.parent / "no").returncode == 1
+
+
+def test_looking_changes_nothing(policyctx: Command, root: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
+    for command in (["ls"], ["cat", "toolu_01"], ["search", "x"], ["history"], ["verify"]):
+        policyctx("store", command[0], root, *command[1:])
+    assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
+
+
+def test_gc_keeps_the_permissions_that_the_store_has(policyctx: Command, tmp_path: Path) -> None:
+    store = ContextFileSystem(tmp_path / "root", mode="0640", clock=lambda: 1_700_000_000.0)
+    store.save([result("toolu_01", "x" * 5_000)])
+    policyctx("store", "gc", tmp_path / "root")
+    packed = tmp_path / "root/tool_result/Bash/toolu_01.md.zst"
+    assert packed.stat().st_mode & 0o777 == 0o640

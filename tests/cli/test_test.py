@@ -1,0 +1,95 @@
+"""`policyctx test`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.running import policyctx
+from tests.testing.features_in import HOLDS, POLICY, feature, scenario
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def _only_the_plugins_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Load no other plugin, which takes longer than a test of ours."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """One policy, one feature, and nothing else."""
+    (tmp_path / "mine.yaml").write_text(POLICY, encoding="utf-8")
+    outline = scenario(
+        "Sizes",
+        HOLDS.replace("300", "<size>") + "Examples:\n  | size |\n  | 100 |\n  | 200 |\n",
+        keyword="Scenario Outline",
+    )
+    text = feature(scenario("One"), outline)
+    (tmp_path / "mine.feature").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def test_a_folder_with_nothing_else_is_tested(folder: Path) -> None:
+    (folder / "test_own.py").write_text("def test_own(): assert False\n", encoding="utf-8")
+    run = policyctx("test", cwd=folder)
+    assert run.returncode == 0
+    assert run.stderr == ""
+    head, _, last = run.stdout.rstrip().rpartition("\n")
+    shown = [line.rstrip() for line in head.splitlines()]
+    assert shown == ["mine.feature", "  ✓ One", "    Sizes: ✓ 100  ✓ 200"]
+    assert last.startswith("3 passed in ")
+
+
+def test_a_failure_and_a_broken_feature_exit_with_1(folder: Path) -> None:
+    wrong = feature(scenario("Wrong", HOLDS.replace("1 result is", "no result is")))
+    (folder / "wrong.feature").write_text(wrong, encoding="utf-8")
+    (folder / "broken.feature").write_text(feature(scenario("Broken", "")), encoding="utf-8")
+    run = policyctx("test", cwd=folder)
+    assert run.returncode == 1
+    assert "  ✗ Wrong" in run.stdout
+    assert "\n✗ Wrong\nwrong.feature:6: Then no result is offloaded\n" in run.stdout
+    assert "\n✗ cannot be run\nbroken.feature:2: the scenario has no steps\n" in run.stdout
+    assert "1 failed, 3 passed, 1 error in " in run.stdout
+
+
+def test_what_follows_two_hyphens_goes_to_pytest(folder: Path) -> None:
+    run = policyctx("test", "mine.feature::One", "mine.feature", "--", "-k", "One", cwd=folder)
+    assert run.returncode == 0
+    assert "1 passed, 2 deselected in " in run.stdout
+
+
+def test_a_folder_without_a_feature_exits_with_1(tmp_path: Path) -> None:
+    run = policyctx("test", cwd=tmp_path)
+    assert run.returncode == 1
+    assert "no feature file was found" in run.stdout
+
+
+def test_a_path_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
+    run = policyctx("test", "nowhere", cwd=tmp_path)
+    assert run.returncode == 2
+    assert "file or directory not found: nowhere" in run.stderr
+
+
+def test_the_steps_are_listed_with_those_of_the_conftest(folder: Path) -> None:
+    own = 'from pytest_bdd import given\n@given("my own")\ndef _():\n    """What I need."""\n'
+    (folder / "conftest.py").write_text(own, encoding="utf-8")
+    run = policyctx("test", "--steps", cwd=folder)
+    assert run.returncode == 0
+    assert run.stdout.startswith('Given the policy ["NAME"]\n    The policy of the scenario: ')
+    assert '\n      Given the policy "coding-agent"\n' in run.stdout
+    assert run.stdout.endswith("\nGiven my own\n    What I need.\n      Given my own\n")
+    listed = json.loads(policyctx("test", "--steps", "--json", cwd=folder).stdout)
+    assert listed[0]["examples"][0] == 'the policy "coding-agent"'
+    assert listed[-1]["sentence"] == "my own"
+    assert listed[-1]["defined_in"].endswith("conftest.py:2")
+
+
+def test_json_goes_with_the_steps(tmp_path: Path) -> None:
+    run = policyctx("test", "--json", cwd=tmp_path)
+    assert run.returncode == 2
+    assert "--junit-xml" in run.stderr

@@ -1,0 +1,92 @@
+"""Every row of the requirements documents has a scenario, and the READMEs say which."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from pytest_bdd.feature import get_feature
+
+FEATURES = Path(__file__).parents[2] / "features"
+# The ids that each document gives, first and last; the sections of which each row has a scenario
+# or a reason why not, with their number of rows.
+DOCUMENTS = {
+    "context-offload": (
+        {"UC": (1, 4), "F": (1, 5)},
+        "1.2-3 1.3-4 2.2-1 3.2-33 4.1-1 4.2-1 4.3-2 4.4-2 5.1-2 5.2-2 5.3-3",
+    ),
+    "tool-direct-offload": (
+        {"UC": (1, 3), "F": (1, 4)},
+        "1.2-3 1.3-4 2.2-1 3.2-25 4.1-1 4.2-1 4.3-2 4.4-3 5.1-2 5.2-1 5.3-3",
+    ),
+    "ratio-gate": (
+        {"UC": (5, 8), "F": (6, 6)},
+        "1.2-3 1.3-3 2.2-1 3.2-20 4.1-2 4.2-1 4.3-2 4.4-2 5.1-3 5.2-1 5.3-2",
+    ),
+}
+
+
+def ids_of(folder: str) -> set[str]:
+    """Return the id of every row of a document."""
+    given, sections = DOCUMENTS[folder]
+    ids = {
+        f"{kind}-{number:03}"
+        for kind, (first, last) in given.items()
+        for number in range(first, last + 1)
+    }
+    for section, count in (part.split("-") for part in sections.split()):
+        ids |= {f"BR-{section}-{n}" for n in range(1, int(count) + 1)}
+    return ids
+
+
+def tagged(folder: str) -> dict[str, list[str]]:
+    """Return the names of the scenarios under each tag, as the features have them."""
+    found = defaultdict(list)
+    for path in sorted((FEATURES / folder).glob("*.feature")):
+        for scenario in get_feature(str(path.parent), path.name).scenarios.values():
+            for tag in scenario.tags:
+                found[tag].append(scenario.name)
+    return {tag: sorted(names) for tag, names in found.items()}
+
+
+def rows(folder: str) -> list[list[str]]:
+    """Return the cells of every row of a README's tables that begins with an id."""
+    lines = (FEATURES / folder / "README.md").read_text(encoding="utf-8").splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [row for row in cells if re.fullmatch(r"`@?[A-Z]+-[\d.-]+`", row[0])]
+
+
+@pytest.mark.parametrize("folder", DOCUMENTS)
+def test_each_row_of_the_document_is_listed_once(folder: str) -> None:
+    listed = [row[0].strip("`@") for row in rows(folder)]
+    assert sorted(listed) == sorted(ids_of(folder))
+
+
+@pytest.mark.parametrize("folder", DOCUMENTS)
+def test_the_readme_names_the_scenarios_of_each_tag(folder: str) -> None:
+    listed = {row[0].strip("`@"): row[2].split("<br>") for row in rows(folder) if "@" in row[0]}
+    assert listed == tagged(folder)
+
+
+@pytest.mark.parametrize("folder", DOCUMENTS)
+def test_a_row_without_a_scenario_says_why(folder: str) -> None:
+    assert [row for row in rows(folder) if "@" not in row[0] and not all(row[1:3])] == []
+
+
+@pytest.mark.parametrize("folder", DOCUMENTS)
+def test_no_two_scenarios_of_a_folder_have_one_name(folder: str) -> None:
+    names = [
+        scenario.name
+        for path in (FEATURES / folder).glob("*.feature")
+        for scenario in get_feature(str(path.parent), path.name).scenarios.values()
+    ]
+    assert len(names) == len(set(names))
+
+
+def test_every_document_has_a_folder_of_features_and_every_folder_is_told_of() -> None:
+    folders = {path.parent.name for path in FEATURES.rglob("*.feature")}
+    told = (FEATURES / "README.md").read_text(encoding="utf-8")
+    assert folders >= set(DOCUMENTS)
+    assert all(f"`{folder}/`" in told for folder in folders)

@@ -1,0 +1,302 @@
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policyctx.cli.conversation import read_request
+from policyctx.errors import MessagesError
+from policyctx.messages.blocks import call_key, input_path
+from policyctx.messages.editing import Edit, edited, edited_message
+from policyctx.messages.inputs import shortened_input
+from policyctx.messages.items import UNKNOWN
+from policyctx.messages.reading import Reading, items_of
+from policyctx.testing.strategies import message_lists
+from tests.messages.edits import some_edits
+from tests.messages.odd_lists import odd_lists
+from tests.recordings import each_recording
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path as FilePath
+
+    from policyctx.messages.items import Item, Message, Path
+
+LISTS = st.one_of(message_lists(), odd_lists())
+
+
+def nested(depth: int) -> list[Any]:
+    found: list[Any] = []
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+WRONG: dict[str, Message] = {
+    "role": {"role": 5, "content": "go"},
+    "key": {"role": "user", "content": [{"type": "new", "value": {("no", "JSON"): 1}}]},
+    "depth": {"role": "user", "content": [{"type": "new", "value": nested(200_000)}]},
+}
+
+
+def read(*parts: Sequence[Message]) -> Reading:
+    reading = Reading()
+    for part in parts:
+        reading.extend(part)
+    return reading
+
+
+def told_by(reading: Reading) -> tuple[object, ...]:
+    """All that a reading tells."""
+    return (
+        reading.items, reading.partners, reading.turn_starts, reading.message_count,
+        reading.newest_user, reading.pending,
+    )  # fmt: skip
+
+
+@given(messages=LISTS, data=st.data())
+def test_a_list_read_piece_by_piece_reads_as_the_whole(
+    messages: list[Message], data: st.DataObject
+) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(messages)))))
+    pieces = [messages[a:b] for a, b in zip([0, *cuts], [*cuts, len(messages)], strict=True)]
+    assert told_by(read(*pieces)) == told_by(read(messages))
+
+
+@given(messages=LISTS, more=LISTS, rest=LISTS, wrong=st.sampled_from(("role", "key", "depth")))
+def test_what_cannot_be_read_leaves_the_reading_as_it_was(
+    messages: list[Message], more: list[Message], rest: list[Message], wrong: str
+) -> None:
+    reading = read(messages)
+    with pytest.raises(MessagesError) as caught:
+        reading.extend([*more, WRONG[wrong], *rest])
+    assert caught.value.index == len(messages) + len(more)
+    assert told_by(reading) == told_by(read(messages))
+    reading.extend(rest)
+    assert told_by(reading) == told_by(read(messages, rest))
+
+
+def call_of(items: Sequence[Item], position: int, answered: set[int]) -> int | None:
+    """The call that a result answers, by the rule itself; `answered` are taken already."""
+    key = call_key(items[position])
+    calls = [
+        i for i, item in enumerate(items[:position])
+        if item.kind == "tool_call" and key is not None and call_key(item) == key
+    ]  # fmt: skip
+    latest = [i for i in calls if items[i].message == items[calls[-1]].message]
+    return next((i for i in latest if i not in answered), None)
+
+
+def pairs_of(items: Sequence[Item]) -> dict[int, int]:
+    calls: dict[int, int] = {}
+    for i, item in enumerate(items):
+        if item.kind == "tool_result" and (found := call_of(items, i, set(calls))) is not None:
+            calls[found] = i
+    return calls
+
+
+@given(messages=LISTS)
+def test_results_are_paired_by_their_place(messages: list[Message]) -> None:
+    reading = read(messages)
+    pairs = pairs_of(reading.items)
+    assert reading.partners == pairs | {result: call for call, result in pairs.items()}
+    for call, result in pairs.items():
+        assert reading.items[result].tool == reading.items[call].tool
+        assert reading.items[result].call_message == reading.items[call].message
+    for i, item in enumerate(reading.items):
+        if item.kind == "tool_result" and i not in reading.partners:
+            assert item.call_message is None
+
+
+@given(messages=LISTS)
+def test_a_call_is_pending_while_the_newest_reply_waits_for_an_answer(
+    messages: list[Message],
+) -> None:
+    reading = read(messages)
+    newest = max((i.message for i in reading.items if i.role == "assistant"), default=None)
+    waiting = [
+        i for i, item in enumerate(reading.items)
+        if item.kind == "tool_call" and item.message == newest and i not in reading.partners
+    ]  # fmt: skip
+    assert reading.pending == (newest if waiting else None)
+
+
+@given(messages=LISTS)
+def test_the_newest_user_message_and_the_turns_are_known(messages: list[Message]) -> None:
+    reading = read(messages)
+    assert reading.message_count == len(messages)
+    users = [item.message for item in reading.items if item.kind == "user_message"]
+    assert reading.newest_user == max(users, default=-1)
+    for item in reading.items:
+        assert item.turn == sum(start <= item.message for start in reading.turn_starts)
+
+
+@given(messages=LISTS)
+def test_an_item_inside_of_a_result_follows_it(messages: list[Message]) -> None:
+    items = read(messages).items
+    for position, item in enumerate(items):
+        if item.inside is not None:
+            result = items[item.inside]
+            assert (result.kind, position) == ("tool_result", item.inside + item.number)
+            assert item.path[: len(result.path)] == result.path
+            assert (item.tool, item.tool_use_id, item.call_message, item.error) == (
+                result.tool, result.tool_use_id, result.call_message, result.error,
+            )  # fmt: skip
+
+
+def editable(items: Sequence[Item]) -> list[Item]:
+    return [item for item in items if item.kind not in {UNKNOWN, "thinking"}]
+
+
+@given(messages=LISTS)
+def test_texts_put_back_give_the_original(messages: list[Message]) -> None:
+    outer = [item for item in editable(items_of(messages)) if item.inside is None]
+    gone = {"tool_call": '{"gone":true}'}
+    new = edited(messages, [Edit(item, gone.get(item.kind, "gone")) for item in outer])
+    for message in new:
+        for item in editable(items_of([message])):
+            assert item.text in {"gone", '{"gone":true}'}
+    restored = deepcopy(list(new))
+    for item in outer:
+        put_back(restored[item.message], messages[item.message], item)
+    assert restored == messages
+
+
+def put_back(message: Any, original: Any, item: Item) -> None:
+    """Put the text of an item, or what it is the JSON of, where it was."""
+    path = item.path
+    if path[0] != "content":
+        call = original[path[0]][path[1]] if len(path) > 1 else original[path[0]]
+        path = (*path, *input_path(call))
+    *folders, last = path
+    for part in folders:
+        message, original = message[part], original[part]
+    value = original[last]
+    message[last] = item.text if isinstance(value, str) else value and json.loads(item.text)
+
+
+@given(messages=LISTS, data=st.data())
+def test_an_edit_changes_what_it_names_and_nothing_else(
+    messages: list[Message], data: st.DataObject
+) -> None:
+    edits = data.draw(some_edits(items_of(messages)))
+    by_message: dict[int, dict[Path, Edit]] = defaultdict(dict)
+    for edit in edits:
+        by_message[edit.item.message][edit.item.path] = edit
+    by_hand = [
+        left_of(message, rebuilt(message, (), by_message[i])) if i in by_message else message
+        for i, message in enumerate(messages)
+    ]
+    assert edited(messages, edits) == [message for message in by_hand if message is not None]
+
+
+GONE = object()
+
+
+def rebuilt(value: Any, path: Path, edits: Mapping[Path, Edit]) -> Any:
+    """What stands at `path` once the edits are made, or `GONE`; part by part, from the top."""
+    removals = [key for key, edit in edits.items() if edit.text is None]
+    if path and isinstance(path[-1], int) and any(path in {key, key[:-1]} for key in removals):
+        return GONE
+    if path in edits:
+        return (
+            None if (text := edits[path].text) is None else renewed(value, edits[path].item, text)
+        )
+    if isinstance(value, dict):
+        return {key: rebuilt(part, (*path, key), edits) for key, part in value.items()}
+    if isinstance(value, list):
+        parts = [rebuilt(part, (*path, i), edits) for i, part in enumerate(value)]
+        left = [part for part in parts if part is not GONE]
+        return left if left or not value else ""
+    return value
+
+
+def renewed(value: Any, item: Item, text: str) -> Any:
+    if item.kind in {"image", "document"}:
+        return {"type": "text", "text": text}
+    if item.kind != "tool_call":
+        return text
+    if item.path[0] == "content":
+        return json.loads(text)
+    for holder, field in (("function", "arguments"), ("custom", "input")):
+        if holder in value:
+            sent = value[holder][field]
+            given = text if isinstance(sent, str) else json.loads(text)
+            return {**value, holder: {**value[holder], field: given}}
+    return {**value, "arguments": text}
+
+
+def left_of(old: Message, new: Message) -> Message | None:
+    new = {key: part for key, part in new.items() if key == "content" or part or not old[key]}
+    if old["role"] in {"tool", "function"}:
+        return new if new["content"] is not None else None
+    if old.get("content") and not new["content"]:
+        new["content"] = None
+    says_something = new["content"] or new.get("tool_calls") or new.get("function_call")
+    return new if says_something else None
+
+
+@given(messages=LISTS, data=st.data())
+def test_an_edit_does_not_change_its_input_and_shares_nothing_with_it(
+    messages: list[Message], data: st.DataObject
+) -> None:
+    before = deepcopy(messages)
+    for i, message in enumerate(messages):
+        items = [item for item in items_of(messages) if item.message == i]
+        if edits := data.draw(some_edits(items)):
+            new = edited_message(message, edits)
+            assert not {*map(id, mutable_parts(new))} & {*map(id, mutable_parts(message))}
+    assert messages == before
+
+
+def mutable_parts(value: object) -> Iterator[object]:
+    if isinstance(value, dict | list):
+        yield value
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from mutable_parts(part)
+
+
+@given(messages=LISTS, data=st.data())
+def test_a_message_without_an_edit_is_the_same_object(
+    messages: list[Message], data: st.DataObject
+) -> None:
+    edits = data.draw(some_edits(items_of(messages)))
+    touched = {edit.item.message for edit in edits}
+    untouched = [message for i, message in enumerate(messages) if i not in touched]
+    new = edited(messages, edits)
+    same = {*map(id, new)} & {*map(id, messages)}
+    assert same == {*map(id, untouched)}
+    assert (new is messages) == (not edits)
+
+
+@given(messages=LISTS)
+def test_texts_in_inputs_give_way_wherever_they_stand(messages: list[Message]) -> None:
+    for item in items_of(messages):
+        if item.kind == "tool_call" and item.text.startswith("{"):
+            short = shortened_input(item.text, lambda text: f"<{len(text)}>")
+            assert short is not None
+            assert json.loads(short) == shortened(json.loads(item.text))
+
+
+def shortened(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: shortened(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [*map(shortened, value)]
+    return f"<{len(value)}>" if isinstance(value, str) else value
+
+
+@each_recording("claude-code", "openai-chat")
+def test_recordings_are_read_and_paired_turn_by_turn(path: FilePath) -> None:
+    messages = read_request(str(path)).messages
+    reading = Reading()
+    for end in range(0, len(messages) + 3, 3):
+        reading.extend(messages[end : end + 3])
+    assert tuple(reading.items) == items_of(messages)
+    pairs = pairs_of(reading.items)
+    assert reading.partners == pairs | {result: call for call, result in pairs.items()}

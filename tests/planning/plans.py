@@ -1,0 +1,82 @@
+"""Plans made without a session: nothing is read or written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from policyctx.planning.conversation import Conversation
+from policyctx.planning.facts import Facts
+from policyctx.planning.ledger import Ledger
+from policyctx.planning.planner import BOTH, plan
+from policyctx.tokens.counter import counter_for
+from tests.policies import policy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from policyctx.planning.plan import Plan
+    from policyctx.planning.planner import Moment
+    from tests.conversations import Message
+
+# Four characters are a token.
+FACTS = Facts(session_id="s", root="/store", counter=counter_for("approximate"))
+ALL = "items: {tool_result: {offload: true}, user_message: {offload: true}}\n"
+
+
+def idle(seconds: float) -> Facts:
+    """Return the facts of a session whose last model call was so long ago."""
+    return replace(FACTS, idle=seconds)
+
+
+def conversation(
+    text: str,
+    messages: Sequence[Message],
+    *,
+    ledger: Ledger | None = None,
+    facts: Facts = FACTS,
+) -> Conversation:
+    """Read a list under all of a policy but its first two keys."""
+    found = Conversation(policy(text), Ledger() if ledger is None else ledger, facts)
+    found.extend(messages)
+    return found
+
+
+def planned(
+    text: str,
+    messages: Sequence[Message],
+    *,
+    ledger: Ledger | None = None,
+    facts: Facts = FACTS,
+    moments: tuple[Moment, ...] = BOTH,
+) -> Plan:
+    """Plan for a list under all of a policy but its first two keys."""
+    return plan(conversation(text, messages, ledger=ledger, facts=facts), facts, moments=moments)
+
+
+def adopted(text: str, messages: Sequence[Message], *, facts: Facts = FACTS) -> Conversation:
+    """Return a conversation whose first plan was carried out."""
+    found = conversation(text, messages, facts=facts)
+    found.adopt(plan(found, facts))
+    return found
+
+
+def outcomes(text: str, messages: Sequence[Message], *, facts: Facts = FACTS) -> dict[str, str]:
+    """What became of each item by its id: the action, and the code of the reason."""
+    decisions = planned(text, messages, facts=facts).decisions
+    return {d.item.item_id: f"{d.action} {d.reason.code}" for d in decisions}
+
+
+def taken(text: str, messages: Sequence[Message], *, facts: Facts = FACTS) -> list[str]:
+    """Return the ids of the items that newly leave, in the order of the list."""
+    return [d.item.item_id for d in planned(text, messages, facts=facts).new]
+
+
+def steps_of(found: Plan) -> dict[str, str]:
+    """Return the step that newly took each item, by the item's id."""
+    return {d.item.item_id: d.step for d in found.new}
+
+
+def placeholders(found: Plan) -> list[str]:
+    """Return the new placeholders, in the order of the list."""
+    return [d.placeholder for d in found.new if d.placeholder is not None]

@@ -1,0 +1,209 @@
+"""Steps on arrival: once for each new item, whether it is reported or first seen in a list."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from policyctx import Session
+from tests.conversations import calls, chat_calls, chat_result, results, session_of, user
+from tests.planning.plans import adopted, conversation, planned
+from tests.policies import policy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LARGE = "x" * 400
+ARRIVAL = """\
+    items: {tool_result: {offload: true}, user_message: {offload: true}}
+    store: {sync: never}
+    placeholder: "12345678 {path}"
+    steps: [{name: a, on: arrival, do: offload, select: {types: [tool_result], min_chars: 300}}]
+    """
+# A gate opens and closes with the time, so what was judged once could be judged otherwise later.
+LATER = ARRIVAL.replace("min_chars: 300", "min_chars: 9999")
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    return Session(policy(ARRIVAL), root=tmp_path / "root", session_id="s")
+
+
+def of(text: str, root: Path) -> Session:
+    return Session(policy(text), root=root, session_id="s")
+
+
+def test_what_is_first_seen_in_a_list_is_judged_there(session: Session) -> None:
+    result = session.apply(session_of(LARGE))
+    assert [(d.step, d.action) for d in result.plan.new] == [("a", "offload")]
+
+
+def test_what_was_reported_looks_as_it_was_reported_in_the_list(session: Session) -> None:
+    call, message = calls(("c0", "Bash")), results(("c0", LARGE))
+    reported = session.on_tool_result(message, call=call)
+    assert reported.offloaded_count == 1
+    result = session.apply([user("the task"), call, message])
+    assert result.messages[1:] == reported.messages
+    assert result.plan.new == ()
+
+
+def test_what_was_reported_may_come_back_as_it_was_left(session: Session) -> None:
+    call, message = calls(("c0", "Bash")), results(("c0", LARGE))
+    reported = session.on_tool_result(message, call=call)
+    messages = [user("the task"), *reported.messages]
+    assert session.apply(messages).messages is messages
+
+
+def test_without_the_call_it_looks_the_same(session: Session) -> None:
+    message = results(("c0", LARGE))
+    reported = session.on_tool_result(message)
+    result = session.apply([user("the task"), calls(("c0", "Bash")), message])
+    assert result.messages[2:] == reported.messages
+    assert result.plan.new == ()
+
+
+def test_chat_results_are_reported_too(session: Session) -> None:
+    call, message = chat_calls(("c0", "Bash", "{}")), chat_result("c0", LARGE)
+    reported = session.on_tool_result(message, call=call)
+    assert reported.messages[1]["content"].endswith("/tool_result/Bash/c0.md")
+    assert session.apply([user(), call, message]).messages[1:] == reported.messages
+
+
+def test_what_was_judged_is_not_judged_again() -> None:
+    """A second policy with the same ledger would take it, had it not been judged."""
+    first = conversation(LATER, session_of(LARGE))
+    assert len(first.arriving) == 3
+    after = adopted(LATER, session_of(LARGE))
+    assert after.arriving == []
+    after.extend([calls(("d", "Bash")), results(("d", "more"))])
+    assert [after.items[i].tool_use_id for i in after.arriving] == ["d", "d"]
+
+
+@pytest.mark.parametrize("reads_anew", [True, False])
+def test_a_result_is_new_only_once_however_its_list_is_read(
+    reads_anew: bool, tmp_path: Path
+) -> None:
+    """A tool's name is known only with its call; judged without it, it stays judged."""
+    text = ARRIVAL.replace("min_chars: 300", "min_chars: 300, tools: [Bash]")
+    session = of(text, tmp_path)
+    message = results(("c0", LARGE))
+    assert session.on_tool_result(message).plan.new == ()
+    messages = [user("the task"), calls(("c0", "Bash")), message]
+    assert session.apply(messages, changed=reads_anew).plan.new == ()
+    assert session.apply([user("other"), *messages[1:]]).plan.new == ()
+
+
+def test_words_are_new_only_once_however_their_list_is_read(tmp_path: Path) -> None:
+    """The newest words stay; that they are no longer the newest does not make them new."""
+    text = ARRIVAL.replace("[tool_result]", "[user_message]")
+    session = of(text, tmp_path)
+    messages = [user(LARGE)]
+    assert session.apply(messages).plan.new == ()
+    longer = [*messages, {"role": "assistant", "content": "yes"}, user("go on")]
+    assert session.apply(longer).plan.new == ()
+    assert session.apply(longer, changed=True).plan.new == ()
+
+
+def test_an_item_behind_a_pending_call_is_judged_when_the_answer_is_there(
+    session: Session,
+) -> None:
+    call = calls(("a", "Bash"), ("b", "Bash"))
+    waiting = [user(), call, results(("a", LARGE))]
+    assert session.apply(waiting).plan.new == ()
+    done = [*waiting, results(("b", "ok"))]
+    assert [d.item.tool_use_id for d in session.apply(done).plan.new] == ["a"]
+
+
+def test_of_parallel_calls_each_is_judged_when_it_is_reported(session: Session) -> None:
+    call = calls(("a", "Bash"), ("b", "Bash"))
+    first = session.on_tool_result(results(("a", LARGE)), call=call)
+    second = session.on_tool_result(results(("b", LARGE)), call=call)
+    messages = [user(), call, results(("a", LARGE), ("b", LARGE))]
+    result = session.apply(messages)
+    assert result.plan.new == ()
+    assert result.messages[2]["content"] == [
+        *first.messages[1]["content"],
+        *second.messages[1]["content"],
+    ]
+
+
+def test_what_could_not_be_saved_is_judged_again(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.write_text("", encoding="utf-8")
+    session = of(ARRIVAL, root)
+    messages = session_of(LARGE)
+    assert session.apply(messages).warnings
+    root.unlink()
+    again = session.apply(messages)
+    assert (again.offloaded_count, again.warnings) == (1, ())
+
+
+def test_what_could_not_be_saved_when_it_was_reported_is_judged_in_the_list(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "root"
+    root.write_text("", encoding="utf-8")
+    session = of(ARRIVAL, root)
+    message = results(("c0", LARGE))
+    assert session.on_tool_result(message).warnings
+    root.unlink()
+    assert session.apply([user(), calls(("c0", "Bash")), message]).offloaded_count == 1
+
+
+def test_what_was_only_planned_is_judged_again(session: Session) -> None:
+    messages = session_of(LARGE)
+    assert len(session.plan(messages).new) == 1
+    assert len(session.plan([user("other"), *messages[1:]]).new) == 1
+    assert session.apply(messages).offloaded_count == 1
+
+
+def test_steps_on_arrival_run_before_all_others_and_in_their_order() -> None:
+    text = """\
+        items: {tool_result: {offload: true}}
+        placeholder: "12345678"
+        steps:
+          - {name: call, do: offload, select: {types: [tool_result]}}
+          - {name: huge, on: arrival, do: clear, select: {types: [tool_result], min_chars: 800}}
+          - {name: large, on: arrival, do: offload, select: {types: [tool_result], min_chars: 300}}
+        """
+    found = planned(text, session_of("x" * 900, LARGE, "x" * 90))
+    assert [(d.item.item_id, d.step) for d in found.new] == [
+        ("c0", "huge"),
+        ("c1", "large"),
+        ("c2", "call"),
+    ]
+    assert [outcome.step for outcome in found.outcomes] == ["huge", "large", "call"]
+
+
+def test_only_the_steps_on_arrival_run_on_what_is_reported(tmp_path: Path) -> None:
+    text = """\
+        items: {tool_result: {offload: true}}
+        steps: [{name: call, do: offload, select: {types: [tool_result]}}]
+        """
+    assert of(text, tmp_path).on_tool_result(results(("a", LARGE))).plan.outcomes == ()
+
+
+def test_a_share_of_the_window_may_be_the_threshold() -> None:
+    text = """\
+        model: {context_window: 1000}
+        items: {tool_result: {offload: true}}
+        placeholder: "12345678"
+        steps: [{name: a, on: arrival, do: offload, select: {min_tokens: 10%}}]
+        """
+    found = planned(text, session_of("x" * 396, LARGE))
+    assert [d.item.item_id for d in found.new] == ["c1"]
+
+
+def test_a_call_goes_on_arrival_with_its_result(tmp_path: Path) -> None:
+    text = ARRIVAL.replace("do: offload", "do: drop")
+    session = of(text, tmp_path)
+    messages = session_of(LARGE, "small")
+    assert session.apply(messages).messages == [messages[0], *messages[3:]]
+
+
+def test_an_item_that_arrived_before_says_so() -> None:
+    after = adopted(LATER, session_of(LARGE))
+    again = planned(LATER, session_of(LARGE))
+    assert [v.reason.code for v in again.verdicts(2)] == ["below_threshold"]
+    assert after.arriving == []

@@ -1,0 +1,231 @@
+"""Lists that come again: as the caller has kept them, as they were handed out, or otherwise."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from policyctx import Session
+from tests.conversations import calls, picture, results, session_of, user
+from tests.policies import policy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tests.conversations import Message
+
+LARGE = "x" * 400
+TEXT = """\
+    items: {tool_result: {offload: true}, user_message: {offload: true, min_chars: 300}}
+    store: {sync: never}
+    placeholder: "12345678 {path}"
+    steps: [{name: s, do: offload, select: {types: [tool_result, user_message], keep_recent: 1}}]
+    """
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    return Session(policy(TEXT), root=tmp_path, session_id="s")
+
+
+def more(call_id: str, content: str = LARGE) -> list[Message]:
+    return [calls((call_id, "Bash")), results((call_id, content))]
+
+
+def text_of(messages: Sequence[Message], message: int) -> Any:
+    return messages[message]["content"][0]["content"]
+
+
+def test_equal_messages_that_are_other_objects_are_known(session: Session) -> None:
+    messages = session_of(LARGE, LARGE)
+    first = session.apply(messages)
+    again = session.apply(copy.deepcopy(messages))
+    assert again.plan.conversation is first.plan.conversation
+    assert again.messages == first.messages
+    assert again.plan.new == ()
+
+
+def test_of_equal_messages_the_ones_that_were_given_last_are_handed_out(session: Session) -> None:
+    session.apply(session_of(LARGE, LARGE))
+    given = [*session_of(LARGE, LARGE), user("more")]
+    result = session.apply(given)
+    assert [new is old for new, old in zip(result.messages, given, strict=True)] == [
+        True, True, False, True, True, True,
+    ]  # fmt: skip
+
+
+def test_of_the_list_that_came_back_the_messages_that_were_given_are_handed_out(
+    session: Session,
+) -> None:
+    given = copy.deepcopy([*session.apply(session_of(LARGE, LARGE)).messages, *more("d", LARGE)])
+    result = session.apply(given)
+    assert [new is old for new, old in zip(result.messages, given, strict=True)] == [
+        True, True, True, True, False, True, True,
+    ]  # fmt: skip
+
+
+def test_a_value_that_only_compares_equal_is_handed_out_as_it_is(session: Session) -> None:
+    def listed(value: int) -> list[Message]:
+        messages = session_of(LARGE, LARGE)
+        messages[3]["content"][0]["input"] = {"flag": value}
+        return messages
+
+    session.apply(listed(value=1))
+    result = session.apply([*listed(value=True), user("more")])
+    assert result.messages[3]["content"][0]["input"]["flag"] is True
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_a_list_may_be_a_tuple(kind: type, session: Session) -> None:
+    messages = kind(session_of(LARGE))
+    assert session.apply(messages).messages is messages
+    result = session.apply(kind([*messages, *more("d")]))
+    assert text_of(result.messages, 2).startswith("12345678 ")
+    again = kind(result.messages)
+    assert session.apply(again).messages is again
+
+
+def test_a_list_that_grows_in_place_is_read_on(session: Session) -> None:
+    messages = session_of(LARGE)
+    assert session.apply(messages).messages is messages
+    messages += more("d")
+    assert text_of(session.apply(messages).messages, 2).startswith("12345678 ")
+
+
+def test_a_caller_may_switch_between_the_full_and_the_edited_list(session: Session) -> None:
+    full = session_of(LARGE, LARGE)
+    edited = list(session.apply(full).messages)
+    for i in range(4):
+        grown = more(f"d{i}")
+        full, given = [*full, *grown], [*edited, *grown]
+        result = session.apply(full if i % 2 else given)
+        assert len(result.plan.new) == 1
+        assert result.messages[: len(edited) - 2] == edited[:-2]
+        edited = list(result.messages)
+        assert session.apply(full).messages == edited
+        assert session.apply(edited).messages is edited
+
+
+def test_a_list_that_is_trimmed_at_its_end_looks_as_it_did(session: Session) -> None:
+    messages = session_of(LARGE, LARGE)
+    result = session.apply(messages)
+    assert session.apply(messages[:3]).messages == result.messages[:3]
+    assert session.apply(messages).messages == result.messages
+
+
+def test_a_list_that_is_trimmed_at_its_beginning_looks_as_it_did(session: Session) -> None:
+    messages = [user("first"), *more("a"), user("second"), *more("b"), *more("c")]
+    result = session.apply(messages)
+    trimmed = session.apply(messages[3:])
+    assert trimmed.messages == result.messages[3:]
+    assert trimmed.plan.new == ()
+
+
+def test_a_last_message_that_is_another_is_read_anew(session: Session) -> None:
+    messages = session_of(LARGE, LARGE)
+    result = session.apply([*messages, user("one")])
+    other = session.apply([*messages, user("two")])
+    assert other.messages == [*result.messages[:-1], user("two")]
+    assert other.plan.new == ()
+
+
+def test_a_message_that_was_put_in_between_is_read(session: Session) -> None:
+    messages = session_of(LARGE, LARGE)
+    result = session.apply(messages)
+    longer = session.apply([messages[0], user("by the way"), *messages[1:]])
+    assert longer.messages == [messages[0], user("by the way"), *result.messages[1:]]
+
+
+def test_a_change_in_place_is_seen_when_it_is_told_of(session: Session) -> None:
+    messages = session_of("small", "small")
+    session.apply(messages)
+    messages[2]["content"][0]["content"] = LARGE
+    assert session.apply(messages).plan.new == ()
+    result = session.apply(messages, changed=True)
+    assert [d.item.item_id for d in result.plan.new] == ["c0"]
+
+
+def test_what_is_told_to_be_changed_and_is_not_looks_as_it_did(session: Session) -> None:
+    messages = session_of(LARGE, LARGE)
+    first = session.apply(messages)
+    again = session.apply(messages, changed=True)
+    assert (again.messages, again.plan.new) == (first.messages, ())
+
+
+def test_the_list_of_another_conversation_is_told_apart(session: Session) -> None:
+    session.apply(session_of(LARGE, LARGE))
+    other = [user("another"), *more("z", "small")]
+    assert session.apply(other).messages is other
+
+
+def test_an_empty_list_after_another_is_nothing(session: Session) -> None:
+    session.apply(session_of(LARGE, LARGE))
+    empty: list[Message] = []
+    assert session.apply(empty).messages is empty
+
+
+def test_a_plan_never_changes_what_applying_does(tmp_path: Path) -> None:
+    messages = session_of(LARGE, LARGE, LARGE)
+    planning = Session(policy(TEXT), root=tmp_path / "one", session_id="s")
+    applying = Session(policy(TEXT), root=tmp_path / "one", session_id="s")
+    for end in (3, 5, 7):
+        planning.plan(messages)
+        planning.plan([user("something else"), *messages[1:]])
+        planning.plan(messages[: end + 2])
+        planned = planning.apply(messages[:end])
+        applied = applying.apply(messages[:end])
+        assert planned.messages == applied.messages
+        assert planned.plan.decisions == applied.plan.decisions
+    assert planning.ledger.entries == applying.ledger.entries
+
+
+def test_what_came_back_and_has_an_image_replaced_within_is_known(tmp_path: Path) -> None:
+    text = """\
+        items: {image: {offload: true}, tool_result: {offload: true}}
+        store: {sync: never}
+        placeholder: "12345678 {path}"
+        steps:
+          - {name: images, do: offload, select: {types: [image]}}
+          - {name: rest, do: offload, select: {types: [tool_result], keep_recent: 1}}
+        """
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    messages = session_of([{"type": "text", "text": LARGE}, picture(LARGE)])
+    first = session.apply(messages)
+    assert text_of(first.messages, 2)[1]["text"].startswith("12345678 ")
+    longer = [*first.messages, *more("d")]
+    second = session.apply(longer)
+    assert text_of(second.messages, 2).startswith("12345678 ")
+    [path] = second.files
+    assert json.loads(session.read(path)) == messages[2]["content"][0]["content"]
+    assert session.apply([*messages, *more("d")]).messages == second.messages
+
+
+def test_a_restart_with_the_edited_list_knows_what_has_an_image_replaced(tmp_path: Path) -> None:
+    """The result's text is another one then; what stands in it is not offloaded again."""
+    text = """\
+        items: {image: {offload: true}}
+        store: {sync: never}
+        placeholder: "12345678 {path}"
+        steps: [{name: images, do: offload, select: {types: [image]}}]
+        """
+    first = Session(policy(text), root=tmp_path, session_id="s")
+    left = first.apply(session_of([{"type": "text", "text": LARGE}, picture(LARGE)])).messages
+    second = Session(policy(text), root=tmp_path, session_id="s")
+    assert second.apply(left).messages is left
+
+
+def test_words_that_were_said_again_stay_when_the_first_of_them_has_gone(tmp_path: Path) -> None:
+    text = """\
+        items: {user_message: {offload: true}}
+        store: {sync: never}
+        steps: [{name: s, do: drop, select: {types: [user_message], keep_recent: 2}}]
+        """
+    said = [user("the task"), user("go on"), user("go on"), user("go on")]
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    left = list(session.apply(said).messages)
+    assert left == [user("go on")] * 2
+    assert session.apply(left).messages is left

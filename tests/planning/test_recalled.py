@@ -1,0 +1,150 @@
+"""What reads a file of the store back is `recalled`: it stays for a while."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from policyctx import Session
+from tests.conversations import call, chat_calls, chat_result, results, session_of, user
+from tests.policies import policy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conversations import Message
+
+LARGE = "x" * 400
+OFFLOAD = """\
+    items: {tool_result: {offload: true}}
+    store: {sync: never}
+    placeholder: "12345678 {path}"
+    steps:
+      - {name: a, on: arrival, do: offload, select: {types: [tool_result], min_chars: 300}}
+      - {name: b, do: offload, select: {types: [tool_result]}}
+    """
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    return Session(policy(OFFLOAD), root=tmp_path / "my files", session_id="s")
+
+
+def type_of_last(session: Session, messages: list[Message]) -> str:
+    return session.plan(messages).items[-1].type
+
+
+def read_with(session: Session, tool: str, arguments: Any) -> list[Message]:
+    """A session in which the first result was offloaded, and a call that reads it back."""
+    messages = session_of(LARGE)
+    session.apply(messages)
+    return [*messages, call("r", tool, arguments), results(("r", LARGE))]
+
+
+def path_of(session: Session) -> str:
+    return f"{session.store.root}/tool_result/Bash/c0.md"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"file_path": "ABSOLUTE"},
+        {"file_path": "tool_result/Bash/c0.md"},
+        {"file_path": "./tool_result/Bash/c0.md", "limit": 20},
+        {"files": [{"path": "ABSOLUTE"}]},
+        {"command": "cat ABSOLUTE"},
+        {"command": "cat 'ABSOLUTE' | head -n 20 > /dev/null"},
+        {"command": "grep -n x<ABSOLUTE; ls"},
+        {"command": "echo $(cat ABSOLUTE)"},
+        {"command": "cd /tmp\ncat ABSOLUTE\nls"},
+        {"command": "cat\tABSOLUTE"},
+        {"command": 'cat "ABSOLUTE"'},
+        {"command": "sed -n 1,20p tool_result/Bash/c0.md"},
+    ],
+)
+def test_a_call_that_names_the_file_reads_it_back(arguments: Any, session: Session) -> None:
+    given = json.loads(json.dumps(arguments).replace("ABSOLUTE", path_of_json(session)))
+    assert type_of_last(session, read_with(session, "Bash", given)) == "recalled"
+
+
+def path_of_json(session: Session) -> str:
+    return json.dumps(path_of(session))[1:-1]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"file_path": "c0.md"},
+        {"file_path": "/elsewhere/c0.md"},
+        {"file_path": "tool_result/Bash/c1.md"},
+        {"file_path": "other_tool_result/Bash/c0.md"},
+        {"command": "ls tool_result/Bash"},
+        {},
+    ],
+)
+def test_a_call_that_names_another_does_not(arguments: Any, session: Session) -> None:
+    assert type_of_last(session, read_with(session, "Read", arguments)) == "tool_result"
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_the_arguments_of_a_chat_call_are_read_too(ascii_only: bool, tmp_path: Path) -> None:
+    session = Session(policy(OFFLOAD), root=tmp_path / "文件", session_id="s")
+    messages = session_of(LARGE)
+    session.apply(messages)
+    arguments = json.dumps({"file_path": path_of(session)}, ensure_ascii=ascii_only)
+    messages += [chat_calls(("r", "Read", arguments)), chat_result("r", LARGE)]
+    assert type_of_last(session, messages) == "recalled"
+
+
+def test_a_path_with_spaces_is_found(tmp_path: Path) -> None:
+    text = OFFLOAD.replace("sync: never", "sync: never, path: 'my results/{item_id}.{ext}'")
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    messages = session_of(LARGE)
+    [path] = session.apply(messages).files
+    messages += [call("r", "Read", {"file_path": path}), results(("r", LARGE))]
+    assert type_of_last(session, messages) == "recalled"
+
+
+def test_before_anything_was_offloaded_nothing_is_recalled(session: Session) -> None:
+    reading = [user(), call("r", "Read", {"file_path": path_of(session)}), results(("r", LARGE))]
+    assert type_of_last(session, reading) == "tool_result"
+
+
+def test_it_is_not_taken_as_it_arrives(session: Session) -> None:
+    messages = read_with(session, "Read", {"file_path": path_of(session)})
+    planned = session.plan(messages)
+    verdict, _ = planned.verdicts(len(planned.items) - 1)
+    assert (verdict.taken, verdict.reason.code) == (False, "protected")
+    assert planned.new == ()
+
+
+def test_three_stay_and_what_is_older_is_offloaded_again(session: Session) -> None:
+    messages = read_with(session, "Read", {"file_path": path_of(session)})
+    assert session.apply(messages).offloaded_count == 0
+    for i in range(3):
+        again = call(f"s{i}", "Read", {"file_path": path_of(session)})
+        messages += [again, results((f"s{i}", "y" * 400))]
+        last = session.apply(messages)
+    assert [d.item.tool_use_id for d in last.plan.new] == ["r"]
+    assert last.plan.new[0].file is not None
+    assert last.plan.new[0].file.relative_path == "recalled/Read/r.md"
+
+
+def test_a_policy_says_how_many_stay(tmp_path: Path) -> None:
+    text = OFFLOAD.replace("items: {", "items: {recalled: {keep_recent: 0}, ")
+    session = Session(policy(text), root=tmp_path / "my files", session_id="s")
+    messages = read_with(session, "Read", {"file_path": path_of(session)})
+    assert [d.step for d in session.apply(messages).plan.new] == ["b"]
+
+
+def test_what_reads_back_an_old_file_is_recalled_after_a_restart(tmp_path: Path) -> None:
+    """The list as it was handed out says nothing of the ledger; the ledger does."""
+    first = Session(policy(OFFLOAD), root=tmp_path, session_id="s")
+    messages = session_of(LARGE)
+    left = list(first.apply(messages).messages)
+    second = Session(policy(OFFLOAD), root=tmp_path, session_id="s")
+    second.ledger.add(first.ledger.entries.values())
+    reading = [call("r", "Read", {"file_path": path_of(first)}), results(("r", LARGE))]
+    assert type_of_last(second, [*left, *reading]) == "recalled"

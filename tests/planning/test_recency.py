@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.conversations import calls, picture, results, session_of, user
+from tests.planning.plans import adopted, outcomes, planned, taken
+
+LARGE = "x" * 400
+ITEMS = "items: {tool_result: {offload: true}, user_message: {offload: true}}"
+
+
+def keeping(keep_recent: str, types: str = "[tool_result]") -> str:
+    select = f"{{types: {types}, keep_recent: {keep_recent}}}"
+    return f"{ITEMS}\nsteps: [{{name: s, do: offload, select: {select}}}]"
+
+
+def of_tools(*tools: str) -> list[dict[str, object]]:
+    messages = [user("the task")]
+    for i, tool in enumerate(tools):
+        messages += [calls((f"c{i}", tool)), results((f"c{i}", LARGE))]
+    return messages
+
+
+@pytest.mark.parametrize(
+    ("keep_recent", "gone"),
+    [
+        ("0", ["c0", "c1", "c2", "c3"]),
+        ("1", ["c0", "c1"]),
+        ("2", []),
+        ("{items: 1}", ["c0", "c1"]),
+        ("{items: 1, per: tool}", ["c0", "c1"]),
+        ("{items: 1, per: type}", ["c0", "c1", "c2"]),
+        ("{items: 3, per: all}", ["c0"]),
+        ("{items: 4, per: all}", []),
+    ],
+)
+def test_the_newest_items_stay_counted_among_their_own(keep_recent: str, gone: list[str]) -> None:
+    assert taken(keeping(keep_recent), of_tools("Bash", "Read", "Bash", "Read")) == gone
+
+
+@pytest.mark.parametrize(
+    ("messages", "gone"),
+    [(0, ["c0", "c1", "c2"]), (1, ["c0", "c1"]), (2, ["c0", "c1"]), (3, ["c0"]), (5, [])],
+)
+def test_what_stands_in_the_newest_messages_stays(messages: int, gone: list[str]) -> None:
+    assert taken(keeping(f"{{messages: {messages}}}"), of_tools("Bash", "Read", "Bash")) == gone
+
+
+@pytest.mark.parametrize(("turns", "gone"), [(0, ["c0", "d0"]), (1, ["c0"]), (2, [])])
+def test_what_belongs_to_the_newest_turns_stays(turns: int, gone: list[str]) -> None:
+    second = [user("more"), calls(("d0", "Bash")), results(("d0", LARGE))]
+    assert taken(keeping(f"{{turns: {turns}}}"), [*session_of(LARGE), *second]) == gone
+
+
+@pytest.mark.parametrize(
+    ("tokens", "gone"),
+    [("0", ["c0", "c1", "c2"]), ("1", ["c0", "c1"]), ("100", ["c0", "c1"]), ("101", ["c0"]),
+     ("200", ["c0"]), ("201", []), ("10%", ["c0", "c1"])],
+)  # fmt: skip
+def test_the_newest_of_so_many_tokens_stay_and_none_is_cut(tokens: str, gone: list[str]) -> None:
+    text = f"model: {{context_window: 999}}\n{keeping(f'{{tokens: {tokens}}}')}"
+    assert taken(text, session_of(LARGE, LARGE, LARGE)) == gone
+
+
+def test_tokens_are_counted_within_each_tool() -> None:
+    messages = of_tools("Bash", "Read", "Bash", "Read")
+    assert taken(keeping("{tokens: 1, per: tool}"), messages) == ["c0", "c1"]
+    assert taken(keeping("{tokens: 1, per: all}"), messages) == ["c0", "c1", "c2"]
+
+
+def test_types_are_counted_apart_and_together() -> None:
+    messages = [user(LARGE), *session_of(LARGE)[1:], user("go")]
+    types = "[tool_result, user_message]"
+    assert taken(keeping("{items: 1, per: type}", types), messages) == ["msg_001"]
+    assert taken(keeping("{items: 2, per: all}", types), messages) == ["msg_001"]
+    assert taken(keeping("{items: 3, per: all}", types), messages) == []
+
+
+def test_the_small_count_among_the_newest() -> None:
+    text = f"min_chars: 100\n{keeping('1')}"
+    assert taken(text, session_of(LARGE, "small")) == ["c0"]
+    assert taken(text.replace("keep_recent: 1", "keep_recent: 2"), session_of(LARGE, "small")) == []
+
+
+def test_the_decided_count_among_the_newest() -> None:
+    messages = session_of(LARGE, LARGE, LARGE)
+    before = adopted(keeping("1"), messages)
+    again = planned(keeping("{items: 2, per: all}"), messages, ledger=before.ledger)
+    assert [d.action for d in again.decisions if d.item.tool] == ["offload", "offload", "keep"]
+    assert again.new == ()
+
+
+def test_the_results_of_parallel_calls_stay_when_one_of_them_is_recent() -> None:
+    both = [calls(("a", "Bash"), ("b", "Read")), results(("a", LARGE), ("b", LARGE))]
+    messages = [user("t"), *both, calls(("c", "Read")), results(("c", LARGE))]
+    assert outcomes(keeping("1"), messages) == {
+        "a": "keep recent",
+        "b": "keep batch_recent",
+        "c": "keep recent",
+    }
+
+
+def test_results_in_messages_of_their_own_are_one_batch_still() -> None:
+    both = [calls(("a", "Bash"), ("b", "Bash")), results(("a", LARGE)), results(("b", LARGE))]
+    assert outcomes(keeping("1"), [user("t"), *both]) == {
+        "a": "keep batch_recent",
+        "b": "keep recent",
+    }
+
+
+def test_a_call_stays_as_long_as_its_result_is_recent() -> None:
+    text = """\
+        items: {tool_result: {offload: true}, tool_call: {offload: true}}
+        steps:
+          - name: s
+            do: offload
+            select: {types: [tool_call, tool_result], keep_recent: {items: 1, per: all}}
+        """
+    block = {"type": "tool_use", "id": "a", "name": "Write", "input": {"content": LARGE}}
+    messages = [user("t"), {"role": "assistant", "content": [block]}, results(("a", LARGE))]
+    codes = [str(d.reason.code) for d in planned(text, messages).decisions]
+    assert codes == ["batch_recent", "recent"]
+
+
+def test_an_image_stays_as_long_as_the_result_that_it_is_in_is_recent() -> None:
+    text = """\
+        items: {tool_result: {offload: true}, image: {offload: true}}
+        steps:
+          - name: s
+            do: offload
+            select: {types: [image, tool_result], keep_recent: {items: 1, per: all}}
+        """
+    content = [{"type": "text", "text": LARGE}, picture(LARGE)]
+    codes = [d.reason.code for d in planned(text, session_of(content)).decisions]
+    assert codes == ["batch_recent", "recent"]
+
+
+def test_the_newest_is_the_first_and_its_rank_is_told() -> None:
+    found = planned(keeping("1"), session_of(LARGE, LARGE, LARGE))
+    assert [str(d.reason) for d in found.decisions if d.item.tool] == [
+        "old: 3rd newest of Bash, 1 kept",
+        "old: 2nd newest of Bash, 1 kept",
+        "recent: 1st newest of Bash, 1 kept",
+    ]
+    assert {d.rule for d in found.decisions if d.item.tool} == {"steps.s.select.keep_recent"}
+
+
+def test_the_numbers_of_each_shape_are_told() -> None:
+    messages = [*session_of(LARGE, LARGE), user("more")]
+    sentences = {
+        "{messages: 3}": "in the 4th newest message, 3 kept",
+        "{turns: 1}": "in the 2nd newest turn, 1 kept",
+        "{tokens: 50, per: all}": "100 newer tokens of all, 50 kept",
+        "{items: 1, per: type}": "2nd newest of tool_result, 1 kept",
+    }
+    for keep_recent, sentence in sentences.items():
+        [decision, *_] = planned(keeping(keep_recent), messages).new
+        assert decision.reason.sentence == sentence
+
+
+class TestEphemeral:
+    TEXT = """\
+        items:
+          tool_result: {offload: true}
+          note: {match: {type: user_message}, offload: true, keep_recent: 1}
+        tools:
+          Browser: {keep_recent: 1}
+          Read: {keep_recent: 1, min_chars: 1000}
+        steps: [{name: retire, do: offload, select: {types: ["*"], ephemeral: true}}]
+        """
+
+    def test_only_what_has_a_keep_recent_is_taken(self) -> None:
+        messages = of_tools("Browser", "Bash", "Browser", "Bash")
+        assert outcomes(self.TEXT, messages)["c0"] == "offload old"
+        assert outcomes(self.TEXT, messages)["c1"] == "keep not_ephemeral"
+        assert outcomes(self.TEXT, messages)["c2"] == "keep recent"
+
+    def test_a_type_may_give_it(self) -> None:
+        assert taken(self.TEXT, [user(LARGE), user(LARGE), user("new")]) == ["msg_001", "msg_002"]
+
+    def test_thresholds_bind_all_the_same(self) -> None:
+        assert outcomes(self.TEXT, of_tools("Read", "Read"))["c0"] == "keep below_threshold"
+
+    def test_what_a_step_says_makes_nothing_ephemeral(self) -> None:
+        text = self.TEXT.replace("ephemeral: true", "ephemeral: true, keep_recent: 1")
+        assert outcomes(text, of_tools("Bash", "Bash"))["c0"] == "keep not_ephemeral"

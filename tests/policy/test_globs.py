@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from itertools import product
+from time import process_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policyctx.policy.globs import globs_overlap, is_exact, is_name_left
+
+PIECES = ("a", "b", "c", "*", "?", "[ab]", "[!a]", "[b-c]", "[c-a]", "[!a-b]")
+
+
+def names(letters: str, length: int) -> list[str]:
+    rows = (product(letters, repeat=n) for n in range(length + 1))
+    return ["".join(name) for row in rows for name in row]
+
+
+# What two globs of four pieces have in common, a name of six letters has in common.
+SHORT = names("abc", 6)
+# `d` stands for every letter that no glob mentions.
+SHORTER = names("abcd", 6)
+
+globs = st.lists(st.sampled_from(PIECES), max_size=4).map("".join)
+small_globs = st.lists(st.sampled_from(PIECES), max_size=3).map("".join)
+groups = st.lists(small_globs, max_size=2).map(tuple)
+
+
+@given(globs, globs)
+def test_globs_overlap_when_some_name_matches_both(one: str, other: str) -> None:
+    expected = any(fnmatchcase(name, one) and fnmatchcase(name, other) for name in SHORT)
+    assert globs_overlap(one, other) == expected
+    assert globs_overlap(other, one) == expected
+
+
+@given(st.lists(groups, max_size=2).map(tuple), groups)
+def test_a_name_is_left_when_some_name_is_wanted_by_all(
+    wanted: tuple[tuple[str, ...], ...], unwanted: tuple[str, ...]
+) -> None:
+    def is_left(name: str) -> bool:
+        return all(any(fnmatchcase(name, g) for g in group) for group in wanted) and not any(
+            fnmatchcase(name, g) for g in unwanted
+        )
+
+    assert is_name_left(wanted, unwanted) == any(map(is_left, SHORTER))
+
+
+@given(st.text("ab[]!-*?^\\", max_size=6), st.text("ab[]!-^\\", max_size=4))
+def test_a_glob_overlaps_each_name_that_it_matches(glob: str, name: str) -> None:
+    if is_exact(name):
+        assert globs_overlap(glob, name) == fnmatchcase(name, glob)
+        assert is_name_left(((glob,), (name,))) == fnmatchcase(name, glob)
+
+
+@pytest.mark.parametrize("glob", ["*a" + "?" * 60, "*a*" * 60, "[a-z]" * 100])
+def test_no_glob_takes_long(glob: str) -> None:
+    start = process_time()
+    is_name_left(((glob,),), (glob + "b", glob))
+    globs_overlap(glob, glob[::-1])
+    assert process_time() - start < 1

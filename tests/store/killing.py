@@ -1,0 +1,124 @@
+"""Run as a program: writers of one store are killed at random moments, again and again.
+
+Arguments: a folder, the number of runs, a seed. Each run has its own store. What a writer was told
+to be saved it tells in turn, in one write to a pipe, so what arrived there was handed out; after
+the kill all of it must read back. Prints a line for each thing that is wrong, and how many
+contents were looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import random
+import select
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import NoReturn
+
+from policyctx.store.content import Content, Origin
+from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.retention import live_paths  # noqa: F401 - loaded before the writers fork
+
+WRITERS = 3
+LONGEST_RUN_S = 0.03
+
+
+def main() -> None:
+    folder, runs, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    logging.disable()  # a store says what a kill did to it
+    looked_at = killed = 0
+    for run in range(runs):
+        root = folder / str(run)
+        told, deaths = handed_out(root, run, chance)
+        killed += deaths
+        looked_at += len(told)
+        for wrong in wrongs(root, told):
+            sys.stdout.write(f"run {run}: {wrong}\n")
+        shutil.rmtree(root, ignore_errors=True)
+    sys.stdout.write(json.dumps({"looked_at": looked_at, "killed": killed}) + "\n")
+
+
+def handed_out(root: Path, run: int, chance: random.Random) -> tuple[list[list[str]], int]:
+    """Let writers write until they are killed one by one; return path, id and text of each."""
+    reading, writing = os.pipe()
+    writers = []
+    for number in range(WRITERS):
+        pid = os.fork()
+        if pid == 0:
+            write_for_ever(root, writing, number, run)
+        writers.append(pid)
+    os.close(writing)
+    told = b""
+    for pid in writers:
+        end = time.monotonic() + chance.random() * LONGEST_RUN_S
+        while (left := end - time.monotonic()) > 0:
+            if select.select([reading], [], [], left)[0]:
+                told += os.read(reading, 1 << 20)
+        os.kill(pid, signal.SIGKILL)
+    for pid in writers:
+        os.waitpid(pid, 0)
+    while more := os.read(reading, 1 << 20):
+        told += more
+    os.close(reading)
+    return [json.loads(line) for line in told.splitlines()], len(writers)
+
+
+def write_for_ever(root: Path, pipe: int, number: int, run: int) -> NoReturn:
+    # Every other run waits for the disk; the rest reach more moments in the same time.
+    store = ContextFileSystem(root, sync="always" if run % 8 == 0 else "never")
+    turn = 0
+    while True:
+        turn += 1
+        contents = [content(number, turn, i) for i in range(1 + turn % 3)]
+        files = store.save(contents, recorded=True)
+        ids = [one.origin.item_id for one in contents if one.origin]
+        store.remember(
+            [
+                {"item_id": item_id, "path": file.relative_path, "state": "offloaded"}
+                for item_id, file in zip(ids, files, strict=True)
+            ]
+        )
+        if turn % 7 == number:
+            store.collect(max_age=0)
+        told = zip(files, ids, contents, strict=True)
+        lines = "".join(f"{json.dumps([f.path, i, c.text])}\n" for f, i, c in told)
+        os.write(pipe, lines.encode())  # less than a pipe takes at once
+
+
+def content(number: int, turn: int, i: int) -> Content:
+    """A content of its own, one that others have too, or one whose name others want."""
+    item_id = f"{number}_{turn}_{i}" if turn % 2 else f"shared_{turn}_{i}"
+    text = f"of {item_id} by {number if turn % 3 else 'anyone'}\n" * (turn % 5 * 20 + 1)
+    return Content(f"tool_result/Bash/{item_id}.md", text, origin=Origin(item_id, "tool_result"))
+
+
+def wrongs(root: Path, told: list[list[str]]) -> list[str]:
+    """Return what is not as it was handed out."""
+    store = ContextFileSystem(root, sync="never")
+    found = []
+    for path, item_id, text in told:
+        if Path(path).read_text(encoding="utf-8") != text:
+            found.append(f"{path} holds another text")
+        if store.read(path) != text:
+            found.append(f"{path} reads back as another text")
+        if store.read(item_id)[:3] != text[:3]:
+            found.append(f"{item_id} is not known")
+    recorded = {record["path"] for record in store.records()}
+    names = {os.path.relpath(path, root) for path, _, _ in told}
+    found += [f"{path} is not recorded" for path in names - recorded]
+    found += [str(harm) for harm in store.verify().harmed]
+    # Afterwards it goes on as if nothing had been.
+    store.save([Content("after.md", "after")])
+    if ContextFileSystem(root).read("after.md") != "after":
+        found.append("the store does not go on")
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from policyctx.store.content import Content
+from policyctx.store.filesystem import ContextFileSystem
+from tests.store import killing
+from tests.store.contents import names_below
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs signals")
+
+# `POLICYCTX_KILLS=2000` looks longer.
+RUNS = int(os.environ.get("POLICYCTX_KILLS", "200"))
+
+
+def python(script: str, *arguments: str | Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.timeout(3_600)
+def test_whatever_was_handed_out_survives_kills_at_random_moments(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.store.killing", str(tmp_path), str(RUNS), "1"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    *wrong, summary = run.stdout.splitlines() or [run.stderr]
+    assert (wrong, run.returncode, run.stderr) == ([], 0, "")
+    done = json.loads(summary)
+    assert done["killed"] == RUNS * killing.WRITERS
+    assert done["looked_at"] > RUNS
+
+
+LOCK_HOLDER = """
+import sys, time
+from policyctx.store.opening import Tree
+from policyctx.store.filesystem import ContextFileSystem
+store = ContextFileSystem(sys.argv[1])
+with store._tree("written", making=True) as tree, store._state.writing(tree):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_holder_that_crashed_blocks_nobody(tmp_path: Path) -> None:
+    holder = python(LOCK_HOLDER, tmp_path)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    waiting = python(
+        "import sys; from policyctx.store.filesystem import *\n"
+        "store = ContextFileSystem(sys.argv[1], sync='never'); print('ready', flush=True)\n"
+        "store.save([Content('a.md', 'x')]); print('saved', flush=True)",
+        tmp_path,
+    )
+    assert waiting.stdout is not None
+    assert waiting.stdout.readline() == "ready\n"
+    holder.kill()
+    holder.wait()
+    killed = time.monotonic()
+    assert waiting.stdout.readline() == "saved\n"
+    assert time.monotonic() - killed < 1
+    for process in (holder, waiting):
+        process.communicate()
+
+
+WRITER = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from policyctx.store.filesystem import Content, ContextFileSystem
+from tests.store.contents import result
+store = ContextFileSystem(sys.argv[1], sync="never")
+def save(i):
+    [file] = store.save([result(f"same_{i % 5}", f"{sys.argv[2]} {i}")], recorded=True)
+    store.remember([{"by": sys.argv[2], "i": i, "path": file.path}])
+    return file.path
+sys.stdin.readline()
+with ThreadPoolExecutor(4) as threads:
+    for path in threads.map(save, range(50)):
+        print(path)
+"""
+
+
+def test_several_processes_and_threads_lose_nothing(tmp_path: Path) -> None:
+    writers = [python(WRITER, tmp_path, str(number)) for number in range(4)]
+    outputs = [writer.communicate("go\n")[0].split() for writer in writers]
+    store = ContextFileSystem(tmp_path)
+    texts = [[store.read(path) for path in paths] for paths in outputs]
+    assert texts == [[f"{number} {i}" for i in range(50)] for number in range(4)]
+    assert len(names_below(tmp_path)) == len(store.list()) == 200
+    assert {(r["by"], r["i"]) for r in store.records()} == {
+        (str(number), i) for number in range(4) for i in range(50)
+    }
+    assert store.verify().is_clean
+    assert store.notices == ()
+
+
+FULL_DISK = """
+import resource, signal, sys
+from policyctx.errors import StoreError
+from policyctx.store.filesystem import ContextFileSystem
+from tests.store.contents import result
+root, limit = sys.argv[1], int(sys.argv[2])
+store = ContextFileSystem(root, sync="never")
+store.save([result("before", "before")])
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+failed = 0
+for i in range(60):
+    try:
+        saved = store.save([result(f"call_{i}_{n}", f"{i} {n} " * (i + 1)) for n in range(2)])
+        store.remember([{"path": one.path, "n": i} for one in saved])
+    except StoreError as error:
+        failed += 1
+        assert "File too large" in str(error) and root in str(error), error
+    else:
+        print(*(one.path for one in saved), i)
+assert failed, "the limit was never reached"
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+[one] = store.save([result("after", "after")])
+assert store.read("after") == "after"
+"""
+
+
+@pytest.mark.parametrize("limit", [150, 400, 1_000, 5_000, 9_000])
+def test_a_full_disk_harms_nothing_that_was_saved(tmp_path: Path, limit: int) -> None:
+    # A limit on the size of a file is a disk that is full after so many bytes: for a content, for
+    # the journal or for its snapshot, whichever grows there first.
+    run = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(tmp_path / "root"), str(limit)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    store = ContextFileSystem(tmp_path / "root")
+    for line in run.stdout.splitlines():
+        one, two, i = line.split()
+        assert [store.read(one), store.read(two)] == [f"{i} {n} " * (int(i) + 1) for n in range(2)]
+    assert store.read("before") == "before"
+    assert store.verify().is_clean
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_a_plan_whose_last_file_fails_is_used_again_by_the_next_try(tmp_path: Path) -> None:
+    store = ContextFileSystem(tmp_path, sync="never", on_conflict="error")
+    store.save([Content("taken.md", "x")])
+    contents = [Content("a.md", "a"), Content("b.md", "b")]
+    files = store.save(contents)
+    assert store.save(contents) == files

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from policyctx.planning.paths import path_parts, relative_path
+from policyctx.store.content import Content, Origin
+from policyctx.store.filesystem import PATH, ContextFileSystem
+from tests.store.contents import result
+
+if TYPE_CHECKING:
+    from policyctx.store.files import Format
+
+IDS = [
+    "",
+    "x" * 4096,
+    "..",
+    ".",
+    "...",
+    "a/b",
+    "/etc/passwd",
+    "../../escape",
+    "C:\\x",
+    "C:x",
+    "nul\0id",
+    "new\nline",
+    "\u202eright-to-left\u200f",
+    "emoji 🙂",
+    "Case",
+    "case",
+    "CON",
+    "index.json",
+    ".policyctx",
+    "-rf",
+    "%2e%2e",
+    "lone \ud800",
+    "id.md",
+    "~",
+]
+
+
+def test_every_odd_id_has_a_file_of_its_own_below_the_root(tmp_path: Path) -> None:
+    store = ContextFileSystem(tmp_path / "root", sync="never")
+    saved = {}
+    for item_id in IDS:
+        values = {"item_id": item_id, "item_type": "tool_result", "tool_name": item_id or None}
+        values |= {"tool_use_id": item_id, "session_id": item_id, "ext": "md"}
+        text = f"text of {item_id!r}"
+        origin = Origin(item_id, "tool_result", tool_use_id=item_id, tool_name=item_id)
+        path = relative_path(path_parts(PATH), values, text)
+        [file] = store.save([Content(path, text, origin=origin)])
+        saved[item_id] = file.path
+    again = ContextFileSystem(tmp_path / "root")
+    for item_id, path in saved.items():
+        assert Path(path).resolve().is_relative_to(tmp_path / "root")
+        assert again.read(path) == again.read(item_id) == f"text of {item_id!r}"
+    assert len(set(saved.values())) == len(IDS)
+    assert again.verify().is_clean
+    assert {path.name for path in tmp_path.iterdir()} == {"root"}
+
+
+TEXTS = ["", "\0" * 10, "a\r\nb\rc\n", "\ufeffmark", "\ud800\udc00 \udfff", "🙂" * 10, "\x85\u2028"]
+
+
+@pytest.mark.parametrize("form", ["text", "envelope"])
+@pytest.mark.parametrize("text", TEXTS)
+def test_every_odd_text_reads_back_exactly(tmp_path: Path, form: Format, text: str) -> None:
+    store = ContextFileSystem(tmp_path, sync="never", format=form)
+    [file] = store.save([result("call_1", text)])
+    again = ContextFileSystem(tmp_path, format=form)
+    assert again.read(file.path) == again.read("call_1") == text
+    assert again.verify().is_clean
+
+
+def test_a_hundred_megabytes_read_back_exactly(tmp_path: Path) -> None:
+    text = "0123456789abcdef" * (100 * 1_000_000 // 16)
+    store = ContextFileSystem(tmp_path, sync="never")
+    [file] = store.save([result("call_1", text)])
+    assert Path(file.path).stat().st_size == 100_000_000
+    assert ContextFileSystem(tmp_path).read("call_1") == text

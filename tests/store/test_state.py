@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from policyctx.errors import StoreError
+from policyctx.store.content import Content
+from policyctx.store.filesystem import ContextFileSystem
+from tests.store.contents import result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from policyctx.store.content import JSON
+
+JOURNAL = ".policyctx/journal.jsonl"
+INDEX = ".policyctx/index.json"
+
+RECORD: dict[str, JSON] = {"kind": "decided", "item_id": "call_1", "lone": "\ud800", "n": [1, None]}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A store with one content and one record."""
+    store = ContextFileSystem(tmp_path, sync="never")
+    store.save([result("call_1", "one")])
+    store.remember([RECORD])
+    assert store.notices == ()
+    return tmp_path
+
+
+def test_records_are_read_back_after_a_restart(root: Path) -> None:
+    store = ContextFileSystem(root)
+    store.remember([{"second": True}, {"third": True}])
+    assert ContextFileSystem(root).records() == [RECORD, {"second": True}, {"third": True}]
+
+
+def test_records_of_another_process_are_seen(root: Path) -> None:
+    one, other = ContextFileSystem(root), ContextFileSystem(root)
+    one.records()
+    other.remember([{"from": "other"}], flush=False)
+    assert one.records() == [RECORD, {"from": "other"}]
+
+
+def test_what_is_no_json_is_an_error_and_nothing_of_it_is_kept(root: Path) -> None:
+    store = ContextFileSystem(root)
+    with pytest.raises(StoreError):
+        store.remember([{"fine": True}, {"wrong": object()}])  # type: ignore[dict-item]
+    assert ContextFileSystem(root).records() == [RECORD]
+
+
+def test_sessions_that_share_a_root_have_records_and_ids_of_their_own(tmp_path: Path) -> None:
+    one = ContextFileSystem(tmp_path, session="one")
+    two = ContextFileSystem(tmp_path, session="../two")
+    [first] = one.save([result("call_1", "one")])
+    [second] = two.save([result("call_1", "two")])
+    one.remember([{"of": "one"}])
+    assert (one.read("call_1"), two.read("call_1")) == ("one", "two")
+    assert (one.read(second.path), two.read(first.path)) == ("two", "one")
+    assert (one.records(), two.records()) == ([{"of": "one"}], [])
+    assert one.notices == two.notices == ()
+    assert {path.name for path in (tmp_path / ".policyctx").iterdir()} == {"one", "..%2Ftwo"}
+
+
+def test_state_is_readable_by_its_owner_alone(root: Path) -> None:
+    modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in (root / ".policyctx").iterdir()}
+    assert modes == {"index.json": 0o600, "journal.jsonl": 0o600, "lock": 0o600}
+    assert stat.S_IMODE((root / ".policyctx").stat().st_mode) == 0o700
+
+
+def test_a_torn_tail_is_left_out_and_told_of(root: Path) -> None:
+    with (root / JOURNAL).open("ab") as file:
+        file.write(b'{"record":{"half":')
+    store = ContextFileSystem(root)
+    assert store.records() == [RECORD]
+    store.remember([{"next": 1}])
+    assert ContextFileSystem(root).records() == [RECORD, {"next": 1}]
+    assert any("torn" in notice for notice in store.notices)
+
+
+def test_every_place_to_cut_a_journal_leaves_a_store_that_works(tmp_path: Path) -> None:
+    ContextFileSystem(tmp_path / "whole", sync="never").save([result("call_1", "one")])
+    whole = (tmp_path / "whole" / JOURNAL).read_bytes()
+    for cut in range(len(whole)):
+        root = tmp_path / str(cut)
+        shutil.copytree(tmp_path / "whole", root)
+        (root / JOURNAL).write_bytes(whole[:cut])
+        store = ContextFileSystem(root, sync="never")
+        assert store.read("tool_result/Bash/call_1.md") == "one"
+        assert store.read("call_1") == "one"
+        store.save([result("call_2", "two")])
+        assert ContextFileSystem(root).read("call_2") == "two"
+        assert store.notices
+
+
+def harmed_by(content: bytes) -> Callable[[Path], None]:
+    def harm(path: Path) -> None:
+        path.write_bytes(content)
+
+    return harm
+
+
+def deepened(path: Path) -> None:
+    path.write_bytes(b'{"saved":' + b"[" * 100_000 + b"\n")
+
+
+def linked_elsewhere(path: Path) -> None:
+    (path.parent.parent.parent / "elsewhere").write_bytes(path.read_bytes())
+    path.unlink()
+    path.symlink_to(path.parent.parent.parent / "elsewhere")
+
+
+HARMS: dict[str, Callable[[Path], None]] = {
+    "missing": Path.unlink,
+    "empty": harmed_by(b""),
+    "garbage": harmed_by(os.urandom(4096)),
+    "lines of garbage": harmed_by(b"\n\x00\xff\n{}\n[]\n" * 10),
+    "another JSON": harmed_by(b'{"saved": 1}\n{"journal": []}\n"x"\n12345\n'),
+    "too deep": deepened,
+    "a link": linked_elsewhere,
+}
+
+
+@pytest.fixture(params=HARMS)
+def harmed(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], Path]:
+    """A store in which one file of its state was harmed."""
+    root = tmp_path / "root"
+    store = ContextFileSystem(root, sync="never")
+    store.save([result("call_1", "one"), result("call_2", "two")])
+    store.remember([RECORD])
+
+    def harm(name: str) -> Path:
+        HARMS[request.param](root / name)
+        return root
+
+    return harm
+
+
+def test_a_harmed_journal_is_rebuilt_and_told_of(harmed: Callable[[str], Path]) -> None:
+    root = harmed(JOURNAL)
+    store = ContextFileSystem(root, sync="never")
+    assert [store.read("call_1"), store.read("call_2")] == ["one", "two"]
+    assert store.read(root / "tool_result/Bash/call_2.md") == "two"
+    assert store.notices
+    store.save([result("call_3", "three")])
+    again = ContextFileSystem(root)
+    assert [again.read(f"call_{i}") for i in (1, 2, 3)] == ["one", "two", "three"]
+    assert again.notices == ()
+
+
+def test_a_harmed_snapshot_loses_nothing_and_is_told_of(harmed: Callable[[str], Path]) -> None:
+    root = harmed(INDEX)
+    store = ContextFileSystem(root, sync="never")
+    assert store.records() == [RECORD]
+    assert store.restore("call_2") == result("call_2", "two").origin.block  # type: ignore[union-attr]
+    assert store.notices or not (root / INDEX).exists()
+    store.save([result(f"call_{i}", str(i)) for i in range(3, 200)])
+    again = ContextFileSystem(root)
+    assert len(again.list()) == 199
+    assert again.notices == ()
+
+
+def test_with_both_gone_the_files_tell_what_they_are(root: Path) -> None:
+    (root / JOURNAL).unlink()
+    (root / INDEX).unlink()
+    store = ContextFileSystem(root)
+    [entry] = store.list()
+    assert entry.adopted
+    assert entry.origin is not None
+    assert (entry.item_id, entry.origin.tool_name) == ("call_1", "Bash")
+    assert store.read("call_1") == "one"
+    assert any("rebuilt" in notice for notice in store.notices)
+
+
+def lines_of(root: Path) -> list[bytes]:
+    return (root / JOURNAL).read_bytes().splitlines(keepends=True)
+
+
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "../secret", "a/../../secret", "", ".policyctx/x", "a\0b", 5, None]
+)
+def test_an_entry_that_leads_out_is_not_believed(root: Path, path: JSON) -> None:
+    (root.parent / "secret").write_text("secret", encoding="utf-8")
+    *_, saved, record = lines_of(root)
+    value = json.loads(saved)
+    value["saved"]["path"] = path
+    value["saved"]["item_id"] = "planted"
+    (root / JOURNAL).write_bytes(b"".join([*lines_of(root), json.dumps(value).encode(), b"\n"]))
+    (root / INDEX).unlink()
+    store = ContextFileSystem(root)
+    with pytest.raises(StoreError):
+        store.read("planted")
+    assert store.read("call_1") == "one"
+    assert json.loads(record)["record"] in store.records()
+
+
+def test_a_store_removed_while_in_use_goes_on_and_says_so(tmp_path: Path) -> None:
+    store = ContextFileSystem(tmp_path / "root", sync="never")
+    store.save([result("call_1", "one")])
+    store.remember([RECORD])
+    shutil.rmtree(tmp_path / "root")
+    store.save([result("call_2", "two")])
+    again = ContextFileSystem(tmp_path / "root")
+    assert again.read("call_2") == "two"
+    assert again.records() == [RECORD]
+    assert any("removed while in use" in notice for notice in store.notices)
+    with pytest.raises(StoreError, match="call_1"):
+        again.read("call_1")
+
+
+def test_a_journal_put_back_from_an_old_copy_loses_nothing(root: Path) -> None:
+    store = ContextFileSystem(root, sync="never")
+    old = (root / JOURNAL).read_bytes()
+    store.save([result("call_2", "two")])
+    (root / JOURNAL).write_bytes(old)
+    store.save([result("call_3", "three")])
+    again = ContextFileSystem(root)
+    assert [again.read(f"call_{i}") for i in (1, 2, 3)] == ["one", "two", "three"]
+
+
+def test_the_snapshot_grows_with_the_journal_but_is_seldom_written(tmp_path: Path) -> None:
+    store = ContextFileSystem(tmp_path, sync="never")
+    written = set()
+    for i in range(400):
+        store.save([Content(f"{i}.md", str(i))])
+        written.add((tmp_path / INDEX).stat().st_ino)
+        os.link(tmp_path / INDEX, tmp_path / f".{i}.tmp")  # so that no number is given out again
+    assert 1 < len(written) < 10
+    assert len(ContextFileSystem(tmp_path).list()) == 400

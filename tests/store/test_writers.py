@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from policyctx import StoreError, WriterStore
+from policyctx.store.filesystem import Content
+from tests.writers import AwaitedMemory, Full, Memory, Silent
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+
+def test_a_writer_gets_the_absolute_path_and_the_whole_text(tmp_path: Path) -> None:
+    memory = Memory()
+    [file] = WriterStore(tmp_path, memory).save([Content("a/b.md", "读\r\n\ud800")])
+    assert memory.files == {str(tmp_path / "a/b.md"): "读\r\n\ud800"}
+    assert (file.relative_path, file.path) == ("a/b.md", str(tmp_path / "a/b.md"))
+
+
+def test_a_relative_root_is_below_the_working_directory() -> None:
+    assert WriterStore("out", Memory()).root == Path.cwd() / "out"
+
+
+def test_nothing_is_looked_up_or_made_on_the_disk(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("another", encoding="utf-8")
+    [file] = WriterStore(tmp_path, Memory()).save([Content("a.md", "x")])
+    WriterStore(tmp_path / "new", Memory()).save([Content("b/c.md", "x")])
+    assert file.relative_path == "a.md"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.md"]
+
+
+@pytest.mark.parametrize(
+    ("on_conflict", "names"), [("suffix", ["a.md", "a-1.md"]), ("overwrite", ["a.md", "a.md"])]
+)
+def test_names_are_resolved_among_what_is_saved_together(
+    tmp_path: Path, on_conflict: Literal["suffix", "overwrite"], names: list[str]
+) -> None:
+    store = WriterStore(tmp_path, Memory(), on_conflict=on_conflict)
+    for _ in range(2):
+        files = store.save([Content("a.md", "x"), Content("a.md", "x")])
+        assert [file.relative_path for file in files] == names
+
+
+def test_a_name_given_twice_is_an_error_before_anything_is_written(tmp_path: Path) -> None:
+    memory = Memory()
+    store = WriterStore(tmp_path, memory, on_conflict="error")
+    with pytest.raises(StoreError, match=r"a\.md holds another item"):
+        store.save([Content("a.md", "x"), Content("a.md", "y")])
+    assert memory.files == {}
+
+
+def test_what_a_writer_raises_is_an_error_of_the_store_with_its_words(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="No space left on device") as raised:
+        WriterStore(tmp_path, Full()).save([Content("a.md", "x")])
+    assert raised.value.path == str(tmp_path / "a.md")
+    assert str(raised.value).startswith(f"{tmp_path / 'a.md'} cannot be written: ")
+    assert isinstance(raised.value.__cause__, OSError)
+
+
+def test_an_error_without_words_is_told_by_its_name(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot be written: TimeoutError"):
+        WriterStore(tmp_path, Silent()).save([Content("a.md", "x")])
+
+
+def test_nothing_is_read_back_through_a_writer(tmp_path: Path) -> None:
+    store = WriterStore(tmp_path, Memory())
+    [file] = store.save([Content("a.md", "x")])
+    with pytest.raises(StoreError, match="a writer only writes"):
+        store.read(file.path)
+
+
+def test_an_asynchronous_writer_is_awaited_in_its_own_loop(tmp_path: Path) -> None:
+    memory = AwaitedMemory()
+
+    async def save() -> None:
+        store = WriterStore(tmp_path, memory, loop=asyncio.get_running_loop())
+        await asyncio.to_thread(store.save, [Content("a.md", "x")])
+
+    asyncio.run(save())
+    assert memory.files == {str(tmp_path / "a.md"): "x"}
+    assert memory.thread == threading.get_ident()
+
+
+def test_an_asynchronous_writer_is_refused_where_nothing_can_await_it(tmp_path: Path) -> None:
+    memory = AwaitedMemory()
+    with pytest.raises(StoreError, match="the writer is asynchronous, so the call has to be"):
+        WriterStore(tmp_path, memory).save([Content("a.md", "x")])
+    assert memory.files == {}

@@ -1,0 +1,86 @@
+"""What a session learns from the usage of responses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from policyctx import Session, UsageError
+from tests.conversations import Message, session_of, user
+from tests.policies import policy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GATED = """\
+    model: {tokenizer: approximate}
+    items: {tool_result: {offload: true}}
+    steps: [{name: s, do: offload, when: {tokens: {at_least: 20000}}}]
+    """
+# Two results of 1,000 counted tokens; the request's system prompt and tools are not shown.
+MESSAGES: list[Message] = [*session_of("x" * 4000, "y" * 4000), user()]
+BILLED = {"input_tokens": 500, "cache_read_input_tokens": 24_000, "output_tokens": 7}
+
+
+def opened(session: Session) -> bool:
+    [verdict] = session.plan(MESSAGES).gates
+    return verdict.opens
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    return Session(policy(GATED), root=tmp_path, session_id="s")
+
+
+def test_a_gate_compares_what_the_provider_would_bill(session: Session) -> None:
+    session.apply(MESSAGES)
+    assert not opened(session)
+    session.observe(BILLED)
+    [verdict] = session.plan(MESSAGES).gates
+    assert (verdict.opens, verdict.number) == (True, 24_500)
+
+
+def test_the_shape_of_the_chat_api_is_read_as_well(session: Session) -> None:
+    session.apply(MESSAGES)
+    session.observe({"prompt_tokens": 24_500, "completion_tokens": 7})
+    assert opened(session)
+
+
+def test_without_a_list_that_was_handed_out_usage_teaches_nothing(session: Session) -> None:
+    session.observe(BILLED)
+    assert not opened(session)
+    session.apply(MESSAGES)
+    session.observe({"prompt_tokens": 2_010, "completion_tokens": 7})
+    session.observe(BILLED)
+    assert not opened(session)
+
+
+def test_an_items_size_never_changes(session: Session) -> None:
+    session.apply(MESSAGES)
+    before = [session.plan(MESSAGES).facts.tokens(item) for item in session.plan(MESSAGES).items]
+    session.observe(BILLED)
+    planned = session.plan(MESSAGES)
+    assert [planned.facts.tokens(item) for item in planned.items] == before
+
+
+def test_what_was_learnt_outlives_a_restart(session: Session, tmp_path: Path) -> None:
+    session.apply(MESSAGES)
+    session.observe(BILLED)
+    session.apply(MESSAGES)  # the gate is open: from now on there is something to keep
+    session.observe({"prompt_tokens": 23_000, "completion_tokens": 7})
+    again = Session(policy(GATED), root=tmp_path, session_id="s")
+    [verdict] = session.plan(MESSAGES).gates
+    assert verdict.number == 23_000
+    assert again.plan(MESSAGES).gates[0].number == verdict.number
+
+
+def test_what_is_no_usage_is_refused(session: Session) -> None:
+    with pytest.raises(UsageError, match="expected a response's `usage`"):
+        session.observe({"tokens": 3})
+
+
+def test_stats_tell_what_was_counted(session: Session) -> None:
+    before = session.stats.misses
+    session.apply([user("never counted before, in any other test of this file")])
+    assert session.stats.misses > before

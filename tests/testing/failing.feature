@@ -1,0 +1,343 @@
+Feature: Outcomes that did not come
+  Every scenario fails at its last step, and its failure says what the scenario is called.
+
+  Background:
+    Given the policy
+      """
+      min_chars: 100
+      items:
+        tool_result: {offload: true}
+      placeholder: "[{relative_path}]"
+      store: {path: "{tool_use_id}.md"}
+      steps:
+        - {name: leave, do: offload}
+      """
+    And a user message of 300 characters
+    And a result "a" of 300 characters from Bash
+    And a result "b" of 200 characters in blocks from Read
+    And a result "small" of 99 characters from Bash
+
+  Scenario: found:    2
+    When the policy is applied
+    Then 3 results are offloaded
+
+  Scenario: expected: at least 3 results are newly offloaded
+    When the policy is applied
+    Then at least 3 results are newly offloaded
+
+  Scenario: expected: nothing is offloaded
+    When the policy is applied
+    Then nothing is offloaded
+
+  Scenario: expected: the result "small" is offloaded
+    When the policy is applied
+    Then the result "small" is offloaded
+
+  Scenario: tool result "small" of Bash, message 7, 99 characters: kept, below_threshold: 99 < 100 chars · step leave · min_chars
+    When the policy is applied
+    Then every result is offloaded
+
+  Scenario: expected: every web_get result
+    When the policy is applied
+    Then every web_get result is offloaded
+
+  Scenario: found:    1 other as well
+    When the policy is applied
+    Then only the result "a" is offloaded
+
+  Scenario: found:    no such item in the context
+    When the policy is applied
+    Then the result "nobody" is kept
+
+  Scenario: Say which one, such as `the 2nd Bash result`.
+    When the policy is applied
+    Then the Bash result is offloaded
+
+  Scenario: found:    only 2 of them
+    When the policy is applied
+    Then the 3rd Bash result is offloaded
+
+  Scenario: no items are called 'Bsh thing'
+    When the policy is applied
+    Then the Bsh thing is offloaded
+
+  Scenario: expected: the result "a" is offloaded by the step retire
+    When the policy is applied
+    Then the result "a" is offloaded by the step "retire"
+
+  Scenario: expected: the result "a" is offloaded by the rule min_tokens
+    When the policy is applied
+    Then the result "a" is offloaded by the rule "min_tokens"
+
+  Scenario: expected: the result "small" is kept because pinned
+    When the policy is applied
+    Then the result "small" is kept because "pinned"
+
+  Scenario: expected: the result "a" is newly offloaded
+    When the policy is applied
+    And the policy is applied again
+    Then the result "a" is newly offloaded
+
+  Scenario: expected: [./b.md]
+    When the policy is applied
+    Then the result "a" reads "[./b.md]"
+
+  Scenario: expected: *.json]
+    When the policy is applied
+    Then the result "a" reads like "*.json]"
+
+  Scenario: expected: line one
+    When the policy is applied
+    Then the result "a" reads as follows
+      """
+      line one
+      line two
+      """
+
+  Scenario: found:    none: it was not offloaded
+    When the policy is applied
+    Then the result "small" reads "{path}"
+
+  Scenario: expected: a list of blocks
+    When the policy is applied
+    Then the content of the result "b" is a list of blocks
+
+  Scenario: expected: the list that was given
+    When the policy is applied
+    Then the same list is returned
+
+  Scenario: expected: message 3 to be the object given
+    When the policy is applied
+    Then the result "a" is the same object as before
+
+  Scenario: expected: a changed message
+    Given the policy "tool-direct-offload"
+    When the policy is applied
+    Then changed messages are deep copies
+
+  Scenario: "role": "user"
+    When the policy is applied
+    Then the messages are
+      """
+      []
+      """
+
+  Scenario: expected: under 10 tokens
+    When the policy is applied
+    Then the context has under 10 tokens
+
+  Scenario: expected: 8 messages
+    When the policy is applied
+    Then the context has 8 messages
+
+  Scenario: expected: at least 5,000 characters
+    When the policy is applied
+    Then the context has at least 5,000 characters
+
+  Scenario: expected: two model calls to compare
+    When the policy is applied
+    Then the prefix is unchanged
+
+  Scenario: expected: message 7
+    Given the policy
+      """
+      items: {tool_result: {offload: true, keep_recent: 2}}
+      placeholder: "[{relative_path}]"
+      steps: [{name: retire, do: offload}]
+      """
+    And a result of 200 characters from Bash
+    When the policy is applied
+    And a result of 200 characters arrives from Bash
+    And the policy is applied
+    Then the prefix is unchanged
+
+  Scenario: expected: 3 written
+    When the policy is applied
+    Then 3 files are written
+
+  Scenario: found:    5: .policyctx/session/index.json
+    When the policy is applied
+    Then no file is written
+
+  Scenario: expected: no root folder
+    When the policy is applied
+    Then no folder is made
+
+  Scenario: expected: a.md, c.md
+    When the policy is applied
+    Then the files "a.md" and "c.md" are written
+
+  Scenario: found:    a.md, b.md
+    When the policy is applied
+    Then only the file "a.md" is written
+
+  Scenario: expected: 'other'
+    When the policy is applied
+    Then the file "a.md" reads "other"
+
+  Scenario: expected: the file c.md
+    When the policy is applied
+    Then the file "c.md" reads "other"
+
+  Scenario: expected: metadata.n: 4
+    Given a file "data.json" that reads "{\"metadata\": {\"n\": 3}}"
+    When the policy is applied
+    Then the file "data.json" is JSON with
+      | metadata.n | 4 |
+
+  Scenario: tool result "b" of Read, message 5
+    When the policy is applied
+    Then the file "a.md" holds the original content of the result "b"
+
+  Scenario: expected: a file
+    When the policy is applied
+    Then the file of the result "small" holds its original content
+
+  Scenario: expected: tool_result/a.md
+    When the policy is applied
+    Then the file of the result "a" is "tool_result/a.md"
+
+  Scenario: found:    .policyctx/
+    When the policy is applied
+    Then the root folder holds only the files "a.md" and "b.md"
+
+  Scenario: /a.md
+    When the policy is applied
+    Then the result lists the files "b.md" and "a.md"
+
+  Scenario: expected: files
+    Given the policy "tool-direct-offload"
+    When the policy is applied
+    Then the paths of the files are absolute
+
+  Scenario: expected: files below
+    Given the policy "tool-direct-offload"
+    When the policy is applied
+    Then every file is below the root folder
+
+  Scenario: expected: 501 characters
+    When the policy is applied
+    Then 501 characters are freed
+
+  Scenario: expected: 1 items
+    When the policy is applied
+    Then the result reports 1 offloaded item
+
+  Scenario: expected: b.md, a.md
+    When the policy is applied
+    Then the result reports the files "b.md" and "a.md"
+
+  Scenario: expected: 1 warnings
+    When the policy is applied
+    Then 1 warning is given
+
+  Scenario: expected: a warning with 'disk'
+    When the policy is applied
+    Then a warning says "disk"
+
+  Scenario: expected: StoreError
+    When the policy is applied
+    Then it fails with a StoreError
+
+  Scenario: expected: PolicyError
+    Given the policy "context-offload"
+    When the disk is full
+    And the policy is applied
+    Then it fails with a PolicyError
+
+  Scenario: expected: StoreError with 'Permission denied'
+    Given the policy "context-offload"
+    When the disk is full
+    And the policy is applied
+    Then it fails with a StoreError that says "Permission denied"
+
+  Scenario: found:    StoreError
+    Given the policy "context-offload"
+    When the disk is full
+    And the policy is applied
+    Then no file is written
+
+  Scenario: StoreError:
+    Given the policy "context-offload"
+    When the disk is full
+    And the policy is applied
+    Then the input is not changed
+
+  Scenario: found:    no gate was asked
+    When the policy is applied
+    Then the gate "ratio" of the step "leave" opens
+
+  Scenario: nothing has happened yet; a When comes before a Then
+    Given no messages
+    Then nothing is offloaded
+
+  Scenario: no such policy: it is neither a file nor a preset; did you mean 'coding-agent'?
+    When the policy is applied
+    Then nothing is dropped
+    Given the policy "coding-agnt"
+
+  Scenario: 'nothing' is no type
+    When the policy is applied
+    Then nothing is dropped
+    Given the messages
+      | type    |
+      | nothing |
+
+  Scenario: no column is called 'sise'
+    When the policy is applied
+    Then nothing is dropped
+    Given the messages
+      | type   | sise         |
+      | result | 3 characters |
+
+  Scenario: '3 chars' is no size
+    When the policy is applied
+    Then nothing is dropped
+    Given the messages
+      | type   | size    |
+      | result | 3 chars |
+
+  Scenario: the JSON of a text block has 27 characters or more
+    When the policy is applied
+    Then nothing is dropped
+    Given a result of 26 characters in blocks
+
+  Scenario: 3 results cannot have one id
+    When the policy is applied
+    Then nothing is dropped
+    Given 3 results "a" of 26 characters
+
+  Scenario: only a result has a tool
+    When the policy is applied
+    Then nothing is dropped
+    Given a user message of 3 characters from Bash
+
+  Scenario: say `of 300 characters`
+    When the policy is applied
+    Then nothing is dropped
+    Given a result from Bash
+
+  Scenario: not JSON: line 1, column 1
+    When the policy is applied
+    Then nothing is dropped
+    Given the messages
+      """
+      hello
+      """
+
+  Scenario: no file 'nowhere.jsonl' in
+    When the policy is applied
+    Then nothing is dropped
+    Given the recording "nowhere.jsonl"
+
+  Scenario: the ages go down from row to row
+    When the policy is applied
+    Then nothing is dropped
+    Given the messages
+      | type   | text | age |
+      | result | x    | 0   |
+      | result | x    | 2   |
+
+  Scenario: what arrives is no list
+    When a result of 3 characters arrives
+    Then the same list is returned

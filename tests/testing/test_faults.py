@@ -1,0 +1,47 @@
+"""Faults of the operating system, for a folder and for a while."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from policyctx.testing.faults import FULL, home_directory, refusing_writes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_nothing_is_written_below_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "full"
+    folder.mkdir()
+    (folder / "old").write_text("kept")
+    with refusing_writes(folder, FULL):
+        for write in (
+            lambda: (folder / "new").write_text("x"),
+            lambda: (folder / "old").open("ab"),
+            lambda: os.open(folder / "new", os.O_WRONLY | os.O_CREAT),
+            lambda: (folder / "deep" / "er").mkdir(parents=True),
+        ):
+            with pytest.raises(OSError, match="No space left on device") as error:
+                write()
+            assert error.value.errno == errno.ENOSPC
+        assert (folder / "old").read_text() == "kept"
+    assert [path.name for path in folder.iterdir()] == ["old"]
+
+
+def test_other_folders_are_written_as_ever_and_afterwards_this_one_too(tmp_path: Path) -> None:
+    folder = tmp_path / "full"
+    with refusing_writes(folder, FULL):
+        (tmp_path / "full-too").write_text("x")
+    folder.mkdir()
+    (folder / "new").write_text("x")
+
+
+def test_the_home_directory_is_another_for_a_while(tmp_path: Path) -> None:
+    before = os.path.expanduser("~")  # noqa: PTH111 - what it expands to is what is tested
+    with home_directory(tmp_path):
+        assert os.path.expanduser("~") == str(tmp_path)  # noqa: PTH111
+    assert os.path.expanduser("~") == before  # noqa: PTH111

@@ -1,0 +1,132 @@
+"""Outcomes that no policy can make untrue, tried on turns that are made up."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from policyctx import Session
+from policyctx.testing.failures import OutcomeError
+from policyctx.testing.fates import Turn
+from policyctx.testing.listing import library
+from policyctx.testing.world import World
+from policyctx.turns.result import Result
+from tests.conversations import Message, session_of
+from tests.policies import policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+
+def step(sentence: str) -> Callable[..., object]:
+    [found] = [definition for definition in library() if definition.sentence == sentence]
+    return found.function
+
+
+def world_of(folder: Path, *turns: tuple[Sequence[Message], Sequence[Message]]) -> World:
+    """A world with a turn for each list that went in and list that came out."""
+    world = World(folder / "context", folders=[folder])
+    session = Session(policy("steps: []\n"), root=folder / "context")
+    for given, out in turns:
+        plan = session.plan(given)
+        turn = Turn("model call", given, copy.deepcopy(given), plan, Result(out, plan))
+        world.turns.append(turn)
+    return world
+
+
+def test_a_copy_of_an_unchanged_message_is_told(tmp_path: Path) -> None:
+    given = session_of("a", "b")
+    check = step("unchanged messages are the same objects")
+    check(world_of(tmp_path, (given, list(given))))
+    with pytest.raises(OutcomeError, match="a copy of"):
+        check(world_of(tmp_path, (given, copy.deepcopy(given))))
+
+
+def test_a_changed_input_is_told(tmp_path: Path) -> None:
+    given = session_of("a")
+    world = world_of(tmp_path, (given, given))
+    step("the input is not changed")(world)
+    given[0]["content"] = "another"
+    with pytest.raises(OutcomeError, match="the task"):
+        step("the input is not changed")(world)
+
+
+def test_a_shallow_copy_is_told(tmp_path: Path) -> None:
+    given = session_of("a")
+    shallow = [*given[:2], {**given[2]}]
+    with pytest.raises(OutcomeError, match="a part of the input in it"):
+        step("changed messages are deep copies")(world_of(tmp_path, (given, shallow)))
+
+
+def test_a_prefix_that_changed_without_a_decision_is_told(tmp_path: Path) -> None:
+    first, second = session_of("a"), session_of("x", "b")
+    check = step("in every turn the prefix is unchanged up to the first new decision")
+    check(world_of(tmp_path, (first, first), (session_of("a", "b"), session_of("a", "b"))))
+    with pytest.raises(OutcomeError, match="expected: message 3"):
+        check(world_of(tmp_path, (first, first), (second, second)))
+
+
+def test_messages_that_went_away_from_the_prefix_are_told(tmp_path: Path) -> None:
+    longer, shorter = session_of("a", "b"), session_of("a")
+    with pytest.raises(OutcomeError, match="5 messages before"):
+        step("the prefix is unchanged( up to message {position:number})")(
+            world_of(tmp_path, (longer, longer), (shorter, shorter))
+        )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A gate's verdict, as a plan records it."""
+
+    step: str
+    gate: str
+    opens: bool
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Gated:
+    """A plan with verdicts alone."""
+
+    gates: tuple[Verdict, ...]
+    items: tuple[()] = ()
+    decisions: tuple[()] = ()
+
+
+def gated(folder: Path, *verdicts: Verdict) -> World:
+    world = World(folder / "context", folders=[folder])
+    plan: Any = Gated(verdicts)
+    world.turns.append(Turn("model call", [], [], plan))
+    return world
+
+
+GATE = step(
+    "the gate {gate:name} of the step {step:name} {state=opens|stays closed}"
+    "( because {reason:text})"
+)
+
+
+def test_a_gate_that_says_what_is_expected(tmp_path: Path) -> None:
+    world = gated(tmp_path, Verdict("leave", "ratio", opens=False, sentence="0.19 < 0.2"))
+    GATE(world, "ratio", "leave", "stays closed", "0.19 < 0.2")
+
+
+@pytest.mark.parametrize(
+    ("gate", "name", "state", "reason"),
+    [
+        ("ratio", "leave", "opens", ""),
+        ("ratio", "leave", "stays closed", "nothing selected"),
+        ("tokens", "leave", "stays closed", ""),
+        ("ratio", "retire", "stays closed", ""),
+    ],
+)
+def test_a_gate_that_says_anything_else_is_told(
+    tmp_path: Path, gate: str, name: str, state: str, reason: str
+) -> None:
+    world = gated(tmp_path, Verdict("leave", "ratio", opens=False, sentence="0.19 < 0.2"))
+    with pytest.raises(OutcomeError, match=r"ratio of leave stays closed: 0\.19 < 0\.2"):
+        GATE(world, gate, name, state, reason)

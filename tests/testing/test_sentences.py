@@ -1,0 +1,85 @@
+"""Sentences: what they match, and the values that they find."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policyctx.testing.kinds import Amount, Size, amount, unquoted
+from policyctx.testing.sentences import Sentence
+
+
+@pytest.mark.parametrize(
+    ("template", "step", "values"),
+    [
+        ("it rains", "it rains", {}),
+        ("it rains", "it rains:", {}),
+        ("it rains", "it rains a lot", None),
+        ("it (rains|snows)", "it snows", {}),
+        ("it (rains|snows)", "it ", None),
+        ("it rains( on {place:name})", "it rains", {}),
+        ("it rains( on {place:name})", "it rains on Rome", {"place": "Rome"}),
+        ("it rains( on {place:name})", 'it rains on "New York"', {"place": "New York"}),
+        ("a {what=cat|dog} sits", "a dog sits", {"what": "dog"}),
+        ("a {what=cat|dog} sits", "a cow sits", None),
+        ("{n:number} drop(s)", "1 drop", {"n": 1}),
+        ("{n:number} drop(s)", "2,500 drops", {"n": 2500}),
+        ("{n:number} drop(s)", "0.5 drops", {"n": 0.5}),
+        ("{of:size}", "3,000 tokens", {"of": Size(3000, "tokens")}),
+        ("{of:size}", "1 character", {"of": Size(1, "characters")}),
+        ("all of {them:names}", 'all of "a", "b" and "c"', {"them": ("a", "b", "c")}),
+        ("all of {them:names}", 'all of "a"', {"them": ("a",)}),
+        ("what is (this) {called:name}?", "what is this dog?", {"called": "dog"}),
+    ],
+)
+def test_a_sentence_matches_what_it_says(
+    template: str, step: str, values: dict[str, Any] | None
+) -> None:
+    sentence = Sentence(template)
+    assert sentence.is_matching(step) == (values is not None)
+    assert sentence.parse_arguments(step) == values
+
+
+@pytest.mark.parametrize(
+    ("words", "holding", "failing"),
+    [
+        ("3", [3], [2, 4]),
+        ("exactly 3", [3], [2, 4]),
+        ("no", [0], [1]),
+        ("one", [1], [0, 2]),
+        ("at least 3", [3, 4], [2]),
+        ("at most 3", [2, 3], [4]),
+        ("more than 3", [4], [3]),
+        ("over 3", [4], [3]),
+        ("fewer than 3", [2], [3]),
+        ("under 2,000", [1_999], [2_000]),
+    ],
+)
+def test_an_amount_is_a_number_or_a_bound(
+    words: str, holding: list[int], failing: list[int]
+) -> None:
+    meant = amount(words)
+    assert all(map(meant.holds_for, holding))
+    assert not any(map(meant.holds_for, failing))
+
+
+def test_an_amount_reads_as_it_is_written() -> None:
+    assert [str(amount(words)) for words in ("at least 2,000", "3")] == ["at least 2,000", "3"]
+    assert str(Amount(0.5)) == "0.5"
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ('"a b"', "a b"),
+        ("`a b`", "a b"),
+        ("ab", "ab"),
+        (r'"\"a\" \\ \n\t\r\0"', '"a" \\ \n\t\r\0'),
+        (r'"\u5b57\ud800"', "字\ud800"),
+        (r'"C:\dir\[x]"', r"C:\dir\[x]"),
+        ('""', ""),
+    ],
+)
+def test_a_text_is_unquoted(written: str, text: str) -> None:
+    assert unquoted(written) == text

@@ -1,0 +1,70 @@
+"""The step library: what each step does, and that each fails when it should."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from pytest_bdd.feature import get_feature
+
+from policyctx.testing.listing import library
+from policyctx.testing.sentences import Sentence
+from tests.cli.running import policyctx
+
+HERE = Path(__file__).parent
+FAILING = HERE / "failing.feature"
+# What no policy can make untrue is tried on turns made up here, in `test_outcomes.py`.
+NEVER_UNTRUE = (
+    "unchanged messages are the same objects",
+    "in every turn the prefix is unchanged up to the first new decision",
+    "{amount:amount} characters are freed net of placeholders",
+    "the characters freed, net of placeholders, add up",
+)
+SCENARIOS = get_feature(str(HERE), FAILING.name).scenarios
+
+
+@pytest.fixture(scope="module")
+def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The text of each failure of `failing.feature`, by its scenario's name."""
+    folder = tmp_path_factory.mktemp("failing")
+    (folder / FAILING.name).write_text(FAILING.read_text(encoding="utf-8"), encoding="utf-8")
+    run = policyctx("test", "--", "--junit-xml=results.xml", cwd=folder)
+    assert run.returncode == 1, run.stdout + run.stderr
+    tree = ET.parse(folder / "results.xml")  # noqa: S314 - pytest wrote it
+    results = tree.getroot().iter("testcase")
+    return {case.get("name", ""): case.findtext("failure", "") for case in results}
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_an_outcome_that_did_not_come_fails_at_its_step(
+    name: str, failures: dict[str, str]
+) -> None:
+    text = failures[name]
+    last = SCENARIOS[name].steps[-1]
+    place, _, told = text.partition("\n")
+    assert place.endswith(f"{FAILING.name}:{last.line_number}: {last.keyword} {last.name}")
+    assert name in told
+
+
+def test_every_then_is_seen_to_fail() -> None:
+    failing = [step.steps[-1].name for step in SCENARIOS.values()]
+    unseen = {
+        definition.sentence
+        for definition in library()
+        if definition.type == "then"
+        and not any(Sentence(definition.sentence).is_matching(name) for name in failing)
+    }
+    assert unseen == set(NEVER_UNTRUE)
+
+
+def test_every_example_is_matched_by_its_own_sentence_alone() -> None:
+    for definition in library():
+        for example in definition.examples:
+            step = example.partition("\n")[0]
+            matching = {
+                other.sentence
+                for other in library()
+                if other.type == definition.type and Sentence(other.sentence).is_matching(step)
+            }
+            assert matching == {definition.sentence}, step

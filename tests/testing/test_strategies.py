@@ -1,0 +1,89 @@
+"""The strategies draw what they say."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from policyctx.messages.reading import checked_messages
+from policyctx.policy.models import Policy
+from policyctx.testing.strategies import (
+    anthropic_lists,
+    growing_lists,
+    message_lists,
+    openai_lists,
+    policies,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from policyctx.messages.items import Message
+
+T = TypeVar("T")
+
+
+def drawn(strategy: st.SearchStrategy[T], condition: Callable[[T], bool]) -> T:
+    """Something that the strategy draws, and soon, for which the condition holds."""
+    found: list[T] = []
+
+    @settings(phases=[Phase.generate], max_examples=50)
+    @given(value=strategy)
+    def look(value: T) -> None:
+        if condition(value):
+            found.append(value)
+
+    look()
+    return found[0]
+
+
+@given(messages=message_lists())
+def test_every_list_is_one_of_messages(messages: list[Message]) -> None:
+    assert checked_messages(messages) is messages
+
+
+@given(lists=growing_lists())
+def test_each_list_begins_with_the_one_before(lists: list[list[Message]]) -> None:
+    for before, after in pairwise(lists):
+        assert len(before) < len(after)
+        assert all(one is other for one, other in zip(before, after, strict=False))
+
+
+def test_sessions_of_many_turns_are_drawn() -> None:
+    assert len(drawn(growing_lists(), lambda lists: len(lists) > 3)) > 3
+
+
+def blocks_of(messages: list[Message]) -> list[dict[str, Any]]:
+    lists = [m["content"] for m in messages if isinstance(m["content"], list)]
+    return [block for blocks in lists for block in blocks]
+
+
+def test_parallel_calls_a_repeated_id_and_a_lost_answer_are_drawn() -> None:
+    def suffers(messages: list[Message]) -> bool:
+        blocks = blocks_of(messages)
+        calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
+        answers = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
+        return len(calls) > len(set(calls)) and bool({*answers} - {*calls})
+
+    assert suffers(drawn(anthropic_lists(), suffers))
+
+
+def test_the_openai_shape_has_a_message_for_each_result() -> None:
+    def is_parallel(messages: list[Message]) -> bool:
+        roles = [message["role"] for message in messages]
+        return roles.count("tool") > roles.count("assistant") > 0
+
+    assert is_parallel(drawn(openai_lists(), is_parallel))
+
+
+@given(policy=policies())
+def test_every_policy_has_loaded(policy: Policy) -> None:
+    assert isinstance(policy, Policy)
+
+
+def test_policies_that_do_something_are_drawn() -> None:
+    policy = drawn(policies(), lambda p: bool(p.steps) and bool(p.items) and bool(p.tools))
+    assert policy.steps

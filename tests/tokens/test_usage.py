@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policyctx.errors import UsageError
+from policyctx.tokens.usage import Usage, usage_of
+
+
+@pytest.mark.parametrize(
+    ("fields", "usage"),
+    [
+        (
+            {"input_tokens": 4, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 300,
+             "output_tokens": 7, "service_tier": "standard", "cache_creation": {"x": 1}},
+            Usage(4, cache_read=300, cache_write=20, output=7),
+        ),
+        ({"input_tokens": 4, "output_tokens": 7}, Usage(4, output=7)),
+        (
+            {"input_tokens": 4, "cache_read_input_tokens": None, "output_tokens": 7},
+            Usage(4, output=7),
+        ),
+        (
+            {"prompt_tokens": 320, "completion_tokens": 7, "total_tokens": 327,
+             "prompt_tokens_details": {"cached_tokens": 300, "audio_tokens": 0}},
+            Usage(20, cache_read=300, output=7),
+        ),
+        ({"prompt_tokens": 320, "completion_tokens": 7}, Usage(320, output=7)),
+        (
+            {"prompt_tokens": 320, "completion_tokens": 7, "prompt_tokens_details": None},
+            Usage(320, output=7),
+        ),
+        (
+            {"input_tokens": 320, "input_tokens_details": {"cached_tokens": 300},
+             "output_tokens": 7},
+            Usage(20, cache_read=300, output=7),
+        ),
+    ],
+)  # fmt: skip
+def test_every_token_of_a_prompt_is_counted_once(fields: dict[str, Any], usage: Usage) -> None:
+    assert usage_of(fields) == usage
+
+
+def test_a_prompt_is_all_of_its_input() -> None:
+    assert Usage(4, cache_read=300, cache_write=20, output=7).prompt == 324
+
+
+def test_the_objects_of_an_sdk_are_read() -> None:
+    anthropic_types = pytest.importorskip("anthropic.types")
+    fields = {"input_tokens": 4, "cache_read_input_tokens": 300, "output_tokens": 7}
+    assert usage_of(anthropic_types.Usage(**fields)) == Usage(4, cache_read=300, output=7)
+
+
+def test_a_usage_is_one_already() -> None:
+    usage = Usage(1)
+    assert usage_of(usage) is usage
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [None, 5, "usage", {}, {"tokens": 5}, {"input_tokens": "5"}, {"input_tokens": -1},
+     {"prompt_tokens": True}, {"input_tokens": 1.5}],
+)  # fmt: skip
+def test_anything_else_is_refused(wrong: object) -> None:
+    with pytest.raises(UsageError):
+        usage_of(wrong)
+
+
+def test_what_is_refused_is_named() -> None:
+    with pytest.raises(UsageError, match="got the keys 'total', 'cost'"):
+        usage_of({"total": 5, "cost": 1})
