@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from pytest_bdd.feature import get_feature
 
+from policyctx.policy.sources import preset_names
+
 FEATURES = Path(__file__).parents[2] / "features"
 # The ids that each document gives, first and last; the sections of which each row has a scenario
 # or a reason why not, with their number of rows.
@@ -90,3 +92,8 @@ def test_every_document_has_a_folder_of_features_and_every_folder_is_told_of() -
     told = (FEATURES / "README.md").read_text(encoding="utf-8")
     assert folders >= set(DOCUMENTS)
     assert all(f"`{folder}/`" in told for folder in folders)
+
+
+def test_every_folder_of_features_is_of_a_document_or_a_preset() -> None:
+    folders = {path.parent.name for path in FEATURES.rglob("*.feature")}
+    assert folders == {*DOCUMENTS, *preset_names()}

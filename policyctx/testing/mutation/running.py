@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -51,14 +52,18 @@ class MutantRuns:
 
     def __init__(self, file: Path) -> None:
         self._tasks = [Task.of_plain(t) for t in json.loads(file.read_text(encoding="utf-8"))]
+        self._noticed: Counter[str] = Counter()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run the scenarios of each task until one fails."""
         items = {item.nodeid: item for item in session.items}
         for task in self._tasks:
+            # What noticed one change will most likely notice the next.
+            names = sorted(task.scenarios, key=lambda name: -self._noticed[name])
             with changed_policy(task.policy):
-                found = _first_to_fail([items[name] for name in task.scenarios])
+                found = _first_to_fail([items[name] for name in names])
+            self._noticed.update([found] if found else [])
             line = json.dumps({"number": task.number, "noticed_by": found})
             sys.stdout.write(f"\n{line}\n")
             sys.stdout.flush()

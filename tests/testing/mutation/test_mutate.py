@@ -1,0 +1,109 @@
+"""`policyctx test --mutate`: what no scenario notices is told."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from policyctx.errors import MutationError
+from policyctx.testing.mutation.accepting import accepted
+from policyctx.testing.mutation.judging import Covered
+from tests.cli.running import policyctx
+from tests.testing.features_in import HOLDS, POLICY, feature, scenario
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LARGE = scenario("Large", HOLDS.replace("300", "100"))
+SMALL = scenario("Small", HOLDS.replace("300", "99").replace("1 result is", "no result is"))
+# What the two do not look at.
+UNNOTICED = ["placeholder: '[{relative_path}]' → 'x{relative_path}]'"]
+REASON = '- mutant: "{}"\n  reason: nobody reads it\n'
+
+
+@pytest.fixture(autouse=True)
+def _only_the_plugins_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Load no other plugin, which takes longer than a test of ours."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A policy, and two scenarios that hold most of it."""
+    (tmp_path / "mine.yaml").write_text(POLICY, encoding="utf-8")
+    (tmp_path / "mine.feature").write_text(feature(LARGE, SMALL), encoding="utf-8")
+    return tmp_path
+
+
+def test_what_no_scenario_notices_is_told_with_its_place(folder: Path) -> None:
+    run = policyctx("test", "--mutate", "mine.yaml", "--jobs", "2", "--json", cwd=folder)
+    assert run.returncode == 1, run.stderr
+    report: dict[str, Any] = json.loads(run.stdout)
+    by_name = {mutant["mutant"]: mutant for mutant in report["mutants"]}
+    unnoticed = [name for name, mutant in by_name.items() if mutant["noticed_by"] is None]
+    assert unnoticed == UNNOTICED
+    assert by_name["min_chars: 100 → 101"]["noticed_by"] == "mine.feature::Large"
+    assert by_name["min_chars: 100 → 99"]["noticed_by"] == "mine.feature::Small"
+    assert by_name[UNNOTICED[0]]["line"] == 5
+    assert (report["survivors"], report["not_a_policy"]) == (1, 2)
+
+
+def test_a_mutant_that_is_accepted_and_noticed_is_told(folder: Path) -> None:
+    listed = [*UNNOTICED, "min_chars: 100 → 101"]
+    text = "".join(REASON.format(told) for told in listed)
+    (folder / "mutants.yaml").write_text(text, encoding="utf-8")
+    options = ("--mutate", "mine.yaml", "--jobs", "1", "--accept", "mutants.yaml")
+    run = policyctx("test", *options, cwd=folder)
+    assert run.returncode == 1
+    assert "listed as accepted, and noticed or none at all: min_chars: 100 → 101" in run.stdout
+    assert "no scenario noticed" not in run.stdout
+    assert run.stdout.endswith("5 of 6 mutants noticed, 1 accepted, 2 no policy\n")
+
+
+def test_scenarios_that_fail_as_they_are_judge_nothing(folder: Path) -> None:
+    wrong = feature(scenario("Wrong", HOLDS.replace("1 result is", "no result is")))
+    (folder / "mine.feature").write_text(wrong, encoding="utf-8")
+    run = policyctx("test", "--mutate", "mine.yaml", cwd=folder)
+    assert run.returncode == 1
+    assert run.stderr.startswith("error: the scenarios must pass before anything is changed:")
+    assert "✗ Wrong" in run.stderr
+
+
+BY_RULE = {
+    ("min_chars",): ("a", "b"),
+    ("steps", "s"): ("b", "c"),
+    ("steps", "s", "select", "x"): ("d",),
+}
+
+
+@pytest.mark.parametrize(
+    ("rule", "scenarios"),
+    [
+        (("min_chars",), ("a", "b")),
+        (("steps", "s", "select"), ("d",)),
+        (("steps", "s"), ("b", "c", "d")),
+        (("steps", "s", "do"), ("b", "c")),
+        (("store", "state"), ("a", "b", "c", "d", "e")),
+    ],
+)
+def test_the_scenarios_that_cover_a_rule_are_run(
+    rule: tuple[str, ...], scenarios: tuple[str, ...]
+) -> None:
+    assert Covered(("a", "b", "c", "d", "e"), BY_RULE).of(rule) == scenarios
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("mutant: a\n", "expected a list"),
+        ("- {mutant: a}\n", "0.reason"),
+        ("- {mutant: a, reason: ''}\n", "0.reason"),
+    ],
+)
+def test_a_list_without_reasons_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    file = tmp_path / "mutants.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(MutationError, match=told):
+        accepted(file)
