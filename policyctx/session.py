@@ -73,10 +73,10 @@ class Session:
         self.policy = policy
         settings = self.policy.policy.store
         self.session_id = _new_session_id(settings.session_id) if session_id is None else session_id
+        self._clock = clock
         self.store: Store = self._folder(root) if store is None else store
         self._keeps_state = settings.state == "kept"
         self._on_invalid = on_invalid
-        self._clock = clock
         self._memory: Memory | None = None
 
     @property
@@ -183,6 +183,7 @@ class Session:
             session=self.session_id if shared else None,
             format=settings.format,
             compress=settings.compress,
+            clock=self._clock,
         )
 
     def _arrival(self, message: Message, call: Message | None) -> Turn[Result]:
