@@ -123,7 +123,13 @@ class Conversation:
             policy=self.policy.digest,
             placeholder=decision.placeholder,
             relative_path=decision.file.relative_path if decision.file else None,
+            tool=item.tool,
         )
+
+    def entries(self) -> dict[int, Entry]:
+        """Return what the ledger says of each item that is out, by position."""
+        found = {i: self._identities.entry(i) for i in sorted(self.fates)}
+        return {position: entry for position, entry in found.items() if entry is not None}
 
     @property
     def gone(self) -> frozenset[Key]:
