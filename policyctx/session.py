@@ -75,6 +75,8 @@ class Session:
         self.session_id = _new_session_id(settings.session_id) if session_id is None else session_id
         self._clock = clock
         self.store: Store = self._folder(root) if store is None else store
+        model = self.policy.policy.model
+        self._counter = counter_for(model.tokenizer, language_model=model.name)
         self._keeps_state = settings.state == "kept"
         self._on_invalid = on_invalid
         self._memory: Memory | None = None
@@ -165,7 +167,7 @@ class Session:
     @property
     def stats(self) -> MemoStats:
         """What was counted, and what is held in memory for it; shared by a process's sessions."""
-        return counter_for(self.policy.policy.model.tokenizer).stats
+        return self._counter.stats
 
     def read(self, path: str | os.PathLike[str]) -> str:
         """Return the text of an offloaded item by the path in its placeholder."""
@@ -300,9 +302,10 @@ class Session:
         return Facts(
             session_id=self.session_id,
             root=str(self.store.root),
-            counter=counter_for(model.tokenizer),
+            counter=self._counter,
             beside=tuple(part for part in beside if part),
             token_scale=model.token_scale,
+            language_model=model.name,
             correction=memory.correction,
             idle=None if called_at is None else max(0.0, self._clock() - called_at),
         )

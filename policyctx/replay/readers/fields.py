@@ -1,0 +1,52 @@
+"""What readers ask of the fields of a record, whatever is written there."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from policyctx.errors import UsageError
+from policyctx.tokens.usage import Usage, usage_of
+
+Record: TypeAlias = dict[str, Any]
+
+
+def word(value: object) -> str:
+    """Return a text as it is; anything else is none."""
+    return value if isinstance(value, str) else ""
+
+
+def mapping(value: object) -> Record:
+    """Return an object as it is; anything else is an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects(value: object) -> list[Record]:
+    """Return the objects of a list; anything else is an empty one."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def number(value: object) -> int:
+    """Return a count as it is; anything else, and what is below 0, is 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def usage(fields: object) -> Usage | None:
+    """Return a response's usage, None when there is none that can be read."""
+    try:
+        return usage_of(fields)
+    except UsageError:
+        return None
+
+
+def seconds(time: object) -> float | None:
+    """Return a time as seconds since 1970: ISO 8601, or a number of seconds or milliseconds."""
+    if isinstance(time, str):
+        try:
+            return datetime.fromisoformat(time).timestamp()
+        except (OverflowError, ValueError):
+            return None
+    if isinstance(time, bool) or not isinstance(time, int | float):
+        return None
+    # Seconds of such size are 5,000 years away.
+    return time / 1000 if time > 1e11 else float(time)  # noqa: PLR2004

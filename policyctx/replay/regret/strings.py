@@ -1,0 +1,112 @@
+"""What in a text is so particular that it must come from somewhere: paths, ids, numbers, lines.
+
+Each has a weight: 1 is enough to say that the text drew on what holds it, two of ½ are as well.
+What a model writes of its own accord (years, round numbers, words of a language) weighs nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from policyctx.replay.regret.words import CJK, grams
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Distinct(NamedTuple):
+    """A string that tells where a text comes from, and how surely."""
+
+    text: str
+    weight: float
+
+
+SURE, LIKELY = 1.0, 0.5
+
+_TOKEN = re.compile(rf"[^\W{CJK}]+(?:[./\\:@#+~-]+[^\W{CJK}]+)*|[~.]{{0,2}}/[^\W{CJK}][\w./@+~-]*")
+_PATH_SIGN = re.compile(r"[/\\]")
+_FILE = re.compile(r"[\w+@-]+(?:\.[\w+@-]+)*\.[A-Za-z][A-Za-z0-9]{0,4}")
+_NUMBER = re.compile(r"\d+(?:[.,:-]\d+)*")
+# `sha256`, `utf8`, `python3`: words of the trade.
+_NAMED = re.compile(r"[A-Za-z]+[-_]?\d{1,3}|\d{1,3}[A-Za-z]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_+")
+_SENTENCE_END = ".:,;/\\-"
+
+_YEARS = range(1900, 2101)
+_SURE_DIGITS, _LIKELY_DIGITS = 5, 4
+_SURE_PARTS, _SURE_LENGTH, _LIKELY_LENGTH = 4, 20, 8
+_LINE_LENGTH, _LINE_WORDS = 30, 4
+
+
+def distinct_strings(text: str) -> Iterator[Distinct]:
+    """Yield what is particular in a text, each string once; lines last."""
+    seen: set[str] = set()
+    for found in _TOKEN.finditer(text):
+        token = found[0].rstrip(_SENTENCE_END)
+        if token not in seen:
+            seen.add(token)
+            yield from _of_token(token)
+    for gram in dict.fromkeys(grams(text)):
+        yield Distinct(gram, LIKELY)
+    for line in dict.fromkeys(map(str.strip, text.split("\n"))):
+        if len(line) >= _LINE_LENGTH and len(line.split()) >= _LINE_WORDS:
+            yield Distinct(line, SURE)
+
+
+def _of_token(token: str) -> Iterator[Distinct]:
+    weight = _weight(token)
+    if weight:
+        yield Distinct(token, weight)
+    if not weight or weight < SURE:
+        yield from _of_parts(token)
+
+
+def _of_parts(token: str) -> Iterator[Distinct]:
+    """What is particular in the parts of a token that is not so as a whole: `x.some_long_name`."""
+    parts = re.split(r"[./\\:@#+~-]+", token)
+    if len(parts) > 1:
+        for part in parts:
+            if weight := _weight(part):
+                yield Distinct(part, weight)
+
+
+def _weight(token: str) -> float:
+    if _NUMBER.fullmatch(token):
+        return _of_number(token)
+    if _PATH_SIGN.search(token):
+        return _of_path(token)
+    if _FILE.fullmatch(token) and (token.count(".") == 1 or any(map(str.isdigit, token))):
+        return SURE if len(token) > _LIKELY_LENGTH else LIKELY
+    return _of_name(token)
+
+
+def _of_number(token: str) -> float:
+    digits = re.sub(r"\D", "", token).strip("0")
+    if len(digits) >= _SURE_DIGITS:
+        return SURE
+    if token.isdigit() and (int(token) in _YEARS or len(digits) < _LIKELY_DIGITS):
+        return 0
+    return LIKELY if len(digits) >= _LIKELY_DIGITS - (not token.isdigit()) else 0
+
+
+def _of_path(token: str) -> float:
+    parts = [part for part in _PATH_SIGN.split(token) if part.strip(".")]
+    telling = [part for part in parts if re.search(r"[._\d-]", part) or not part.islower()]
+    if len(parts) < 2:  # noqa: PLR2004 - a path has two parts
+        return LIKELY if telling else 0
+    return SURE if telling or len(parts) > 2 else 0  # noqa: PLR2004 - `and/or` is no path
+
+
+def _of_name(token: str) -> float:
+    digits = sum(map(str.isdigit, token))
+    if digits and not token.isdigit():
+        if _NAMED.fullmatch(token) or len(token) < 4:  # noqa: PLR2004 - `v1.2`
+            return 0
+        return SURE if digits > 2 and len(token) > 5 else LIKELY  # noqa: PLR2004 - an id
+    if token.startswith("__") or len(token) < _LIKELY_LENGTH:
+        return 0
+    parts = [part for part in _HUMP.split(token.strip("_")) if part]
+    if len(parts) < 2 or "." in token:  # noqa: PLR2004 - a plain word
+        return 0
+    return SURE if len(parts) >= _SURE_PARTS or len(token) >= _SURE_LENGTH else LIKELY
