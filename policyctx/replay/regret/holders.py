@@ -32,6 +32,11 @@ class Holders:
         self._wanted = {word for text in wanted for word in _words_of(text)}
         self._plain: dict[Place, str] = {}
 
+    def with_word(self, word: str) -> Sequence[Place]:
+        """Return the places that hold a word that was asked for; none where it is too common."""
+        found = self._by_word.get(word, ())
+        return () if len(found) > _COMMON else found
+
     def of(self, text: str) -> Sequence[Place]:
         """Return the places that hold a string, in order; none where it is too common to tell."""
         rarest = min((self._by_word.get(word, ()) for word in _words_of(text)), key=len, default=())
@@ -39,27 +44,29 @@ class Holders:
             return ()
         if len(text) == GRAM and grams(text):
             return rarest
-        return [place for place in rarest if stands_in(text, self._text(place))]
+        return [place for place in rarest if stands_in(text, self.text(place))]
 
     @cached_property
     def _by_word(self) -> dict[str, list[Place]]:
         by_word: dict[str, list[Place]] = defaultdict(list)
         for place, text in self._places():
             for word in self._wanted.intersection(words(text)):
-                by_word[word].append(place)
+                if len(found := by_word[word]) <= _COMMON:
+                    found.append(place)
         return by_word
 
     def _places(self) -> Iterator[tuple[Place, str]]:
         for position, item in enumerate(self._part.items):
             if item.counted:
                 place = Place(position)
-                yield place, self._text(place)
+                yield place, self.text(place)
             for i, absence in enumerate(self._part.absences.get(position, ())):
                 if absence.left:
                     place = Place(position, i)
-                    yield place, self._text(place)
+                    yield place, self.text(place)
 
-    def _text(self, place: Place) -> str:
+    def text(self, place: Place) -> str:
+        """Return what stands at a place, as a person would read it."""
         if place.absence >= 0:
             return self._part.absences[place.position][place.absence].left
         text = self._part.items[place.position].counted

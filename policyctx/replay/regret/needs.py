@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from policyctx.replay.regret.asking import asked_again
 from policyctx.replay.regret.holders import Holders
+from policyctx.replay.regret.phrases import anchors, phrases
 from policyctx.replay.regret.strings import SURE, distinct_strings
 from policyctx.replay.regret.words import plain
 
@@ -65,14 +66,13 @@ def _asked_again(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tup
 
 def _used(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tuple[int, Need]]:
     """Yield the items that alone held what a reply says, each reply by itself."""
-    drawn = [
-        (reply, call, list(distinct_strings(plain(part.items[reply].text))))
-        for reply, call in replies
-    ]
-    holders = Holders(part, {one.text for _, _, strings in drawn for one in strings})
-    for reply, call, strings in drawn:
+    texts = {reply: plain(part.items[reply].text) for reply, _ in replies}
+    strings = {reply: list(distinct_strings(text)) for reply, text in texts.items()}
+    words = {word for text in texts.values() for word in anchors(text)}
+    holders = Holders(part, {one.text for of_one in strings.values() for one in of_one} | words)
+    for reply, call in replies:
         found: dict[int, list[Distinct]] = defaultdict(list)
-        for one in strings:
+        for one in (*strings[reply], *phrases(texts[reply], part, holders, call)):
             holder = _only_holder(part, holders.of(one.text), call)
             if holder is not None:
                 found[holder].append(one)

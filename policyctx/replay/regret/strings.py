@@ -24,8 +24,12 @@ class Distinct(NamedTuple):
 
 SURE, LIKELY = 1.0, 0.5
 
-_TOKEN = re.compile(rf"[^\W{CJK}]+(?:[./\\:@#+~-]+[^\W{CJK}]+)*|[~.]{{0,2}}/[^\W{CJK}][\w./@+~-]*")
+_TOKEN = re.compile(
+    rf"\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|[^\W{CJK}]+(?:[./\\:@#+~-]+[^\W{CJK}]+)*|[~.]{{0,2}}/[^\W{CJK}][\w./@+~-]*"
+)
 _PATH_SIGN = re.compile(r"[/\\]")
+# What tells a part of a path from a word with a slash beside it, as in `and/or`.
+_MARKED = re.compile(r"[^\W\d][._]|_[^\W\d]|[^\W\d]\d|\d[^\W\d]")
 _FILE = re.compile(r"[\w+@-]+(?:\.[\w+@-]+)*\.[A-Za-z][A-Za-z0-9]{0,4}")
 _NUMBER = re.compile(r"\d+(?:[.,:-]\d+)*")
 # `sha256`, `utf8`, `python3`: words of the trade.
@@ -74,10 +78,12 @@ def _of_parts(token: str) -> Iterator[Distinct]:
 def _weight(token: str) -> float:
     if _NUMBER.fullmatch(token):
         return _of_number(token)
+    if "@" in token.strip("@"):
+        return SURE
     if _PATH_SIGN.search(token):
         return _of_path(token)
-    if _FILE.fullmatch(token) and (token.count(".") == 1 or any(map(str.isdigit, token))):
-        return SURE if len(token) > _LIKELY_LENGTH else LIKELY
+    if _FILE.fullmatch(token):
+        return _of_file(token)
     return _of_name(token)
 
 
@@ -92,10 +98,18 @@ def _of_number(token: str) -> float:
 
 def _of_path(token: str) -> float:
     parts = [part for part in _PATH_SIGN.split(token) if part.strip(".")]
-    telling = [part for part in parts if re.search(r"[._\d-]", part) or not part.islower()]
+    telling = [part for part in parts if _MARKED.search(part)]
     if len(parts) < 2:  # noqa: PLR2004 - a path has two parts
         return LIKELY if telling else 0
     return SURE if telling or len(parts) > 2 else 0  # noqa: PLR2004 - `and/or` is no path
+
+
+def _of_file(token: str) -> float:
+    """A file's name without its folder may be a name with an attribute just as well."""
+    base = token.rpartition(".")[0]
+    if re.search(r"[_\d-]", base):
+        return SURE if len(token) > _LIKELY_LENGTH else LIKELY
+    return LIKELY if base.isalpha() and len(base) >= _LIKELY_LENGTH else 0
 
 
 def _of_name(token: str) -> float:
