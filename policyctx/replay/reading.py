@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING, Protocol
 
 from policyctx.errors import UnreadableRecordingError
-from policyctx.replay.readers import claude_code
+from policyctx.replay.readers import claude_code, codex, pi
 from policyctx.replay.readers.source import Source
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Reader(Protocol):
         ...
 
 
-READERS: tuple[Reader, ...] = (claude_code,)
+READERS: tuple[Reader, ...] = (claude_code, codex, pi)
 
 
 def recordings_in(path: Path, *, name: str | None = None) -> Iterator[Recording]:

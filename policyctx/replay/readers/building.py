@@ -26,6 +26,8 @@ class RecordingBuilder:
         self.records = 0
         self.not_prompt: Counter[str] = Counter()
         self.not_understood: Counter[str] = Counter()
+        self.context: list[Message] = []
+        """The whole of it as it is now."""
         self._calls: list[ModelCall] = []
         self._new: list[Message] = []
         self._anew = True
@@ -41,6 +43,7 @@ class RecordingBuilder:
             self.not_understood[f"{message.get('role')} message"] += 1
             return False
         self._new.append(message)
+        self.context.append(message)
         return True
 
     def pass_over(self, what: str, *, known: bool = True) -> None:
@@ -59,10 +62,17 @@ class RecordingBuilder:
         self.not_understood += source.not_understood
 
     def begin_anew(self, context: Iterable[Message] = ()) -> None:
-        """Replace the whole context, as a compaction or a rewind does."""
-        self._new = []
+        """Replace the whole context, as a compaction or a rewind does.
+
+        What came after the last call and is not kept was in no prompt; it is counted as such.
+        """
+        kept = list(context)
+        ids = set(map(id, kept))
+        if unsent := sum(id(message) not in ids for message in self._new):
+            self.not_prompt["message that no call was made with"] += unsent
+        self._new, self.context = [], []
         self._anew = True
-        for message in context:
+        for message in kept:
             self.add(message)
 
     def called(
