@@ -55,6 +55,7 @@ class Entry:
     placeholder: str | None = None
     relative_path: str | None = None
     """Of its file below the store's root."""
+    tool: str | None = None
 
     def record(self) -> dict[str, Any]:
         """Return the entry as plain values for JSON."""
@@ -68,6 +69,7 @@ class Entry:
             "chars": self.chars,
             "item_id": self.item_id,
             "item_type": self.item_type,
+            "tool": self.tool,
             "state": _STATES[self.action],
             "step": self.step,
             "policy": self.policy,
@@ -91,6 +93,7 @@ class Entry:
             policy=record["policy"],
             placeholder=record["placeholder"],
             relative_path=record["path"],
+            tool=record.get("tool"),
         )
 
 

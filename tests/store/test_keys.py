@@ -56,6 +56,14 @@ def test_an_id_that_was_used_twice_means_the_newest(store: ContextFileSystem) ->
     assert [store.read(file.path) for file in files] == ["one", "two"]
 
 
+def test_an_id_that_a_call_shares_means_the_result(store: ContextFileSystem) -> None:
+    store.save([result("call_1", "the result")])
+    origin = Origin("call_1", "tool_call", "call_1", "Bash", "assistant")
+    [call] = store.save([Content("tool_call/Bash/call_1.md", "{}", origin=origin)])
+    assert store.read("call_1") == "the result"
+    assert store.read(call.path) == "{}"
+
+
 def test_an_id_that_looks_like_a_path_leads_nowhere_else(
     store: ContextFileSystem, tmp_path: Path
 ) -> None:

@@ -66,6 +66,13 @@ def _(policyctx_world: World, session_id: str) -> None:
     policyctx_world.restart()
 
 
+@given("the session has no id yet", "the session has no id yet")
+def _(policyctx_world: World) -> None:
+    """The session names itself, in the form that the policy gives."""
+    policyctx_world.session_id = None
+    policyctx_world.restart()
+
+
 @given("the root folder {name:text}", 'the root folder "not/there/yet"')
 def _(policyctx_world: World, name: str) -> None:
     """The folder for offloaded content, below the scenario's own temporary folder."""
