@@ -8,7 +8,6 @@ from policyctx.replay.regret.strings import SURE, Distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from collections.abc import Set as AbstractSet
 
     from policyctx.replay.part import Part
     from policyctx.replay.regret.holders import Holders, Texts
@@ -24,7 +23,7 @@ _ANCHOR = 5
 _MARKS = "\"'`.,;:!?()[]{}<>*_“”«»\u2018\u2019"
 
 
-def runs_in(text: str, among: AbstractSet[str]) -> list[list[str]]:
+def runs_in(text: str, among: frozenset[str]) -> list[list[str]]:
     """Return what of a text may be a phrase: words in a row that are all `among` these."""
     runs: list[list[str]] = []
     for line in text.split("\n"):
