@@ -107,6 +107,24 @@ class RecordingBuilder:
         )
 
 
+class Names:
+    """Names for the recordings of one file; what is used again gets a number."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._used: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return self._used.total()
+
+    def of(self, *parts: object) -> str:
+        """Return the file's name, `#`, and those of the parts that say something."""
+        said = "-".join(str(part) for part in parts if part is not None and part != "")
+        name = f"{self._file}#{said}"
+        self._used[name] += 1
+        return name if self._used[name] == 1 else f"{name}-{self._used[name]}"
+
+
 def is_message(message: object) -> bool:
     """Whether a message is one that a provider would know."""
     try:
