@@ -59,11 +59,13 @@ def _read(content: bytes, name: str) -> tuple[Request, Recording | None]:
         return request_of(json.loads(content)), recording
     except RecursionError as error:
         raise MessagesError("nested too deeply to be a message list") from error
-    except (MessagesError, json.JSONDecodeError) as error:
+    except MessagesError:
+        if recording is None or recording.not_understood:
+            raise
+        return Request(recording.messages()), recording
+    except json.JSONDecodeError as error:
         if recording is not None:
             return Request(recording.messages()), recording
-        if isinstance(error, MessagesError):
-            raise
         where = f"line {error.lineno}, column {error.colno}"
         raise MessagesError(f"not JSON: {where}: {error.msg}") from error
     except ValueError as error:

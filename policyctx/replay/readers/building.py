@@ -6,8 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from policyctx.errors import MessagesError
-from policyctx.messages.reading import checked_messages
+from policyctx.messages.reading import is_message
 from policyctx.replay.model_call import ModelCall
 from policyctx.replay.recording import Recording
 
@@ -123,12 +122,3 @@ class Names:
         name = f"{self._file}#{said}"
         self._used[name] += 1
         return name if self._used[name] == 1 else f"{name}-{self._used[name]}"
-
-
-def is_message(message: object) -> bool:
-    """Whether a message is one that a provider would know."""
-    try:
-        checked_messages([message])
-    except MessagesError:
-        return False
-    return True
