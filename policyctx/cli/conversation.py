@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from policyctx.errors import MessagesError, UnreadableRecordingError
 from policyctx.messages.request import Request, request_of
-from policyctx.replay.reading import LISTS, recordings_of
+from policyctx.replay.readers.registered import LISTS
+from policyctx.replay.reading import recordings_of
 
 if TYPE_CHECKING:
     from policyctx.replay.recording import Recording

@@ -3,57 +3,19 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from policyctx.errors import UnreadableRecordingError
-from policyctx.replay.readers import (
-    chat,
-    claude_code,
-    codex,
-    copilot,
-    gemini,
-    inspect_log,
-    mini_swe,
-    openhands,
-    pi,
-    request_log,
-    swe_agent,
-    tau2,
-    tau_bench,
-)
 from policyctx.replay.readers.opening import source_of
+from policyctx.replay.readers.registered import readers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from policyctx.replay.readers.registered import Reader
     from policyctx.replay.readers.source import Opened, Source
     from policyctx.replay.recording import Recording
-
-
-class Reader(Protocol):
-    """Knows one format; a module with these names is one."""
-
-    FORMAT: str
-    """What its recordings say that they are, such as `claude-code`."""
-
-    def recognises(self, record: object) -> bool:
-        """Is this one record enough to know the format by."""
-        ...
-
-    def recordings(self, source: Source) -> Iterator[Recording]:
-        """Yield what the file holds."""
-        ...
-
-
-# In the order in which they are asked; what is nothing but messages comes last.
-READERS: tuple[Reader, ...] = (
-    claude_code, codex, pi, gemini, copilot, swe_agent, mini_swe, openhands, tau2, tau_bench,
-    inspect_log, request_log, chat,
-)  # fmt: skip
-
-LISTS = frozenset({chat.FORMAT, request_log.FORMAT})
-"""Formats of which a document may be one request by itself."""
 
 
 def recordings_in(path: Path, *, name: str | None = None) -> Iterator[Recording]:
@@ -86,15 +48,16 @@ def _recordings(path: str, name: str, opened: Opened) -> Iterator[Recording]:
 
 
 def _reader(path: str, source: Source) -> Reader:
+    known = readers()
     is_empty = True
     for outline in source.outlines():
         is_empty = False
-        for reader in READERS:
+        for reader in known:
             if reader.recognises(outline):
                 return reader
     if is_empty:
         raise UnreadableRecordingError(path, _no_json(source))
-    formats = ", ".join(reader.FORMAT for reader in READERS)
+    formats = ", ".join(reader.FORMAT for reader in known)
     raise UnreadableRecordingError(path, f"none of the known formats: {formats}")
 
 
