@@ -65,9 +65,10 @@ ENGLISH = Language(
     ),
     revisions=(
         "instead", "actually", "rather than", "no longer", "change", "changed", "switch",
-        "correction", "on second thought", "after all", "scrap", "replace", "scratch that", "wait",
-        "not anymore", "anymore", "i meant", "update", "make it", "make that", "now", "sorry",
-        "revert", "drop", "move", "moved", "bump", "raise", "lower", "forget", "turns out", "new",
+        "correction", "on second thought", "after all", "scrap", "replace", "scratch that", "rather",
+        "wrong",
+        "not anymore", "anymore", "i meant", "update", "make it", "make that", "sorry",
+        "revert", "moved", "bump", "raise", "lower", "forget", "turns out",
     ),
     settings=(
         "is", "are", "be", "was", "use", "uses", "using", "set", "equals", "keep", "keeps", "limit",
@@ -82,7 +83,7 @@ ENGLISH = Language(
         "please", "you", "your", "our", "we", "they", "them", "their", "its", "it", "it's", "i",
         "a", "an", "in", "on", "at", "to", "of", "by", "as", "if", "so", "do", "don't", "does",
         "did", "any", "all", "each", "every", "let", "let's", "make", "need", "want", "like", "up",
-        "everywhere", "still", "too", "very", "no", "yes", "ok", "okay", "go", "get", "put",
+        "everywhere", "still", "too", "very", "now", "no", "yes", "ok", "okay", "go", "get", "put",
     ),
     plans=(
         "next", "i'll", "i will", "let me", "now i", "going to", "then i", "about to", "let's",
@@ -124,13 +125,14 @@ CHINESE = Language(
     ),
     revisions=(
         "改成", "改为", "改用", "换成", "换到", "换用", "其实", "不再", "更正", "取消", "算了",
-        "还是", "而不是", "不对", "调整为", "改到", "更新为", "现在", "推迟到", "提前到", "说错",
+        "还是", "而不是", "不对", "调整为", "改到", "更新为", "推迟到", "提前到", "说错",
         "放宽", "收紧", "提高到", "降到", "作废", "改一下", "变成", "重新",
     ),
     settings=("是", "为", "用", "设", "到", "成", "限", "超过", "至少", "最多", "="),
     particles=(
         "的", "了", "吗", "呢", "吧", "请", "把", "和", "与", "或", "但", "就", "都", "也", "要",
-        "不", "我", "你", "它", "这", "那", "个", "在", "会", "能", "可以", "应该", "必须", "需要",
+        "现在", "不", "我", "你", "它", "这", "那", "个", "在", "会", "能", "可以", "应该", "必须",
+        "需要",
     ),
     plans=("接下来", "下一步", "然后", "准备", "将", "我来", "让我", "随后", "打算", "剩下"),
     failures=("错误", "失败", "异常", "找不到", "无法", "拒绝", "超时", "不存在", "无效"),

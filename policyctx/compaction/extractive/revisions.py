@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 GONE = "…"
 
 _ASCII_WORD = re.compile(r"[A-Za-z][A-Za-z']+")
+# A letter that names one of several, such as "server B".
+_LETTER = re.compile(r"(?<=[a-z] )[A-HJ-Z]\b")
 _CJK_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
-# Shares of the shorter statement's words that both must have.
-_SAME_THING, _SAME_NAMED_THING, _SAME_WORDS = 0.34, 0.5, 0.7
+# Shares of the later statement's words, and of those of the longer one, that both must have.
+_SAME_THING, _ALL_OF_IT, _SAME_WORDS = 0.6, 0.4, 0.7
 # Statements that are looked at as the one that may be meant.
 _LIKELIEST = 8
-# A statement with fewer words is understood by what it revises alone.
-_FEW_WORDS = 5
 # A word in more statements than this says nothing of what one is about.
 _COMMON = 12
 _LONGEST_NOTE = 300
@@ -79,7 +79,7 @@ class _Standing:
     def __init__(self, told: Sequence[Told], cues: Cues) -> None:
         self.told = told
         self._subjects = [_subject(one.statement.text, cues) for one in told]
-        self._counts = Counter(word for subject in self._subjects for word in subject.words)
+        self._counts = Counter(word for subject in self._subjects for word in _index(subject))
         self._common = max(_COMMON, len(told) // 8)
         self._held: dict[int, Statement] = {}
         self._by_word: dict[str, list[int]] = defaultdict(list)
@@ -96,40 +96,55 @@ class _Standing:
                 left = _left_of(self._held.pop(old), self._subjects[old], subject)
                 statement = _with_notes(statement, left)
         self._held[i] = statement
-        for word in subject.words:
+        for word in _index(subject):
             self._by_word[word].append(i)
 
     def _taken_back_by(self, i: int) -> list[int]:
         new, subject = self.told[i], self._subjects[i]
         shared: Counter[int] = Counter()
-        for word in subject.words:
+        for word in _index(subject):
             if self._counts[word] <= self._common:
                 shared.update(self._by_word[word])
         found = [
             old
             for old, _ in shared.most_common(_LIKELIEST)
             if old in self._held
-            and self._may_revise(new, self.told[old])
+            and self._may_revise(i, old)
             and _is_revision(subject, self._subjects[old], by_user=new.user)
         ]
-        if not found and subject.revises and new.user and len(subject.words) <= _FEW_WORDS:
+        if not found and subject.revises and new.user:
             return self._last_with_unit_of(i)
         return found
 
-    @staticmethod
-    def _may_revise(new: Told, old: Told) -> bool:
-        """No message takes itself back, and the agent nothing that the user said."""
-        return new.message != old.message and (new.user or not old.user)
+    def _may_revise(self, i: int, old: int) -> bool:
+        """Whether `i` may take `old` back: the agent may not what the user said.
+
+        Within one message that takes a word of revision.
+        """
+        new, before = self.told[i], self.told[old]
+        other = new.message != before.message or self._subjects[i].revises
+        return other and (new.user or not before.user)
 
     def _last_with_unit_of(self, i: int) -> list[int]:
-        """Return the newest statement with a number of a unit that this short one has too."""
-        units = _units(self.told[i].statement.text, self._subjects[i])
-        for old in islice(reversed(self._held), _LOOKED_BACK if units else 0):
-            if self.told[old].message != self.told[i].message and units & _units(
-                self.told[old].statement.text, self._subjects[old]
-            ):
+        """Return the newest statement with a number of a unit that this one has too.
+
+        Only for one that has no subject of its own, but for the words beside its number.
+        """
+        subject = self._subjects[i]
+        units = _units(self.told[i].statement.text, subject)
+        if not units:
+            return []
+        own = subject.words - {_singular(unit) for unit in units}
+        for old in islice(reversed(self._held), _LOOKED_BACK):
+            before = self._subjects[old]
+            if own <= before.words and units & _units(self.told[old].statement.text, before):
                 return [old]
         return []
+
+
+def _index(subject: _Subject) -> frozenset[str]:
+    """Return the words and values that a statement is found by."""
+    return subject.words | {value.text for value in subject.values}
 
 
 def _units(text: str, subject: _Subject) -> frozenset[str]:
@@ -162,16 +177,22 @@ def _subject(text: str, cues: Cues) -> _Subject:
 
 
 def _is_set(text: str, value: Value, cues: Cues) -> bool:
-    return cues.settings.search(text, max(0, value.start - _REACH), value.start) is not None
+    before = text[max(0, value.start - _REACH) : value.start]
+    return before.rstrip().endswith((":", "=", "：")) or cues.settings.search(before) is not None
 
 
 def subject_words(text: str, cues: Cues) -> frozenset[str]:
     """Return what a text is about: its words, and of CJK each two characters in a row."""
+    letters = _LETTER.findall(text)
     text = cues.subjectless.sub(" ", text)
-    words = {word.lower() for word in _ASCII_WORD.findall(text)}
+    words = {_singular(word.lower()) for word in _ASCII_WORD.findall(text)} | set(letters)
     for run in _CJK_RUN.findall(text):
         words |= {run[i : i + 2] for i in range(len(run) - 1)}
     return frozenset(words)
+
+
+def _singular(word: str) -> str:
+    return f"{word[:-3]}y" if word.endswith("ies") else word.removesuffix("s")
 
 
 def _blotted(text: str, values: Iterable[Value]) -> str:
@@ -184,16 +205,23 @@ def _blotted(text: str, values: Iterable[Value]) -> str:
 def _is_revision(new: _Subject, old: _Subject, *, by_user: bool) -> bool:
     """Whether the new statement gives another value to the thing that the old one is about."""
     changed = _changed(new, old)
-    both = len(new.words & old.words)
-    if not both or not changed:
+    if not changed:
         return False
     numbers = all(value.kind == NUMBER for value in changed)
+    given = {value.text for value in new.values}
+    if new.revises and numbers and all(value.text in given for value in changed):
+        return True
+    named = given & {value.text for value in old.values}
+    both = len(new.words & old.words) + len(named)
+    if not both:
+        return False
+    news, olds = len(new.words) + len(named), len(old.words) + len(named)
     if new.revises and (numbers or by_user):
-        least = _SAME_THING if numbers else _SAME_NAMED_THING
-        return both >= least * min(len(new.words), len(old.words))
+        # What the new one speaks of besides would be another thing of the same sort.
+        return both >= (_SAME_THING if both < olds else _ALL_OF_IT) * news
     if not numbers or not new.sets or any(value.text not in old.sets for value in changed):
         return False
-    return both >= _SAME_WORDS * max(len(new.words), len(old.words))
+    return both >= _SAME_WORDS * max(news, olds)
 
 
 def _changed(new: _Subject, old: _Subject) -> list[Value]:
@@ -214,7 +242,8 @@ def _left_of(old: Statement, before: _Subject, after: _Subject) -> tuple[str, ..
     # Which of several values was meant, no one can say: then all stay.
     gone = [value for value in changed if kinds[value.kind] == 1]
     left = _blotted(old.text, gone)
-    says_more = not gone or before.words - after.words
+    other = {value.text for value in before.values} - {value.text for value in gone}
+    says_more = not gone or before.words - after.words or other - _index(after)
     return (old.replaces, left if says_more else "", old.answers)
 
 

@@ -13,7 +13,7 @@ _QUOTED = re.compile(
 )
 # A run of what values are written with. Letters are those of ASCII, so that `用8080端口` has one.
 _TOKEN = re.compile(r"[A-Za-z0-9_~./\\@:#$€£¥%+&?=*-]*[A-Za-z0-9_/%*]")
-_NUMBER = re.compile(r"[#$€£¥v+-]?\d[\d.,:/]*(?:[A-Za-z%]{0,3})")
+_NUMBER = re.compile(r"[#$€£¥v+-]?\d[\d.,:/-]*(?:[A-Za-z%]{0,3})")
 _INNER_DOT = re.compile(r"[A-Za-z0-9_]\.[A-Za-z0-9_]*[A-Za-z]")
 _CAMEL = re.compile(r"[a-z0-9][A-Z]")
 _WORD_AFTER = re.compile(r"\s?([A-Za-z]+|[\u3400-\u9fff\uac00-\ud7af\u3040-\u30ff])")

@@ -38,8 +38,9 @@ def turns(facts: Sequence[Fact], *, count: int, seed: int, chars: int = 4_000) -
         yield {"role": "user", "content": "\n".join(told) or CHATTER[turn % len(CHATTER)]}
         shown = [fact.said for fact in here if fact.by == "tool"]
         for i, tool in enumerate(TOOLS):
+            path = f"src/part_{seed}/case_{turn}.py"
             call = {"type": "tool_use", "id": f"toolu_{seed}_{turn}_{i}", "name": tool,
-                    "input": {"file_path": f"src/part_{seed}/case_{turn}.py", "limit": 200}}  # fmt: skip
+                    "input": {"file_path": path, "limit": 200}}  # fmt: skip
             words = {"type": "text", "text": f"Let me look at case {turn} with {tool}."}
             yield {"role": "assistant", "content": [words, call]}
             lines = next(outputs).split("\n")

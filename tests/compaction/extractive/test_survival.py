@@ -9,7 +9,7 @@ from policyctx.compaction.extractive import extractive_summary
 from policyctx.compaction.history import History
 from policyctx.policy.models.compaction import CompactionWording, Summary
 from policyctx.tokens.counter import counter_for
-from tests.compaction.extractive.facts import MIGRATION
+from tests.compaction.extractive.facts import JOURNEY, MIGRATION, PIPELINE
 from tests.compaction.extractive.sessions import turns
 
 if TYPE_CHECKING:
@@ -21,7 +21,9 @@ ROUNDS = 5
 COUNTER = counter_for("o200k_base")
 WORDING = CompactionWording()
 
-each_session = pytest.mark.parametrize("facts", [MIGRATION], ids=["migration"])
+each_session = pytest.mark.parametrize(
+    "facts", [MIGRATION, PIPELINE, JOURNEY], ids=["migration", "pipeline", "journey"]
+)
 
 
 def tokens(value: object) -> int:
