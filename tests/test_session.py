@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from policyctx import MessagesError, OffloadPolicy, Session, StoreError, load_policy
+from policyctx import (
+    ContextFileSystem,
+    MessagesError,
+    OffloadPolicy,
+    Session,
+    StoreError,
+    load_policy,
+)
 from tests.conversations import calls, results, session_of, user
 from tests.policies import policy
 
@@ -62,6 +69,20 @@ def test_an_envelope_is_json_around_the_text_and_reads_back(tmp_path: Path) -> N
         ("content", "x" * 100),
     ]
     assert session.read(result.files[0]) == "x" * 100
+
+
+@pytest.mark.parametrize(
+    ("threshold", "tokens"), [("min_tokens: 20", 100), ("min_chars: 100", None)]
+)
+def test_the_index_tells_the_tokens_of_what_went_by_them(
+    tmp_path: Path, threshold: str, tokens: int | None
+) -> None:
+    session = Session(policy(SMALL.replace("min_chars: 100", threshold)), root=tmp_path)
+    session.apply(session_of(" the" * 100))
+    assert isinstance(session.store, ContextFileSystem)
+    [entry] = session.store.list()
+    assert entry.origin is not None
+    assert (entry.origin.tokens, entry.origin.turn, entry.origin.message) == (tokens, 1, 2)
 
 
 def test_only_what_changes_is_copied_and_the_input_stays(session: Session) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 from dataclasses import FrozenInstanceError
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from policyctx import Session
+from policyctx import ContextFileSystem, OffloadPolicy, Session
 from tests.conversations import calls, results, session_of, user
 from tests.policies import policy
 
@@ -115,6 +116,25 @@ def test_an_item_is_listed_once_when_the_edited_list_comes_back(tmp_path: Path) 
 def test_before_anything_happened_there_are_none(tmp_path: Path) -> None:
     assert session_in(tmp_path / "root").items == ()
     assert not (tmp_path / "root").exists()
+
+
+def test_the_example_of_the_docs_prints_what_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    page = (Path(__file__).parents[1] / "docs/context-filesystem.md").read_text(encoding="utf-8")
+    example = page.partition("```python\n")[2].partition("```")[0]
+    texts = ["one " * 200, "two " * 200, "three " * 200]
+    names: dict[str, Any] = {"messages": session_of(*texts, tool="read_file")}
+    exec(example, names)  # noqa: S102 - our own page
+    path = next(Path(tmp_path, ".agent/context").glob("session_*/tool_result/read_file/c0.json"))
+    assert capsys.readouterr().out == f"Offloaded: {path}\n"
+
+
+def test_the_documents_names_can_be_imported() -> None:
+    session = Session("context-filesystem")
+    assert isinstance(session.policy, OffloadPolicy)
+    assert isinstance(session.store, ContextFileSystem)
 
 
 def test_views_cannot_be_changed_and_nothing_of_them_is_in_the_messages(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-
     from policyctx.policy.models.placeholder import Extent, Placeholder
     from policyctx.tokens.counter import TokenCounter
 

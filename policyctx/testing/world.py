@@ -68,6 +68,7 @@ class World:
         self.error_is_known = False
         self._observe = observe
         self._source: Source | None = None
+        self._hints: dict[str, dict[str, int]] = {}
         self._session: Session | None = None
         self._has_own_root = False
         self._files_before: frozenset[str] | None = None
@@ -75,6 +76,11 @@ class World:
     def use_policy(self, source: Source) -> None:
         """Run under this policy from the next event on; the session goes on in its folder."""
         self._source = source
+        self._session = None
+
+    def hint(self, tool: str, keep_recent: int) -> None:
+        """Have code say how many results of a tool stay."""
+        self._hints[tool] = {"keep_recent": keep_recent}
         self._session = None
 
     def use_own_root(self) -> None:
@@ -101,7 +107,8 @@ class World:
         if self._source is None:
             raise WordingError('no policy is given; write `Given the policy "coding-agent"`')
         given = {**os.environ, **self.variables}
-        return compiled(self._source, {k: v for k, v in given.items() if v is not None})
+        known = {name: value for name, value in given.items() if value is not None}
+        return compiled(self._source, known, self._hints)
 
     @property
     def session(self) -> Session:

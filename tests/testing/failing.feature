@@ -379,3 +379,13 @@ Feature: Outcomes that did not come
   Scenario: expected: small.md saved once
     When the policy is applied
     Then the file "small.md" is gone
+
+  Scenario: what begins with a text is no block
+    When the policy is applied
+    Then nothing is dropped
+    Given a user message of 3 tokens that begins with "x"
+
+  Scenario: the text that it begins with is longer
+    When the policy is applied
+    Then nothing is dropped
+    Given a user message of 3 characters that begins with "four"

@@ -79,11 +79,12 @@ def _is_so(one: ContextItem, state: str, world: World, fate: Fate) -> bool:
 )
 def _(policyctx_world: World, items: str) -> None:
     """The store hands out the original text, by the file's path and by the item's id, compressed
-    or not.
+    or not; the id of a call is that of its result.
     """
     for fate in policyctx_world.fates_of(items):
         saved, _ = policyctx_world.saved(fate)
-        for key in (_file_of(policyctx_world, fate).path, saved.item.item_id):
+        ids = [] if saved.item.kind == "tool_call" else [saved.item.item_id]
+        for key in (_file_of(policyctx_world, fate).path, *ids):
             try:
                 found = policyctx_world.store.read(key)
             except StoreError as error:
