@@ -2,9 +2,9 @@
 
     python -m benchmarks.accuracy [FOLDER]
 
-FOLDER holds recordings with usage, in `claude-code`, `codex` and `pi`; by default it is
-`../shared/traces` beside the checkout. Each call is foreseen from the calls before it: its messages
-counted, then corrected by what was billed so far. Exits with 1 when a goal is missed.
+FOLDER holds recordings; by default it is `../shared/traces` beside the checkout. Those without
+usage are left out. Each call is foreseen from the calls before it: its messages counted, then
+corrected by what was billed so far. Exits with 1 when a goal is missed.
 """
 
 from __future__ import annotations
@@ -12,30 +12,25 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from benchmarks.recorded_calls import codex_calls, pi_calls, records_of
 from benchmarks.runner import markdown_table
+from policyctx.errors import UnreadableRecordingError
 from policyctx.replay.accuracy import SETTLED_FROM, Accuracy, accuracy, predictions
-from policyctx.replay.claude_code import calls_of
+from policyctx.replay.reading import files_in, recordings_in
 from policyctx.tokens.counter import counter_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from policyctx.replay.accuracy import Prediction
-    from policyctx.replay.model_call import ModelCall
+    from policyctx.replay.recording import Recording
 
 TRACES = Path(__file__).parents[2] / "shared" / "traces"
 TOKENIZER = "o200k_base"
 # The goals: of the errors from the tenth call on, their median and what 95 % are within.
 MEDIAN, WITHIN = 0.05, 0.15
 
-READERS: dict[str, Callable[[list[dict[str, Any]]], Iterable[ModelCall]]] = {
-    "claude-code": calls_of,
-    "codex": codex_calls,
-    "pi": pi_calls,
-}
 COLUMNS = ("recording", "model", "calls", "settled", "scale", "median", "95 % within", "largest",
            "at call", "goals")  # fmt: skip
 
@@ -44,8 +39,7 @@ COLUMNS = ("recording", "model", "calls", "settled", "scale", "median", "95 % wi
 class Session:
     """One recording's predictions."""
 
-    name: str
-    calls: Sequence[ModelCall]
+    recording: Recording
     made: Sequence[Prediction]
 
     @property
@@ -77,13 +71,15 @@ class Session:
 
 
 def sessions(folder: Path) -> Iterator[Session]:
-    """Yield each recording below `folder` that tells of calls."""
+    """Yield each recording below `folder` that tells what was billed."""
     counter = counter_for(TOKENIZER)
-    for kind, reader in READERS.items():
-        for path in sorted((folder / kind).glob("*.jsonl")):
-            calls = list(reader(records_of(path)))
-            if calls:
-                yield Session(f"{kind}/{path.stem}"[:48], calls, list(predictions(calls, counter)))
+    for path in files_in([folder]):
+        try:
+            for recording in recordings_in(path, name=str(path.relative_to(folder))):
+                if made := list(predictions(recording, counter)):
+                    yield Session(recording, made)
+        except UnreadableRecordingError as error:
+            print(error, file=sys.stderr)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -97,8 +93,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _row(one: Session) -> tuple[str, ...]:
-    models = sorted({call.language_model or "" for call in one.calls} - {""})
-    head = (one.name, ", ".join(models), str(len(one.calls)))
+    models = sorted({call.language_model or "" for call in one.recording.calls} - {""})
+    head = (one.recording.name[:48], ", ".join(models), str(len(one.made)))
     reached = one.reached
     if reached is None:
         return *head, "0", "", "", "", "", "", "too short"

@@ -9,6 +9,8 @@ PolicyctxError
 ├── InvalidResultError     the edited messages would be refused by a provider
 ├── VocabularyError        the token vocabulary in the package is missing or damaged
 ├── MutationError          the mutants of a policy cannot be judged
+├── UnreadableRecordingError a file is no recording of a known format
+├── ReaderError            a reader that another package registered is none
 ├── UsageError             what a provider billed cannot be read
 └── MissingExtraError      an optional dependency is not installed
 """
@@ -147,6 +149,31 @@ class VocabularyError(PolicyctxError):
 
 class MutationError(PolicyctxError):
     """The mutants of a policy cannot be judged: a scenario fails as it is, or a list is wrong."""
+
+
+class UnreadableRecordingError(PolicyctxError):
+    """A file gives no recording.
+
+    `path` is the file, `why` says what is wrong with it; `format` is that of a file whose format
+    was recognised, None when it is not known.
+    """
+
+    def __init__(self, path: str, why: str, *, format_: str | None = None) -> None:
+        self.path = path
+        self.why = why
+        self.format = format_
+        super().__init__(f"{path}: {why}")
+
+
+class ReaderError(PolicyctxError):
+    """A reader of recordings that another package registered cannot be used.
+
+    `reader` is the name of its entry point.
+    """
+
+    def __init__(self, reader: str, why: str) -> None:
+        self.reader = reader
+        super().__init__(f"the reader {reader!r}, registered by another package, {why}")
 
 
 class UsageError(PolicyctxError):

@@ -14,7 +14,7 @@ from policyctx.cli.output import json_text, plan_report
 from policyctx.messages.items import Item, Message, compact_json
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
-from policyctx.replay.recording import read_recording
+from policyctx.replay.reading import recordings_in
 from policyctx.session import Session
 from tests.recordings import each_recording
 
@@ -155,10 +155,9 @@ def report_of(path: Path, preset: str, root: Path) -> object:
 @each_recording("claude-code")
 def test_a_call_lacks_its_result_only_where_the_recording_does(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").split("\n")
-    recording = read_recording(lines)
-    assert recording is not None
-    assert recording.unreadable == 0
-    items = items_of(recording.messages)
+    recording = next(recordings_in(path))
+    assert recording.not_understood == {}
+    items = items_of(recording.messages())
     answered = {(i.tool_use_id, i.call_message) for i in items if i.type == "tool_result"}
     for item in items:
         if item.type == "tool_call" and (item.tool_use_id, item.message) not in answered:

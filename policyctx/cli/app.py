@@ -15,6 +15,7 @@ from policyctx.cli import (
     explain,
     init,
     plan,
+    replay,
     schema,
     show,
     test,
@@ -34,6 +35,7 @@ app = typer.Typer(
 app.command("apply")(apply.apply)
 app.command("plan")(plan.plan)
 app.command("explain")(explain.explain)
+app.command("replay")(replay.replay)
 app.command("demo")(demo.demo)
 app.command("check")(check.check)
 app.command("show")(show.show)

@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policyctx.errors import MessagesError
+from policyctx.errors import MessagesError, UnreadableRecordingError
 from policyctx.messages.request import Request, request_of
-from policyctx.replay.recording import read_recording
+from policyctx.replay.readers.registered import LISTS
+from policyctx.replay.reading import recordings_of
 
 if TYPE_CHECKING:
-    from policyctx.replay.model_call import ModelCall
+    from policyctx.replay.recording import Recording
 
 
 def read_request(messages: str) -> Request:
@@ -21,19 +22,22 @@ def read_request(messages: str) -> Request:
     What it is shows in the content, not in the name. Raises `MessagesError`, its text led by the
     file's name.
     """
-    return read_calls(messages, with_calls=False)[0]
+    return read_recording(messages)[0]
 
 
-def read_calls(messages: str, *, with_calls: bool = True) -> tuple[Request, tuple[ModelCall, ...]]:
-    """Read as `read_request` does, and the calls of a model where a recording tells of them."""
+def read_recording(messages: str) -> tuple[Request, Recording | None]:
+    """Read as `read_request` does; also return the recording that the request is the end of.
+
+    That is the first of a file with several.
+    """
     name = "stdin" if messages == "-" else messages
     try:
-        return _read(_text(messages), with_calls=with_calls)
+        return _read(_content(messages), name)
     except MessagesError as error:
         raise MessagesError(f"{name}: {error}", index=error.index) from error
 
 
-def _text(messages: str) -> str:
+def _content(messages: str) -> bytes:
     try:
         raw = sys.stdin.buffer.read() if messages == "-" else Path(messages).read_bytes()
     except OSError as error:
@@ -41,23 +45,38 @@ def _text(messages: str) -> str:
     except ValueError as error:
         raise MessagesError(f"cannot be read: {error}") from error
     try:
-        return raw.decode("utf-8-sig")
+        raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise MessagesError(f"not UTF-8: byte {error.start} cannot be read") from error
+    return raw
 
 
-def _read(text: str, *, with_calls: bool) -> tuple[Request, tuple[ModelCall, ...]]:
+def _read(content: bytes, name: str) -> tuple[Request, Recording | None]:
+    recording = _recording(content, name)
+    if recording is not None and recording.format not in LISTS:
+        return Request(recording.messages()), recording
+    # What is a request by itself keeps what stands around its messages.
     try:
-        document = json.loads(text)
+        return request_of(json.loads(content)), recording
     except RecursionError as error:
         raise MessagesError("nested too deeply to be a message list") from error
+    except MessagesError:
+        if recording is None or recording.not_understood:
+            raise
+        return Request(recording.messages()), recording
     except json.JSONDecodeError as error:
-        recording = read_recording(text.split("\n"), with_calls=with_calls)
-        if recording is None:
-            where = f"line {error.lineno}, column {error.colno}"
-            raise MessagesError(f"not JSON: {where}: {error.msg}") from error
-        return Request(recording.messages), recording.calls
+        if recording is not None:
+            return Request(recording.messages()), recording
+        where = f"line {error.lineno}, column {error.colno}"
+        raise MessagesError(f"not JSON: {where}: {error.msg}") from error
     except ValueError as error:
         raise MessagesError(f"not JSON: {error}") from error
-    recording = read_recording([text]) if isinstance(document, dict) else None
-    return (request_of(document) if recording is None else Request(recording.messages)), ()
+
+
+def _recording(content: bytes, name: str) -> Recording | None:
+    try:
+        return next(recordings_of(content, name))
+    except UnreadableRecordingError as error:
+        if error.format is None or error.format in LISTS:
+            return None
+        raise MessagesError(f"a recording of {error.format}: {error.why}") from error

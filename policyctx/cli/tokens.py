@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
-from policyctx.cli.conversation import read_calls
+from policyctx.cli.conversation import read_recording
 from policyctx.cli.output import console, json_text, table
 from policyctx.messages.reading import items_of
 from policyctx.replay.accuracy import SETTLED_FROM, Accuracy, Prediction, accuracy, predictions
@@ -58,14 +57,15 @@ def tokens(
 
     Example: policyctx tokens session.jsonl
     """
-    request, calls = read_calls(messages)
+    request, recording = read_recording(messages)
+    calls = [] if recording is None else [c for c in recording.calls if c.usage and c.usage.prompt]
     if language_model is None and calls:
         language_model = calls[-1].language_model
     counter = counter_for(tokenizer.value, language_model=language_model)
     model = provider_model(request.messages, language_model)
     weights = _weights(request.messages, counter, model)
     total = counter.count_messages(request.messages, request.tools, request.system, model=model)
-    made = list(predictions(calls, counter))
+    made = [] if recording is None else list(predictions(recording, counter))
     if as_json:
         report = _report(weights, total) | {"tokenizer": tokenizer.value, "constants": model.name}
         report["estimated"] = _estimated(counter)
@@ -88,19 +88,9 @@ def _weights(
     items = [item for item in items_of(messages) if item.inside is None]
     counts = counter.count_many([item.counted for item in items])
     return [
-        (item, count + (_media(messages, item, counter, model) if item.media else 0))
+        (item, count + sum(media_tokens(medium.block, model, counter) for medium in item.media))
         for item, count in zip(items, counts, strict=True)
     ]
-
-
-def _media(
-    messages: Sequence[Message], item: Item, counter: TokenCounter, model: ProviderModel
-) -> int:
-    found: Any = messages[item.message]
-    for part in item.path:
-        found = found[part]
-    block = found if isinstance(found, Mapping) else {"content": found}
-    return media_tokens(block, model, counter)
 
 
 Group = dict[str, tuple[int, int]]

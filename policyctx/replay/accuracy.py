@@ -10,9 +10,9 @@ from policyctx.tokens.correction import Correction
 from policyctx.tokens.provider_models import provider_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from policyctx.replay.model_call import ModelCall
+    from policyctx.replay.recording import Recording
     from policyctx.tokens.counter import TokenCounter
 
 # Before this call a session has hardly anything to learn from.
@@ -24,7 +24,7 @@ class Prediction:
     """One call's prompt, in tokens: as it was counted, foreseen from the calls before, billed."""
 
     call: int
-    """From 1 on."""
+    """From 1 on, among those with usage."""
     counted: int
     predicted: int
     billed: int
@@ -46,13 +46,17 @@ class Accuracy:
     largest: float
 
 
-def predictions(calls: Iterable[ModelCall], counter: TokenCounter) -> Iterator[Prediction]:
-    """Foresee each call of a session from those before it, as `Session.observe` would."""
+def predictions(recording: Recording, counter: TokenCounter) -> Iterator[Prediction]:
+    """Foresee each billed call of a session from those before it, as `Session.observe` would."""
     correction = Correction()
-    for i, call in enumerate(calls, 1):
-        model = provider_model(call.messages, call.language_model)
-        counted = counter.count_messages(call.messages, model=model)
-        yield Prediction(i, counted, correction.corrected(counted), call.usage.prompt)
+    billed = 0
+    for call, context in zip(recording.calls, recording.contexts(), strict=True):
+        if call.usage is None or not call.usage.prompt:
+            continue
+        billed += 1
+        model = provider_model(context, call.language_model)
+        counted = counter.count_messages(context, call.tools, call.system, model=model)
+        yield Prediction(billed, counted, correction.corrected(counted), call.usage.prompt)
         correction = correction.observed(counted, call.usage)
 
 

@@ -1,4 +1,4 @@
-"""`ModelCall`: one request of a recorded session, and what was billed for it."""
+"""`ModelCall`: a point of a recorded session at which a model was called."""
 
 from __future__ import annotations
 
@@ -12,12 +12,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """What a recording shows of a request.
+    """What a recording shows of one request to a model, seen against the request before it."""
 
-    `messages` were in the context, system prompt and tools apart, which recordings seldom hold;
-    `language_model` is the name that the response gives, None where it gives none.
-    """
-
-    messages: list[Message]
-    usage: Usage
+    new: tuple[Message, ...]
+    """What was put into the context since the call before, that call's reply included."""
+    anew: bool = False
+    """`new` is the whole context: the first call, or the recording's own compaction or rewind."""
+    usage: Usage | None = None
+    """What was billed for it, None where the recording does not tell."""
     language_model: str | None = None
+    """The name that the recording gives."""
+    at: float | None = None
+    """When its reply was recorded, in seconds since 1970."""
+    system: object = None
+    """The request's own system prompt, where the recording has it apart from the messages."""
+    tools: object = None
+    """The schemas of the tools on offer, where the recording has them."""

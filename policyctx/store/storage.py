@@ -68,7 +68,8 @@ class Storage:
         self._clock = clock
         self._session = session
         folder = STATE_FOLDER if session is None else f"{STATE_FOLDER}/{safe_part(session)}"
-        snapshot = INDEX if format == "envelope" else f"{folder}/{INDEX}"
+        is_open = format == "envelope" and session is None
+        snapshot = INDEX if is_open else f"{folder}/{INDEX}"
         self._rules = Rules(
             on_conflict,
             flush=sync == "always",

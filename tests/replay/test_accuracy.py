@@ -7,7 +7,8 @@ import pytest
 
 from policyctx.replay.accuracy import Accuracy, Prediction, accuracy, predictions
 from policyctx.replay.model_call import ModelCall
-from policyctx.replay.recording import read_recording
+from policyctx.replay.reading import recordings_in
+from policyctx.replay.recording import Recording
 from policyctx.tokens.correction import Correction
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import Usage
@@ -20,19 +21,18 @@ if TYPE_CHECKING:
 COUNTER = counter_for("o200k_base")
 
 
-def calls_of(path: Path) -> tuple[ModelCall, ...]:
-    recording = read_recording(path.read_text(encoding="utf-8").split("\n"), with_calls=True)
-    assert recording is not None
-    return recording.calls
+def recording(path: Path) -> Recording:
+    return next(recordings_in(path))
 
 
 def call(words: int, billed: int) -> ModelCall:
     messages: list[dict[str, Any]] = [{"role": "user", "content": "word " * words}]
-    return ModelCall(messages, Usage(billed))
+    return ModelCall(tuple(messages), anew=True, usage=Usage(billed))
 
 
 def test_a_call_is_foreseen_from_those_before_it() -> None:
-    first, second = predictions([call(100, 5_000), call(300, 5_200)], COUNTER)
+    calls = (call(100, 5_000), ModelCall((), anew=True), call(300, 5_200))
+    first, second = predictions(Recording("r", "some", calls), COUNTER)
     assert first == Prediction(1, 108, 108, 5_000)
     assert second == Prediction(2, 308, 5_200, 5_200)
 
@@ -49,7 +49,7 @@ def test_only_settled_calls_are_summed_up() -> None:
 
 @each_recording("claude-code")
 def test_the_next_prompt_of_a_recorded_session_is_foreseen(path: Path) -> None:
-    reached = accuracy(list(predictions(calls_of(path), COUNTER)))
+    reached = accuracy(list(predictions(recording(path), COUNTER)))
     if reached is not None:
         assert reached.median < 0.05
         assert reached.within < 0.15
@@ -59,7 +59,7 @@ def test_the_next_prompt_of_a_recorded_session_is_foreseen(path: Path) -> None:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_side_calls_and_missing_responses_derail_nothing(path: Path, seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - no secret
-    points = [(one.counted, one.billed) for one in predictions(calls_of(path), COUNTER)]
+    points = [(one.counted, one.billed) for one in predictions(recording(path), COUNTER)]
     correction = Correction()
     made = []
     for i, (counted, billed) in enumerate(points, 1):
@@ -74,7 +74,7 @@ def test_side_calls_and_missing_responses_derail_nothing(path: Path, seed: int) 
 
 @each_recording("claude-code")
 def test_a_compaction_that_the_count_does_not_show_derails_nothing(path: Path) -> None:
-    points = [(one.counted, one.billed) for one in predictions(calls_of(path), COUNTER)]
+    points = [(one.counted, one.billed) for one in predictions(recording(path), COUNTER)]
     half = len(points) // 2
     lost = points[half][1] // 2 if points else 0
     correction, made = Correction(), []

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from policyctx.errors import UnreadableRecordingError
 from policyctx.messages.request import request_of
-from policyctx.replay.recording import read_recording
+from policyctx.replay.reading import recordings_of
 from policyctx.testing.defining import given
 from policyctx.testing.failures import WordingError
 from policyctx.testing.pieces import pieces
@@ -88,17 +89,15 @@ def read_messages(text: str) -> list[Message]:
     Raises `WordingError` for what is no JSON. The messages of a list are not looked at.
     """
     try:
+        return next(recordings_of(text.encode(), "the recording")).messages()
+    except UnreadableRecordingError:
+        pass
+    try:
         document = json.loads(text)
     except json.JSONDecodeError as error:
-        recording = read_recording(text.split("\n"))
-        if recording is None:
-            where = f"line {error.lineno}, column {error.colno}"
-            raise WordingError(f"not JSON: {where}: {error.msg}") from error
-        return recording.messages
-    if isinstance(document, list):
-        return document
-    recording = read_recording([text]) if isinstance(document, dict) else None
-    return list(request_of(document).messages) if recording is None else recording.messages
+        where = f"line {error.lineno}, column {error.colno}"
+        raise WordingError(f"not JSON: {where}: {error.msg}") from error
+    return document if isinstance(document, list) else list(request_of(document).messages)
 
 
 @given(

@@ -1,0 +1,124 @@
+"""`RecordingBuilder`: gathers what a reader finds until the recording is complete."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from policyctx.messages.reading import is_message
+from policyctx.replay.model_call import ModelCall
+from policyctx.replay.recording import Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from policyctx.messages.items import Message
+    from policyctx.replay.readers.source import Source
+    from policyctx.tokens.usage import Usage
+
+
+class RecordingBuilder:
+    """A recording that is being read: its messages in order, and the calls between them."""
+
+    def __init__(self) -> None:
+        self.records = 0
+        self.not_prompt: Counter[str] = Counter()
+        self.not_understood: Counter[str] = Counter()
+        self.context: list[Message] = []
+        """The whole of it as it is now."""
+        self._calls: list[ModelCall] = []
+        self._new: list[Message] = []
+        self._anew = True
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no message and no call was found."""
+        return not self._calls and not self._new
+
+    def add(self, message: Message) -> bool:
+        """Put a message into the context; one that is none is counted, and False returned."""
+        if not is_message(message):
+            self.not_understood[f"{message.get('role')} message"] += 1
+            return False
+        self._new.append(message)
+        self.context.append(message)
+        return True
+
+    def pass_over(self, what: str, *, known: bool = True) -> None:
+        """Count a record that gives no message: a known one, or one not understood."""
+        (self.not_prompt if known else self.not_understood)[what] += 1
+
+    def count(self, other: RecordingBuilder) -> None:
+        """Add what another one counted."""
+        self.records += other.records
+        self.not_prompt += other.not_prompt
+        self.not_understood += other.not_understood
+
+    def count_lines(self, source: Source) -> None:
+        """Add what a file holds beside its records."""
+        self.records += source.not_understood.total()
+        self.not_understood += source.not_understood
+
+    def begin_anew(self, context: Iterable[Message] = ()) -> None:
+        """Replace the whole context, as a compaction or a rewind does.
+
+        What came after the last call and is not kept was in no prompt; it is counted as such.
+        """
+        kept = list(context)
+        ids = set(map(id, kept))
+        if unsent := sum(id(message) not in ids for message in self._new):
+            self.not_prompt["message that no call was made with"] += unsent
+        self._new, self.context = [], []
+        self._anew = True
+        for message in kept:
+            self.add(message)
+
+    def called(
+        self,
+        usage: Usage | None = None,
+        language_model: str | None = None,
+        at: float | None = None,
+        system: object = None,
+        tools: object = None,
+    ) -> int:
+        """Say that a model was called with the context as it is now; return the call's number."""
+        new = tuple(self._new)
+        self._calls.append(ModelCall(new, self._anew, usage, language_model, at, system, tools))
+        self._new, self._anew = [], False
+        return len(self._calls) - 1
+
+    def bill(self, call: int, usage: Usage) -> None:
+        """Say what was billed for a call, when that shows later than the call."""
+        self._calls[call] = replace(self._calls[call], usage=usage)
+
+    def recording(self, name: str, format_: str) -> Recording:
+        """Return what was gathered."""
+        return Recording(
+            name,
+            format_,
+            tuple(self._calls),
+            tuple(self._new),
+            after_anew=self._anew,
+            records=self.records,
+            not_prompt=dict(self.not_prompt),
+            not_understood=dict(self.not_understood),
+        )
+
+
+class Names:
+    """Names for the recordings of one file; what is used again gets a number."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._used: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return self._used.total()
+
+    def of(self, *parts: object) -> str:
+        """Return the file's name, `#`, and those of the parts that say something."""
+        said = "-".join(str(part) for part in parts if part is not None and part != "")
+        name = f"{self._file}#{said}"
+        self._used[name] += 1
+        return name if self._used[name] == 1 else f"{name}-{self._used[name]}"

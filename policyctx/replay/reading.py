@@ -1,0 +1,74 @@
+"""From files to recordings: which reader knows a file, by what is in it."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from policyctx.errors import UnreadableRecordingError
+from policyctx.replay.readers.opening import source_of
+from policyctx.replay.readers.registered import readers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from policyctx.replay.readers.registered import Reader
+    from policyctx.replay.readers.source import Opened, Source
+    from policyctx.replay.recording import Recording
+
+
+def recordings_in(path: Path, *, name: str | None = None) -> Iterator[Recording]:
+    """Yield the recordings of a file; their names begin with `name`, by default the file's own.
+
+    The format shows in the content. Raises `UnreadableRecordingError`.
+    """
+    yield from _recordings(str(path), name or path.name, lambda: path.open("rb"))
+
+
+def recordings_of(content: bytes, name: str) -> Iterator[Recording]:
+    """Yield the recordings of what was read already, as `recordings_in` does of a file."""
+    yield from _recordings(name, name, lambda: io.BytesIO(content))
+
+
+def _recordings(path: str, name: str, opened: Opened) -> Iterator[Recording]:
+    found = False
+    try:
+        source = source_of(name, opened)
+        reader = _reader(path, source)
+        for recording in reader.recordings(source):
+            found = True
+            yield recording
+    except OSError as error:
+        raise UnreadableRecordingError(path, error.strerror or str(error)) from error
+    except ValueError as error:
+        raise UnreadableRecordingError(path, str(error)) from error
+    if not found:
+        raise UnreadableRecordingError(path, "no message is in it", format_=reader.FORMAT)
+
+
+def _reader(path: str, source: Source) -> Reader:
+    known = readers()
+    is_empty = True
+    for outline in source.outlines():
+        is_empty = False
+        for reader in known:
+            if reader.recognises(outline):
+                return reader
+    if is_empty:
+        raise UnreadableRecordingError(path, _no_json(source))
+    formats = ", ".join(reader.FORMAT for reader in known)
+    raise UnreadableRecordingError(path, f"none of the known formats: {formats}")
+
+
+def _no_json(source: Source) -> str:
+    return "neither JSON nor JSON lines" if source.not_understood else "it is empty"
+
+
+def files_in(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files among `paths` and in the folders among them, sorted within each folder."""
+    for path in paths:
+        if path.is_dir():
+            yield from files_in(sorted(path.iterdir()))
+        else:
+            yield path
