@@ -19,10 +19,11 @@ _LONGEST_CLAUSE = 240
 # Words that a list and what leads to it may have to be one sentence.
 _LONGEST_LIST = 40
 
+_ABBREVIATED = r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bcf\.)(?<!\b[A-Z]\.)"
 _SENTENCE_END = re.compile(
-    r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bcf\.)(?<!\b[A-Z]\.)"
-    r"[\"')\]]*\s+(?=[^a-z\s])"
-    r"|(?<=[.!?])\s{2,}|(?<=[。！？!?])[”」』\uff09\"]*(?=[^\s”」』\uff09\"])(?=[\u2e80-\U0003ffff])"
+    rf"(?:(?<=[.!?]){_ABBREVIATED}|(?<=[.!?][\"')\]]))\s+(?=[^a-z\s])"
+    r"|(?<=[.!?])\s{2,}"
+    r"|(?:(?<=[。！？])|(?<=[。！？][”」』\uff09\"]))(?=[^\s。！？”」』\uff09\"])"
 )
 _CLAUSE_END = re.compile(r"(?<=[,;:])\s+|(?<=[，；：、])")
 _BULLET = re.compile(r"\s*(?:[-*+•·\u276f>]|\(?\d{1,2}[.)、]|[a-z]\))\s+")
@@ -30,6 +31,9 @@ _HEADING = re.compile(r"\s*#{1,6}\s")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,60})(?:\s[^<>]{0,200})?>")
 _ONLY_TAG = re.compile(r"\s*</?[A-Za-z][\w.-]{0,60}(?:\s[^<>]{0,200})?>\s*")
 _ONLY_BRACKETED = re.compile(r"\s*\[[^\]\n]*\]\s*")
+_SIGNS = re.compile(r"[{}()\[\]<>;=|\\\":/_@$&*+]")
+# The share of signs, and the lines in a row, that show what a program printed.
+_MANY_SIGNS, _PRINTED_RUN = 0.08, 3
 _SAYS = re.compile(r"[^\W_]")
 _SPACES = re.compile(r"\s+")
 _ONLY_NUMBER = re.compile(r"\W*\d{1,2}\.")
@@ -46,8 +50,8 @@ def sentences_in(text: str) -> Iterator[Sentence]:
     """Yield the sentences of a text, in order; what holds no letter or digit is none.
 
     A list belongs to the line that leads to it. Pasted is what stands in a fence of code, in a
-    quotation, in an element whose name is compound (a program's mark, such as
-    `<command-output>`), and what is long, but for its beginning and its end.
+    quotation, among lines that a program printed, in an element whose name is compound (a program's
+    mark, such as `<command-output>`), and what is long, but for its beginning and its end.
     """
     if len(text) > _MOST_READ:
         text = f"{text[: _MOST_READ // 2]}\n{text[-_MOST_READ // 2 :]}"
@@ -61,7 +65,33 @@ def sentences_in(text: str) -> Iterator[Sentence]:
 
 
 def _lines(text: str) -> Iterator[Sentence]:
-    """Yield the lines that say something, bullets kept."""
+    """Yield the lines that say something, bullets kept; what programs print comes in runs."""
+    run: list[Sentence] = []
+    for line in _marked_lines(text):
+        if _is_printed(line.text):
+            run.append(line)
+            continue
+        yield from _printed(run)
+        run = []
+        yield line
+    yield from _printed(run)
+
+
+def _printed(run: list[Sentence]) -> Iterator[Sentence]:
+    for line in run:
+        yield Sentence(line.text, pasted=line.pasted or len(run) >= _PRINTED_RUN)
+
+
+def _is_printed(line: str) -> bool:
+    """Whether a line looks like code or the output of a program: too many signs for words."""
+    if _BULLET.match(line):
+        return False
+    signs = len(_SIGNS.findall(line))
+    return signs >= _MANY_SIGNS * len(line) or line.startswith(("    ", "\t"))
+
+
+def _marked_lines(text: str) -> Iterator[Sentence]:
+    """Yield the lines that say something; pasted are those in a fence, an element, a quotation."""
     fenced = False
     for piece, marked in _outside_and_inside_marks(text):
         for line in piece.split("\n"):
