@@ -10,6 +10,7 @@ PolicyctxError
 ├── VocabularyError        the token vocabulary in the package is missing or damaged
 ├── MutationError          the mutants of a policy cannot be judged
 ├── UnreadableRecordingError a file is no recording of a known format
+├── ReaderError            a reader that another package registered is none
 ├── UsageError             what a provider billed cannot be read
 └── MissingExtraError      an optional dependency is not installed
 """
@@ -162,6 +163,17 @@ class UnreadableRecordingError(PolicyctxError):
         self.why = why
         self.format = format_
         super().__init__(f"{path}: {why}")
+
+
+class ReaderError(PolicyctxError):
+    """A reader of recordings that another package registered cannot be used.
+
+    `reader` is the name of its entry point.
+    """
+
+    def __init__(self, reader: str, why: str) -> None:
+        self.reader = reader
+        super().__init__(f"the reader {reader!r}, registered by another package, {why}")
 
 
 class UsageError(PolicyctxError):

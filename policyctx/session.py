@@ -11,6 +11,7 @@ from policyctx.errors import InvalidResultError, StoreError
 from policyctx.messages.reading import listed
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import Facts
+from policyctx.planning.ledger import taken_out
 from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.planning.paths import safe_part
 from policyctx.planning.planner import BOTH, plan
@@ -285,7 +286,7 @@ class Session:
         known = memory.known
         if known is None or changed or not known.continued_by(messages):
             if (earlier := known) is None:
-                known = self._new_list(memory)
+                known = self._new_list(memory, gone=taken_out(messages, memory.ledger))
             else:
                 earlier.conversation.report()
                 known = self._new_list(memory, gone=earlier.gone_from(messages))

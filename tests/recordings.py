@@ -15,7 +15,7 @@ TRACES = Path(__file__).parents[2] / "shared" / "traces"
 
 def each_recording(*folders: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Run a test once for the `path` of each recording; skipped, and counted, without them."""
-    found = [path for folder in folders for path in sorted((TRACES / folder).glob("*.json*"))]
+    found = [path for folder in folders for path in sorted((TRACES / folder).glob("*"))]
     missing = pytest.mark.skip(reason=f"no recordings in {'/'.join(TRACES.parts[-2:])}")
     paths = [pytest.param(path, id=path.stem[:40]) for path in found]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from policyctx.errors import MessagesError, UnreadableRecordingError
 from policyctx.messages.request import Request, request_of
+from policyctx.replay.readers.registered import LISTS
 from policyctx.replay.reading import recordings_of
 
 if TYPE_CHECKING:
@@ -52,13 +53,20 @@ def _content(messages: str) -> bytes:
 
 def _read(content: bytes, name: str) -> tuple[Request, Recording | None]:
     recording = _recording(content, name)
-    if recording is not None:
+    if recording is not None and recording.format not in LISTS:
         return Request(recording.messages()), recording
+    # What is a request by itself keeps what stands around its messages.
     try:
-        return request_of(json.loads(content)), None
+        return request_of(json.loads(content)), recording
     except RecursionError as error:
         raise MessagesError("nested too deeply to be a message list") from error
+    except MessagesError:
+        if recording is None or recording.not_understood:
+            raise
+        return Request(recording.messages()), recording
     except json.JSONDecodeError as error:
+        if recording is not None:
+            return Request(recording.messages()), recording
         where = f"line {error.lineno}, column {error.colno}"
         raise MessagesError(f"not JSON: {where}: {error.msg}") from error
     except ValueError as error:
@@ -69,6 +77,6 @@ def _recording(content: bytes, name: str) -> Recording | None:
     try:
         return next(recordings_of(content, name))
     except UnreadableRecordingError as error:
-        if error.format is None:
+        if error.format is None or error.format in LISTS:
             return None
         raise MessagesError(f"a recording of {error.format}: {error.why}") from error

@@ -176,6 +176,11 @@ def checked_messages(messages: object, first: int = 0) -> Sequence[Message]:
     return found
 
 
+def is_message(message: object) -> bool:
+    """Whether `checked_messages` takes this one message."""
+    return _is_plain(message) or _wrong_with(message) is None
+
+
 def listed(messages: object) -> Sequence[Message]:
     """Return `messages` as they are when they are a list at all; raises `MessagesError`."""
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):

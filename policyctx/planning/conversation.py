@@ -123,6 +123,7 @@ class Conversation:
             policy=self.policy.digest,
             placeholder=decision.placeholder,
             relative_path=decision.file.relative_path if decision.file else None,
+            alike=self._identities.alike(decision.position) if decision.action == "drop" else 0,
             tool=item.tool,
         )
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from policyctx.messages.reading import items_of
 from policyctx.planning.placeholders import content_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from policyctx.messages.items import Item
+    from policyctx.messages.items import Item, Message
     from policyctx.planning.decisions import Action
 
 
@@ -55,6 +56,8 @@ class Entry:
     placeholder: str | None = None
     relative_path: str | None = None
     """Of its file below the store's root."""
+    alike: int = 0
+    """Of one that was dropped: how many equal to it the whole list had then, itself among them."""
     tool: str | None = None
 
     def record(self) -> dict[str, Any]:
@@ -75,6 +78,7 @@ class Entry:
             "policy": self.policy,
             "placeholder": self.placeholder,
             "path": self.relative_path,
+            **({"alike": self.alike} if self.alike else {}),
         }
 
     @classmethod
@@ -93,6 +97,7 @@ class Entry:
             policy=record["policy"],
             placeholder=record["placeholder"],
             relative_path=record["path"],
+            alike=record.get("alike", 0),
             tool=record.get("tool"),
         )
 
@@ -140,6 +145,23 @@ class Ledger:
         return (item.kind, item.tool_use_id, len(item.text)) in self._lengths
 
 
+def taken_out(messages: Sequence[Message], ledger: Ledger) -> frozenset[Key]:
+    """Return the keys of all that was dropped, when a list comes without it; else none.
+
+    A list comes without it when there are fewer of some kind than the whole list had when one of
+    them was dropped. Only where as many equal ones were said since, it cannot be told.
+    """
+    dropped = [entry for entry in ledger.entries.values() if entry.action == "drop"]
+    if not dropped:
+        return frozenset()
+    items = items_of(messages)
+    identities = Identities(items, ledger)
+    known = (i for i, item in enumerate(items) if ledger.may_know(item) or ledger.rendered(item))
+    present = Counter(identities.key(i)[:3] for i in known)
+    comes_without = any(present[entry.key[:3]] < entry.alike for entry in dropped)
+    return frozenset(entry.key for entry in dropped) if comes_without else frozenset()
+
+
 class Identities:
     """The keys of the items of a list that grows, each made when it is asked for.
 
@@ -177,6 +199,13 @@ class Identities:
         for occurrence in self._gone.get((kind, call, found), ()):
             before += occurrence <= before
         return Key(kind, call, found, before)
+
+    def alike(self, position: int) -> int:
+        """Return how many are equal to the item at this position, with what was taken out."""
+        kind, call, found, _ = self.key(position)
+        equal = self._alike[self._likenesses[position]]
+        gone = self._gone.get((kind, call, found), ())
+        return sum(self._hash(i) == found for i in equal) + len(gone)
 
     def _likeness(self, position: int) -> tuple[str, str | None, int]:
         item = self._items[position]

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from policyctx.errors import UnreadableRecordingError
-from policyctx.replay.readers import claude_code, codex, pi
-from policyctx.replay.readers.source import Source
+from policyctx.replay.readers.opening import source_of
+from policyctx.replay.readers.registered import readers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from policyctx.replay.readers.registered import Reader
+    from policyctx.replay.readers.source import Opened, Source
     from policyctx.replay.recording import Recording
-
-
-class Reader(Protocol):
-    """Knows one format; a module with these names is one."""
-
-    FORMAT: str
-    """What its recordings say that they are, such as `claude-code`."""
-
-    def recognises(self, record: object) -> bool:
-        """Is this one record enough to know the format by."""
-        ...
-
-    def recordings(self, source: Source) -> Iterator[Recording]:
-        """Yield what the file holds."""
-        ...
-
-
-READERS: tuple[Reader, ...] = (claude_code, codex, pi)
 
 
 def recordings_in(path: Path, *, name: str | None = None) -> Iterator[Recording]:
@@ -39,34 +23,46 @@ def recordings_in(path: Path, *, name: str | None = None) -> Iterator[Recording]
 
     The format shows in the content. Raises `UnreadableRecordingError`.
     """
-    yield from _recordings(str(path), Source(name or path.name, lambda: path.open("rb")))
+    yield from _recordings(str(path), name or path.name, lambda: path.open("rb"))
 
 
 def recordings_of(content: bytes, name: str) -> Iterator[Recording]:
     """Yield the recordings of what was read already, as `recordings_in` does of a file."""
-    yield from _recordings(name, Source(name, lambda: io.BytesIO(content)))
+    yield from _recordings(name, name, lambda: io.BytesIO(content))
 
 
-def _recordings(path: str, source: Source) -> Iterator[Recording]:
+def _recordings(path: str, name: str, opened: Opened) -> Iterator[Recording]:
     found = False
     try:
+        source = source_of(name, opened)
         reader = _reader(path, source)
         for recording in reader.recordings(source):
             found = True
             yield recording
     except OSError as error:
         raise UnreadableRecordingError(path, error.strerror or str(error)) from error
+    except ValueError as error:
+        raise UnreadableRecordingError(path, str(error)) from error
     if not found:
         raise UnreadableRecordingError(path, "no message is in it", format_=reader.FORMAT)
 
 
 def _reader(path: str, source: Source) -> Reader:
-    for record in source.records():
-        for reader in READERS:
-            if reader.recognises(record):
+    known = readers()
+    is_empty = True
+    for outline in source.outlines():
+        is_empty = False
+        for reader in known:
+            if reader.recognises(outline):
                 return reader
-    formats = ", ".join(reader.FORMAT for reader in READERS)
+    if is_empty:
+        raise UnreadableRecordingError(path, _no_json(source))
+    formats = ", ".join(reader.FORMAT for reader in known)
     raise UnreadableRecordingError(path, f"none of the known formats: {formats}")
+
+
+def _no_json(source: Source) -> str:
+    return "neither JSON nor JSON lines" if source.not_understood else "it is empty"
 
 
 def files_in(paths: Iterable[Path]) -> Iterator[Path]:

@@ -6,6 +6,7 @@ Nothing is written. The recorded reply always follows, whatever the policy remov
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from policyctx.messages.items import Item, Message
     from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.planning.plan import Plan
     from policyctx.replay.model_call import ModelCall
     from policyctx.replay.recording import Recording
 
@@ -37,8 +39,22 @@ if TYPE_CHECKING:
 _SESSION_ID = "session_00000000_000000_replay"
 
 
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A recording walked through to its end."""
+
+    session: SimulatedSession
+    plans: tuple[Plan, ...]
+    """The last plan of each part; what comes after its call is in its conversation already."""
+
+
 def simulated(recording: Recording, policy: OffloadPolicy, *, path: str = "") -> SimulatedSession:
-    """Return what a recording comes to under a policy.
+    """Return what a recording comes to under a policy; see `walked`."""
+    return walked(recording, policy, path=path).session
+
+
+def walked(recording: Recording, policy: OffloadPolicy, *, path: str = "") -> Walk:
+    """Walk through a recording under a policy.
 
     `path` is the file that it is from. The session is told what would have been billed for its
     edited list, as far as the recording knows what was billed for the whole one. Without time
@@ -49,7 +65,7 @@ def simulated(recording: Recording, policy: OffloadPolicy, *, path: str = "") ->
     for call, context in zip(recording.calls, recording.contexts(), strict=True):
         simulation.call(call, context)
     simulation.end(() if recording.after_anew else recording.after)
-    return simulation.session(recording, path)
+    return Walk(simulation.session(recording, path), tuple(simulation.plans))
 
 
 class _Simulation:
@@ -66,6 +82,7 @@ class _Simulation:
         self._correction = Correction()
         self._timeline: Timeline | None = None
         self._parts = 0
+        self.plans: list[Plan] = []
         self._calls: list[SimulatedCall] = []
         self._removals: list[Removal] = []
         self._first: dict[object, Removal] = {}
@@ -152,6 +169,7 @@ class _Simulation:
         if self._timeline is None:
             return
         part = self._timeline.part(after)
+        self.plans.append(self._timeline.plan)
         for position, needs in sorted(needs_of(part).items()):
             here = self._parts - 1, position
             known = here if here in self._first else _sameness(part.items[position])

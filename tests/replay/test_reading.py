@@ -37,10 +37,8 @@ def test_a_file_may_begin_in_the_middle_of_a_session() -> None:
 @pytest.mark.parametrize(
     "lines",
     [
-        [],
-        [""],
-        ["not JSON"],
         ["[]", "5", "null"],
+        ["null"],
         [json.dumps({"type": "user", "message": {"role": "user", "content": "go"}})],
         [json.dumps({"type": "summary", "parentUuid": None, "sessionId": "s"})],
     ],
@@ -49,6 +47,24 @@ def test_what_no_reader_knows_is_no_recording(lines: list[str]) -> None:
     with pytest.raises(UnreadableRecordingError, match="none of the known formats") as raised:
         read(*lines)
     assert raised.value.format is None
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "it is empty"),
+        (b"\n \n", "it is empty"),
+        (b"[]", "it is empty"),
+        (b"not JSON", "neither JSON nor JSON lines"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0", "neither JSON nor JSON lines"),
+        (b'{"messages": [{"role": "us', "neither JSON nor JSON lines"),
+        (b"[" * 100_000, "neither JSON nor JSON lines"),
+        (b"PK\x03\x04 and no more", "an archive that cannot be read"),
+    ],
+)
+def test_what_holds_no_record_says_why(content: bytes, why: str) -> None:
+    with pytest.raises(UnreadableRecordingError, match=why):
+        list(recordings_of(content, "session"))
 
 
 @pytest.mark.parametrize("torn", ['{"type": "us', "\0", "[" * 100_000, '"' + "1" * 5000])

@@ -6,8 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from policyctx.errors import MessagesError
-from policyctx.messages.reading import checked_messages
+from policyctx.messages.reading import is_message
 from policyctx.replay.model_call import ModelCall
 from policyctx.replay.recording import Recording
 
@@ -107,10 +106,19 @@ class RecordingBuilder:
         )
 
 
-def is_message(message: object) -> bool:
-    """Whether a message is one that a provider would know."""
-    try:
-        checked_messages([message])
-    except MessagesError:
-        return False
-    return True
+class Names:
+    """Names for the recordings of one file; what is used again gets a number."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._used: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return self._used.total()
+
+    def of(self, *parts: object) -> str:
+        """Return the file's name, `#`, and those of the parts that say something."""
+        said = "-".join(str(part) for part in parts if part is not None and part != "")
+        name = f"{self._file}#{said}"
+        self._used[name] += 1
+        return name if self._used[name] == 1 else f"{name}-{self._used[name]}"

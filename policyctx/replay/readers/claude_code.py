@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyctx.replay.readers.building import RecordingBuilder, is_message
+from policyctx.messages.reading import is_message
+from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.claude_agent import ClaudeAgent
 from policyctx.replay.readers.fields import Record, mapping, word
 
@@ -116,6 +117,6 @@ class _Session:
 
 
 def _has_content(message: object) -> bool:
-    return is_message({"role": "user", **mapping(message)}) and isinstance(
-        mapping(message).get("content"), str | list
-    )
+    fields = mapping(message)
+    with_role = fields if "role" in fields else {"role": "user", **fields}
+    return isinstance(fields.get("content"), str | list) and is_message(with_role)

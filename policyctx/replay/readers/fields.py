@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from policyctx.errors import UsageError
+from policyctx.messages.items import compact_json
 from policyctx.tokens.usage import Usage, usage_of
 
 Record: TypeAlias = dict[str, Any]
@@ -40,13 +41,24 @@ def usage(fields: object) -> Usage | None:
 
 
 def seconds(time: object) -> float | None:
-    """Return a time as seconds since 1970: ISO 8601, or a number of seconds or milliseconds."""
+    """Return a time as seconds since 1970: ISO 8601, or a number of seconds or milliseconds.
+
+    Where no time zone is said, UTC is taken, so that a recording reads the same everywhere.
+    """
     if isinstance(time, str):
         try:
-            return datetime.fromisoformat(time).timestamp()
+            moment = datetime.fromisoformat(time)
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
         except (OverflowError, ValueError):
             return None
     if isinstance(time, bool) or not isinstance(time, int | float):
         return None
     # Seconds of such size are 5,000 years away.
     return time / 1000 if time > 1e11 else float(time)  # noqa: PLR2004
+
+
+def function_call(call_id: object, name: object, arguments: object) -> Record:
+    """Return a call in the form of the chat API, whose arguments are JSON text."""
+    text = arguments if isinstance(arguments, str) else compact_json(arguments)
+    function = {"name": word(name), "arguments": text}
+    return {"id": word(call_id), "type": "function", "function": function}

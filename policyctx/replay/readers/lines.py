@@ -1,25 +1,38 @@
-"""JSON texts as recordings hold them: a line of a file, or a document small enough to be read."""
+"""`Lines`: a file of JSON lines, read one at a time."""
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic_core import from_json
+from policyctx.replay.readers.json_text import BOM, value_of
+from policyctx.replay.readers.source import Source, outline_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policyctx.replay.readers.source import Opened
 
 
-def value_of(text: bytes) -> Any:  # noqa: ANN401 - JSON holds any value
-    """Return what a JSON text says; raises `ValueError`, also for what is nested too deeply.
+class Lines(Source):
+    """A record a line. A line that is no JSON, such as a torn last one, is counted."""
 
-    Of repeated keys the last counts. What only Python's own parser takes is taken: lone surrogates
-    and `NaN`.
-    """
-    try:
-        return from_json(text, cache_strings="keys")
-    except ValueError as error:
-        if "recursion limit" in str(error):
-            raise
-    try:
-        return json.loads(text)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+    def __init__(self, name: str, opened: Opened) -> None:
+        super().__init__(name)
+        self._opened = opened
+
+    def outlines(self) -> Iterator[object]:
+        """Yield each record."""
+        return map(outline_of, self.records())
+
+    def records(self) -> Iterator[Any]:
+        """Yield the value of each line that is JSON."""
+        self.not_understood.clear()
+        with self._opened() as file:
+            for number, line in enumerate(file):
+                text = line.removeprefix(BOM) if number == 0 else line
+                if not text.strip():
+                    continue
+                try:
+                    yield value_of(text)
+                except ValueError:
+                    self.not_understood["line that is no JSON"] += 1

@@ -1,4 +1,4 @@
-"""`Holders`: which items hold a string, found by its rarest word, in time that is linear."""
+"""Which items hold a string, found by its rarest word, in time that is linear."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from policyctx.replay.regret.words import GRAM, grams, plain, stands_in, words
+from policyctx.replay.regret.words import plain, stands_in, words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from policyctx.replay.part import Part
+    from policyctx.replay.regret.strings import Distinct
 
 # A word in more items than this tells nothing apart.
 _COMMON = 16
@@ -24,51 +25,66 @@ class Place(NamedTuple):
     absence: int = -1
 
 
-class Holders:
-    """The items of a part, and the placeholders in it, by the words that were asked for."""
+class Texts:
+    """What the items of a part say, and the placeholders in it, as a person would read them."""
 
-    def __init__(self, part: Part, wanted: Iterable[str]) -> None:
+    def __init__(self, part: Part) -> None:
         self._part = part
-        self._wanted = {word for text in wanted for word in _words_of(text)}
-        self._plain: dict[Place, str] = {}
+        self._plain: dict[int, str] = {}
 
-    def of(self, text: str) -> Sequence[Place]:
-        """Return the places that hold a string, in order; none where it is too common to tell."""
-        rarest = min((self._by_word.get(word, ()) for word in _words_of(text)), key=len, default=())
-        if len(rarest) > _COMMON:
-            return ()
-        if len(text) == GRAM and grams(text):
-            return rarest
-        return [place for place in rarest if stands_in(text, self._text(place))]
-
-    @cached_property
-    def _by_word(self) -> dict[str, list[Place]]:
-        by_word: dict[str, list[Place]] = defaultdict(list)
-        for place, text in self._places():
-            for word in self._wanted.intersection(words(text)):
-                by_word[word].append(place)
-        return by_word
-
-    def _places(self) -> Iterator[tuple[Place, str]]:
-        for position, item in enumerate(self._part.items):
-            if item.counted:
-                place = Place(position)
-                yield place, self._text(place)
-            for i, absence in enumerate(self._part.absences.get(position, ())):
-                if absence.left:
-                    place = Place(position, i)
-                    yield place, self._text(place)
-
-    def _text(self, place: Place) -> str:
-        if place.absence >= 0:
-            return self._part.absences[place.position][place.absence].left
-        text = self._part.items[place.position].counted
+    def at(self, place: Place) -> str:
+        """Return what stands at a place."""
+        position, absence = place
+        if absence >= 0:
+            return self._part.absences[position][absence].left
+        text = self._part.items[position].counted
         if not text.startswith(("{", "[")):
             return text
-        if place not in self._plain:
-            self._plain[place] = plain(text)
-        return self._plain[place]
+        if position not in self._plain:
+            self._plain[position] = plain(text)
+        return self._plain[position]
+
+    def places(self) -> Iterator[Place]:
+        """Yield where anything stands, in the order of the items."""
+        absences = self._part.absences
+        for position, item in enumerate(self._part.items):
+            if item.counted:
+                yield Place(position)
+            for i, absence in enumerate(absences.get(position, ())):
+                if absence.left:
+                    yield Place(position, i)
+
+    @cached_property
+    def lost(self) -> frozenset[str]:
+        """The words of all items that were out at any time."""
+        found: set[str] = set()
+        for position in self._part.absences:
+            found.update(words(self.at(Place(position))))
+        return frozenset(found)
 
 
-def _words_of(text: str) -> list[str]:
-    return [text] if len(text) == GRAM and grams(text) else words(text)
+class Holders:
+    """The places of a part by the words in them, of those words that are `wanted`."""
+
+    def __init__(self, texts: Texts, wanted: frozenset[str]) -> None:
+        self._texts = texts
+        self._by_word: dict[str, list[Place]] = defaultdict(list)
+        for place in texts.places() if wanted else ():
+            for word in wanted.intersection(words(texts.at(place))):
+                # One more than may be is enough to know that there are too many.
+                if len(found := self._by_word[word]) <= _COMMON:
+                    found.append(place)
+
+    def with_word(self, word: str, *, most: int = _COMMON) -> Sequence[Place]:
+        """Return the places that have a word, in order; none where there are more than `most`."""
+        found = self._by_word.get(word, ())
+        return () if len(found) > most else found
+
+    def of(self, one: Distinct) -> Sequence[Place]:
+        """Return the places that may hold a string, in order: those of its rarest word."""
+        found = min((self._by_word.get(word, ()) for word in one.words), key=len, default=())
+        return () if len(found) > _COMMON else found
+
+    def holds(self, place: Place, one: Distinct) -> bool:
+        """Does the text at one of these places hold the string."""
+        return one.words == (one.text,) or stands_in(one.text, self._texts.at(place))

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from policyctx.replay.regret.asking import asked_again
-from policyctx.replay.regret.holders import Holders
+from policyctx.replay.regret.holders import Holders, Texts
+from policyctx.replay.regret.phrases import anchors, phrases, runs_in
 from policyctx.replay.regret.strings import SURE, distinct_strings
 from policyctx.replay.regret.words import plain
 
@@ -65,15 +66,17 @@ def _asked_again(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tup
 
 def _used(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tuple[int, Need]]:
     """Yield the items that alone held what a reply says, each reply by itself."""
-    drawn = [
-        (reply, call, list(distinct_strings(plain(part.items[reply].text))))
-        for reply, call in replies
-    ]
-    holders = Holders(part, {one.text for _, _, strings in drawn for one in strings})
-    for reply, call, strings in drawn:
+    texts = Texts(part)
+    said = {reply: plain(part.items[reply].text) for reply, _ in replies}
+    strings = {reply: list(distinct_strings(text, texts.lost)) for reply, text in said.items()}
+    runs = {reply: runs_in(text, texts.lost) for reply, text in said.items()}
+    wanted = {word for of_one in strings.values() for one in of_one for word in one.words}
+    wanted.update(word for of_one in runs.values() for word in anchors(of_one))
+    holders = Holders(texts, frozenset(wanted))
+    for reply, call in replies:
         found: dict[int, list[Distinct]] = defaultdict(list)
-        for one in strings:
-            holder = _only_holder(part, holders.of(one.text), call)
+        for one in (*strings[reply], *phrases(runs[reply], part, texts, holders, call)):
+            holder = _only_holder(part, holders, one, call)
             if holder is not None:
                 found[holder].append(one)
         for holder, evidence in found.items():
@@ -83,16 +86,21 @@ def _used(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tuple[int,
                 yield holder, Need("used", call, part.items[reply].item_id, shown)
 
 
-def _only_holder(part: Part, places: Sequence[Place], call: int) -> int | None:
+def _only_holder(part: Part, holders: Holders, one: Distinct, call: int) -> int | None:
     """Return the newest item that held a string, when nothing that the call had did."""
-    before = [place for place in places if part.arrived(place.position) <= call]
-    held = {place.position for place in before if place.absence < 0}
-    if not 0 < len(held) <= _RARE:
-        return None
-    for position, absence in before:
+    there: list[Place] = []
+    gone: list[Place] = []
+    for place in holders.of(one):
+        position, absence = place
+        if part.arrived(position) > call:
+            continue
         now = part.absence(position, call)
-        if absence < 0 and now is None:
-            return None
-        if absence >= 0 and now is part.absences[position][absence]:
-            return None
-    return max(held)
+        if absence < 0:
+            (there if now is None else gone).append(place)
+        elif now is part.absences[position][absence]:
+            there.append(place)
+    # What is there is mostly enough to say no, and nothing to look for costs nothing.
+    if not gone or any(holders.holds(place, one) for place in reversed(there)):
+        return None
+    held = [place.position for place in gone if holders.holds(place, one)]
+    return held[-1] if 0 < len(held) <= _RARE else None

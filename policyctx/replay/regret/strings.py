@@ -7,9 +7,10 @@ What a model writes of its own accord (years, round numbers, words of a language
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from policyctx.replay.regret.words import CJK, grams
+from policyctx.replay.regret.words import CJK, grams, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,12 +21,19 @@ class Distinct(NamedTuple):
 
     text: str
     weight: float
+    words: tuple[str, ...]
+    """What an index knows it by; see `words`."""
 
 
 SURE, LIKELY = 1.0, 0.5
 
-_TOKEN = re.compile(rf"[^\W{CJK}]+(?:[./\\:@#+~-]+[^\W{CJK}]+)*|[~.]{{0,2}}/[^\W{CJK}][\w./@+~-]*")
+_TOKEN = re.compile(
+    rf"\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|[^\W{CJK}]+(?:[./\\:@#+~-]+[^\W{CJK}]+)*|[~.]{{0,2}}/[^\W{CJK}][\w./@+~-]*"
+)
+_BETWEEN = re.compile(r"[./\\:@#+~-]+")
 _PATH_SIGN = re.compile(r"[/\\]")
+# What tells a part of a path from a word with a slash beside it, as in `and/or`.
+_MARKED = re.compile(r"[^\W\d][._]|_[^\W\d]|[^\W\d]\d|\d[^\W\d]")
 _FILE = re.compile(r"[\w+@-]+(?:\.[\w+@-]+)*\.[A-Za-z][A-Za-z0-9]{0,4}")
 _NUMBER = re.compile(r"\d+(?:[.,:-]\d+)*")
 # `sha256`, `utf8`, `python3`: words of the trade.
@@ -39,45 +47,47 @@ _SURE_PARTS, _SURE_LENGTH, _LIKELY_LENGTH = 4, 20, 8
 _LINE_LENGTH, _LINE_WORDS = 30, 4
 
 
-def distinct_strings(text: str) -> Iterator[Distinct]:
-    """Yield what is particular in a text, each string once; lines last."""
-    seen: set[str] = set()
-    for found in _TOKEN.finditer(text):
-        token = found[0].rstrip(_SENTENCE_END)
-        if token not in seen:
-            seen.add(token)
-            yield from _of_token(token)
+def distinct_strings(text: str, among: frozenset[str]) -> Iterator[Distinct]:
+    """Yield what is particular in a text, each string once; lines last.
+
+    Only what is made of words `among` these can come from where they stand.
+    """
+    for token in dict.fromkeys(_TOKEN.findall(text)):
+        for one in _of_token(token):
+            if among.issuperset(one.words):
+                yield one
     for gram in dict.fromkeys(grams(text)):
-        yield Distinct(gram, LIKELY)
+        if gram in among:
+            yield Distinct(gram, LIKELY, (gram,))
     for line in dict.fromkeys(map(str.strip, text.split("\n"))):
-        if len(line) >= _LINE_LENGTH and len(line.split()) >= _LINE_WORDS:
-            yield Distinct(line, SURE)
+        if len(line) >= _LINE_LENGTH and line.count(" ") >= _LINE_WORDS - 1:
+            known = words(line)
+            if among.issuperset(known):
+                yield Distinct(line, SURE, tuple(known))
 
 
-def _of_token(token: str) -> Iterator[Distinct]:
-    weight = _weight(token)
-    if weight:
-        yield Distinct(token, weight)
-    if not weight or weight < SURE:
-        yield from _of_parts(token)
-
-
-def _of_parts(token: str) -> Iterator[Distinct]:
-    """What is particular in the parts of a token that is not so as a whole: `x.some_long_name`."""
-    parts = re.split(r"[./\\:@#+~-]+", token)
-    if len(parts) > 1:
-        for part in parts:
-            if weight := _weight(part):
-                yield Distinct(part, weight)
+@lru_cache(maxsize=1 << 16)  # a session names the same things again and again
+def _of_token(token: str) -> tuple[Distinct, ...]:
+    """What is particular in a token, as a whole or in its parts: `x.some_long_name`."""
+    token = token.rstrip(_SENTENCE_END)
+    weights = {token: _weight(token)}
+    if weights[token] < SURE:
+        parts = _BETWEEN.split(token)
+        weights |= {part: _weight(part) for part in (parts if len(parts) > 1 else ())}
+    return tuple(
+        Distinct(one, weight, tuple(words(one))) for one, weight in weights.items() if weight
+    )
 
 
 def _weight(token: str) -> float:
     if _NUMBER.fullmatch(token):
         return _of_number(token)
+    if "@" in token.strip("@"):
+        return SURE
     if _PATH_SIGN.search(token):
         return _of_path(token)
-    if _FILE.fullmatch(token) and (token.count(".") == 1 or any(map(str.isdigit, token))):
-        return SURE if len(token) > _LIKELY_LENGTH else LIKELY
+    if _FILE.fullmatch(token):
+        return _of_file(token)
     return _of_name(token)
 
 
@@ -92,10 +102,18 @@ def _of_number(token: str) -> float:
 
 def _of_path(token: str) -> float:
     parts = [part for part in _PATH_SIGN.split(token) if part.strip(".")]
-    telling = [part for part in parts if re.search(r"[._\d-]", part) or not part.islower()]
+    telling = [part for part in parts if _MARKED.search(part)]
     if len(parts) < 2:  # noqa: PLR2004 - a path has two parts
         return LIKELY if telling else 0
     return SURE if telling or len(parts) > 2 else 0  # noqa: PLR2004 - `and/or` is no path
+
+
+def _of_file(token: str) -> float:
+    """A file's name without its folder may be a name with an attribute just as well."""
+    base = token.rpartition(".")[0]
+    if re.search(r"[_\d-]", base):
+        return SURE if len(token) > _LIKELY_LENGTH else LIKELY
+    return LIKELY if base.isalpha() and len(base) >= _LIKELY_LENGTH else 0
 
 
 def _of_name(token: str) -> float:

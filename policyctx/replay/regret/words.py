@@ -8,6 +8,7 @@ import string
 
 # Characters of languages that are written without spaces, and Hangul.
 CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
+_FIRST_CJK = "\u3040"
 # So many of them in a row are as telling as a rare word.
 GRAM = 6
 
@@ -55,14 +56,15 @@ def stands_in(wanted: str, text: str) -> bool:
     start = text.find(wanted)
     while start >= 0:
         end = start + len(wanted)
-        if not _is_joined(text, start) and not _is_joined(text, end):
+        if not (
+            (start > 0 and _is_wordy(text[start - 1]) and _is_wordy(text[start]))
+            or (end < len(text) and _is_wordy(text[end - 1]) and _is_wordy(text[end]))
+        ):
             return True
         start = text.find(wanted, start + 1)
     return False
 
 
-def _is_joined(text: str, at: int) -> bool:
-    """Would a cut here part a word."""
-    if not 0 < at < len(text):
-        return False
-    return bool(_WORD.fullmatch(text[at - 1 : at + 1]))
+def _is_wordy(sign: str) -> bool:
+    """May a word go on beside this sign; signs of languages without spaces stand alone."""
+    return sign == "_" or (sign < _FIRST_CJK and sign.isalnum())

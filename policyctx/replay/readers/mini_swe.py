@@ -1,0 +1,54 @@
+"""Trajectories of mini-swe-agent: one document with the messages as they were sent.
+
+Commands stand in the text of a reply and their output in a user message; later versions have a
+tool. What the provider answered lies in `extra`, beside the message; nothing of it is sent again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policyctx.replay.readers.building import RecordingBuilder
+from policyctx.replay.readers.fields import Record, mapping, seconds, usage, word
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policyctx.replay.readers.source import Source
+    from policyctx.replay.recording import Recording
+
+FORMAT = "mini-swe-agent"
+
+_ROLES = ("system", "user", "assistant", "tool")
+
+
+def recognises(record: object) -> bool:
+    """Is this the outline of a trajectory."""
+    fields = mapping(record)
+    named = word(fields.get("trajectory_format")).startswith("mini-swe-agent")
+    return named or ("mini_version" in mapping(fields.get("info")) and "messages" in fields)
+
+
+def recordings(source: Source) -> Iterator[Recording]:
+    """Yield the one conversation."""
+    builder = RecordingBuilder()
+    configured = source.field("info", "config", "model", "model_name")
+    for message in map(mapping, source.elements("messages")):
+        builder.records += 1
+        role = message.get("role")
+        if role not in _ROLES:
+            builder.pass_over(f"{role} message", known=role == "exit")
+            continue
+        if role == "assistant":
+            _call(builder, mapping(message.get("extra")), word(configured))
+        builder.add({key: value for key, value in message.items() if key != "extra"})
+    builder.count_lines(source)
+    if not builder.is_empty:
+        yield builder.recording(source.name, FORMAT)
+
+
+def _call(builder: RecordingBuilder, extra: Record, configured: str) -> None:
+    response = mapping(extra.get("response"))
+    at = seconds(extra.get("timestamp", response.get("created")))
+    model = word(response.get("model")) or configured or None
+    builder.called(usage(response.get("usage")), model, at)

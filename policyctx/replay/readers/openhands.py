@@ -1,0 +1,65 @@
+"""Sessions of OpenHands: events, as lines, as an array, or in the `history` of a result.
+
+An event of the agent carries the whole response of the model that it came from; one response may
+have several. What an event observed is the result of the call that it names. Results come as JSON
+lines, one an instance, or as one document.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policyctx.replay.readers.building import Names, RecordingBuilder
+from policyctx.replay.readers.fields import Record, mapping, number, objects, word
+from policyctx.replay.readers.openhands_events import Events
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policyctx.replay.readers.source import Source
+    from policyctx.replay.recording import Recording
+
+FORMAT = "openhands"
+
+
+def recognises(record: object) -> bool:
+    """Is this an event, or the result of an instance with its events."""
+    fields = mapping(record)
+    history = fields.get("history")
+    if isinstance(history, list) and "instance_id" in fields:
+        return any(map(_is_event, history[:1]))
+    return _is_event(record)
+
+
+def recordings(source: Source) -> Iterator[Recording]:
+    """Yield a recording for each instance, or the one session that the events are of."""
+    names = Names(source.name)
+    alone = RecordingBuilder()
+    events = Events(alone)
+    for record in source.objects():
+        if _is_event(record):
+            events.read(record)
+            continue
+        builder = RecordingBuilder()
+        of_instance = Events(builder, _longest(record))
+        for event in objects(record.get("history")):
+            of_instance.read(event)
+        if builder.is_empty:
+            source.not_understood["instance without a conversation"] += 1
+        else:
+            yield builder.recording(names.of(word(record.get("instance_id"))), FORMAT)
+    alone.count_lines(source)
+    if not alone.is_empty:
+        yield alone.recording(source.name, FORMAT)
+
+
+def _longest(record: Record) -> int:
+    """Return how many characters of an observation a model was shown, 0 for all."""
+    settings = mapping(mapping(record.get("metadata")).get("llm_config"))
+    return number(settings.get("max_message_chars"))
+
+
+def _is_event(record: object) -> bool:
+    fields = mapping(record)
+    known = "action" in fields or "observation" in fields
+    return known and "source" in fields and "timestamp" in fields

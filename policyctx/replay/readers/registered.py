@@ -1,0 +1,83 @@
+"""`Reader`, the shipped ones, and those that other packages register."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Protocol
+
+from policyctx.errors import ReaderError
+from policyctx.replay.readers import (
+    chat,
+    claude_code,
+    codex,
+    copilot,
+    gemini,
+    inspect_log,
+    mini_swe,
+    openhands,
+    pi,
+    request_log,
+    swe_agent,
+    tau2,
+    tau_bench,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policyctx.replay.readers.source import Source
+    from policyctx.replay.recording import Recording
+
+GROUP = "policyctx.readers"
+"""The group of entry points under which a package registers its readers."""
+
+
+class Reader(Protocol):
+    """Knows one format; a module with these names is one."""
+
+    @property
+    def FORMAT(self) -> str:  # noqa: N802 - a constant of a module
+        """What its recordings say that they are, such as `claude-code`."""
+        ...
+
+    def recognises(self, record: object) -> bool:
+        """Is this outline of a record enough to know the format by; see `Source.outlines`.
+
+        It is asked of records of all kinds, and answers True for none but its own.
+        """
+        ...
+
+    def recordings(self, source: Source) -> Iterator[Recording]:
+        """Yield what the file holds, with what could not be understood counted by name."""
+        ...
+
+
+# In the order in which they are asked; what is nothing but messages comes last.
+_SHIPPED: tuple[Reader, ...] = (
+    claude_code, codex, pi, gemini, copilot, swe_agent, mini_swe, openhands, tau2, tau_bench,
+    inspect_log, request_log, chat,
+)  # fmt: skip
+
+LISTS = frozenset({chat.FORMAT, request_log.FORMAT})
+"""Formats of which a document may be one request by itself."""
+
+
+@cache
+def readers() -> tuple[Reader, ...]:
+    """Return the readers, the registered ones before the shipped; raises `ReaderError`."""
+    return (*_registered(), *_SHIPPED)
+
+
+def _registered() -> Iterator[Reader]:
+    for point in sorted(entry_points(group=GROUP)):
+        try:
+            reader = point.load()
+        except Exception as error:
+            raise ReaderError(point.name, f"cannot be loaded: {error}") from error
+        missing = [
+            name for name in ("FORMAT", "recognises", "recordings") if not hasattr(reader, name)
+        ]
+        if missing:
+            raise ReaderError(point.name, f"lacks {' and '.join(missing)}")
+        yield reader

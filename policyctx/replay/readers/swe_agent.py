@@ -1,0 +1,75 @@
+"""Trajectories of SWE-agent: one document, of which `history` is the conversation.
+
+The steps of `trajectory` repeat it, each with its whole prompt, and are passed over. A result names
+its call in a list, `tool_call_ids`. What was billed is known as a sum alone.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from policyctx.replay.readers.building import Names, RecordingBuilder
+from policyctx.replay.readers.fields import Record, mapping, objects, word
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policyctx.messages.items import Message
+    from policyctx.replay.readers.source import Source
+    from policyctx.replay.recording import Recording
+
+FORMAT = "swe-agent"
+
+_ROLES = ("system", "user", "assistant", "tool")
+
+
+def recognises(record: object) -> bool:
+    """Is this the outline of a trajectory."""
+    fields = mapping(record)
+    return isinstance(fields.get("trajectory"), list) and isinstance(fields.get("history"), list)
+
+
+def recordings(source: Source) -> Iterator[Recording]:
+    """Yield a recording for each agent, the first under the file's own name."""
+    builders: dict[str, RecordingBuilder] = {}
+    model = _model(source)
+    for record in map(mapping, source.elements("history")):
+        builder = builders.setdefault(word(record.get("agent")), RecordingBuilder())
+        builder.records += 1
+        role = record.get("role")
+        if role not in _ROLES:
+            builder.pass_over(f"{role} message", known=False)
+            continue
+        if role == "assistant":
+            builder.called(language_model=model)
+        builder.add(_message(record))
+    names = Names(source.name)
+    for position, (agent, builder) in enumerate(builders.items()):
+        if position == 0:
+            builder.count_lines(source)
+        yield builder.recording(names.of(agent) if position else source.name, FORMAT)
+
+
+def _model(source: Source) -> str | None:
+    """Return the model's name; in some versions the configuration is JSON in a string."""
+    config = source.field("replay_config")
+    if isinstance(config, str):
+        try:
+            config = json.loads(config)
+        except (RecursionError, ValueError):
+            return None
+    return word(mapping(mapping(mapping(config).get("agent")).get("model")).get("name")) or None
+
+
+def _message(record: Record) -> Message:
+    message: Record = {"role": record["role"], "content": record.get("content")}
+    if record["role"] == "tool":
+        ids = record.get("tool_call_ids")
+        message["tool_call_id"] = word(ids[0]) if isinstance(ids, list) and ids else ""
+    if calls := objects(record.get("tool_calls")):
+        message["tool_calls"] = calls
+    if thinking := objects(record.get("thinking_blocks")):
+        text = [{"type": "text", "text": content}] if (content := word(message["content"])) else []
+        message["content"] = [*thinking, *text]
+    return message

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+READER = """
+from policyctx.replay.readers.building import RecordingBuilder
+
+FORMAT = "diary"
+
+def recognises(record):
+    return isinstance(record, dict) and "dear_diary" in record
+
+def recordings(source):
+    builder = RecordingBuilder()
+    for record in source.objects():
+        builder.records += 1
+        builder.add({"role": "user", "content": record["dear_diary"]})
+    yield builder.recording(source.name, FORMAT)
+"""
+READ = """
+import sys
+from pathlib import Path
+from policyctx.replay.reading import recordings_in
+for one in recordings_in(Path(sys.argv[1])):
+    print(one.format, one.name, one.messages())
+"""
+
+
+def registered(site: Path, module: str) -> None:
+    """Install a package that registers `module` as a reader."""
+    (site / "diaries.py").write_text(module, encoding="utf-8")
+    info = site / "diaries-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: diaries\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[policyctx.readers]\ndiary = diaries\n")
+
+
+def read(site: Path, record: object) -> subprocess.CompletedProcess[str]:
+    path = site / "days.jsonl"
+    path.write_text(json.dumps(record), encoding="utf-8")
+    program = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(site)!r})\n{READ}"]
+    return subprocess.run(
+        [*program, str(path)], capture_output=True, check=False, encoding="utf-8", cwd=site
+    )
+
+
+def test_a_package_may_register_a_reader(tmp_path: Path) -> None:
+    registered(tmp_path, READER)
+    run = read(tmp_path, {"dear_diary": "a fine day"})
+    assert run.stdout == "diary days.jsonl [{'role': 'user', 'content': 'a fine day'}]\n"
+
+
+def test_the_shipped_readers_stay(tmp_path: Path) -> None:
+    registered(tmp_path, READER)
+    assert read(tmp_path, [{"role": "user", "content": "go"}]).stdout.startswith("chat ")
+
+
+@pytest.mark.parametrize(
+    ("module", "why"),
+    [
+        ("raise OSError('gone')", "the reader 'diary', registered by another package, cannot be"),
+        ("FORMAT = 'diary'", "lacks recognises and recordings"),
+    ],
+)
+def test_what_is_no_reader_is_told_by_name(module: str, why: str, tmp_path: Path) -> None:
+    registered(tmp_path, module)
+    run = read(tmp_path, {"dear_diary": "a fine day"})
+    assert run.returncode == 1
+    assert why in run.stderr
