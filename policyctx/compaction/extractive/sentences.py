@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 # Of a longer text only both ends are read; no one types as much.
 _MOST_READ = 400_000
 # A text of more words than this was pasted, but for what was typed before and after it.
 _MOST_TYPED = 400
 _TYPED_BEFORE, _TYPED_AFTER = 120, 60
-# Characters of a sentence: a longer one is cut where clauses meet, and without such a place inside.
+# Characters of a sentence: a longer one is cut where clauses meet; a word so long loses its middle.
 _LONGEST = 480
 _LONGEST_CLAUSE = 240
 # Words that a list and what leads to it may have to be one sentence.
@@ -99,7 +100,9 @@ def _marked_lines(text: str) -> Iterator[Sentence]:
                 fenced = not fenced
             elif _SAYS.search(line) and not _ONLY_TAG.fullmatch(line):
                 quoted = line.startswith("> ") or _HEADING.match(line) is not None
-                yield Sentence(line.rstrip(), fenced or marked or quoted)
+                text = _TAG.sub("", line) if marked else line
+                if _SAYS.search(text):
+                    yield Sentence(text.rstrip(), fenced or marked or quoted)
 
 
 def _outside_and_inside_marks(text: str) -> Iterator[tuple[str, bool]]:
@@ -197,15 +200,19 @@ def _split(line: str) -> Iterator[str]:
 
 
 def _clauses(text: str) -> Iterator[str]:
-    """Cut what is too long for a sentence where clauses meet; a long clause loses its middle."""
+    """Cut what is too long for a sentence where clauses meet, a long clause between its words."""
     gathered = ""
-    for clause in _CLAUSE_END.split(text):
+    for clause in chain.from_iterable(map(_short_clauses, _CLAUSE_END.split(text))):
         if len(gathered) + len(clause) > _LONGEST_CLAUSE and gathered:
             yield shortened(gathered, _LONGEST)
             gathered = ""
         gathered = f"{gathered} {clause}".strip()
     if gathered:
         yield shortened(gathered, _LONGEST)
+
+
+def _short_clauses(clause: str) -> Iterable[str]:
+    return [clause] if len(clause) <= _LONGEST else clause.split(" ")
 
 
 def shortened(text: str, most: int) -> str:
