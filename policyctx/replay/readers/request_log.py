@@ -46,8 +46,6 @@ def recordings(source: Source) -> Iterator[Recording]:
     names = Names(source.name)
     for position, thread in enumerate(threads):
         thread.end()
-        if position == 0:
-            thread.builder.count_lines(source)
         name = names.of(position + 1) if len(threads) > 1 else source.name
         yield thread.builder.recording(name, FORMAT)
 
