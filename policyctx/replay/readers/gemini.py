@@ -40,7 +40,6 @@ def recordings(source: Source) -> Iterator[Recording]:
             continue
         for message in objects(record["messages"]):
             session.read(message)
-    session.builder.count_lines(source)
     if not session.builder.is_empty:
         yield session.builder.recording(source.name, FORMAT)
 

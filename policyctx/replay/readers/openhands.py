@@ -48,7 +48,6 @@ def recordings(source: Source) -> Iterator[Recording]:
             source.not_understood["instance without a conversation"] += 1
         else:
             yield builder.recording(names.of(word(record.get("instance_id"))), FORMAT)
-    alone.count_lines(source)
     if not alone.is_empty:
         yield alone.recording(source.name, FORMAT)
 
