@@ -6,11 +6,11 @@ wrong leaves the list as it was, and says why.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from policyctx.compaction.acceptance import problem
+from policyctx.compaction.archive import ITEM_TYPE, archive_name, archive_text
 from policyctx.compaction.assembly import assembled
 from policyctx.compaction.files import WorkingFiles
 from policyctx.compaction.history import History
@@ -182,12 +182,10 @@ class Compacting:
     def _archive(self) -> Content:
         """The replaced messages, whole, as the caller gave them."""
         number = len(self._earlier.made) + 1
-        name = f"compaction-{number:03}"
         replaced = self._known.given[self._parts.start : self._parts.end]
-        document = {"schema_version": "1.0", "compaction": number, "messages": replaced}
-        text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-        path = f"archive/{name}.json"
-        return Content(path, text, path, Origin(name, "archive"), packed=True)
+        name, text = archive_name(number), archive_text(number, replaced)
+        path = f"{ITEM_TYPE}/{name}.json"
+        return Content(path, text, path, Origin(name, ITEM_TYPE), packed=True)
 
     def _written(self, summary: str, restoration: Restoration, archive_path: str) -> list[Written]:
         follows = self._behind[0]["role"] == "assistant" if self._behind else False
