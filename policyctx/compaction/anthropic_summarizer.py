@@ -69,7 +69,7 @@ class AnthropicSummarizer:
         try:
             answer = _create(self._client, asked, options)
         except Exception as error:  # noqa: BLE001 - it may show the credentials
-            answer = _failure(error, self._client)
+            answer = _failure(error, self._client, request)
         return _written(answer, request)
 
     async def summarize_async(self, request: SummaryRequest) -> str:
@@ -84,7 +84,7 @@ class AnthropicSummarizer:
         try:
             answer = await create(self._client, asked, options)
         except Exception as error:  # noqa: BLE001 - it may show the credentials
-            answer = _failure(error, self._client)
+            answer = _failure(error, self._client, request)
         return _written(answer, request)
 
 
@@ -162,12 +162,13 @@ def _written(answer: object, request: SummaryRequest) -> str:
     return with_pinned(summary, request.pinned)
 
 
-def _failure(error: Exception, client: object) -> SummaryError:
+def _failure(error: Exception, client: object, request: SummaryRequest) -> SummaryError:
     """What went wrong, in words and without the error itself."""
     import anthropic  # noqa: PLC0415 - an extra
 
     if isinstance(error, anthropic.APITimeoutError):
-        return SummaryError("the provider did not answer in time")
+        seconds = request.settings.timeout.seconds
+        return SummaryError(f"there was no answer within {seconds} s")
     if isinstance(error, anthropic.APIStatusError):
         kind = error.type if isinstance(error.type, str) else type(error).__name__
         said = f": {_shown(error, client)}" if error.status_code in _TELLING else ""

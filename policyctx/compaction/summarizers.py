@@ -84,9 +84,14 @@ def register_summarizer(name: str, summarizer: Summarizer | Summarize) -> None:
     A callable takes a `SummaryRequest` and returns the summary, or what is awaited for it. A name
     that is taken, a shipped one too, is taken over.
     """
-    made = summarizer if isinstance(summarizer, Summarizer) else _Called(summarizer)
     with _registering:
-        _registered[name] = cast("Summarizer", made)
+        _registered[name] = summarizer_of(summarizer)
+
+
+def summarizer_of(given: Summarizer | Summarize) -> Summarizer:
+    """Return a summarizer for one, or for a callable that `register_summarizer` would take."""
+    made = given if isinstance(given, Summarizer) else _Called(given)
+    return cast("Summarizer", made)
 
 
 def summarizer_for(by: str, client: object = None) -> Summarizer:
