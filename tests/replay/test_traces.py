@@ -106,9 +106,9 @@ def test_all_of_it_is_understood(path: Path) -> None:
 
 
 @each_recording(*FOLDERS)
-def test_a_session_takes_the_context_of_every_call(path: Path) -> None:
+def test_a_session_takes_the_context_of_every_call(path: Path, tmp_path: Path) -> None:
     for recording in recordings_in(path):
-        session = Session("coding-agent", session_id="s")
+        session = Session("coding-agent", root=tmp_path / recording.name.replace("/", "_"))
         for call, context in zip(recording.calls, recording.contexts(), strict=True):
-            session.plan(context, system=call.system, tools=call.tools)
-        session.plan(recording.messages())
+            session.apply(context, system=call.system, tools=call.tools)
+        session.apply(recording.messages())
