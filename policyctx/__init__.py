@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from policyctx.session import Session
     from policyctx.store.filesystem import ContextFileSystem
     from policyctx.store.writers import AsyncFileWriter, FileWriter, WriterStore
+    from policyctx.turns.context_items import ContextItem
     from policyctx.turns.result import Result
 
 __version__ = "0.1.0"
@@ -43,6 +44,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "AsyncFileWriter": "policyctx.store.writers",
     "ContextFileSystem": "policyctx.store.filesystem",
+    "ContextItem": "policyctx.turns.context_items",
     "CorruptContentError": "policyctx.errors",
     "Decision": "policyctx.planning.decisions",
     "FileWriter": "policyctx.store.writers",
@@ -74,6 +76,7 @@ _HOMES = {
 __all__ = [
     "AsyncFileWriter",
     "ContextFileSystem",
+    "ContextItem",
     "CorruptContentError",
     "Decision",
     "FileWriter",

@@ -11,6 +11,7 @@ from policyctx.errors import InvalidResultError, StoreError
 from policyctx.messages.reading import listed
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import Facts
+from policyctx.planning.ledger import taken_out
 from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.planning.paths import safe_part
 from policyctx.planning.planner import BOTH, plan
@@ -20,6 +21,7 @@ from policyctx.policy.values import ROOT_FIELDS, SESSION_FIELDS
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import usage_of
+from policyctx.turns.context_items import context_items
 from policyctx.turns.driving import Recall, Remember, Save, run, run_async
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from policyctx.planning.planner import Moment
     from policyctx.tokens.memo import MemoStats
     from policyctx.tokens.usage import Usage
+    from policyctx.turns.context_items import ContextItem
     from policyctx.turns.driving import Store, Turn
 
 _RANDOM = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -71,16 +74,30 @@ class Session:
         self.policy = policy
         settings = self.policy.policy.store
         self.session_id = _new_session_id(settings.session_id) if session_id is None else session_id
+        self._clock = clock
         self.store: Store = self._folder(root) if store is None else store
+        model = self.policy.policy.model
+        self._counter = counter_for(model.tokenizer, language_model=model.name)
         self._keeps_state = settings.state == "kept"
         self._on_invalid = on_invalid
-        self._clock = clock
         self._memory: Memory | None = None
 
     @property
     def ledger(self) -> Ledger:
         """What was decided so far; read from the store's folder where the session was before."""
         return run(self._remembered(), self.store).ledger
+
+    @property
+    def items(self) -> tuple[ContextItem, ...]:
+        """The items of the list that `apply` was given last, and what became of each.
+
+        Before them come those that left the session and are no longer in the list; after a
+        restart, and before the first `apply`, there are only these. With `state: none` there are
+        none. Costs a look at every item; nothing is counted and no file is read.
+        """
+        memory = run(self._remembered(), self.store)
+        conversation = memory.known.conversation if memory.known else None
+        return context_items(conversation, memory.ledger, str(self.store.root))
 
     def plan(
         self, messages: Sequence[Message], *, system: object = None, tools: object = None
@@ -151,7 +168,7 @@ class Session:
     @property
     def stats(self) -> MemoStats:
         """What was counted, and what is held in memory for it; shared by a process's sessions."""
-        return counter_for(self.policy.policy.model.tokenizer).stats
+        return self._counter.stats
 
     def read(self, path: str | os.PathLike[str]) -> str:
         """Return the text of an offloaded item by the path in its placeholder."""
@@ -169,6 +186,7 @@ class Session:
             session=self.session_id if shared else None,
             format=settings.format,
             compress=settings.compress,
+            clock=self._clock,
         )
 
     def _arrival(self, message: Message, call: Message | None) -> Turn[Result]:
@@ -268,7 +286,7 @@ class Session:
         known = memory.known
         if known is None or changed or not known.continued_by(messages):
             if (earlier := known) is None:
-                known = self._new_list(memory)
+                known = self._new_list(memory, gone=taken_out(messages, memory.ledger))
             else:
                 earlier.conversation.report()
                 known = self._new_list(memory, gone=earlier.gone_from(messages))
@@ -285,9 +303,10 @@ class Session:
         return Facts(
             session_id=self.session_id,
             root=str(self.store.root),
-            counter=counter_for(model.tokenizer),
+            counter=self._counter,
             beside=tuple(part for part in beside if part),
             token_scale=model.token_scale,
+            language_model=model.name,
             correction=memory.correction,
             idle=None if called_at is None else max(0.0, self._clock() - called_at),
         )

@@ -4,11 +4,19 @@ import asyncio
 import copy
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
 
-from policyctx import MessagesError, OffloadPolicy, Session, StoreError, load_policy
+from policyctx import (
+    ContextFileSystem,
+    MessagesError,
+    OffloadPolicy,
+    Session,
+    StoreError,
+    load_policy,
+)
 from tests.conversations import calls, results, session_of, user
 from tests.policies import policy
 
@@ -41,6 +49,40 @@ def test_a_list_of_blocks_becomes_a_string_and_its_json_the_file(session: Sessio
     assert isinstance(result.messages[2]["content"][0]["content"], str)
     saved = session.read(result.files[0])
     assert saved == json.dumps(content, separators=(",", ":"), ensure_ascii=False)
+
+
+def test_an_envelope_is_json_around_the_text_and_reads_back(tmp_path: Path) -> None:
+    enveloped = SMALL.replace("sync: never", "sync: never, format: envelope")
+    session = Session(policy(enveloped), root=tmp_path, session_id="s")
+    before = int(time.time())
+    result = session.apply(session_of("x" * 100))
+    assert result.files == (str(tmp_path / "tool_result/Bash/c0.json"),)
+    document = json.loads(Path(result.files[0]).read_text(encoding="utf-8"))
+    saved_at = document.pop("offloaded_at")
+    assert type(saved_at) is int
+    assert before <= saved_at <= time.time()
+    assert list(document.items()) == [
+        ("schema_version", "1.0"),
+        ("item_id", "c0"),
+        ("item_type", "tool_result"),
+        ("metadata", {"tool_name": "Bash"}),
+        ("content", "x" * 100),
+    ]
+    assert session.read(result.files[0]) == "x" * 100
+
+
+@pytest.mark.parametrize(
+    ("threshold", "tokens"), [("min_tokens: 20", 100), ("min_chars: 100", None)]
+)
+def test_the_index_tells_the_tokens_of_what_went_by_them(
+    tmp_path: Path, threshold: str, tokens: int | None
+) -> None:
+    session = Session(policy(SMALL.replace("min_chars: 100", threshold)), root=tmp_path)
+    session.apply(session_of(" the" * 100))
+    assert isinstance(session.store, ContextFileSystem)
+    [entry] = session.store.list()
+    assert entry.origin is not None
+    assert (entry.origin.tokens, entry.origin.turn, entry.origin.message) == (tokens, 1, 2)
 
 
 def test_only_what_changes_is_copied_and_the_input_stays(session: Session) -> None:

@@ -12,9 +12,11 @@ from policyctx.cli import (
     apply,
     check,
     demo,
+    diff,
     explain,
     init,
     plan,
+    replay,
     schema,
     show,
     test,
@@ -34,6 +36,8 @@ app = typer.Typer(
 app.command("apply")(apply.apply)
 app.command("plan")(plan.plan)
 app.command("explain")(explain.explain)
+app.command("replay")(replay.replay)
+app.command("diff")(diff.diff)
 app.command("demo")(demo.demo)
 app.command("check")(check.check)
 app.command("show")(show.show)

@@ -126,6 +126,7 @@ def _report(planned: Plan, positions: list[int]) -> dict[str, Any]:
         "items": [
             {
                 **item_report(planned, position),
+                "tokens": planned.facts.tokens(planned.items[position]),
                 "decision": planned.decision(position).action,
                 "verdicts": [
                     {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -90,19 +89,9 @@ def _weights(
     items = [item for item in items_of(messages) if item.inside is None]
     counts = counter.count_many([item.counted for item in items])
     return [
-        (item, count + (_media(messages, item, counter, model) if item.media else 0))
+        (item, count + sum(media_tokens(medium.block, model, counter) for medium in item.media))
         for item, count in zip(items, counts, strict=True)
     ]
-
-
-def _media(
-    messages: Sequence[Message], item: Item, counter: TokenCounter, model: ProviderModel
-) -> int:
-    found: Any = messages[item.message]
-    for part in item.path:
-        found = found[part]
-    block = found if isinstance(found, Mapping) else {"content": found}
-    return media_tokens(block, model, counter)
 
 
 Group = dict[str, tuple[int, int]]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from policyctx.messages.items import UNKNOWN, Item, compact_json
+from policyctx.messages.items import UNKNOWN, Item, Medium, compact_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,7 +124,7 @@ def _path(i: int, *field: str) -> Path:
 def _text(place: Place, path: Path, text: str) -> Item:
     message, role, turn = place
     kind = _TEXT_KINDS.get(role, "user_message")
-    return Item(message, path, kind, kind, role, text, text, 0, turn)
+    return Item(message, path, kind, kind, role, text, text, (), turn)
 
 
 def _other(place: Place, path: Path, block: Mapping[str, Any]) -> Item:
@@ -136,7 +136,7 @@ def _other(place: Place, path: Path, block: Mapping[str, Any]) -> Item:
         kind, text = "thinking", str(block.get("thinking") or block.get("data") or "")
     else:
         kind, text = UNKNOWN, compact_json(block)
-    return Item(message, path, kind, kind, role, text, text, 0, turn)
+    return Item(message, path, kind, kind, role, text, text, (), turn)
 
 
 def _chat_call(place: Place, path: Path, call: Mapping[str, Any]) -> Item:
@@ -151,7 +151,7 @@ def _call(place: Place, path: Path, text: str, tool: object, call_id: object) ->
     message, role, turn = place
     kind = "tool_call"
     tool, call_id = _word(tool), _word(call_id)
-    return Item(message, path, kind, kind, role, text, text, 0, turn, tool, call_id, message)
+    return Item(message, path, kind, kind, role, text, text, (), turn, tool, call_id, message)
 
 
 def _result(
@@ -169,10 +169,11 @@ def _result(
         text = counted = compact_json(content)
         if media := _media_in(content):
             counted = compact_json([part for j, part in enumerate(content) if j not in media])
+    held = tuple(map(Medium, media.values())) if media else ()
     kind, error = "tool_result", holder.get("is_error") is True
     tool, call_id = _word(tool), _word(call_id)
     result = Item(
-        message, path, kind, kind, role, text, counted, len(media), turn, tool, call_id, None, error
+        message, path, kind, kind, role, text, counted, held, turn, tool, call_id, None, error
     )
     return [result, *_inside(result, place, media)] if media else [result]
 
@@ -195,7 +196,8 @@ def _medium(place: Place, path: Path, block: Mapping[str, Any]) -> Item:
     message, role, turn = place
     kind, media_type = _MEDIA_BLOCKS[block["type"]], _media_type(block)
     text = compact_json(block)
-    return Item(message, path, kind, kind, role, text, "", 1, turn, media_type=media_type)
+    media = (Medium(block),)
+    return Item(message, path, kind, kind, role, text, "", media, turn, media_type=media_type)
 
 
 def _media_type(block: Mapping[str, Any]) -> str | None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Message: TypeAlias = dict[str, Any]
 # Where in a message an item stands, such as ("content", 2, "text").
@@ -13,12 +17,23 @@ Path: TypeAlias = tuple[str | int, ...]
 UNKNOWN = "unknown"
 
 
+@dataclass(frozen=True, slots=True)
+class Medium:
+    """An image, a document or a sound: the block as it lies in a message.
+
+    `weights` remembers, by the name of the rules, what it was found to weigh in tokens.
+    """
+
+    block: Mapping[str, Any] = field(hash=False)
+    weights: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
+
+
 class Item(NamedTuple):
     """A block, or a whole string message, with what a policy may ask of it.
 
     `text` is what offloading would save: a string as it is, a list of blocks or a call's input as
     compact JSON. `counted` is the text that a model is billed for, without the bytes of the
-    `media` images and documents in it.
+    `media` in it.
     """
 
     message: int
@@ -32,7 +47,7 @@ class Item(NamedTuple):
     role: str
     text: str
     counted: str
-    media: int = 0
+    media: tuple[Medium, ...] = ()
     turn: int = 0
     """Turns begun up to here; one begins with a user message that is no tool result."""
     tool: str | None = None

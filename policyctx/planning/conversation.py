@@ -123,7 +123,14 @@ class Conversation:
             policy=self.policy.digest,
             placeholder=decision.placeholder,
             relative_path=decision.file.relative_path if decision.file else None,
+            alike=self._identities.alike(decision.position) if decision.action == "drop" else 0,
+            tool=item.tool,
         )
+
+    def entries(self) -> dict[int, Entry]:
+        """Return what the ledger says of each item that is out, by position."""
+        found = {i: self._identities.entry(i) for i in sorted(self.fates)}
+        return {position: entry for position, entry in found.items() if entry is not None}
 
     @property
     def gone(self) -> frozenset[Key]:
@@ -163,13 +170,14 @@ class Conversation:
 
     def items_of(self, message: int) -> range:
         """Return the positions of a message's items."""
-        first = bisect_left(self.items, message, key=_message)
-        return range(first, bisect_left(self.items, message + 1, lo=first, key=_message))
+        items = self.reading.items
+        first = bisect_left(items, message, key=_message)
+        return range(first, bisect_left(items, message + 1, lo=first, key=_message))
 
     def of_message(self, position: int) -> Iterator[int]:
         """Yield the items of the same message, but for those inside of another."""
         for i in self.items_of(self.items[position].message):
-            if self.items[i].inside is None:
+            if self.reading.items[i].inside is None:
                 yield i
 
     def size(self, position: int, unit: Unit) -> int:
@@ -228,7 +236,8 @@ class Conversation:
         call = self.reading.partners.get(position)
         if call is None:
             return False
-        return any(map(self.ledger.has_file, _words(self.items[call].text)))
+        given = self.items[call].text
+        return self.ledger.may_name_file(given) and any(map(self.ledger.has_file, _words(given)))
 
     def _remembered(self, position: int, entry: Entry) -> Decision:
         item, path = self.items[position], entry.relative_path

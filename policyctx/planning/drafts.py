@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from policyctx.messages.inputs import shortened_input
-from policyctx.planning.paths import File, relative_path
+from policyctx.planning.paths import EXTENSIONS, File, relative_path
 from policyctx.planning.placeholders import is_placeholder, rendered_placeholder
 from policyctx.planning.reasons import Reason
 
@@ -117,7 +117,7 @@ def wanted_path(item: Item, policy: OffloadPolicy, facts: Facts) -> str:
         "tool_name": item.tool,
         "tool_use_id": item.tool_use_id,
         "session_id": facts.session_id,
-        "ext": "md",
+        "ext": EXTENSIONS[policy.policy.store.format],
     }
     return relative_path(policy.path_parts, values, item.text)
 

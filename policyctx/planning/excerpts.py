@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from policyctx.policy.models.placeholder import Extent, Placeholder
     from policyctx.tokens.counter import TokenCounter
 
@@ -81,7 +79,7 @@ def _head_end(text: str, extent: Extent | None, counter: TokenCounter) -> int:
     if extent is None:
         return 0
     if extent.tokens is not None:
-        return _longest(extent.tokens, len(text), lambda n: counter.count(text[:n]))
+        return len(counter.truncate(text, extent.tokens))
     if extent.chars is not None:
         return min(extent.chars, len(text))
     end = 0
@@ -99,7 +97,7 @@ def _tail_start(text: str, end: int, extent: Extent | None, counter: TokenCounte
     if extent is None:
         return size
     if extent.tokens is not None:
-        return size - _longest(extent.tokens, left, lambda n: counter.count(text[size - n :]))
+        return size - len(counter.truncate(text[end:], extent.tokens, end=True))
     if extent.chars is not None:
         return size - min(extent.chars, left)
     start = size
@@ -109,26 +107,6 @@ def _tail_start(text: str, end: int, extent: Extent | None, counter: TokenCounte
         if start <= end:
             return end
     return start
-
-
-def _longest(most: int, available: int, tokens: Callable[[int], int]) -> int:
-    """Return a length of at most `most` tokens at which one character more would be too much.
-
-    `tokens(n)` counts the n characters at one end of a text that has `available`. It is not asked
-    for more than twice the length returned, or four characters for each token.
-    """
-    fits, tried = 0, min(available, max(most, 1) * _CHARS_PER_TOKEN)
-    while tokens(tried) <= most:
-        if tried == available:
-            return available
-        fits, tried = tried, min(available, 2 * tried)
-    while tried - fits > 1:
-        middle = (fits + tried) // 2
-        if tokens(middle) <= most:
-            fits = middle
-        else:
-            tried = middle
-    return fits
 
 
 def _shown(part: str, max_line_chars: int | None, first: int, width: int) -> tuple[str, int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from policyctx.errors import MessagesError
 from policyctx.messages.items import compact_json
 from policyctx.tokens.correction import Correction
-from policyctx.tokens.media import TOKENS_PER_MEDIUM
+from policyctx.tokens.media import medium_tokens
 
 if TYPE_CHECKING:
     from policyctx.messages.items import Item
@@ -23,8 +23,9 @@ class Facts:
 
     `root` is an absolute path; `beside` holds what is sent along with the messages, such as the
     request's system prompt and its tool schemas. `token_scale` is provider tokens per counted
-    token, `correction` what usage has taught of the list's total. `idle` is the time since the last
-    model call in seconds, None before the first.
+    token of text; the rules of `language_model` size images and documents; `correction` is what
+    usage has taught of the list's total. `idle` is the time since the last model call in seconds,
+    None before the first.
     """
 
     session_id: str
@@ -32,6 +33,7 @@ class Facts:
     counter: TokenCounter
     beside: tuple[object, ...] = ()
     token_scale: float = 1.0
+    language_model: str | None = None
     correction: Correction = field(default_factory=Correction)
     idle: float | None = None
 
@@ -45,21 +47,27 @@ class Facts:
 
     def tokens(self, item: Item) -> int:
         """Return what the item costs in the context, in tokens."""
-        media = item.media * TOKENS_PER_MEDIUM
-        return self._scaled(self.counter.count(item.counted) + media)
+        return self._scaled(self.counter.count(item.counted)) + self._of_media(item)
 
     def reaches(self, item: Item, amount: int, unit: Unit) -> bool:
         """Is the item this large; its tokens are counted only when its length leaves it open."""
         if unit == "chars":
             return len(item.text) >= amount
-        media = item.media * TOKENS_PER_MEDIUM
-        least, most = (self._scaled(n + media) for n in self.counter.bounds(item.counted))
+        media = self._of_media(item)
+        least, most = (self._scaled(n) + media for n in self.counter.bounds(item.counted))
         return least >= amount or (most >= amount and self.tokens(item) >= amount)
 
     @property
     def tokens_beside(self) -> int:
         """Tokens of what is sent along; raises `MessagesError` for what is no JSON."""
         return sum(self.length(_text(part), "tokens") for part in self.beside)
+
+    def _of_media(self, item: Item) -> int:
+        """What the images and documents of an item take: provider tokens already."""
+        if not item.media:
+            return 0
+        known = (self.counter, self.language_model)
+        return sum(medium_tokens(m.block, *known, m.weights) for m in item.media)
 
     def _scaled(self, count: int) -> int:
         return count if self.token_scale == 1 else round(count * self.token_scale)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from policyctx.messages.reading import items_of
 from policyctx.planning.placeholders import content_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from policyctx.messages.items import Item
+    from policyctx.messages.items import Item, Message
     from policyctx.planning.decisions import Action
 
 
@@ -23,6 +25,8 @@ _STATES: dict[Action, str] = {
     "clear": "cleared",
     "drop": "dropped",
 }
+# What parts a file's name from what is around it in a JSON text; an escape does too.
+_BETWEEN_NAMES = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|[^A-Za-z0-9._%-]+")
 _ACTIONS = {state: action for action, state in _STATES.items()}
 
 
@@ -55,6 +59,9 @@ class Entry:
     placeholder: str | None = None
     relative_path: str | None = None
     """Of its file below the store's root."""
+    alike: int = 0
+    """Of one that was dropped: how many equal to it the whole list had then, itself among them."""
+    tool: str | None = None
 
     def record(self) -> dict[str, Any]:
         """Return the entry as plain values for JSON."""
@@ -68,11 +75,13 @@ class Entry:
             "chars": self.chars,
             "item_id": self.item_id,
             "item_type": self.item_type,
+            "tool": self.tool,
             "state": _STATES[self.action],
             "step": self.step,
             "policy": self.policy,
             "placeholder": self.placeholder,
             "path": self.relative_path,
+            **({"alike": self.alike} if self.alike else {}),
         }
 
     @classmethod
@@ -91,6 +100,8 @@ class Entry:
             policy=record["policy"],
             placeholder=record["placeholder"],
             relative_path=record["path"],
+            alike=record.get("alike", 0),
+            tool=record.get("tool"),
         )
 
 
@@ -102,6 +113,8 @@ class Ledger:
         self._rendered: dict[tuple[str, str | None, str], Entry] = {}
         self._lengths: set[tuple[str, str | None, int]] = set()
         self._files: dict[str, set[str]] = defaultdict(set)
+        self._has_odd_names = False
+        """Is a file's name made of more than files usually are, by the policy's own `path`."""
         self.add(entries)
 
     def __len__(self) -> int:
@@ -116,12 +129,19 @@ class Ledger:
             if entry.placeholder is not None:
                 self._rendered[kind, call, entry.placeholder] = entry
             if entry.relative_path is not None:
-                self._files[entry.relative_path.rpartition("/")[2]].add(entry.relative_path)
+                name = entry.relative_path.rpartition("/")[2]
+                self._files[name].add(entry.relative_path)
+                self._has_odd_names |= _BETWEEN_NAMES.search(name) is not None
 
     @property
     def paths(self) -> set[str]:
         """The files that the entries name, below the store's root."""
         return set().union(*self._files.values())
+
+    def may_name_file(self, given: str) -> bool:
+        """May a call's input, as JSON, lead to a file; False is certain, and cheap to have."""
+        names = self._files.keys()
+        return not names.isdisjoint(_BETWEEN_NAMES.split(given)) or self._has_odd_names
 
     def has_file(self, path: str) -> bool:
         """Does a path, absolute or relative, lead to a file that an entry names."""
@@ -135,6 +155,23 @@ class Ledger:
     def may_know(self, item: Item) -> bool:
         """May there be an entry for the item; False is certain, and cheap to have."""
         return (item.kind, item.tool_use_id, len(item.text)) in self._lengths
+
+
+def taken_out(messages: Sequence[Message], ledger: Ledger) -> frozenset[Key]:
+    """Return the keys of all that was dropped, when a list comes without it; else none.
+
+    A list comes without it when there are fewer of some kind than the whole list had when one of
+    them was dropped. Only where as many equal ones were said since, it cannot be told.
+    """
+    dropped = [entry for entry in ledger.entries.values() if entry.action == "drop"]
+    if not dropped:
+        return frozenset()
+    items = items_of(messages)
+    identities = Identities(items, ledger)
+    known = (i for i, item in enumerate(items) if ledger.may_know(item) or ledger.rendered(item))
+    present = Counter(identities.key(i)[:3] for i in known)
+    comes_without = any(present[entry.key[:3]] < entry.alike for entry in dropped)
+    return frozenset(entry.key for entry in dropped) if comes_without else frozenset()
 
 
 class Identities:
@@ -174,6 +211,13 @@ class Identities:
         for occurrence in self._gone.get((kind, call, found), ()):
             before += occurrence <= before
         return Key(kind, call, found, before)
+
+    def alike(self, position: int) -> int:
+        """Return how many are equal to the item at this position, with what was taken out."""
+        kind, call, found, _ = self.key(position)
+        equal = self._alike[self._likenesses[position]]
+        gone = self._gone.get((kind, call, found), ())
+        return sum(self._hash(i) == found for i in equal) + len(gone)
 
     def _likeness(self, position: int) -> tuple[str, str | None, int]:
         item = self._items[position]

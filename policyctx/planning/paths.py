@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 _MAX_BYTES = 120
+# What `{ext}` is in a path, by `store.format`.
+EXTENSIONS = {"text": "md", "envelope": "json"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,6 @@ VALUES = (
     ("items.*.match.type", _LATER_TYPES),
     ("steps.[].do", ("compact",)),
     ("steps.[].select.types.[]", _LATER_TYPES),
-    ("store.format", ("envelope",)),
 )
 
 

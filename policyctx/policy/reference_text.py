@@ -42,8 +42,9 @@ whole. Item types and tools of the nearer file are tried first."""
 NOTES = {
     "Model": """\
 Characters are Unicode code points. The text of an item is a string as it is, and a list of
-blocks as compact JSON. An image or document counts as 1,600 tokens, never as its base64 text.
-Every count of tokens is multiplied by `token_scale` and rounded.""",
+blocks as compact JSON. An image counts by its size in pixels and a document by its pages, after
+the provider's rules and never as its base64 text. Every count of a text's tokens is multiplied by
+`token_scale` and rounded.""",
     "ItemRule": """\
 Each key is looked up on its own, and the nearest wins: the step's `select`, the tool (the exact
 name, then globs in the order written), the item type, the types that it refines, a hint from

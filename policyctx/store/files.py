@@ -51,8 +51,3 @@ def text_of(raw: bytes, form: Format) -> str:
 def origin_in(raw: bytes, form: Format) -> Origin | None:
     """Return what a file itself tells of the item that it holds."""
     return opened_envelope(raw)[1] if form == "envelope" else None
-
-
-def line_count(text: str) -> int:
-    """Return how many lines a text has, as the placeholder counts them."""
-    return len(text.splitlines())

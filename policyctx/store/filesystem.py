@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyctx.planning.paths import path_parts, relative_path
+from policyctx.planning.paths import EXTENSIONS, path_parts, relative_path
 from policyctx.store.content import Content, Origin
 from policyctx.store.history import Event, events
 from policyctx.store.searching import matches
@@ -47,7 +47,7 @@ class ContextFileSystem(Upkeep):
             "tool_name": item.tool,
             "tool_use_id": item.tool_use_id,
             "session_id": self._session or "",
-            "ext": "md" if self._format == "text" else "json",
+            "ext": EXTENSIONS[self._format],
         }
         origin = Origin(
             item.item_id,

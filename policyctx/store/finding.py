@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote_to_bytes
@@ -12,9 +13,10 @@ from policyctx.store.encoding import decoded
 from policyctx.store.entries import STATE_FOLDER
 from policyctx.store.failures import told
 from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.index import Index
 from policyctx.store.journal import JOURNAL
 from policyctx.store.opening import Tree
-from policyctx.store.rebuilding import state_folders
+from policyctx.store.rebuilding import lines_in, state_folders
 from policyctx.store.storage import INDEX
 
 if TYPE_CHECKING:
@@ -36,9 +38,9 @@ def stores_in(
     """
     path = Path(root).expanduser().absolute()
     with told("read", path, str(path)), Tree(path) as tree:
-        folders = state_folders(tree)
-    found = {_session(folder): folder for folder in folders}
-    form: Format = "envelope" if (path / INDEX).is_file() else "text"
+        found = {
+            _session(folder): (folder, _format(tree, folder)) for folder in state_folders(tree)
+        }
     stores = {
         name: ContextFileSystem(
             path,
@@ -47,7 +49,7 @@ def stores_in(
             compress=compress,
             mode=_mode(path / folder / JOURNAL),
         )
-        for name, folder in found.items()
+        for name, (folder, form) in found.items()
         if session in {None, name}
     }
     if not stores:
@@ -58,6 +60,19 @@ def stores_in(
 def _session(folder: str) -> str:
     name = folder.removeprefix(STATE_FOLDER).removeprefix("/")
     return decoded(unquote_to_bytes(name))
+
+
+def _format(tree: Tree, folder: str) -> Format:
+    """The format of a session's newest content; without any, that of the snapshot's place."""
+    index = Index()
+    with suppress(OSError):  # harmed; the session mends it when it is opened
+        for line in lines_in(tree, folder):
+            index.apply(line)
+    has_open_index = folder == STATE_FOLDER and (tree.root / INDEX).is_file()
+    form: Format = "envelope" if has_open_index else "text"
+    for entry in index:
+        form = entry.format
+    return form
 
 
 def _mode(journal: Path) -> str:

@@ -49,10 +49,17 @@ class Index:
         return self._entries.get((path, item_id))
 
     def by_id(self, key: str) -> Entry | None:
-        """Return the newest entry with this item id or tool-use id, one that was saved first."""
+        """Return the newest entry with this item id or tool-use id.
+
+        One that was saved goes before one that was found, and a result before its call.
+        """
         found = self._by_id.all(key)
         saved = (entry for entry in reversed(found) if not entry.adopted)
-        return next(saved, found[-1] if found else None)
+        newest = next(saved, None)
+        if newest is None:
+            return found[-1] if found else None
+        answers = (entry for entry in (newest, *saved) if not _is_call(entry))
+        return next(answers, newest)
 
     def ids(self) -> list[str]:
         """Return every item id and tool-use id."""
@@ -162,6 +169,12 @@ def number_of(path: str, wanted: str) -> int:
     found = _NUMBER.search(stem if dot and stem else name)
     number = int(found[1]) if found else 0
     return number if found and numbered(wanted, number) == path else 0
+
+
+def _is_call(entry: Entry) -> bool:
+    """Is it what an assistant asked of a tool; the answer to that has the same id."""
+    origin = entry.origin
+    return origin is not None and origin.role == "assistant" and origin.tool_use_id is not None
 
 
 def _ids(entry: Entry) -> tuple[str, ...]:

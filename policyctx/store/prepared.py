@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from policyctx.planning.excerpts import line_count
 from policyctx.planning.paths import File
 from policyctx.store.blocks import hollow
 from policyctx.store.content import Saved
 from policyctx.store.encoding import encoded, sha256_of
 from policyctx.store.entries import Entry
 from policyctx.store.envelope import enveloped
-from policyctx.store.files import line_count
 from policyctx.store.packing import PACKED, packed
 
 if TYPE_CHECKING:

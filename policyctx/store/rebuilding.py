@@ -6,11 +6,12 @@ import os
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
+from policyctx.planning.excerpts import line_count
 from policyctx.store import journal
 from policyctx.store.content import Origin
 from policyctx.store.encoding import decoded, encoded, sha256_of
 from policyctx.store.entries import STATE_FOLDER, Entry
-from policyctx.store.files import line_count, origin_in, stored_bytes, text_of
+from policyctx.store.files import origin_in, stored_bytes, text_of
 from policyctx.store.index import Index
 from policyctx.store.naming import is_temporary
 from policyctx.store.opening import files_below

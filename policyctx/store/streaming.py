@@ -21,8 +21,9 @@ _CONTENT_KEY = '"content": "'
 # The head of an envelope is short: ids and names.
 _LONGEST_HEAD = 1 << 16
 _LONGEST_CHARACTER = 4
-# What a JSON string is made of, up to its closing quote or an escape that is cut off.
-_WHOLE = re.compile(r'(?:[^"\\]+|\\u[0-9a-fA-F]{4}|\\[^u])*')
+# What a JSON string is made of, up to its closing quote or an escape that is cut off. Possessive:
+# ways back would be kept for each of a piece's many escapes.
+_WHOLE = re.compile(r'(?:[^"\\]++|\\u[0-9a-fA-F]{4}|\\[^u])*+')
 # The first half of a character outside the first plane; the other half may come next.
 _FIRST_HALF = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}$")
 _ESCAPE_LENGTH = 6

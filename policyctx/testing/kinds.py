@@ -19,9 +19,11 @@ _AMOUNT = rf"(?:no|one|an?|{_BOUND}?{_NUMBER})"
 _SIZE = rf"{_NUMBER} (?:characters?|tokens?)"
 # Words and quoted texts in any order; what they mean is read by `selecting` and `pieces`.
 _PHRASE = rf"(?:[^\"\s]|{_QUOTED})(?:[^\"]|{_QUOTED})*?"
+_DURATION = rf"{_NUMBER} (?:seconds?|minutes?|hours?|days?)"
 _AND = rf"{_QUOTED}(?:, {_QUOTED})*(?:,? and {_QUOTED})?"
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", '"': '"', "\\": "\\"}
+_SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
 _ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|([ntr0"\\]))')
 
 
@@ -107,8 +109,15 @@ def size(text: str) -> Size:
     return Size(int(number(digits)), "tokens" if unit.startswith("token") else "characters")
 
 
+def duration(text: str) -> float:
+    """Return the seconds written as `30 days` or `1 hour`."""
+    digits, unit = text.split(" ")
+    return number(digits) * _SECONDS[unit.removesuffix("s")]
+
+
 KINDS = {
     "amount": Kind(_AMOUNT, amount, "`3`, `no`, `at least 2`, `under 2,000`"),
+    "duration": Kind(_DURATION, duration, "`90 seconds`, `1 hour`, `30 days`"),
     "name": Kind(_NAME, unquoted, 'a name, in quotes or without: `Bash`, `"mcp__web__get"`'),
     "names": Kind(_AND, quoted_texts, '`"a"`, or `"a", "b" and "c"`'),
     "number": Kind(_NUMBER, number, "`3`, `2,000`"),

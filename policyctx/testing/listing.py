@@ -104,7 +104,7 @@ def _entry(definition: Definition) -> Iterator[str]:
 
 def _values() -> Iterator[str]:
     yield from ("", "## Values", "", "| value | is written |", "|---|---|")
-    for name in ("amount", "size", "number"):
+    for name in ("amount", "size", "number", "duration"):
         yield f"| {name.upper()} | {KINDS[name].meaning} |"
     yield '| "TEXT" | ' + KINDS["text"].meaning + " |"
     yield "| a name, such as TOOL, STEP, GATE | " + KINDS["name"].meaning + " |"

@@ -21,6 +21,7 @@ _PHRASE = (
     rf" (?P<noun>result|user message|assistant message|system message)s?"
     rf"(?: (?P<id>{KINDS['text'].regex}))?"
     rf"(?: of (?P<size>{KINDS['size'].regex})(?P<blocks> in blocks)?"
+    rf"(?: that begins? with (?P<start>{KINDS['text'].regex}))?"
     rf"| that reads? (?P<text>{KINDS['text'].regex}))?"
     rf"(?: from (?P<source>{KINDS['name'].regex}))?(?: that reads?)?"
 )
@@ -37,6 +38,7 @@ EXAMPLES = (
     "40 Bash results of 3,000 tokens",
     "3 parallel Bash results of 500 characters",
     "a user message of 5000 characters",
+    'a user message of 5000 characters that begins with "Base directory"',
     'an assistant message that reads "done"',
 )
 _FORM = "\n  ".join(EXAMPLES)
@@ -54,6 +56,8 @@ class Pieces:
     """Of one result; the others are numbered."""
     size: Size | None = None
     text: str | None = None
+    start: str = ""
+    """What the text begins with; its size is that of all of it."""
     in_blocks: bool = False
     in_parallel: bool = False
     """The calls are of one message, and the results too."""
@@ -67,6 +71,10 @@ class Pieces:
         if self.text is not None:
             return [{"type": "text", "text": self.text}] if self.in_blocks else self.text
         assert self.size is not None  # noqa: S101 - `pieces` sees to that
+        if self.start:
+            return self.start + filler(
+                Size(self.size.number - len(self.start), "characters"), serial
+            )
         make: Callable[[Size, int], Any] = filler_blocks if self.in_blocks else filler
         return make(self.size, serial)
 
@@ -86,6 +94,7 @@ def pieces(phrase: str, *, tool: str | None = None, text: str | None = None) -> 
         id=None if match["id"] is None else unquoted(match["id"]),
         size=size(match["size"]) if match["size"] else None,
         text=text if match["text"] is None else unquoted(match["text"]),
+        start="" if match["start"] is None else unquoted(match["start"]),
         in_blocks=bool(match["blocks"]),
         in_parallel=bool(match["parallel"]),
         failed=bool(match["failed"]),
@@ -100,6 +109,12 @@ def _checked(found: Pieces, phrase: str) -> Pieces:
         )
     if found.id is not None and found.count > 1:
         raise WordingError(f"{phrase!r}: {found.count} results cannot have one id; write each")
+    if found.start and (found.in_blocks or found.size is None or found.size.unit == "tokens"):
+        raise WordingError(
+            f"{phrase!r}: what begins with a text is no block, of so many characters"
+        )
+    if found.start and found.size and found.size.number < len(found.start):
+        raise WordingError(f"{phrase!r}: the text that it begins with is longer")
     if found.size is None and found.text is None:
         raise WordingError(f'{phrase!r}: say `of 300 characters`, or `that reads "…"`')
     return found if found.size is None or found.text is None else replace(found, size=None)

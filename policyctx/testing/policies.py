@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import UnknownPolicyError
 from policyctx.planning.offload_policy import OffloadPolicy
@@ -60,8 +60,10 @@ def written_source(text: str, feature: Path, line: int, *, shown: str) -> Source
     return Source(shown, above + "".join(f"{key}\n" for key in head) + text, str(feature))
 
 
-def compiled(source: Source, variables: Mapping[str, str]) -> OffloadPolicy:
-    """Compile a policy with these variables for its environment.
+def compiled(
+    source: Source, variables: Mapping[str, str], hints: Mapping[str, Mapping[str, Any]]
+) -> OffloadPolicy:
+    """Compile a policy with these variables for its environment, and rules by tool from code.
 
     Scenarios write to a folder that is thrown away, so none waits for stable storage
     (`store.sync`). Raises `PolicyError`.
@@ -70,7 +72,8 @@ def compiled(source: Source, variables: Mapping[str, str]) -> OffloadPolicy:
     change = changed.change if changed is not None and changed.path == source.path else None
     # Of the many scenarios of one policy, only the first compiles it.
     kept = {name: value for name, value in variables.items() if name != _EVER_CHANGING}
-    return _compiled(source, tuple(sorted(kept.items())), change)
+    found = _compiled(source, tuple(sorted(kept.items())), change)
+    return OffloadPolicy(found.policy, hints=hints, root=found.tree) if hints else found
 
 
 @contextmanager

@@ -23,7 +23,7 @@ def filled(world: World, text: str | None, fate: Fate | None = None) -> str:
         if name == "root":
             return world.root.absolute().as_posix()
         if name == "session_id" or fate is None:
-            return world.session_id if name == "session_id" else match[0]
+            return (world.session_id or "") if name == "session_id" else match[0]
         file = world.saved(fate)[1].file
         if file is None:
             return match[0]

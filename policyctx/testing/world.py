@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import os
+import time
 from contextlib import AbstractContextManager, chdir, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from policyctx.errors import PolicyctxError
 from policyctx.session import Session
+from policyctx.store.filesystem import ContextFileSystem
 from policyctx.testing.conversation import Conversation, Message
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.fates import Fate, Turn, value_at
@@ -51,19 +53,22 @@ class World:
         self.root = root
         self.home = root.parent
         self.folders = tuple(folders)
-        self.session_id = "session"
+        self.session_id: str | None = "session"
+        """None until the session has named itself."""
         self.variables: dict[str, str | None] = {}
         self.system: str | None = None
         self.conversation = Conversation()
         self.messages: Sequence[Message] = []
         """What the caller holds: the next list that the policy is given."""
         self.passes_edited_back = False
+        self.seconds_passed = 0.0
         self.refusal: int | None = None
         """The number of the error with which writing fails, such as `errno.ENOSPC`."""
         self.turns: list[Turn] = []
         self.error_is_known = False
         self._observe = observe
         self._source: Source | None = None
+        self._hints: dict[str, dict[str, int]] = {}
         self._session: Session | None = None
         self._has_own_root = False
         self._files_before: frozenset[str] | None = None
@@ -71,6 +76,11 @@ class World:
     def use_policy(self, source: Source) -> None:
         """Run under this policy from the next event on; the session goes on in its folder."""
         self._source = source
+        self._session = None
+
+    def hint(self, tool: str, keep_recent: int) -> None:
+        """Have code say how many results of a tool stay."""
+        self._hints[tool] = {"keep_recent": keep_recent}
         self._session = None
 
     def use_own_root(self) -> None:
@@ -97,18 +107,34 @@ class World:
         if self._source is None:
             raise WordingError('no policy is given; write `Given the policy "coding-agent"`')
         given = {**os.environ, **self.variables}
-        return compiled(self._source, {k: v for k, v in given.items() if v is not None})
+        known = {name: value for name, value in given.items() if value is not None}
+        return compiled(self._source, known, self._hints)
 
     @property
     def session(self) -> Session:
         """The session, made when it is first needed; raises `PolicyError`."""
-        if self._session is None and self._has_own_root:
-            with chdir(self.home), home_directory(self.home):
-                self._session = Session(self.policy, session_id=self.session_id)
-            self.root = self._session.store.root
-        elif self._session is None:
-            self._session = Session(self.policy, root=self.root, session_id=self.session_id)
+        if self._session is None:
+            self._session = self._new_session()
+            self.session_id = self._session.session_id
         return self._session
+
+    @property
+    def store(self) -> ContextFileSystem:
+        """The session's folder."""
+        store = self.session.store
+        assert isinstance(store, ContextFileSystem)  # noqa: S101 - no other is ever given
+        return store
+
+    def _new_session(self) -> Session:
+        if not self._has_own_root:
+            return Session(self.policy, root=self.root, session_id=self.session_id, clock=self._now)
+        with chdir(self.home), home_directory(self.home):
+            made = Session(self.policy, session_id=self.session_id, clock=self._now)
+        self.root = made.store.root
+        return made
+
+    def _now(self) -> float:
+        return time.time() + self.seconds_passed
 
     def apply(self) -> None:
         """Let the policy edit the context, as before a model call."""
@@ -252,7 +278,11 @@ class World:
         for turn in reversed(self.turns):
             for other in turn.fates:
                 decision = other.decision
-                if decision and decision.file and other.is_new and decision.placeholder == left:
+                if not decision or not decision.file or not other.is_new:
+                    continue
+                # What left nothing in its place is known by its own text.
+                is_same = left is not None or other.item.text == fate.item.text
+                if decision.placeholder == left and is_same:
                     return other, decision
         raise OutcomeError("a file", "none: it was not offloaded", [fate])
 

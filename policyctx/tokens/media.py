@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from policyctx.tokens.blocks import blocks_of, text_of
 from policyctx.tokens.image_sizes import HEAD_BYTES, image_size
+from policyctx.tokens.provider_models import provider_model
 
 if TYPE_CHECKING:
     from policyctx.tokens.blocks import Block
@@ -38,6 +39,21 @@ def media_tokens(block: Block, model: ProviderModel, counter: TokenCounter) -> i
     is only named by a URL or an id counts as an image or page whose size is not known.
     """
     return total(_media_within(block, model), counter)
+
+
+def medium_tokens(
+    block: Block, counter: TokenCounter, language_model: str | None, weights: dict[str, int]
+) -> int:
+    """Return what one image, document or sound costs, in tokens, by its provider's rules.
+
+    The block's shape tells the provider where no `language_model` does. `weights` remembers the
+    result, by the rules' name; of a sound no more is known than that it is there.
+    """
+    model = provider_model(({"content": [block]},), language_model)
+    if model.name not in weights:
+        known = block.get("type") in (*IMAGES, *DOCUMENTS)
+        weights[model.name] = media_tokens(block, model, counter) if known else TOKENS_PER_MEDIUM
+    return weights[model.name]
 
 
 def total(parts: Iterator[Part], counter: TokenCounter) -> int:

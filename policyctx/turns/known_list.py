@@ -111,6 +111,8 @@ class KnownList:
         """Return what the store has to save for a decision, and what it came from."""
         assert decision.file is not None  # noqa: S101 - what is saved has one
         item = decision.item
+        # What went by its characters is not counted for the index alone.
+        by_tokens = decision.unit == "tokens"
         origin = Origin(
             item_id=item.item_id,
             item_type=item.type,
@@ -119,6 +121,7 @@ class KnownList:
             role=item.role,
             message=item.message,
             turn=item.turn,
+            tokens=self.conversation.facts.tokens(item) if by_tokens else None,
             block=block_of(self._given[item.message], item),
         )
         path = decision.file.relative_path

@@ -189,6 +189,19 @@ def test_sessions_that_share_a_folder_are_told_apart(policyctx: Command, tmp_pat
     assert "say which by --session: one, two/x" in run.stderr
 
 
+@pytest.mark.parametrize("session", [None, "one"])
+def test_envelopes_are_known_without_being_told(
+    policyctx: Command, tmp_path: Path, session: str | None
+) -> None:
+    store = ContextFileSystem(tmp_path, session=session, format="envelope")
+    store.save([result("toolu_01", TEXT)])
+    (tmp_path / "index.json").unlink(missing_ok=True)
+    assert policyctx("store", "cat", tmp_path, "toolu_01").stdout == TEXT
+    assert policyctx("store", "rebuild", tmp_path).returncode == 0
+    assert (tmp_path / "index.json").exists() == (session is None)
+    assert policyctx("store", "cat", tmp_path, "tool_result/Bash/toolu_01.md").stdout == TEXT
+
+
 def test_a_folder_of_stores_is_told_with_those_in_it(policyctx: Command, root: Path) -> None:
     run = policyctx("store", "ls", root.parent)
     assert run.returncode == 1

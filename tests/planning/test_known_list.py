@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx import Session
-from tests.conversations import calls, picture, results, session_of, user
+from tests.conversations import calls, picture, results, session_of, thinking, user
 from tests.policies import policy
 
 if TYPE_CHECKING:
@@ -229,3 +229,19 @@ def test_words_that_were_said_again_stay_when_the_first_of_them_has_gone(tmp_pat
     left = list(session.apply(said).messages)
     assert left == [user("go on")] * 2
     assert session.apply(left).messages is left
+
+
+def test_a_message_that_lost_its_thinking_is_not_taken_for_gone(tmp_path: Path) -> None:
+    """In a list that is read anew, its words still part the prompt from what follows."""
+    text = """\
+        items: {user_message: {offload: true}}
+        steps:
+          - {name: forget, do: drop, select: {types: [thinking]}}
+          - {name: words, do: drop, select: {types: [user_message]}}
+        """
+    session = Session(policy(text), root=tmp_path)
+    said = {"role": "assistant", "content": [thinking(), {"type": "text", "text": "done"}]}
+    messages = [user("the task"), said, user("now this")]
+    first = session.apply(messages)
+    assert first.messages[1]["content"] == [{"type": "text", "text": "done"}]
+    assert session.apply(messages, changed=True).messages == first.messages

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from policyctx.store.content import Content, Origin
+from policyctx.store.files import Format, text_of
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.retention import live_paths  # noqa: F401 - loaded before the writers fork
 
@@ -38,7 +39,7 @@ def main() -> None:
         told, deaths = handed_out(root, run, chance)
         killed += deaths
         looked_at += len(told)
-        for wrong in wrongs(root, told):
+        for wrong in wrongs(root, told, form_of(run)):
             sys.stdout.write(f"run {run}: {wrong}\n")
         shutil.rmtree(root, ignore_errors=True)
     sys.stdout.write(json.dumps({"looked_at": looked_at, "killed": killed}) + "\n")
@@ -70,8 +71,8 @@ def handed_out(root: Path, run: int, chance: random.Random) -> tuple[list[list[s
 
 
 def write_for_ever(root: Path, pipe: int, number: int, run: int) -> NoReturn:
-    # Every other run waits for the disk; the rest reach more moments in the same time.
-    store = ContextFileSystem(root, sync="always" if run % 8 == 0 else "never")
+    # Some runs wait for the disk; the rest reach more moments in the same time.
+    store = ContextFileSystem(root, sync="always" if run % 8 == 0 else "never", format=form_of(run))
     turn = 0
     while True:
         turn += 1
@@ -98,12 +99,17 @@ def content(number: int, turn: int, i: int) -> Content:
     return Content(f"tool_result/Bash/{item_id}.md", text, origin=Origin(item_id, "tool_result"))
 
 
-def wrongs(root: Path, told: list[list[str]]) -> list[str]:
+def form_of(run: int) -> Format:
+    """In which format a run's store writes."""
+    return "envelope" if run % 3 == 0 else "text"
+
+
+def wrongs(root: Path, told: list[list[str]], form: Format) -> list[str]:
     """Return what is not as it was handed out."""
-    store = ContextFileSystem(root, sync="never")
+    store = ContextFileSystem(root, sync="never", format=form)
     found = []
     for path, item_id, text in told:
-        if Path(path).read_text(encoding="utf-8") != text:
+        if text_of(Path(path).read_bytes(), form) != text:
             found.append(f"{path} holds another text")
         if store.read(path) != text:
             found.append(f"{path} reads back as another text")
@@ -115,7 +121,7 @@ def wrongs(root: Path, told: list[list[str]]) -> list[str]:
     found += [str(harm) for harm in store.verify().harmed]
     # Afterwards it goes on as if nothing had been.
     store.save([Content("after.md", "after")])
-    if ContextFileSystem(root).read("after.md") != "after":
+    if ContextFileSystem(root, format=form).read("after.md") != "after":
         found.append("the store does not go on")
     return found
 

@@ -50,10 +50,27 @@ def test_lines_are_counted_from_one(
     assert store.read("call_1", lines=lines) == text
 
 
+@pytest.mark.parametrize("text", ["a\rb\x0bc\u2028d\x85e", "a\r\nb\n\nc", "a\n", ""])
+def test_the_index_counts_the_lines_that_can_be_read(store: ContextFileSystem, text: str) -> None:
+    store.save([result("call_1", text)])
+    [entry] = store.list()
+    lines = [store.read("call_1", lines=(n, n)) for n in range(1, entry.lines + 2)]
+    assert "".join(lines) == text
+    assert [line != "" for line in lines] == [True] * entry.lines + [False]
+
+
 def test_an_id_that_was_used_twice_means_the_newest(store: ContextFileSystem) -> None:
     files = store.save([result("call_1", "one"), result("call_1", "two")])
     assert store.read("call_1") == "two"
     assert [store.read(file.path) for file in files] == ["one", "two"]
+
+
+def test_an_id_that_a_call_shares_means_the_result(store: ContextFileSystem) -> None:
+    store.save([result("call_1", "the result")])
+    origin = Origin("call_1", "tool_call", "call_1", "Bash", "assistant")
+    [call] = store.save([Content("tool_call/Bash/call_1.md", "{}", origin=origin)])
+    assert store.read("call_1") == "the result"
+    assert store.read(call.path) == "{}"
 
 
 def test_an_id_that_looks_like_a_path_leads_nowhere_else(

@@ -74,9 +74,9 @@ def test_every_odd_text_reads_back_exactly(tmp_path: Path, form: Format, text: s
     assert again.verify().is_clean
 
 
-def test_a_hundred_megabytes_read_back_exactly(tmp_path: Path) -> None:
+def test_a_hundred_megabytes_read_back_exactly(tmp_path: Path, form: Format) -> None:
     text = "0123456789abcdef" * (100 * 1_000_000 // 16)
-    store = ContextFileSystem(tmp_path, sync="never")
+    store = ContextFileSystem(tmp_path, sync="never", format=form)
     [file] = store.save([result("call_1", text)])
-    assert Path(file.path).stat().st_size == 100_000_000
-    assert ContextFileSystem(tmp_path).read("call_1") == text
+    assert Path(file.path).stat().st_size >= 100_000_000
+    assert ContextFileSystem(tmp_path, format=form).read("call_1") == text

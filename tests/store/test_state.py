@@ -68,6 +68,18 @@ def test_sessions_that_share_a_root_have_records_and_ids_of_their_own(tmp_path: 
     assert {path.name for path in (tmp_path / ".policyctx").iterdir()} == {"one", "..%2Ftwo"}
 
 
+def test_sessions_that_share_a_root_of_envelopes_have_an_index_each(tmp_path: Path) -> None:
+    one = ContextFileSystem(tmp_path, session="one", format="envelope")
+    two = ContextFileSystem(tmp_path, session="two", format="envelope")
+    for _ in range(2):
+        one.save([result("call_1", "one")])
+        two.save([result("call_2", "two")])
+    again = ContextFileSystem(tmp_path, session="one", format="envelope")
+    assert [entry.item_id for entry in again.list()] == ["call_1"]
+    assert one.notices == two.notices == again.notices == ()
+    assert not (tmp_path / "index.json").exists()
+
+
 def test_state_is_readable_by_its_owner_alone(root: Path) -> None:
     modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in (root / ".policyctx").iterdir()}
     assert modes == {"index.json": 0o600, "journal.jsonl": 0o600, "lock": 0o600}

@@ -341,3 +341,51 @@ Feature: Outcomes that did not come
   Scenario: what arrives is no list
     When a result of 3 characters arrives
     Then the same list is returned
+
+  Scenario: expected: s-[0-9]
+    When the policy is applied
+    Then the session's id matches "s-[0-9]"
+
+  Scenario: expected: listed as offloaded
+    When the policy is applied
+    Then the result "small" is listed as offloaded
+
+  Scenario: expected: listed as destroyed
+    When the policy is applied
+    Then the result "small" is listed as destroyed
+
+  Scenario: expected: listed as kept
+    When the policy is applied
+    Then the result "a" is listed as kept
+
+  Scenario: a.md no longer holds what was saved
+    When the policy is applied
+    Given a file "a.md" that reads "changed"
+    Then the result "a" can be read back
+
+  Scenario: b.md no longer holds what was saved
+    When the policy is applied
+    Given a file "b.md" that reads "changed"
+    Then the result "b" can be restored
+
+  Scenario: found:    saved
+    When the policy is applied
+    Then the history tells that the result "a" was removed
+
+  Scenario: found:    it is there
+    When the policy is applied
+    Then the file "a.md" is gone
+
+  Scenario: expected: small.md saved once
+    When the policy is applied
+    Then the file "small.md" is gone
+
+  Scenario: what begins with a text is no block
+    When the policy is applied
+    Then nothing is dropped
+    Given a user message of 3 tokens that begins with "x"
+
+  Scenario: the text that it begins with is longer
+    When the policy is applied
+    Then nothing is dropped
+    Given a user message of 3 characters that begins with "four"

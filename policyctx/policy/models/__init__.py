@@ -64,6 +64,9 @@ class PromptCache(Section):
 class Model(Section):
     """What sizes are measured against."""
 
+    name: Annotated[str | None, Field(min_length=1, examples=["claude-sonnet-4-5"])] = None
+    """The language model, whose rules size images and documents and whose count `anthropic` asks
+    for. Default: images and documents by the shape of the messages."""
     context_window: Annotated[int, Field(gt=0)] = 200_000
     """Tokens that the model can see."""
     tokenizer: Literal["o200k_base", "cl100k_base", "approximate", "anthropic"] = "o200k_base"

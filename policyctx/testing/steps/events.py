@@ -92,6 +92,12 @@ def _(policyctx_world: World, turns: int, phrase: str | None = None) -> None:
     policyctx_world.continue_for(turns, None if phrase is None else pieces(phrase))
 
 
+@when("{duration:duration} pass(es)", "30 days pass", "1 hour passes")
+def _(policyctx_world: World, duration: float) -> None:
+    """The session's clock moves on; nothing else happens."""
+    policyctx_world.seconds_passed += duration
+
+
 @when("the process restarts", "the process restarts")
 def _(policyctx_world: World) -> None:
     """A new session object takes over: the same folder, the same id, nothing else remembered."""

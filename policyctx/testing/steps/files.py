@@ -59,6 +59,25 @@ def _(policyctx_world: World, names: tuple[str, ...], only: str = "") -> None:
 
 
 @then(
+    "the file(s) {names:names} (is|are) gone",
+    'the file "tool_result/Bash/a.md" is gone',
+)
+def _(policyctx_world: World, names: tuple[str, ...]) -> None:
+    """No such files are below the root folder, though the scenario's events saved them there."""
+    saved = {
+        decision.file.relative_path
+        for turn in policyctx_world.turns
+        for decision in (turn.plan.to_save if turn.plan else ())
+        if decision.file is not None
+    }
+    for name in names:
+        if name not in saved:
+            raise OutcomeError(f"{name} saved once", ", ".join(sorted(saved)) or "no file")
+        if (policyctx_world.root / name).exists():
+            raise OutcomeError(f"no file {name}", "it is there")
+
+
+@then(
     "the root folder holds only the file(s) {names:names}",
     'the root folder holds only the file "tool-result-a.md"',
 )

@@ -57,12 +57,30 @@ def _(policyctx_world: World, name: str, value: str | None = None) -> None:
     policyctx_world.set_variable(name, value)
 
 
+@given(
+    "the tool {tool:name} is ephemeral and keeps {count:number} result(s)",
+    "the tool read_file is ephemeral and keeps 3 results",
+)
+def _(policyctx_world: World, tool: str, count: int) -> None:
+    """What code says of a tool, as by the `hints` of `Session`; the policy's own rules for a tool
+    or a type are nearer.
+    """
+    policyctx_world.hint(tool, count)
+
+
 @given("the session {session_id:text}", 'the session "session-abc123"')
 def _(policyctx_world: World, session_id: str) -> None:
     """The id of the session; `session` where none is given. One given after an event is another
     session, with the same policy, context and root folder.
     """
     policyctx_world.session_id = session_id
+    policyctx_world.restart()
+
+
+@given("the session has no id yet", "the session has no id yet")
+def _(policyctx_world: World) -> None:
+    """The session names itself, in the form that the policy gives."""
+    policyctx_world.session_id = None
     policyctx_world.restart()
 
 

@@ -210,3 +210,31 @@ Feature: What is in a context
     When the policy is applied
     Then only the result "b" is offloaded
     And the result "a" is kept because "failed_result"
+
+  Scenario Outline: A text may begin with given words, and its size is that of all of it
+    Given a user message of <size> characters that begins with "Base directory for this skill:"
+    And a user message that reads "go on"
+    When the policy is applied
+    Then <count> user messages are offloaded
+
+    Examples:
+      | size | count |
+      | 99   | no    |
+      | 100  | 1     |
+
+  Scenario: Code may say what a tool keeps, where the policy says nothing nearer
+    Given the policy
+      """
+      items: {tool_result: {offload: true}}
+      tools: {Bash: {keep_recent: 3}}
+      steps: [{name: retire, do: offload, select: {ephemeral: true}}]
+      """
+    And the tool Read is ephemeral and keeps 1 result
+    And the tool Bash is ephemeral and keeps 1 result
+    And 3 Read results of 300 characters
+    And 3 Bash results of 300 characters
+    And 3 Grep results of 300 characters
+    When the policy is applied
+    Then 2 Read results are offloaded
+    And every Bash result is kept because "recent"
+    And every Grep result is kept because "not_ephemeral"

@@ -1,0 +1,87 @@
+"""Long work on recordings: a bar on a terminal, and what is done when it is interrupted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from policyctx.cli.output import console
+from policyctx.replay.running import Done, Failure, PassedOver, files, worked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from policyctx.replay.running import Work
+
+T = TypeVar("T")
+
+INTERRUPTED = 130
+
+
+@dataclass(slots=True)
+class Gathered(Generic[T]):
+    """What work on files came to so far."""
+
+    results: list[T] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    passed_over: list[str] = field(default_factory=list)
+    files: int = 0
+    """Files that are done, those included that gave nothing."""
+    of_files: int = 0
+    is_interrupted: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        """0; 1 when something could not be read or replayed; 130 after Ctrl-C."""
+        return INTERRUPTED if self.is_interrupted else int(bool(self.failures))
+
+
+def gathered(paths: Sequence[Path], work: Work[T], *, jobs: int) -> Gathered[T]:
+    """Do the work on every recording; Ctrl-C ends it, and what is done until then is returned."""
+    found = files(paths)
+    so_far: Gathered[T] = Gathered(of_files=len(found))
+    err = console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:
+        # Large files take longer, so the bar goes by bytes; people count files.
+        bar = bars.add_task("recordings", total=sum(file.bytes for file in found) or None)
+        try:
+            for outcome in worked(found, work, jobs=jobs):
+                if isinstance(outcome, Done):
+                    so_far.files += 1
+                    bars.advance(bar, outcome.file.bytes)
+                elif isinstance(outcome, Failure):
+                    so_far.failures.append(outcome)
+                elif isinstance(outcome, PassedOver):
+                    so_far.passed_over.append(outcome.path)
+                else:
+                    so_far.results.append(outcome)
+        except KeyboardInterrupt:
+            so_far.is_interrupted = True
+    return so_far
+
+
+def tell(so_far: Gathered[T]) -> None:
+    """Say on stderr what could not be done, what was passed over, and what was left undone."""
+    err = console(stderr=True)
+    for failure in so_far.failures:
+        recording = f" ({failure.recording})" if failure.recording else ""
+        err.print(f"error: {failure.path}{recording}: {failure.why}", soft_wrap=True)
+    if so_far.passed_over:
+        number = len(so_far.passed_over)
+        named = ", ".join(so_far.passed_over[:_NAMED]) + (", …" if number > _NAMED else "")
+        files_are = "1 file is no recording" if number == 1 else f"{number} files are no recordings"
+        err.print(f"passed over: {files_are} of a known format: {named}", soft_wrap=True)
+    if so_far.is_interrupted:
+        err.print(f"interrupted: {so_far.files} of {so_far.of_files} files are done")
+
+
+_NAMED = 3

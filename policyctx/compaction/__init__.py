@@ -1,0 +1,1 @@
+"""Replacing history by a summary."""

@@ -1,0 +1,193 @@
+"""What tells the parts of a conversation apart by their words, as one table for each language.
+
+The tables only rank. What a user says in a language without one is kept all the same, since who
+said it, and which exact values are in it, weigh more than any word.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from functools import lru_cache
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """The cues of one language, each a word or phrase in lower case.
+
+    Where letters are ASCII a cue is found as a whole word, elsewhere anywhere in the text.
+    """
+
+    name: str
+    orders: tuple[str, ...] = ()
+    """Obligations, prohibitions, preferences and limits."""
+    choices: tuple[str, ...] = ()
+    """What a decision or a finding is told with."""
+    revisions: tuple[str, ...] = ()
+    """What a statement has that takes an earlier one back."""
+    settings: tuple[str, ...] = ()
+    """Words that stand before the value that something is given, such as `is` and `use`."""
+    particles: tuple[str, ...] = ()
+    """Other words that say nothing of what a sentence is about."""
+    plans: tuple[str, ...] = ()
+    """What the next act is announced with."""
+    failures: tuple[str, ...] = ()
+    """How a failed result begins or ends."""
+    finished: tuple[str, ...] = ()
+    """The states of a task that needs no more work."""
+    goals: tuple[str, ...] = ()
+    """Names of a section for what was asked and decided."""
+    files: tuple[str, ...] = ()
+    """Names of a section for files."""
+    tools: tuple[str, ...] = ()
+    """Names of a section for tool calls."""
+    status: tuple[str, ...] = ()
+    """Names of a section for what is being done and what is left."""
+    errors: tuple[str, ...] = ()
+    """Names of a section for what went wrong."""
+
+
+ENGLISH = Language(
+    name="English",
+    orders=(
+        "must", "mustn't", "never", "always", "don't", "do not", "dont", "cannot", "can't", "not",
+        "no", "only", "avoid", "without", "unless", "except", "should", "shouldn't", "need",
+        "needs", "ensure", "make sure", "require", "required", "requires", "have to", "has to",
+        "stick", "prefer", "want", "rather", "please", "keep", "leave", "forbidden", "allowed",
+        "off limits", "at most", "at least", "no more than", "limit", "maximum", "minimum", "max",
+        "under", "within", "before", "until", "deadline", "by default", "remember", "forget",
+        "careful", "important", "nothing", "nobody", "every", "refrain", "stop", "hands off",
+    ),
+    choices=(
+        "decided", "decision", "chose", "choose", "chosen", "agreed", "settled", "going with",
+        "will use", "we use", "opted", "because", "root cause", "turned out", "turns out", "found",
+        "confirmed", "the problem", "the issue", "the fix", "fixed", "caused", "so that", "result",
+    ),
+    revisions=(
+        "instead", "actually", "rather than", "no longer", "change", "changed", "switch", "rather",
+        "correction", "on second thought", "on reflection", "after all", "from now on", "shift",
+        "scrap", "replace", "scratch that", "wrong", "not anymore", "anymore", "i meant", "update",
+        "make it", "make that", "sorry",
+        "revert", "moved", "bump", "raise", "lower", "forget", "turns out",
+    ),
+    settings=(
+        "is", "are", "be", "was", "use", "uses", "using", "set", "equals", "keep", "keeps", "limit",
+        "max", "maximum", "minimum", "under", "within", "at most", "at least", "no more than",
+        "exceed", "runs", "lives", "costs", "takes",
+    ),
+    particles=(
+        "the", "and", "or", "but", "for", "from", "with", "into", "onto", "that", "this", "these",
+        "those", "then", "than", "there", "here", "when", "where", "while", "which", "what", "who",
+        "how", "why", "have", "has", "had", "been", "will", "would", "can", "could", "should",
+        "must", "may", "might", "shall", "not", "never", "always", "only", "also", "just", "more",
+        "please", "you", "your", "our", "we", "they", "them", "their", "its", "it", "it's", "i",
+        "a", "an", "in", "on", "at", "to", "of", "by", "as", "if", "so", "do", "don't", "does",
+        "did", "any", "all", "each", "every", "let", "let's", "make", "need", "want", "like", "up",
+        "everywhere", "still", "too", "very", "now", "no", "yes", "ok", "okay", "go", "get", "put",
+    ),
+    plans=(
+        "next", "i'll", "i will", "let me", "now i", "going to", "then i", "about to", "let's",
+        "remaining", "still need", "plan to", "start with", "todo", "left to do", "we'll",
+    ),
+    failures=(
+        "error", "traceback", "exception", "failed", "failure", "fatal", "not found", "denied",
+        "no such", "cannot", "panic", "unable", "refused", "timed out", "timeout", "invalid",
+    ),
+    finished=("completed", "complete", "done", "finished", "cancelled", "canceled", "closed"),
+    goals=(
+        "goal", "goals", "decision", "decisions", "requirements", "instructions", "constraints",
+        "request", "intent", "preferences", "rules", "objective", "facts", "context", "user",
+    ),
+    files=("file", "files", "code", "paths", "artifacts"),
+    tools=("tool", "tools", "calls", "commands", "actions"),
+    status=(
+        "status", "task", "tasks", "progress", "next", "current", "pending", "todo", "open",
+        "work", "state", "plan", "steps",
+    ),
+    errors=(
+        "error", "errors", "resolutions", "problem", "problems", "failures", "issues", "fixes",
+        "bugs", "troubleshooting",
+    ),
+)  # fmt: skip
+
+CHINESE = Language(
+    name="Chinese",
+    orders=(
+        "必须", "一定", "务必", "不要", "别", "不能", "不可", "不得", "禁止", "不许", "切勿", "勿",
+        "只能", "只", "仅", "除非", "除了", "应该", "应当", "需要", "要", "请", "确保", "保证",
+        "最多", "至少", "不超过", "不少于", "上限", "下限", "以内", "之前", "截止", "默认", "希望",
+        "偏好", "喜欢", "更想", "宁可", "记得", "记住", "保留", "保持", "千万", "注意", "避免",
+        "统一", "先", "不准", "无需", "不用", "严禁", "所有", "每", "都", "想", "得", "限制",
+    ),
+    choices=(
+        "决定", "选择", "选用", "采用", "确定", "因为", "原因", "发现", "确认", "结论", "问题是",
+        "已修复", "改为", "结果", "定为", "根因",
+    ),
+    revisions=(
+        "改成", "改为", "改用", "换成", "换到", "换用", "其实", "不再", "更正", "取消", "算了",
+        "还是", "而不是", "不对", "调整为", "改到", "更新为", "推迟到", "提前到", "说错",
+        "放宽", "收紧", "提高到", "降到", "作废", "改一下", "变成", "重新",
+    ),
+    settings=("是", "为", "用", "设", "到", "成", "限", "超过", "至少", "最多", "="),
+    particles=(
+        "的", "了", "吗", "呢", "吧", "请", "把", "和", "与", "或", "但", "就", "都", "也", "要",
+        "现在", "不", "我", "你", "它", "这", "那", "个", "在", "会", "能", "可以", "应该", "必须",
+        "需要",
+    ),
+    plans=("接下来", "下一步", "然后", "准备", "将", "我来", "让我", "随后", "打算", "剩下"),
+    failures=("错误", "失败", "异常", "找不到", "无法", "拒绝", "超时", "不存在", "无效"),
+    finished=("完成", "已完成", "取消", "已取消", "关闭"),
+    goals=("目标", "决策", "决定", "需求", "要求", "指令", "约束", "偏好", "规则", "用户", "背景"),
+    files=("文件", "代码", "路径"),
+    tools=("工具", "调用", "命令"),
+    status=("状态", "任务", "进度", "进展", "下一步", "待办", "当前", "计划"),
+    errors=("错误", "问题", "异常", "失败", "解决", "故障"),
+)  # fmt: skip
+
+SHIPPED = (ENGLISH, CHINESE)
+
+
+@dataclass(frozen=True, slots=True)
+class Cues:
+    """The tables of some languages, ready to search with; each field as in `Language`."""
+
+    orders: re.Pattern[str]
+    choices: re.Pattern[str]
+    revisions: re.Pattern[str]
+    settings: re.Pattern[str]
+    plans: re.Pattern[str]
+    failures: re.Pattern[str]
+    finished: re.Pattern[str]
+    goals: re.Pattern[str]
+    files: re.Pattern[str]
+    tools: re.Pattern[str]
+    status: re.Pattern[str]
+    errors: re.Pattern[str]
+    subjectless: re.Pattern[str]
+    """What of a sentence says nothing of what it is about."""
+
+
+_SUBJECTLESS = ("particles", "settings", "revisions", "plans")
+
+
+@lru_cache(maxsize=16)
+def cues_of(languages: tuple[Language, ...]) -> Cues:
+    """Return the tables of the languages as one."""
+
+    def found(*names: str) -> re.Pattern[str]:
+        return _any_of([cue for name in names for one in languages for cue in getattr(one, name)])
+
+    tables = {
+        field.name: found(field.name) for field in fields(Cues) if field.name != "subjectless"
+    }
+    return Cues(**tables, subjectless=found(*_SUBJECTLESS))
+
+
+def _any_of(cues: list[str]) -> re.Pattern[str]:
+    """Return the pattern that finds any of them; nothing for none."""
+    # The longest first, so that a phrase is found before a word in it.
+    ordered = sorted(dict.fromkeys(cues), key=len, reverse=True)
+    words = "|".join(re.escape(cue) for cue in ordered if cue.isascii())
+    parts = "|".join(re.escape(cue) for cue in ordered if not cue.isascii())
+    found = [rf"(?<![A-Za-z0-9_])(?:{words})(?![A-Za-z0-9_])"] if words else []
+    return re.compile("|".join([*found, *([parts] if parts else [])]) or r"(?!)", re.IGNORECASE)

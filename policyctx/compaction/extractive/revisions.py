@@ -1,0 +1,253 @@
+"""Which statement takes back an earlier one: the later one on the same thing wins.
+
+A statement is revised by a later one, in another message, that gives another value of the same kind
+to the same thing. That it is the same thing is told by the words that both have; where the later
+one has hardly any words ("make it 3 days"), by the unit of its value. Without a word of revision
+the two must give a number in the same words ("the limit is …"), since commands of one form ("fix
+#12", "fix #13") do not take each other back.
+
+What is left of the earlier one stays as a note on the later, its value blotted out, so that nothing
+else in it is lost and the old value can mislead no one. When in doubt both are kept, in order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from policyctx.compaction.extractive.sentences import shortened
+from policyctx.compaction.extractive.values import NUMBER, values_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from policyctx.compaction.extractive.cues import Cues
+    from policyctx.compaction.extractive.digest import Statement
+    from policyctx.compaction.extractive.values import Value
+
+GONE = "…"
+
+_ASCII_WORD = re.compile(r"[A-Za-z][A-Za-z']+")
+# A letter that names one of several, such as "server B".
+_LETTER = re.compile(r"(?<=[a-z] )[A-HJ-Z]\b")
+_CJK_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+# Shares of the later statement's words, and of those of the longer one, that both must have.
+_SAME_THING, _ALL_OF_IT, _SAME_WORDS = 0.6, 0.4, 0.7
+# Statements that are looked at as the one that may be meant.
+_LIKELIEST = 8
+# A word in more statements than this says nothing of what one is about.
+_COMMON = 12
+_LONGEST_NOTE = 300
+# Characters between a value and the word before it that says that something is given it.
+_REACH = 40
+# Statements looked back at by one that has no subject of its own.
+_LOOKED_BACK = 100
+
+
+class Told(NamedTuple):
+    """A statement in its place: who said it, and in which message (-1: in an earlier summary)."""
+
+    statement: Statement
+    message: int
+    user: bool
+
+
+class _Subject(NamedTuple):
+    words: frozenset[str]
+    values: tuple[Value, ...]
+    revises: bool
+    sets: frozenset[str]
+    """The values that something is given, by a word before them."""
+
+
+def revised(told: Sequence[Told], cues: Cues) -> list[Told]:
+    """Return the statements without those taken back, in order, each said once.
+
+    What is in an earlier summary takes back nothing: that was decided when it was written.
+    """
+    standing = _Standing(_said_once(told), cues)
+    for i in range(len(standing.told)):
+        standing.add(i)
+    return standing.left()
+
+
+class _Standing:
+    """The statements that hold so far."""
+
+    def __init__(self, told: Sequence[Told], cues: Cues) -> None:
+        self.told = told
+        self._subjects = [_subject(one.statement.text, cues) for one in told]
+        self._counts = Counter(word for subject in self._subjects for word in _index(subject))
+        self._common = max(_COMMON, len(told) // 8)
+        self._held: dict[int, Statement] = {}
+        self._by_word: dict[str, list[int]] = defaultdict(list)
+
+    def left(self) -> list[Told]:
+        """Return the statements that hold, in order."""
+        return [self.told[i]._replace(statement=held) for i, held in self._held.items()]
+
+    def add(self, i: int) -> None:
+        """Take statement `i` in, and out those that it takes back."""
+        statement, subject = self.told[i].statement, self._subjects[i]
+        if self.told[i].message >= 0 and subject.values:
+            for old in self._taken_back_by(i):
+                left = _left_of(self._held.pop(old), self._subjects[old], subject)
+                statement = _with_notes(statement, left)
+        self._held[i] = statement
+        for word in _index(subject):
+            self._by_word[word].append(i)
+
+    def _taken_back_by(self, i: int) -> list[int]:
+        new, subject = self.told[i], self._subjects[i]
+        shared: Counter[int] = Counter()
+        for word in _index(subject):
+            if self._counts[word] <= self._common:
+                shared.update(self._by_word[word])
+        found = [
+            old
+            for old, _ in shared.most_common(_LIKELIEST)
+            if old in self._held
+            and self._may_revise(i, old)
+            and _is_revision(subject, self._subjects[old], by_user=new.user)
+        ]
+        if not found and subject.revises and new.user:
+            return self._last_with_unit_of(i)
+        return found
+
+    def _may_revise(self, i: int, old: int) -> bool:
+        """Whether `i` may take `old` back: the agent may not what the user said.
+
+        Within one message that takes a word of revision.
+        """
+        new, before = self.told[i], self.told[old]
+        other = new.message != before.message or self._subjects[i].revises
+        return other and (new.user or not before.user)
+
+    def _last_with_unit_of(self, i: int) -> list[int]:
+        """Return the newest statement with a number of a unit that this one has too.
+
+        Only for one that has no subject of its own, but for the words beside its number.
+        """
+        subject = self._subjects[i]
+        units = _units(self.told[i].statement.text, subject)
+        if not units:
+            return []
+        own = subject.words - {_singular(unit) for unit in units}
+        for old in islice(reversed(self._held), _LOOKED_BACK):
+            before = self._subjects[old]
+            if own <= before.words and units & _units(self.told[old].statement.text, before):
+                return [old]
+        return []
+
+
+def _index(subject: _Subject) -> frozenset[str]:
+    """Return the words and values that a statement is found by."""
+    return subject.words | {value.text for value in subject.values}
+
+
+def _units(text: str, subject: _Subject) -> frozenset[str]:
+    """Return the words beside a statement's numbers."""
+    numbers = (value for value in subject.values if value.kind == NUMBER)
+    return frozenset[str]().union(*(value.neighbours(text) for value in numbers))
+
+
+def _said_once(told: Sequence[Told]) -> list[Told]:
+    """Leave each text where it stands last; a note that it had stays on it."""
+    latest: dict[str, Told] = {}
+    for one in told:
+        key = one.statement.text.casefold().rstrip(".。!！ ")
+        before = latest.pop(key, None)
+        if before is not None and not one.statement.replaces and not one.statement.answers:
+            _, answers, replaces = before.statement
+            one = one._replace(statement=one.statement._replace(answers=answers, replaces=replaces))  # noqa: PLW2901
+        latest[key] = one
+    return list(latest.values())
+
+
+def _subject(text: str, cues: Cues) -> _Subject:
+    values = values_in(text)
+    return _Subject(
+        subject_words(_blotted(text, values), cues),
+        values,
+        cues.revisions.search(text) is not None,
+        frozenset(value.text for value in values if _is_set(text, value, cues)),
+    )
+
+
+def _is_set(text: str, value: Value, cues: Cues) -> bool:
+    before = text[max(0, value.start - _REACH) : value.start]
+    return before.rstrip().endswith((":", "=", "：")) or cues.settings.search(before) is not None
+
+
+def subject_words(text: str, cues: Cues) -> frozenset[str]:
+    """Return what a text is about: its words, and of CJK each two characters in a row."""
+    letters = _LETTER.findall(text)
+    text = cues.subjectless.sub(" ", text)
+    words = {_singular(word.lower()) for word in _ASCII_WORD.findall(text)} | set(letters)
+    for run in _CJK_RUN.findall(text):
+        words |= {run[i : i + 2] for i in range(len(run) - 1)}
+    return frozenset(words)
+
+
+def _singular(word: str) -> str:
+    return f"{word[:-3]}y" if word.endswith("ies") else word.removesuffix("s")
+
+
+def _blotted(text: str, values: Iterable[Value]) -> str:
+    """Return the text with these values blotted out."""
+    for value in sorted(values, key=lambda value: -value.start):
+        text = f"{text[: value.start]}{GONE}{text[value.end :]}"
+    return text
+
+
+def _is_revision(new: _Subject, old: _Subject, *, by_user: bool) -> bool:
+    """Whether the new statement gives another value to the thing that the old one is about."""
+    changed = _changed(new, old)
+    if not changed:
+        return False
+    numbers = all(value.kind == NUMBER for value in changed)
+    given = {value.text for value in new.values}
+    if new.revises and numbers and all(value.text in given for value in changed):
+        return True
+    named = given & {value.text for value in old.values}
+    both = len(new.words & old.words) + len(named)
+    if not both:
+        return False
+    news, olds = len(new.words) + len(named), len(old.words) + len(named)
+    if new.revises and (numbers or by_user):
+        # What the new one speaks of besides would be another thing of the same sort.
+        return both >= (_SAME_THING if both < olds else _ALL_OF_IT) * news
+    if not numbers or not new.sets or any(value.text not in old.sets for value in changed):
+        return False
+    return both >= _SAME_WORDS * max(news, olds)
+
+
+def _changed(new: _Subject, old: _Subject) -> list[Value]:
+    """Return the values of the old statement that the new one gives another value for."""
+    given, had = {value.text for value in new.values}, {value.text for value in old.values}
+    kinds = {value.kind for value in new.values if value.text not in had}
+    changed = [value for value in old.values if value.kind in kinds]
+    named = [value for value in changed if value.text in given]
+    kept = [value for value in changed if value.text not in given]
+    # "8081, not 8080" names the value that it takes back.
+    return named if named and new.revises else kept
+
+
+def _left_of(old: Statement, before: _Subject, after: _Subject) -> tuple[str, ...]:
+    """Return what is left of a statement that was taken back: its notes and its other words."""
+    changed = _changed(after, before)
+    kinds = Counter(value.kind for value in changed)
+    # Which of several values was meant, no one can say: then all stay.
+    gone = [value for value in changed if kinds[value.kind] == 1]
+    left = _blotted(old.text, gone)
+    other = {value.text for value in before.values} - {value.text for value in gone}
+    says_more = not gone or before.words - after.words or other - _index(after)
+    return (old.replaces, left if says_more else "", old.answers)
+
+
+def _with_notes(new: Statement, notes: Sequence[str]) -> Statement:
+    *replaced, answers = notes
+    note = " / ".join(dict.fromkeys(note for note in (new.replaces, *replaced) if note))
+    return new._replace(replaces=shortened(note, _LONGEST_NOTE), answers=new.answers or answers)

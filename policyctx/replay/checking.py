@@ -1,0 +1,110 @@
+"""How well the model of the prompt cache foresees what was billed for the sessions as they were."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from policyctx.replay.cost import cost_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from policyctx.policy.models import Model
+    from policyctx.replay.billing import BilledCall
+
+# What is off by less is near enough, as a share of what was billed.
+TOLERANCE = 0.05
+# A call off by fewer tokens needs no reason.
+_UNTOLD = 500
+
+Cause: TypeAlias = Literal["cached before", "kept longer", "missed", "more shared", "no times"]
+SENTENCES: dict[Cause, str] = {
+    "cached before": "its first call read what another session had cached",
+    "kept longer": "the provider kept the cache beyond the ttl",
+    "missed": "the provider did not find its cache, within the ttl",
+    "more shared": "the provider found more in its cache than the recording shows as shared",
+    "no times": "without time stamps, pauses beyond the ttl are not known",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Cached and uncached prompt tokens of a session as it was: foreseen, and billed."""
+
+    calls: int
+    cached: int
+    uncached: int
+    billed_cached: int
+    billed_uncached: int
+    causes: tuple[tuple[Cause, int], ...] = ()
+    """Why they differ, and by how many tokens in all, the most first."""
+
+    @property
+    def cached_error(self) -> float:
+        """By which share of the bill the cached tokens were off, above 0 when too many."""
+        return _error(self.cached, self.billed_cached)
+
+    @property
+    def uncached_error(self) -> float:
+        """By which share of the bill the uncached tokens were off."""
+        return _error(self.uncached, self.billed_uncached)
+
+    @property
+    def is_near(self) -> bool:
+        """Are both within the tolerance."""
+        return max(abs(self.cached_error), abs(self.uncached_error)) <= TOLERANCE
+
+    def __add__(self, other: Check) -> Check:
+        causes = Counter(dict(self.causes))
+        causes.update(dict(other.causes))
+        return Check(
+            self.calls + other.calls,
+            self.cached + other.cached,
+            self.uncached + other.uncached,
+            self.billed_cached + other.billed_cached,
+            self.billed_uncached + other.billed_uncached,
+            tuple(causes.most_common()),
+        )
+
+
+def checked(calls: Sequence[BilledCall], model: Model) -> Check | None:
+    """Hold the model of the cache against the bill; None unless every call has its usage."""
+    if not calls or not all(billed.call.usage and billed.call.usage.prompt for billed in calls):
+        return None
+    total = Check(0, 0, 0, 0, 0)
+    for i, billed in enumerate(calls):
+        usage = billed.call.usage
+        assert usage is not None  # noqa: S101 - just seen
+        foreseen = cost_of(billed.unedited, billed.idle, model)
+        causes: tuple[tuple[Cause, int], ...] = ()
+        off = foreseen.cache_read - usage.cache_read
+        if abs(off) > _UNTOLD:
+            cause = _cause(billed, off, model, is_first=i == 0)
+            causes = ((cause, abs(off)),)
+        total += Check(
+            1,
+            foreseen.cache_read,
+            foreseen.uncached,
+            usage.cache_read,
+            usage.prompt - usage.cache_read,
+            causes,
+        )
+    return total
+
+
+def _cause(billed: BilledCall, off: int, model: Model, *, is_first: bool) -> Cause:
+    if off > 0:
+        return "no times" if billed.idle is None else "missed"
+    if is_first or billed.unedited.shared == 0:
+        return "cached before"
+    if billed.idle is not None and billed.idle > model.cache.ttl.seconds:
+        return "kept longer"
+    return "more shared"
+
+
+def _error(foreseen: int, billed: int) -> float:
+    if billed == 0:
+        return 0.0 if foreseen == 0 else float("inf")
+    return (foreseen - billed) / billed

@@ -1,0 +1,1 @@
+"""Regret: what a policy removed and the agent then needed, found without asking a model."""

@@ -1,0 +1,106 @@
+"""What shows that an agent needed something: it asked again, or it wrote what only that held."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from policyctx.replay.regret.asking import asked_again
+from policyctx.replay.regret.holders import Holders, Texts
+from policyctx.replay.regret.phrases import anchors, phrases, runs_in
+from policyctx.replay.regret.strings import SURE, distinct_strings
+from policyctx.replay.regret.words import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from policyctx.replay.part import Part
+    from policyctx.replay.regret.holders import Place
+    from policyctx.replay.regret.strings import Distinct
+
+Kind: TypeAlias = Literal["asked again", "used"]
+
+# A string that more items hold is no more one item's own.
+_RARE = 3
+# So many strings are shown for one item and one call.
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One reply that needed an item which was out of the context."""
+
+    kind: Kind
+    """`asked again`: the same call, or the same file; `used`: what nothing else there held."""
+    call: int
+    """The number of the call that it replied to."""
+    item_id: str
+    """Of the item in which the reply shows it: a call of a tool, or a text."""
+    found: tuple[str, ...]
+    """The strings that show it."""
+
+
+def needs_of(part: Part) -> Mapping[int, Sequence[Need]]:
+    """Return what was needed of a part's items while they were out, by position."""
+    since = min((a.since for of_one in part.absences.values() for a in of_one), default=None)
+    needs: dict[int, list[Need]] = defaultdict(list)
+    if since is None:
+        return needs
+    replies = list(part.replies(since))
+    for position, need in _asked_again(part, replies):
+        needs[position].append(need)
+    for position, need in _used(part, replies):
+        needs[position].append(need)
+    for found in needs.values():
+        found.sort(key=lambda need: need.call)
+    return needs
+
+
+def _asked_again(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tuple[int, Need]]:
+    for reply, call, result in asked_again(part, replies):
+        if part.absence(result, call) is not None:
+            text = part.items[reply].text
+            yield result, Need("asked again", call, part.items[reply].item_id, (text,))
+
+
+def _used(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tuple[int, Need]]:
+    """Yield the items that alone held what a reply says, each reply by itself."""
+    texts = Texts(part)
+    said = {reply: plain(part.items[reply].text) for reply, _ in replies}
+    strings = {reply: list(distinct_strings(text, texts.lost)) for reply, text in said.items()}
+    runs = {reply: runs_in(text, texts.lost) for reply, text in said.items()}
+    wanted = {word for of_one in strings.values() for one in of_one for word in one.words}
+    wanted.update(word for of_one in runs.values() for word in anchors(of_one))
+    holders = Holders(texts, frozenset(wanted))
+    for reply, call in replies:
+        found: dict[int, list[Distinct]] = defaultdict(list)
+        for one in (*strings[reply], *phrases(runs[reply], part, texts, holders, call)):
+            holder = _only_holder(part, holders, one, call)
+            if holder is not None:
+                found[holder].append(one)
+        for holder, evidence in found.items():
+            if sum(one.weight for one in evidence) >= SURE:
+                evidence.sort(key=lambda one: -one.weight)
+                shown = tuple(one.text for one in evidence[:_SHOWN])
+                yield holder, Need("used", call, part.items[reply].item_id, shown)
+
+
+def _only_holder(part: Part, holders: Holders, one: Distinct, call: int) -> int | None:
+    """Return the newest item that held a string, when nothing that the call had did."""
+    there: list[Place] = []
+    gone: list[Place] = []
+    for place in holders.of(one):
+        position, absence = place
+        if part.arrived(position) > call:
+            continue
+        now = part.absence(position, call)
+        if absence < 0:
+            (there if now is None else gone).append(place)
+        elif now is part.absences[position][absence]:
+            there.append(place)
+    # What is there is mostly enough to say no, and nothing to look for costs nothing.
+    if not gone or any(holders.holds(place, one) for place in reversed(there)):
+        return None
+    held = [place.position for place in gone if holders.holds(place, one)]
+    return held[-1] if 0 < len(held) <= _RARE else None

@@ -1,0 +1,130 @@
+"""What in a text is so particular that it must come from somewhere: paths, ids, numbers, lines.
+
+Each has a weight: 1 is enough to say that the text drew on what holds it, two of ½ are as well.
+What a model writes of its own accord (years, round numbers, words of a language) weighs nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from policyctx.replay.regret.words import CJK, grams, words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Distinct(NamedTuple):
+    """A string that tells where a text comes from, and how surely."""
+
+    text: str
+    weight: float
+    words: tuple[str, ...]
+    """What an index knows it by; see `words`."""
+
+
+SURE, LIKELY = 1.0, 0.5
+
+_TOKEN = re.compile(
+    rf"\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|[^\W{CJK}]+(?:[./\\:@#+~-]+[^\W{CJK}]+)*|[~.]{{0,2}}/[^\W{CJK}][\w./@+~-]*"
+)
+_BETWEEN = re.compile(r"[./\\:@#+~-]+")
+_PATH_SIGN = re.compile(r"[/\\]")
+# What tells a part of a path from a word with a slash beside it, as in `and/or`.
+_MARKED = re.compile(r"[^\W\d][._]|_[^\W\d]|[^\W\d]\d|\d[^\W\d]")
+_FILE = re.compile(r"[\w+@-]+(?:\.[\w+@-]+)*\.[A-Za-z][A-Za-z0-9]{0,4}")
+_NUMBER = re.compile(r"\d+(?:[.,:-]\d+)*")
+# `sha256`, `utf8`, `python3`: words of the trade.
+_NAMED = re.compile(r"[A-Za-z]+[-_]?\d{1,3}|\d{1,3}[A-Za-z]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_+")
+_SENTENCE_END = ".:,;/\\-"
+
+_YEARS = range(1900, 2101)
+_SURE_DIGITS, _LIKELY_DIGITS = 5, 4
+_SURE_PARTS, _SURE_LENGTH, _LIKELY_LENGTH = 4, 20, 8
+_LINE_LENGTH, _LINE_WORDS = 30, 4
+
+
+def distinct_strings(text: str, among: frozenset[str]) -> Iterator[Distinct]:
+    """Yield what is particular in a text, each string once; lines last.
+
+    Only what is made of words `among` these can come from where they stand.
+    """
+    for token in dict.fromkeys(_TOKEN.findall(text)):
+        for one in _of_token(token):
+            if among.issuperset(one.words):
+                yield one
+    for gram in dict.fromkeys(grams(text)):
+        if gram in among:
+            yield Distinct(gram, LIKELY, (gram,))
+    for line in dict.fromkeys(map(str.strip, text.split("\n"))):
+        if len(line) >= _LINE_LENGTH and line.count(" ") >= _LINE_WORDS - 1:
+            known = words(line)
+            if among.issuperset(known):
+                yield Distinct(line, SURE, tuple(known))
+
+
+@lru_cache(maxsize=1 << 16)  # a session names the same things again and again
+def _of_token(token: str) -> tuple[Distinct, ...]:
+    """What is particular in a token, as a whole or in its parts: `x.some_long_name`."""
+    token = token.rstrip(_SENTENCE_END)
+    weights = {token: _weight(token)}
+    if weights[token] < SURE:
+        parts = _BETWEEN.split(token)
+        weights |= {part: _weight(part) for part in (parts if len(parts) > 1 else ())}
+    return tuple(
+        Distinct(one, weight, tuple(words(one))) for one, weight in weights.items() if weight
+    )
+
+
+def _weight(token: str) -> float:
+    if _NUMBER.fullmatch(token):
+        return _of_number(token)
+    if "@" in token.strip("@"):
+        return SURE
+    if _PATH_SIGN.search(token):
+        return _of_path(token)
+    if _FILE.fullmatch(token):
+        return _of_file(token)
+    return _of_name(token)
+
+
+def _of_number(token: str) -> float:
+    digits = re.sub(r"\D", "", token).strip("0")
+    if len(digits) >= _SURE_DIGITS:
+        return SURE
+    if token.isdigit() and (int(token) in _YEARS or len(digits) < _LIKELY_DIGITS):
+        return 0
+    return LIKELY if len(digits) >= _LIKELY_DIGITS - (not token.isdigit()) else 0
+
+
+def _of_path(token: str) -> float:
+    parts = [part for part in _PATH_SIGN.split(token) if part.strip(".")]
+    telling = [part for part in parts if _MARKED.search(part)]
+    if len(parts) < 2:  # noqa: PLR2004 - a path has two parts
+        return LIKELY if telling else 0
+    return SURE if telling or len(parts) > 2 else 0  # noqa: PLR2004 - `and/or` is no path
+
+
+def _of_file(token: str) -> float:
+    """A file's name without its folder may be a name with an attribute just as well."""
+    base = token.rpartition(".")[0]
+    if re.search(r"[_\d-]", base):
+        return SURE if len(token) > _LIKELY_LENGTH else LIKELY
+    return LIKELY if base.isalpha() and len(base) >= _LIKELY_LENGTH else 0
+
+
+def _of_name(token: str) -> float:
+    digits = sum(map(str.isdigit, token))
+    if digits and not token.isdigit():
+        if _NAMED.fullmatch(token) or len(token) < 4:  # noqa: PLR2004 - `v1.2`
+            return 0
+        return SURE if digits > 2 and len(token) > 5 else LIKELY  # noqa: PLR2004 - an id
+    if token.startswith("__") or len(token) < _LIKELY_LENGTH:
+        return 0
+    parts = [part for part in _HUMP.split(token.strip("_")) if part]
+    if len(parts) < 2 or "." in token:  # noqa: PLR2004 - a plain word
+        return 0
+    return SURE if len(parts) >= _SURE_PARTS or len(token) >= _SURE_LENGTH else LIKELY

@@ -1,0 +1,110 @@
+"""Work on many recordings, file by file, in this process or in several."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from policyctx.errors import PolicyctxError, UnreadableRecordingError
+from policyctx.replay.reading import files_in, recordings_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from policyctx.replay.recording import Recording
+
+T = TypeVar("T")
+# Done in another process as well, so it and what it returns are pickled.
+Work: TypeAlias = "Callable[[Recording, str], T]"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file to read, and whether it was named; what a folder holds may be something else."""
+
+    path: Path
+    named: bool
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A file, or one recording of it, of which nothing came."""
+
+    path: str
+    why: str
+    recording: str = ""
+    """Its name; empty when the file itself could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassedOver:
+    """A file of a folder that is no recording."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A file that was worked on to its end."""
+
+    file: File
+
+
+Outcome: TypeAlias = "T | Failure | PassedOver | Done"
+
+
+def files(paths: Iterable[Path]) -> list[File]:
+    """Return the files among `paths` and in the folders among them, sorted within each folder."""
+    found = []
+    for path in paths:
+        for each in files_in([path]):
+            size = each.stat().st_size if each.is_file() else 0
+            found.append(File(each, named=not path.is_dir(), bytes=size))
+    return found
+
+
+def worked(found: Sequence[File], work: Work[T], *, jobs: int = 1) -> Iterator[Outcome[T]]:
+    """Yield what `work` makes of each recording, what failed, and each file when it is done.
+
+    The order is that of the files, however many processes there are. A file that cannot be read
+    does not stop the rest; errors other than `PolicyctxError` do.
+    """
+    if jobs == 1 or len(found) < 2:  # noqa: PLR2004 - one file is for one process
+        for file in found:
+            yield from _of_file(work, file)
+        return
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(min(jobs, len(found)), initializer=_leave_interrupts) as pool:
+        # Leaving the context ends the processes, whatever they are at.
+        for outcomes in pool.imap(partial(_listed, work), found):
+            yield from outcomes
+
+
+def _listed(work: Work[T], file: File) -> list[Outcome[T]]:
+    return list(_of_file(work, file))
+
+
+def _of_file(work: Work[T], file: File) -> Iterator[Outcome[T]]:
+    try:
+        for recording in recordings_in(file.path):
+            try:
+                yield work(recording, str(file.path))
+            except PolicyctxError as error:
+                yield Failure(str(file.path), str(error), recording.name)
+    except UnreadableRecordingError as error:
+        if error.format is None and not file.named:
+            yield PassedOver(str(file.path))
+        else:
+            yield Failure(str(file.path), error.why)
+    yield Done(file)
+
+
+def _leave_interrupts() -> None:
+    """Leave Ctrl-C to the process that started this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

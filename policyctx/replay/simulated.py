@@ -1,0 +1,148 @@
+"""What a replay finds out about one recording: `SimulatedSession`, as values without messages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from policyctx.planning.decisions import Action
+    from policyctx.replay.regret.needs import Need
+    from policyctx.replay.sent_list import Prompt
+    from policyctx.tokens.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedCall:
+    """One call of a model: what it was sent, and what it would have been sent under the policy."""
+
+    unedited: Prompt
+    edited: Prompt
+    anew: bool = False
+    """Did the recording itself begin its list anew here, as at a compaction of its own."""
+    usage: Usage | None = None
+    """What was billed for the unedited one."""
+    language_model: str | None = None
+    at: float | None = None
+    """Seconds since 1970, None where the recording does not say."""
+    removed: int = 0
+    """Items that newly left the context before this call."""
+    seconds: float = 0.0
+    """Time spent in policyctx."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """One decision by which an item, or what was left of it, left the context."""
+
+    call: int
+    """Of the model, from 1 on, before which it was made."""
+    part: int
+    """Of the session, from 0 on; each list that the recording begins anew is one."""
+    position: int
+    """Of the item in its part, counted from 0 on, in the order in which a model reads."""
+    message: int
+    """Position of its message in the list as it was recorded."""
+    item_id: str
+    item_type: str
+    tool: str | None
+    action: Action
+    step: str
+    reason: str
+    rule: str
+    """The key that it went by: `tools.mcp__*.min_tokens`."""
+    place: str
+    """`file:line` of what says so; empty when nothing in a file does."""
+    tokens: int
+    """What the item took."""
+    freed: int
+    """What the list lost by this decision."""
+    path: str | None = None
+    """Of its file below the store's root."""
+    bytes: int = 0
+    """Of that file."""
+    taken: bool = True
+    """Was it the step's own choice; False when it had to go with another item."""
+
+
+@dataclass(frozen=True, slots=True)
+class Regret:
+    """An item that a policy removed and the agent then needed."""
+
+    removal: Removal
+    needs: tuple[Need, ...]
+    """What shows it, in the order of the calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypeTokens:
+    """Items of one type, and what became of them; sizes in tokens."""
+
+    items: int = 0
+    tokens: int = 0
+    removed: int = 0
+    freed: int = 0
+
+    def __add__(self, other: TypeTokens) -> TypeTokens:
+        return TypeTokens(
+            self.items + other.items,
+            self.tokens + other.tokens,
+            self.removed + other.removed,
+            self.freed + other.freed,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StepUse:
+    """How often a step fired: in how many calls, and on how many items in all."""
+
+    calls: int = 0
+    items: int = 0
+
+    def __add__(self, other: StepUse) -> StepUse:
+        return StepUse(self.calls + other.calls, self.items + other.items)
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedSession:
+    """What one recording comes to under one policy.
+
+    All sizes are in tokens as the policy's tokenizer counts them; `billing` knows what a provider
+    would have billed for them.
+    """
+
+    name: str
+    format: str
+    path: str
+    policy: str
+    window: int
+    """The policy's `model.context_window`."""
+    calls: tuple[SimulatedCall, ...]
+    removals: tuple[Removal, ...] = ()
+    steps: Mapping[str, StepUse] = field(default_factory=dict)
+    """By name, in the order of the policy; those that never fired are there with zeros."""
+    types: Mapping[str, TypeTokens] = field(default_factory=dict)
+    regrets: tuple[Regret, ...] = ()
+    files: int = 0
+    bytes: int = 0
+    compactions: int = 0
+    """By the policy."""
+    begun_anew: int = 0
+    """How often the recording itself began its list anew, as after a compaction of its own."""
+    records: int = 0
+    not_understood: Mapping[str, int] = field(default_factory=dict)
+    warnings: Mapping[str, int] = field(default_factory=Counter)
+    """What could not be done, and how often."""
+
+    @property
+    def seconds(self) -> float:
+        """Time spent in policyctx."""
+        return sum(call.seconds for call in self.calls)
+
+    @property
+    def regretted_tokens(self) -> int:
+        """Tokens of the items that were needed after they had been removed."""
+        return sum(regret.removal.tokens for regret in self.regrets)

@@ -1,0 +1,196 @@
+"""The simulation: a recording walked through turn by turn, as the loop would have, under a policy.
+
+Nothing is written. The recorded reply always follows, whatever the policy removed before it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from policyctx.planning.facts import Facts
+from policyctx.replay.regret.needs import needs_of
+from policyctx.replay.sent_list import MessageSizes, SentList
+from policyctx.replay.simulated import (
+    Regret,
+    Removal,
+    SimulatedCall,
+    SimulatedSession,
+    StepUse,
+    TypeTokens,
+)
+from policyctx.replay.timeline import Timeline
+from policyctx.replay.unwritten_store import UnwrittenStore
+from policyctx.session import Session
+from policyctx.tokens.correction import Correction
+from policyctx.tokens.counter import counter_for
+from policyctx.tokens.usage import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from policyctx.messages.items import Item, Message
+    from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.planning.plan import Plan
+    from policyctx.replay.model_call import ModelCall
+    from policyctx.replay.recording import Recording
+
+# A session of a replay needs no id that nobody else has; one as long as a real one is.
+_SESSION_ID = "session_00000000_000000_replay"
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A recording walked through to its end."""
+
+    session: SimulatedSession
+    plans: tuple[Plan, ...]
+    """The last plan of each part; what comes after its call is in its conversation already."""
+
+
+def simulated(recording: Recording, policy: OffloadPolicy, *, path: str = "") -> SimulatedSession:
+    """Return what a recording comes to under a policy; see `walked`."""
+    return walked(recording, policy, path=path).session
+
+
+def walked(recording: Recording, policy: OffloadPolicy, *, path: str = "") -> Walk:
+    """Walk through a recording under a policy.
+
+    `path` is the file that it is from. The session is told what would have been billed for its
+    edited list, as far as the recording knows what was billed for the whole one. Without time
+    stamps no time passes. Raises `MessagesError` for a recording whose messages are none, and
+    `StoreError` as the policy's `on_failure` says.
+    """
+    simulation = _Simulation(policy)
+    simulation.measure(message for call in recording.calls for message in call.new)
+    for call, context in zip(recording.calls, recording.contexts(), strict=True):
+        simulation.call(call, context)
+    simulation.end(() if recording.after_anew else recording.after)
+    return Walk(simulation.session(recording, path), tuple(simulation.plans))
+
+
+class _Simulation:
+    def __init__(self, policy: OffloadPolicy) -> None:
+        self._policy = policy
+        self._now = 0.0
+        self._session = Session(
+            policy, session_id=_SESSION_ID, on_invalid="keep", clock=lambda: self._now
+        )
+        self._store = UnwrittenStore(self._session.store.root, policy.policy.store)
+        self._session.store = self._store
+        self._sizes = MessageSizes()
+        self._whole, self._edited = SentList(self._sizes), SentList(self._sizes)
+        self._correction = Correction()
+        self._timeline: Timeline | None = None
+        self._parts = 0
+        self.plans: list[Plan] = []
+        self._calls: list[SimulatedCall] = []
+        self._removals: list[Removal] = []
+        self._first: dict[object, Removal] = {}
+        """The first removal of each item, by its place, and by what it has in a list begun anew."""
+        self._regrets: list[Regret] = []
+        self._types: dict[str, TypeTokens] = {}
+        self._fired: dict[str, StepUse] = {step.name: StepUse() for step in policy.policy.steps}
+        self._warnings: Counter[str] = Counter()
+
+    def measure(self, messages: Iterable[Message]) -> None:
+        """Count what the whole session will be sent."""
+        model = self._policy.policy.model
+        facts = Facts(
+            session_id=self._session.session_id,
+            root=str(self._store.root),
+            counter=counter_for(model.tokenizer),
+            token_scale=model.token_scale,
+        )
+        self._sizes.measure(messages, facts)
+
+    def call(self, call: ModelCall, context: Sequence[Message]) -> None:
+        """Walk one call further; `context` is the whole list as the caller would have kept it."""
+        number = len(self._calls) + 1
+        timeline = self._timeline
+        if timeline is None or call.anew:
+            self._end_part()
+            timeline = self._timeline = Timeline(self._parts, number, self._store)
+            self._parts += 1
+        self._now = self._now if call.at is None else call.at
+        began = perf_counter()
+        result = self._session.apply(context, system=call.system, tools=call.tools)
+        seconds = perf_counter() - began
+        self._warnings.update(result.warnings)
+        removals = list(timeline.note(number, result.plan))
+        self._take(removals, result.plan.conversation.items)
+        facts, model = result.plan.facts, call.language_model
+        unedited = self._whole.sent(context, facts, language_model=model)
+        edited = self._edited.sent(result.messages, facts, language_model=model)
+        self._observe(call.usage, unedited.tokens, edited.tokens)
+        self._calls.append(
+            SimulatedCall(
+                unedited,
+                edited,
+                call.anew and number > 1,
+                call.usage,
+                model,
+                call.at,
+                len(removals),
+                seconds,
+            )
+        )
+
+    def end(self, after: Sequence[Message]) -> None:
+        """Take what came behind the last call."""
+        self._end_part(after)
+
+    def session(self, recording: Recording, path: str) -> SimulatedSession:
+        """Return what it all came to."""
+        return SimulatedSession(
+            name=recording.name,
+            format=recording.format,
+            path=path,
+            policy=self._policy.policy.name,
+            window=self._policy.policy.model.context_window,
+            calls=tuple(self._calls),
+            removals=tuple(self._removals),
+            steps=self._fired,
+            types=self._types,
+            regrets=tuple(self._regrets),
+            files=self._store.files,
+            bytes=self._store.bytes,
+            begun_anew=sum(call.anew for call in self._calls),
+            records=recording.records,
+            not_understood=recording.not_understood,
+            warnings=self._warnings,
+        )
+
+    def _observe(self, usage: Usage | None, whole: int, edited: int) -> None:
+        """Tell the session what would have been billed: the recorded bill less what it spared."""
+        if usage is None or usage.prompt == 0:
+            return
+        self._correction = self._correction.observed(whole, usage)
+        spared = round(self._correction.scale * (whole - edited))
+        self._session.observe(Usage(max(1, usage.prompt - spared)))
+
+    def _take(self, removals: Sequence[Removal], items: Sequence[Item]) -> None:
+        self._removals += removals
+        for removal in removals:
+            self._first.setdefault((removal.part, removal.position), removal)
+            self._first.setdefault(_sameness(items[removal.position]), removal)
+        for step, taken in Counter(removal.step for removal in removals).items():
+            self._fired[step] += StepUse(1, taken)
+
+    def _end_part(self, after: Sequence[Message] = ()) -> None:
+        if self._timeline is None:
+            return
+        part = self._timeline.part(after)
+        self.plans.append(self._timeline.plan)
+        for position, needs in sorted(needs_of(part).items()):
+            here = self._parts - 1, position
+            known = here if here in self._first else _sameness(part.items[position])
+            self._regrets.append(Regret(self._first[known], tuple(needs)))
+        for name, more in self._timeline.types().items():
+            self._types[name] = self._types.get(name, TypeTokens()) + more
+
+
+def _sameness(item: Item) -> object:
+    return item.kind, item.tool_use_id, item.text

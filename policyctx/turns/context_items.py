@@ -1,0 +1,90 @@
+"""`ContextItem`: what became of one item of a session's context, for its owner to look at.
+
+The fields are those of the PRD context-filesystem. They stand beside the messages, never in them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policyctx.messages.items import Item
+    from policyctx.planning.conversation import Conversation
+    from policyctx.planning.ledger import Entry, Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class ContextItem:
+    """One item of a context: what it is, and whether it is still there."""
+
+    item_id: str
+    type: str
+    """What the policy calls it."""
+    tool: str | None = None
+    tool_use_id: str | None = None
+    offloaded: bool = False
+    """Is its content in a file of the store because a step took it."""
+    offload_path: str | None = None
+    """Absolute path of that file."""
+    destroyed: bool = False
+    """Is its content no longer in the context: a placeholder is there instead, or nothing."""
+
+
+def context_items(
+    conversation: Conversation | None, ledger: Ledger, root: str
+) -> tuple[ContextItem, ...]:
+    """Return the items of a list, behind those that left the session and are not in it.
+
+    `conversation` is the list that was given last, None where none was given since the start;
+    `root` the absolute path of the store's folder.
+    """
+    known = {} if conversation is None else conversation.entries()
+    here = {entry.key for entry in known.values()}
+    away = [_left(entry, root) for key, entry in ledger.entries.items() if key not in here]
+    there = () if conversation is None else _in_list(conversation, known, root)
+    return (*away, *there)
+
+
+def _in_list(
+    conversation: Conversation, known: dict[int, Entry], root: str
+) -> Iterator[ContextItem]:
+    for position, item in enumerate(conversation.items):
+        if position in known:
+            yield _left(known[position], root)
+        elif item.inside in known:
+            around = known[item.inside]
+            yield _seen(item, path=_path(around, root), destroyed=True)
+        else:
+            yield _seen(item)
+
+
+def _left(entry: Entry, root: str) -> ContextItem:
+    path = _path(entry, root)
+    return ContextItem(
+        entry.item_id,
+        entry.item_type,
+        entry.tool,
+        entry.key.tool_use_id,
+        offloaded=path is not None,
+        offload_path=path,
+        destroyed=True,
+    )
+
+
+def _seen(item: Item, *, path: str | None = None, destroyed: bool = False) -> ContextItem:
+    return ContextItem(
+        item.item_id,
+        item.type,
+        item.tool,
+        item.tool_use_id,
+        offloaded=path is not None,
+        offload_path=path,
+        destroyed=destroyed,
+    )
+
+
+def _path(entry: Entry, root: str) -> str | None:
+    return None if entry.relative_path is None else f"{root}/{entry.relative_path}"

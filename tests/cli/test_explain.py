@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cli.running import policyctx
+from tests.conversations import session_of
+from tests.recordings import each_recording
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+POLICY = """\
+apiVersion: policyctx/v1
+name: mine
+items:
+  tool_result: {offload: true}
+placeholder: "[{relative_path}]"
+steps:
+  - name: retire
+    do: offload
+    select: {types: [tool_result], min_chars: 100, keep_recent: 1}
+  - name: room
+    do: drop
+    when: {tokens: {over: 100000}}
+    select: {types: [tool_result]}
+"""
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.yaml"
+    path.write_text(POLICY, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def messages(tmp_path: Path) -> Path:
+    path = tmp_path / "messages.json"
+    path.write_text(json.dumps(session_of("word " * 500, "short", "new")), encoding="utf-8")
+    return path
+
+
+def report(*arguments: str | Path) -> Any:
+    run = policyctx("explain", *arguments, "--json")
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def test_each_step_says_what_it_makes_of_an_item_and_by_which_line(
+    policy: Path, messages: Path, tmp_path: Path
+) -> None:
+    run = policyctx("explain", policy, messages, "--item", "2", "--root", tmp_path / "root")
+    assert f"step retire ({policy}:7): open, no gates; takes 1" in run.stdout
+    assert "tool_result Bash, message 2, 501 tokens: offload" in run.stdout
+    [item] = report(policy, messages, "--item", "2")["items"]
+    assert [(v["step"], v["taken"], v["reason"]["code"], v["place"]) for v in item["verdicts"]] == [
+        ("retire", True, "old_and_large", f"{policy}:9"),
+        ("room", False, "gate_closed", f"{policy}:12"),
+    ]
+
+
+def test_why_not_shows_what_stays(policy: Path, messages: Path) -> None:
+    found = report(policy, messages, "--why-not", "--largest", "0")
+    assert {item["decision"] for item in found["items"]} == {"keep"}
+    reasons = {
+        item["item_id"]: [v["reason"]["code"] for v in item["verdicts"]]
+        for item in found["items"]
+        if item["type"] == "tool_result"
+    }
+    assert reasons == {"c1": ["below_threshold", "gate_closed"], "c2": ["recent", "gate_closed"]}
+
+
+def test_the_largest_come_first_and_how_many_are_left_is_told(policy: Path, messages: Path) -> None:
+    run = policyctx("explain", policy, messages, "--largest", "1")
+    assert "tool_result Bash, message 2, 501 tokens" in run.stdout
+    assert run.stdout.splitlines()[-1] == "6 smaller items are not shown; --largest 0 shows all"
+
+
+def test_an_unknown_item_is_an_error_that_says_which_there_are(
+    policy: Path, messages: Path
+) -> None:
+    run = policyctx("explain", policy, messages, "--item", "nothing")
+    assert run.returncode == 1
+    assert "no item 'nothing': give a number below 7 or an id" in run.stderr
+
+
+@each_recording("claude-code", "openai-chat")
+def test_why_the_largest_items_of_a_recording_are_still_there_is_answered(
+    path: Path, tmp_path: Path
+) -> None:
+    """Each of the ten has a reason from each step, in words, with the line of the rule."""
+    found = report("coding-agent", path, "--why-not", "--root", tmp_path)["items"]
+    assert 0 < len(found) <= 10
+    assert found == sorted(found, key=lambda item: -item["tokens"])
+    for item in found:
+        assert item["verdicts"]
+        for verdict in item["verdicts"]:
+            assert not verdict["taken"]
+            assert verdict["reason"]["sentence"]
+            assert verdict["place"].startswith("coding-agent.yaml:") or not verdict["rule"]

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import pytest
+
+from policyctx.compaction.extractive import extractive_summary
+from policyctx.compaction.history import History
+from policyctx.policy.models.compaction import Summary
+from tests.conversations import user
+
+TAKEN_BACK = [
+    ("The timeout is 30 seconds.", "The timeout is 45 seconds.", "30"),
+    ("Limit uploads to 10 MB.", "Uploads can be 25 MB now.", "10"),
+    ("Deploy to eu-west-1.", "Change of plan: deploy to eu-central-1.", "eu-west-1"),
+    (
+        "The report goes to /srv/out/report.csv.",
+        "Put the report into /srv/out/report.parquet instead.",
+        "report.csv",
+    ),
+    ("We meet on 2026-05-04.", "The meeting moved: we meet on 2026-05-11 now.", "2026-05-04"),
+    ("超时时间为 30 秒。", "超时时间改成 60 秒。", "30"),
+    ("部署到 cn-north-1 区域。", "还是部署到 cn-east-2 区域吧。", "cn-north-1"),
+    ("每天 8 点跑一次任务。", "任务改到每天 9 点跑。", "8 点"),
+    ("Keep 14 backups.", "No, keep 30 backups.", "14"),
+    ("Batch size is 64.", "Batch size: 128, I was wrong.", "64"),
+    ("Use version 2.3.1 of the client.", "Actually pin the client to version 2.4.0.", "2.3.1"),
+    ("The password rotates every 90 days.", "Rather every 60 days.", "90"),
+    ("用 8 个线程。", "改用 4 个线程。", "8 个"),
+    ("Spend at most $500 on ads.", "Ads: make it $750.", "500"),
+    ("max_connections must be 50", "max_connections: 80 after all", "50"),
+    ("The review is due March 3.", "The review is due March 10 instead.", "March 3."),
+]
+
+BOTH_HOLD = [
+    ("Fix issue 12.", "Fix issue 13."),
+    ("Use port 8080 for the web server.", "Change the admin port to 9090."),
+    ("Set the limit to 10 MB.", "Now set the timeout to 5 seconds."),
+    ("Never push to main.", "Now create the branch fix-12 off main."),
+    ("Keep logs for 30 days.", "Change the trial period to 14 days."),
+    ("Reply to ticket 4711.", "Reply to ticket 4712."),
+    ("Never delete anything in /data/raw.", "Write the results to /data/clean instead."),
+    ("Alice gets 3 seats.", "Bob gets 5 seats."),
+    ("Read src/a.py first.", "Now read src/b.py."),
+    ("接口超时 30 秒。", "任务重试改成 5 次。"),
+    ("不要改 config.yaml。", "现在改 main.py。"),
+    ("Use `ruff` for linting.", "Use `mypy` for types."),
+    ("The build takes 5 minutes.", "Add a test that takes 2 minutes at most."),
+    ("Server A runs on 10.0.0.1.", "Server B runs on 10.0.0.2."),
+    ("First case: expect 200.", "Second case: expect 404."),
+]
+
+
+def summary_of(*told: str) -> str:
+    """The summary of a conversation in which a user says these, each in a message of its own."""
+    reply = {"role": "assistant", "content": "Fine."}
+    messages = [message for text in told for message in (user(text), reply)]
+    return extractive_summary(History(messages), Summary())
+
+
+@pytest.mark.parametrize(("earlier", "later", "gone"), TAKEN_BACK)
+def test_the_later_of_two_values_for_one_thing_holds(earlier: str, later: str, gone: str) -> None:
+    assert gone in earlier
+    summary = summary_of(earlier, later)
+    assert later in summary
+    assert gone not in summary
+
+
+@pytest.mark.parametrize(("earlier", "later"), BOTH_HOLD)
+def test_two_things_of_one_sort_do_not_take_each_other_back(earlier: str, later: str) -> None:
+    lines = summary_of(earlier, later).split("\n")
+    assert lines.index(f"- {earlier}") < lines.index(f"- {later}")
+
+
+def test_what_else_a_revised_sentence_says_is_kept() -> None:
+    summary = summary_of(
+        "Use port 8080 for the preview and never open it to the network.",
+        "Actually the preview gets port 8081.",
+    )
+    assert "8080" not in summary
+    assert "never open it to the network" in summary
+
+
+def test_a_correction_without_a_subject_keeps_that_of_what_it_corrects() -> None:
+    summary = summary_of("日志保留 7 天。", "其实改成 3 天。")
+    assert "7" not in summary
+    assert summary.index("日志保留") > summary.index("3 天")
+
+
+def test_a_value_that_is_corrected_twice_has_its_last_one_only() -> None:
+    summary = summary_of(
+        "Keep 14 backups in /srv/b.", "Rather keep 30 backups.", "Make it 21 backups."
+    )
+    assert "21" in summary
+    assert "/srv/b" in summary
+    assert not [old for old in ("14", "30") if old in summary]
+
+
+def test_the_agent_takes_nothing_back_that_the_user_said() -> None:
+    messages = [
+        user("The timeout is 30 seconds."),
+        {"role": "assistant", "content": "Actually the timeout is 90 seconds in the code."},
+    ]
+    assert "The timeout is 30 seconds." in extractive_summary(History(messages), Summary())

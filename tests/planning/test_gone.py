@@ -1,0 +1,56 @@
+"""Lists that come back after a restart without what was dropped from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from policyctx import Session
+from tests.conversations import user
+from tests.policies import policy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conversations import Message
+
+FORGET = """\
+    store: {sync: never}
+    steps: [{name: s, do: drop, select: {types: [user_message], keep_recent: 2}}]
+    """
+
+
+def said(text: str = "done") -> Message:
+    return {"role": "assistant", "content": text}
+
+
+def session(root: Path) -> Session:
+    return Session(policy(FORGET), root=root, session_id="s")
+
+
+@pytest.fixture
+def messages() -> list[Message]:
+    return [user("go on"), user("go on"), said("one"), user("go on"), said("two"), user("and now")]
+
+
+def test_equal_words_that_stayed_are_not_taken_for_those_that_left(
+    messages: list[Message], tmp_path: Path
+) -> None:
+    left = session(tmp_path).apply(messages).messages
+    assert len(left) < len(messages)
+    assert session(tmp_path).apply(left).messages == left
+
+
+def test_the_full_list_comes_out_as_before(messages: list[Message], tmp_path: Path) -> None:
+    left = session(tmp_path).apply(messages).messages
+    assert len(left) < len(messages)
+    assert session(tmp_path).apply(messages).messages == left
+
+
+def test_the_same_words_said_again_after_a_restart_stay(
+    messages: list[Message], tmp_path: Path
+) -> None:
+    left = session(tmp_path).apply(messages).messages
+    grown = [*left, said("three"), user("go on")]
+    assert session(tmp_path).apply(grown).messages[-1] == user("go on")

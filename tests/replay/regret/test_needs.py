@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from policyctx.replay.regret.needs import Need
+from policyctx.replay.simulation import simulated
+from tests.conversations import call, results, user
+from tests.policies import policy
+from tests.replay.sessions import recording, turn_by_turn
+
+if TYPE_CHECKING:
+    from policyctx.replay.simulated import SimulatedSession
+
+CLEARS_ALL_BUT_ONE = policy("""
+    items: {tool_result: {offload: true}}
+    steps: [{name: clear, do: clear, select: {types: [tool_result], keep_recent: 1}}]
+    placeholder: "[gone: {tool_name} {tokens}]"
+""")
+CLEARS_ALL_BUT_THREE = policy("""
+    items: {tool_result: {offload: true}}
+    steps: [{name: clear, do: clear, select: {types: [tool_result], keep_recent: 3}}]
+    placeholder: "[gone]"
+""")
+
+
+def talk(*turns: tuple[dict[str, Any], str], end: str = "done") -> list[dict[str, Any]]:
+    """A task, then a call with its result for each turn, and an answer; ids are r0, r1, …"""
+    messages = [user("the task")]
+    for i, (arguments, text) in enumerate(turns):
+        messages += [call(f"r{i}", "look", arguments), results((f"r{i}", text))]
+    return [*messages, {"role": "assistant", "content": end}]
+
+
+def replayed(*turns: tuple[dict[str, Any], str], end: str = "done") -> SimulatedSession:
+    return simulated(turn_by_turn(talk(*turns, end=end)), CLEARS_ALL_BUT_ONE)
+
+
+WORDS = "nothing much to see in these few words " * 3
+
+
+def test_an_answer_that_only_a_removed_result_held_is_regretted() -> None:
+    session = replayed(
+        ({"at": "a"}, f"{WORDS} ticket QX-48213-B"), ({"at": "b"}, WORDS), end="see QX-48213-B"
+    )
+    [regret] = session.regrets
+    assert regret.removal.item_id == "r0"
+    assert regret.needs == (Need("used", 3, "msg_006", ("QX-48213-B",)),)
+
+
+def test_the_input_of_a_later_call_is_looked_at_as_well() -> None:
+    session = replayed(
+        ({"at": "a"}, f"{WORDS} src/core/tax_rates.py"),
+        ({"at": "b"}, WORDS),
+        ({"at": "src/core/tax_rates.py"}, "found"),
+    )
+    [regret] = session.regrets
+    assert regret.needs == (Need("used", 3, "r2", ("src/core/tax_rates.py",)),)
+
+
+def test_a_number_in_an_input_counts_though_it_is_no_string() -> None:
+    session = replayed(
+        ({"at": "a"}, f"{WORDS} 7348213"), ({"at": "b"}, WORDS), ({"id": 7348213}, "found")
+    )
+    assert [regret.needs[0].found for regret in session.regrets] == [("7348213",)]
+
+
+def test_the_same_call_made_again_is_regretted() -> None:
+    session = replayed(({"at": "a"}, WORDS), ({"at": "b"}, WORDS), ({"at": "a"}, WORDS))
+    [regret] = session.regrets
+    assert regret.needs == (Need("asked again", 3, "r2", ('{"at":"a"}',)),)
+
+
+def test_other_lines_of_the_same_file_are_the_same_file() -> None:
+    session = replayed(
+        ({"path": "a.py", "offset": 1}, WORDS),
+        ({"path": "b.py"}, WORDS),
+        ({"path": "a.py", "offset": 90}, "more"),
+    )
+    assert [regret.needs[0].kind for regret in session.regrets] == ["asked again"]
+
+
+def test_a_call_of_nothing_but_a_number_is_another_one_for_another_number() -> None:
+    session = replayed(({"page": 1}, WORDS), ({"at": "b"}, WORDS), ({"page": 2}, "more"))
+    assert session.regrets == ()
+
+
+def test_a_need_before_the_removal_is_none() -> None:
+    session = simulated(
+        turn_by_turn(
+            talk(
+                ({"at": "a"}, f"{WORDS} QX-48213-B"),
+                ({"at": "QX-48213-B"}, WORDS),
+                *[({"at": "c"}, WORDS)] * 3,
+            )
+        ),
+        CLEARS_ALL_BUT_THREE,
+    )
+    assert "r0" in {removal.item_id for removal in session.removals}
+    assert [r for r in session.regrets if r.removal.item_id == "r0"] == []
+
+
+def test_what_the_placeholder_still_says_is_not_missed() -> None:
+    names = policy("""
+        items: {tool_result: {offload: true}}
+        steps: [{name: clear, do: clear, select: {types: [tool_result], keep_recent: 1}}]
+        placeholder: {text: "[gone] {head}", head: {lines: 1}}
+    """)
+    turns = (({"at": "a"}, f"QX-48213-B\n{WORDS}"), ({"at": "b"}, WORDS))
+    session = simulated(turn_by_turn(talk(*turns, end="see QX-48213-B")), names)
+    assert session.removals[0].item_id == "r0"
+    assert session.regrets == ()
+
+
+def test_what_the_request_says_is_not_missed() -> None:
+    messages = talk(({"at": "a"}, f"{WORDS} QX-48213-B"), ({"at": "b"}, WORDS), end="QX-48213-B")
+    messages[0] = user("what is QX-48213-B")
+    assert simulated(turn_by_turn(messages), CLEARS_ALL_BUT_ONE).regrets == ()
+
+
+def test_each_reply_that_needs_an_item_is_shown() -> None:
+    session = replayed(
+        ({"at": "a"}, f"{WORDS} QX-48213-B src/core/tax_rates.py"),
+        ({"at": "b"}, WORDS),
+        ({"at": "QX-48213-B"}, WORDS),
+        ({"at": "src/core/tax_rates.py"}, WORDS),
+    )
+    [regret] = session.regrets
+    assert [need.call for need in regret.needs] == [3, 4]
+
+
+def test_what_was_said_once_is_there_from_then_on() -> None:
+    session = replayed(
+        ({"at": "a"}, f"{WORDS} QX-48213-B"),
+        ({"at": "b"}, WORDS),
+        ({"at": "QX-48213-B"}, WORDS),
+        ({"note": "QX-48213-B"}, WORDS),
+    )
+    assert [need.call for regret in session.regrets for need in regret.needs] == [3]
+
+
+def test_the_item_that_is_missed_is_the_newest_that_held_it() -> None:
+    session = replayed(
+        ({"at": "a"}, f"{WORDS} QX-48213-B"),
+        ({"at": "b"}, f"{WORDS} QX-48213-B"),
+        ({"at": "c"}, WORDS),
+        end="see QX-48213-B",
+    )
+    assert [regret.removal.item_id for regret in session.regrets] == ["r1"]
+
+
+def test_an_item_removed_before_the_recording_began_anew_is_missed_after_it() -> None:
+    first = talk(({"at": "a"}, f"{WORDS} QX-48213-B"), ({"at": "b"}, WORDS))[:-1]
+    again = [*first, call("r9", "look", {"at": "QX-48213-B"})]
+    recorded = recording(first, first, after=again[len(first) :], anew=[1])
+    session = simulated(recorded, CLEARS_ALL_BUT_ONE)
+    [regret] = session.regrets
+    assert (regret.removal.call, regret.removal.item_id) == (1, "r0")
+
+
+@pytest.mark.parametrize("tokens", [1, 50])
+def test_regretted_tokens_are_those_of_the_items(tokens: int) -> None:
+    session = replayed(
+        ({"at": "a"}, "word " * tokens + "QX-48213-B"), ({"at": "b"}, WORDS), end="QX-48213-B"
+    )
+    assert session.regretted_tokens == sum(r.removal.tokens for r in session.regrets)

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from policyctx.replay.simulation import simulated
+from tests.replay.regret.planted import CLEARS_OLD, DECOYS, FACTS, KEEPS_ALL, decoy, planted
+
+if TYPE_CHECKING:
+    from policyctx.replay.recording import Recording
+    from tests.replay.regret.planted import Case
+
+_CASES = 400
+
+
+def regretted(recording: Recording) -> set[str]:
+    return {regret.removal.item_id for regret in simulated(recording, CLEARS_OLD).regrets}
+
+
+@pytest.fixture(scope="module")
+def judged() -> list[tuple[Case, set[str]]]:
+    """Each case with what was found: as many with a need as without."""
+    cases = [case for seed in range(_CASES) for case in (planted(seed), decoy(seed))]
+    return [(case, regretted(case.recording)) for case in cases]
+
+
+def test_the_cases_are_of_every_kind(judged: list[tuple[Case, set[str]]]) -> None:
+    kinds = {case.what for case, _ in judged}
+    assert kinds == {*FACTS, *DECOYS, "asked again", "other lines"}
+
+
+def test_what_is_found_was_planted(judged: list[tuple[Case, set[str]]]) -> None:
+    found = sum(len(ids) for _, ids in judged)
+    right = sum(len(ids & case.needed) for case, ids in judged)
+    assert right / found >= 0.95
+
+
+def test_what_was_planted_is_found(judged: list[tuple[Case, set[str]]]) -> None:
+    needed = sum(len(case.needed) for case, _ in judged)
+    right = sum(len(ids & case.needed) for case, ids in judged)
+    assert right / needed >= 0.95
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_policy_that_removes_nothing_is_never_regretted(seed: int) -> None:
+    session = simulated(planted(seed).recording, KEEPS_ALL)
+    assert session.removals == ()
+    assert session.regrets == ()
