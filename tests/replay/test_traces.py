@@ -97,6 +97,12 @@ def test_every_message_and_conversation_is_found(path: Path) -> None:
     assert len({recording.name for recording in found}) == len(found)
 
 
+@each_recording("claude-code", "codex", "pi")
+def test_every_line_is_a_record(path: Path) -> None:
+    lines = [line for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+    assert sum(recording.records for recording in recordings_in(path)) == len(lines)
+
+
 @each_recording(*FOLDERS)
 def test_all_of_it_is_understood(path: Path) -> None:
     found: Counter[str] = Counter()
