@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from policyctx.errors import UnreadableRecordingError
+from policyctx.errors import MissingExtraError, UnreadableRecordingError
 from policyctx.replay.readers.opening import source_of
 from policyctx.replay.readers.registered import readers
 
@@ -52,7 +52,7 @@ def _recordings(path: str, name: str, opened: Opened) -> Iterator[Recording]:
 def _source(path: str, name: str, opened: Opened) -> Source:
     try:
         return source_of(name, opened)
-    except ValueError as error:
+    except (MissingExtraError, ValueError) as error:
         raise UnreadableRecordingError(path, str(error)) from error
 
 

@@ -256,3 +256,14 @@ def test_an_archive_that_was_never_finished_is_read() -> None:
     sample = json.dumps(document.pop("samples")[0])
     packed = archive(_journal__start=json.dumps(document), samples__1=sample)
     assert len(list(recordings_of(packed, "s.eval"))) == 1
+
+
+def test_a_torn_file_of_an_archive_is_counted() -> None:
+    document = log(USER, REPLY)
+    sample = json.dumps(document.pop("samples")[0] | {"filler": [*range(2_000)]})
+    packed = archive(header=json.dumps(document), samples__1=sample, samples__2=sample)
+    # The data of the first file begin after its name, of 14 characters.
+    place = packed.index(b"samples/1.json") + 14 + 200
+    torn = packed[:place] + bytes(100) + packed[place + 100 :]
+    (recording,) = recordings_of(torn, "s.eval")
+    assert sum(recording.not_understood.values()) == 1
