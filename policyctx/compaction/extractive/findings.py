@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from policyctx.messages.items import Item
 
 _TOKEN = re.compile(r"[A-Za-z0-9_#$€£¥][A-Za-z0-9_.:@$%,#+-]*[A-Za-z0-9_%]")
+# How a line of code ends, or what only code holds: a file's lines can be read again.
+_CODE = re.compile(r"[;{(]\s*$|\)\s*:?$|\w\(\w*\)|->|::|/\*|^\s*\d+\s*[→|:]")
+_LIKE_CODE = 2.0
 _SHORTEST = 3
 # A value in more results than this is no single fact.
 _MOST_RESULTS = 3
@@ -52,7 +55,10 @@ def findings_of(
     for token, places in found.items():
         if len(places) <= _MOST_RESULTS:
             weights[places[-1]] += mentions[token][1]
-    heaviest = sorted(weights, key=lambda place: (-weights[place], -place[0]))[:_MOST_FOUND]
+    for place in weights:
+        weights[place] -= _LIKE_CODE if _CODE.search(place[1]) else 0
+    worth = (place for place in weights if weights[place] > 0)
+    heaviest = sorted(worth, key=lambda place: (-weights[place], -place[0]))[:_MOST_FOUND]
     return [Statement(line) for _, line in sorted(heaviest)]
 
 

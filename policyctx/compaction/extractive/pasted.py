@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # A text of more words than this was pasted, but for what was typed before and after it.
 _MOST_TYPED = 400
-_TYPED_BEFORE, _TYPED_AFTER = 120, 60
+_TYPED_BEFORE, _TYPED_AFTER = 80, 50
 _CHARS_PER_WORD = 8
 # The shares of signs, and of words with a value, that printed lines have; and how long a run of
 # them was surely pasted.
@@ -53,7 +53,8 @@ def lines_of(text: str) -> Iterator[Line]:
 
 def _printed(run: list[Line]) -> Iterator[Line]:
     """Yield lines that look printed: pasted, when there are so many that no one typed them."""
-    long = len(run) >= _PRINTED_LINES or sum(len(line.text) for line in run) >= _PRINTED_CHARS
+    chars = sum(len(line.text) for line in run)
+    long = len(run) >= _PRINTED_LINES or (len(run) > 1 and chars >= _PRINTED_CHARS)
     for line in run:
         yield Line(line.text, pasted=line.pasted or long)
 

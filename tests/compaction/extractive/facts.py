@@ -208,3 +208,131 @@ JOURNEY: tuple[Fact, ...] = (
         ("premium economy", "200 extra"),
     ),
 )
+
+BACKGROUND = (
+    "So here is the background. We inherited this from a contractor, and frankly it has been a "
+    "bit of a mess ever since; the team in Lyon keeps the lights on. The thing listens on 9443 "
+    "and talks to a Redis at cache-7.internal:6380. "
+    "What bothers me most is that retries hammer the upstream, so cap them at four with jitter. "
+    "Oh, and Delphine (delphine.r@example.org) must sign off on anything that touches pricing. "
+    "I know it is tempting, yet the module pricing/core stays frozen until the audit on 30 June "
+    "is over."
+)
+CHECKOUT: tuple[Fact, ...] = (
+    Fact(
+        BACKGROUND,
+        (
+            "9443",
+            "cache-7.internal:6380",
+            "four with jitter",
+            "delphine.r@example.org",
+            "pricing/core",
+            "30 June",
+        ),
+    ),
+    Fact(
+        "这个项目是给杭州客户做的,验收标准写在 docs/acceptance_v4.xlsx 里,第 17 条不能改。",
+        ("docs/acceptance_v4.xlsx", "第 17 条不能改"),
+    ),
+    Fact("Tabs, not spaces.", ("Tabs, not spaces",)),
+    Fact("Commit under the name Robo Build <robo@ex.org>.", ("Robo Build", "robo@ex.org")),
+    Fact("k8s namespace = payments-eu, context = blue", ("payments-eu", "blue")),
+    Fact("I'd rather have ten small pull requests than a big one.", ("ten small pull requests",)),
+    Fact("No need to support Safari 14 any longer.", ("Safari 14",)),
+    Fact(
+        "Telemetry is off limits until legal has answered ticket LGL-88.", ("Telemetry", "LGL-88")
+    ),
+    Fact("用户表里的手机号一律脱敏,只留后四位。", ("脱敏", "后四位")),
+    Fact(
+        "测试账号 qa_robot,密码在 1Password 里,别写进代码。",
+        ("qa_robot", "1Password", "别写进代码"),
+    ),
+    Fact("回复我用中文,代码注释用英文。", ("回复我用中文", "代码注释用英文")),
+    Fact("every SQL statement gets a statement_timeout of 4s", ("statement_timeout", "4s")),
+    Fact("Stop using the word 'blacklist' in code; say denylist.", ("denylist",)),
+    Fact("TLS 1.2 is the floor.", ("TLS 1.2",)),
+    Fact(
+        "We agreed with Kofi that the cutover is on the 3rd at 05:30 UTC.",
+        ("Kofi", "05:30 UTC", "the 3rd"),
+    ),
+    Fact("Wait for the green light from ops-bridge before any restart!", ("ops-bridge", "restart")),
+    Fact("The mobile team depends on header X-Trace-Seed, keep it.", ("X-Trace-Seed",)),
+    Fact("File names: kebab-case.md for docs.", ("kebab-case.md",)),
+    Fact("Anything over 2 GB goes to cold storage, bucket frost-01.", ("2 GB", "frost-01")),
+    Fact(
+        "For now I only care about correctness. Speed comes later.",
+        ("only care about correctness", "Speed comes later"),
+    ),
+    Fact("The customer number is 0049-7731-22.", ("0049-7731-22",)),
+    Fact("用 Postgres 15,不要升级到 16。", ("Postgres 15", "不要升级到 16")),
+    Fact("先做登录页,支付页放到下周。", ("先做登录页", "支付页放到下周")),
+    Fact("La palabra 'usuario' va siempre en minúsculas.", ("minúsculas",)),
+    Fact(
+        "I chose to keep the v1 endpoints as thin shims over v2, removal planned for release 9.0.",
+        ("thin shims", "release 9.0"),
+        "assistant",
+    ),
+    Fact(
+        "It turns out that ETag handling breaks when the proxy adds W/ prefixes.",
+        ("ETag", "W/"),
+        "assistant",
+    ),
+    Fact(
+        "方案定了:消息队列用 NATS JetStream,主题前缀 pay.evt。",
+        ("NATS JetStream", "pay.evt"),
+        "assistant",
+    ),
+    Fact(
+        "Heap peaked at 3.7 GiB with 512 workers; with 96 it stays at 0.9 GiB.",
+        ("3.7 GiB", "512 workers", "0.9 GiB"),
+        "assistant",
+    ),
+    Fact(
+        "We now have 14 flaky tests quarantined in tests/quarantine.toml.",
+        ("14 flaky", "tests/quarantine.toml"),
+        "assistant",
+    ),
+    Fact(
+        "deployment/checkout-7c9f  image=reg.local/checkout:2026.03.1-rc4  restarts=17",
+        ("checkout:2026.03.1-rc4", "17"),
+        "tool",
+    ),
+    Fact(
+        '  "subscription": "sub_1QmZ", "renews_on": "2026-11-05", "seats": 38,',
+        ("sub_1QmZ", "2026-11-05", "38"),
+        "tool",
+    ),
+    Fact(
+        "ERR-50412 upstream 10.20.3.9 refused: quota 8000/min exceeded",
+        ("ERR-50412", "10.20.3.9", "8000/min"),
+        "tool",
+    ),
+    Fact("The SLA is 99.5%.", ()),
+    Fact("They renegotiated: the SLA is 99.9% from now on.", ("99.9%",), lost=("99.5%",)),
+    Fact("Nightly job at 01:15.", ()),
+    Fact("Shift the nightly job to 03:45, the backup collides.", ("03:45",), lost=("01:15",)),
+    Fact("Send the weekly digest to ops@ex.org.", ()),
+    Fact(
+        "The weekly digest should go to sre@ex.org rather than ops.",
+        ("sre@ex.org",),
+        lost=("ops@ex.org",),
+    ),
+    Fact("单个文件不超过 5MB。", ()),
+    Fact("文件上限放宽到 8MB。", ("8MB",), lost=("5MB",)),
+    Fact("Colour for warnings: #ffaa00.", ()),
+    Fact("Make the warnings #cc3300 instead.", ("#cc3300",), lost=("#ffaa00",)),
+    Fact("Retention: six months.", ()),
+    Fact("On reflection: nine months of retention.", ("nine months",)),
+    Fact("Don't add dependencies.", ("Don't add dependencies",)),
+    Fact("One exception to that: httpx 0.27 is fine.", ("httpx 0.27",)),
+    Fact(
+        "Eventually we'll need a German translation of help.md, don't let me forget.",
+        ("German translation", "help.md"),
+    ),
+    Fact("If the queue is longer than 900, page Marguerite.", ("900", "Marguerite")),
+    Fact(
+        "Every endpoint answers in snake_case JSON apart from /legacy/*.",
+        ("snake_case JSON", "/legacy/*"),
+    ),
+    Fact("Leave TODO comments out.", ("TODO comments",)),
+)
