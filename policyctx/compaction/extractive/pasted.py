@@ -28,7 +28,7 @@ _HEADING = re.compile(r"\s*#{1,6}\s")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,60})(?:\s[^<>]{0,200})?>")
 _ONLY_TAG = re.compile(r"\s*</?[A-Za-z][\w.-]{0,60}(?:\s[^<>]{0,200})?>\s*")
 _SIGNS = re.compile(r"[{}()\[\]<>;=|\\\":/_@$&*+]")
-_WITH_VALUE = re.compile(r"[\d=]")
+_WITH_VALUE = re.compile(r"[\d=]\S*")
 
 
 class Line(NamedTuple):
@@ -65,8 +65,7 @@ def _is_printed(line: str) -> bool:
         return False
     if len(_SIGNS.findall(line)) >= _MANY_SIGNS * len(line) or line.startswith(("    ", "\t")):
         return True
-    words = line.split()
-    return sum(_WITH_VALUE.search(word) is not None for word in words) >= _MANY_VALUES * len(words)
+    return len(_WITH_VALUE.findall(line)) >= _MANY_VALUES * len(line.split())
 
 
 def _marked_lines(text: str) -> Iterator[Line]:

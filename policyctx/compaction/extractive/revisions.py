@@ -62,6 +62,10 @@ class _Subject(NamedTuple):
     """The values that something is given, by a word before them."""
 
 
+# A statement without a value neither takes back nor is taken back, whatever it is about.
+_NO_VALUE = _Subject(frozenset(), (), revises=False, sets=frozenset())
+
+
 def revised(told: Sequence[Told], cues: Cues) -> list[Told]:
     """Return the statements without those taken back, in order, each said once.
 
@@ -168,6 +172,8 @@ def _said_once(told: Sequence[Told]) -> list[Told]:
 
 def _subject(text: str, cues: Cues) -> _Subject:
     values = values_in(text)
+    if not values:
+        return _NO_VALUE
     return _Subject(
         subject_words(_blotted(text, values), cues),
         values,

@@ -13,6 +13,8 @@ _QUOTED = re.compile(
 )
 # A run of what values are written with. Letters are those of ASCII, so that `用8080端口` has one.
 _TOKEN = re.compile(r"[A-Za-z0-9_~./\\@:#$€£¥%+&?=*-]*[A-Za-z0-9_/%*]")
+# Without any of these there is no value: true of most sentences.
+_HINT = re.compile(r"[\d/\\_@`\"“「]|\.[A-Za-z]|[a-z][A-Z]|--")
 _NUMBER = re.compile(r"[#$€£¥v+-]?\d[\d.,:/-]*(?:[A-Za-z%]{0,3})")
 _INNER_DOT = re.compile(r"[A-Za-z0-9_]\.[A-Za-z0-9_]*[A-Za-z]")
 _CAMEL = re.compile(r"[a-z0-9][A-Z]")
@@ -42,6 +44,8 @@ class Value(NamedTuple):
 def values_in(text: str) -> tuple[Value, ...]:
     """Return the exact values in the text, in order; what is quoted is one, without its quotes."""
     found: list[Value] = []
+    if _HINT.search(text) is None:
+        return ()
     at = 0
     for quoted in _QUOTED.finditer(text):
         found += _bare(text, at, quoted.start())
