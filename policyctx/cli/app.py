@@ -12,6 +12,7 @@ from policyctx.cli import (
     apply,
     check,
     demo,
+    diff,
     explain,
     init,
     plan,
@@ -36,6 +37,7 @@ app.command("apply")(apply.apply)
 app.command("plan")(plan.plan)
 app.command("explain")(explain.explain)
 app.command("replay")(replay.replay)
+app.command("diff")(diff.diff)
 app.command("demo")(demo.demo)
 app.command("check")(check.check)
 app.command("show")(show.show)

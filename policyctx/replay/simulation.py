@@ -6,9 +6,11 @@ Nothing is written. The recorded reply always follows, whatever the policy remov
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from policyctx.planning.facts import Facts
 from policyctx.replay.regret.needs import needs_of
 from policyctx.replay.sent_list import MessageSizes, SentList
 from policyctx.replay.simulated import (
@@ -23,13 +25,15 @@ from policyctx.replay.timeline import Timeline
 from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.session import Session
 from policyctx.tokens.correction import Correction
+from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from policyctx.messages.items import Item, Message
     from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.planning.plan import Plan
     from policyctx.replay.model_call import ModelCall
     from policyctx.replay.recording import Recording
 
@@ -37,8 +41,22 @@ if TYPE_CHECKING:
 _SESSION_ID = "session_00000000_000000_replay"
 
 
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A recording walked through to its end."""
+
+    session: SimulatedSession
+    plans: tuple[Plan, ...]
+    """The last plan of each part; what comes after its call is in its conversation already."""
+
+
 def simulated(recording: Recording, policy: OffloadPolicy, *, path: str = "") -> SimulatedSession:
-    """Return what a recording comes to under a policy.
+    """Return what a recording comes to under a policy; see `walked`."""
+    return walked(recording, policy, path=path).session
+
+
+def walked(recording: Recording, policy: OffloadPolicy, *, path: str = "") -> Walk:
+    """Walk through a recording under a policy.
 
     `path` is the file that it is from. The session is told what would have been billed for its
     edited list, as far as the recording knows what was billed for the whole one. Without time
@@ -46,10 +64,11 @@ def simulated(recording: Recording, policy: OffloadPolicy, *, path: str = "") ->
     `StoreError` as the policy's `on_failure` says.
     """
     simulation = _Simulation(policy)
+    simulation.measure(message for call in recording.calls for message in call.new)
     for call, context in zip(recording.calls, recording.contexts(), strict=True):
         simulation.call(call, context)
     simulation.end(() if recording.after_anew else recording.after)
-    return simulation.session(recording, path)
+    return Walk(simulation.session(recording, path), tuple(simulation.plans))
 
 
 class _Simulation:
@@ -61,11 +80,12 @@ class _Simulation:
         )
         self._store = UnwrittenStore(self._session.store.root, policy.policy.store)
         self._session.store = self._store
-        sizes = MessageSizes()
-        self._whole, self._edited = SentList(sizes), SentList(sizes)
+        self._sizes = MessageSizes()
+        self._whole, self._edited = SentList(self._sizes), SentList(self._sizes)
         self._correction = Correction()
         self._timeline: Timeline | None = None
         self._parts = 0
+        self.plans: list[Plan] = []
         self._calls: list[SimulatedCall] = []
         self._removals: list[Removal] = []
         self._first: dict[object, Removal] = {}
@@ -74,6 +94,17 @@ class _Simulation:
         self._types: dict[str, TypeTokens] = {}
         self._fired: dict[str, StepUse] = {step.name: StepUse() for step in policy.policy.steps}
         self._warnings: Counter[str] = Counter()
+
+    def measure(self, messages: Iterable[Message]) -> None:
+        """Count what the whole session will be sent."""
+        model = self._policy.policy.model
+        facts = Facts(
+            session_id=self._session.session_id,
+            root=str(self._store.root),
+            counter=counter_for(model.tokenizer),
+            token_scale=model.token_scale,
+        )
+        self._sizes.measure(messages, facts)
 
     def call(self, call: ModelCall, context: Sequence[Message]) -> None:
         """Walk one call further; `context` is the whole list as the caller would have kept it."""
@@ -152,6 +183,7 @@ class _Simulation:
         if self._timeline is None:
             return
         part = self._timeline.part(after)
+        self.plans.append(self._timeline.plan)
         for position, needs in sorted(needs_of(part).items()):
             here = self._parts - 1, position
             known = here if here in self._first else _sameness(part.items[position])

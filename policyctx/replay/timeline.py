@@ -35,8 +35,9 @@ class Timeline:
         self._left: dict[int, int] = {}
 
     @property
-    def plan(self) -> Plan | None:
-        """The plan that was carried out last."""
+    def plan(self) -> Plan:
+        """The plan that was carried out last; a part begins with one."""
+        assert self._plan is not None  # noqa: S101 - a part begins with a call
         return self._plan
 
     def note(self, call: int, plan: Plan) -> Iterator[Removal]:
@@ -62,8 +63,7 @@ class Timeline:
 
     def part(self, after: Sequence[Message] = ()) -> Part:
         """Return the part as it was in the end; `after` came behind its last call."""
-        assert self._plan is not None  # noqa: S101 - a part begins with a call
-        conversation = self._plan.conversation
+        conversation = self.plan.conversation
         conversation.extend(after)
         known = (*self._known, len(conversation.items))
         partners = conversation.reading.partners
@@ -71,9 +71,8 @@ class Timeline:
 
     def types(self) -> Mapping[str, TypeTokens]:
         """Return what items of each type there were, the heaviest type first."""
-        assert self._plan is not None  # noqa: S101 - a part begins with a call
-        facts, types = self._plan.facts, dict[str, TypeTokens]()
-        for position, item in enumerate(self._plan.conversation.items):
+        facts, types = self.plan.facts, dict[str, TypeTokens]()
+        for position, item in enumerate(self.plan.conversation.items):
             if item.inside is not None:
                 continue
             tokens, left = facts.tokens(item), self._left.get(position)

@@ -10,7 +10,6 @@ from policyctx.replay.regret.words import plain, stands_in, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from collections.abc import Set as AbstractSet
 
     from policyctx.replay.part import Part
     from policyctx.replay.regret.strings import Distinct
@@ -56,18 +55,18 @@ class Texts:
                     yield Place(position, i)
 
     @cached_property
-    def lost(self) -> AbstractSet[str]:
+    def lost(self) -> frozenset[str]:
         """The words of all items that were out at any time."""
         found: set[str] = set()
         for position in self._part.absences:
             found.update(words(self.at(Place(position))))
-        return found
+        return frozenset(found)
 
 
 class Holders:
     """The places of a part by the words in them, of those words that are `wanted`."""
 
-    def __init__(self, texts: Texts, wanted: AbstractSet[str]) -> None:
+    def __init__(self, texts: Texts, wanted: frozenset[str]) -> None:
         self._texts = texts
         self._by_word: dict[str, list[Place]] = defaultdict(list)
         for place in texts.places() if wanted else ():

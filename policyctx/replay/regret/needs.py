@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.replay.part import Part
+    from policyctx.replay.regret.holders import Place
     from policyctx.replay.regret.strings import Distinct
 
 Kind: TypeAlias = Literal["asked again", "used"]
@@ -71,7 +72,7 @@ def _used(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tuple[int,
     runs = {reply: runs_in(text, texts.lost) for reply, text in said.items()}
     wanted = {word for of_one in strings.values() for one in of_one for word in one.words}
     wanted.update(word for of_one in runs.values() for word in anchors(of_one))
-    holders = Holders(texts, wanted)
+    holders = Holders(texts, frozenset(wanted))
     for reply, call in replies:
         found: dict[int, list[Distinct]] = defaultdict(list)
         for one in (*strings[reply], *phrases(runs[reply], part, texts, holders, call)):
@@ -87,7 +88,8 @@ def _used(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tuple[int,
 
 def _only_holder(part: Part, holders: Holders, one: Distinct, call: int) -> int | None:
     """Return the newest item that held a string, when nothing that the call had did."""
-    there, gone = [], []
+    there: list[Place] = []
+    gone: list[Place] = []
     for place in holders.of(one):
         position, absence = place
         if part.arrived(position) > call:

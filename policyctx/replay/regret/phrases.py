@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyctx.replay.regret.strings import SURE, Distinct
+from policyctx.replay.regret.words import words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from collections.abc import Set as AbstractSet
 
     from policyctx.replay.part import Part
     from policyctx.replay.regret.holders import Holders, Texts
@@ -24,14 +24,14 @@ _ANCHOR = 5
 _MARKS = "\"'`.,;:!?()[]{}<>*_“”«»\u2018\u2019"
 
 
-def runs_in(text: str, among: AbstractSet[str]) -> list[list[str]]:
+def runs_in(text: str, among: frozenset[str]) -> list[list[str]]:
     """Return what of a text may be a phrase: words in a row that are all `among` these."""
     runs: list[list[str]] = []
     for line in text.split("\n"):
         run: list[str] = []
         for said in line.split():
             word = said.strip(_MARKS)
-            if word in among or not word.isalnum():
+            if word in among or not word.isalnum() or _is_known(word, among):
                 run.append(said)
                 continue
             if len(run) >= _WORDS:
@@ -40,6 +40,11 @@ def runs_in(text: str, among: AbstractSet[str]) -> list[list[str]]:
         if len(run) >= _WORDS:
             runs.append(run)
     return runs
+
+
+def _is_known(word: str, among: frozenset[str]) -> bool:
+    """Are all parts of a word known, where it is cut into parts at all."""
+    return not word.isascii() and among.issuperset(words(word))
 
 
 def anchors(runs: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -14,7 +14,6 @@ from policyctx.replay.regret.words import CJK, grams, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from collections.abc import Set as AbstractSet
 
 
 class Distinct(NamedTuple):
@@ -48,7 +47,7 @@ _SURE_PARTS, _SURE_LENGTH, _LIKELY_LENGTH = 4, 20, 8
 _LINE_LENGTH, _LINE_WORDS = 30, 4
 
 
-def distinct_strings(text: str, among: AbstractSet[str]) -> Iterator[Distinct]:
+def distinct_strings(text: str, among: frozenset[str]) -> Iterator[Distinct]:
     """Yield what is particular in a text, each string once; lines last.
 
     Only what is made of words `among` these can come from where they stand.

@@ -1,0 +1,151 @@
+"""`policyctx diff`: what two policies would have done otherwise to the same sessions."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli.output import console, json_text, table
+from policyctx.cli.progress import gathered, tell
+from policyctx.cli.replay import Jobs, Recordings  # noqa: TC001 - see above
+from policyctx.cli.replay_reports import figures_report, outcome_report
+from policyctx.cli.replay_tables import percent, short
+from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.replay.diff import compared
+from policyctx.replay.summing import figures_of, total
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import Console
+
+    from policyctx.policy.models import Model
+    from policyctx.replay.diff import Compared, Difference, Fate
+    from policyctx.replay.summing import Figures
+
+_LARGEST = 10
+
+
+def diff(
+    policy_a: Annotated[
+        str, typer.Argument(metavar="POLICY_A", help="A preset's name or a policy file's path.")
+    ],
+    policy_b: Annotated[
+        str, typer.Argument(metavar="POLICY_B", help="The policy to hold against it.")
+    ],
+    paths: Recordings,
+    largest: Annotated[
+        int, typer.Option(help="How many items to show, the largest first; 0 is all.", min=0)
+    ] = _LARGEST,
+    jobs: Jobs = 1,
+    as_json: arguments.Json = False,
+) -> None:
+    """Replay recorded sessions under two policies; show what differs, and why.
+
+    First the totals side by side, then the items that have another fate. Exits as `policyctx
+    replay` does.
+
+    Example: policyctx diff coding-agent mine.yaml session.jsonl
+    """
+    named = policy_a, policy_b
+    models = [OffloadPolicy.load(policy).policy.model for policy in named]
+    so_far = gathered(paths, partial(compared, named), jobs=jobs)
+    figures = [
+        total(figures_of(one.first, models[0]) for one in so_far.results),
+        total(figures_of(one.second, models[1]) for one in so_far.results),
+    ]
+    found = [difference for one in so_far.results for difference in one.differences]
+    found.sort(key=lambda one: -one.tokens)
+    out = console()
+    if as_json:
+        report: dict[str, Any] = {
+            "policies": named,
+            "totals": [figures_report(*pair) for pair in zip(figures, models, strict=True)],
+            "differences": [asdict(one) for one in found],
+            **outcome_report(so_far),
+        }
+        out.out(json_text(report), highlight=False)
+    else:
+        labels = _labels(named)
+        _show(out, labels, figures, models, so_far.results)
+        _show_items(out, labels, found, largest)
+    tell(so_far)
+    raise typer.Exit(so_far.exit_code)
+
+
+def _labels(named: tuple[str, str]) -> tuple[str, str]:
+    """The policies without their folders, where that tells them apart."""
+    short_a, short_b = (Path(policy).name for policy in named)
+    return named if short_a == short_b else (short_a, short_b)
+
+
+def _show(
+    out: Console,
+    named: Sequence[str],
+    figures: Sequence[Figures],
+    models: Sequence[Model],
+    results: Sequence[Compared],
+) -> None:
+    rows = list(_rows(figures[0], figures[1], models))
+    columns = ("", "without", *named, "change")
+    out.print(f"{len(results):,} sessions, {figures[0].calls:,} calls of a model")
+    out.print(table(columns, rows, numeric={"without", *named, "change"}))
+
+
+def _rows(a: Figures, b: Figures, models: Sequence[Model]) -> Iterator[tuple[str, ...]]:
+    def row(name: str, without: int | None, one: float, other: float) -> tuple[str, ...]:
+        before = "" if without is None else short(without)
+        change = percent((other - one) / one) if one else ("" if other == one else "new")
+        return name, before, short(round(one)), short(round(other)), change
+
+    yield row("tokens sent", a.unedited.tokens, a.edited.tokens, b.edited.tokens)
+    yield row("largest context", a.unedited.largest, a.edited.largest, b.edited.largest)
+    over = a.edited.over_window, b.edited.over_window
+    yield row("calls over the window", a.unedited.over_window, *over)
+    yield row("items removed", None, a.removed, b.removed)
+    yield row("tokens removed", None, a.removed_tokens, b.removed_tokens)
+    yield row("files", None, a.files, b.files)
+    yield row("compactions", None, a.compactions, b.compactions)
+    yield row("items regretted", None, a.regretted, b.regretted)
+    yield row("tokens regretted", None, a.regretted_tokens, b.regretted_tokens)
+    cost, after, after_b = a.costs.unedited, a.costs.edited, b.costs.edited
+    yield row("read from the cache", cost.cache_read, after.cache_read, after_b.cache_read)
+    yield row("not from the cache", cost.uncached, after.uncached, after_b.uncached)
+    if models[0].price is not None and models[1].price is not None:
+        paid = after.dollars(models[0].price), after_b.dollars(models[1].price)
+        without = f"${cost.dollars(models[0].price):,.2f}"
+        change = percent((paid[1] - paid[0]) / paid[0]) if paid[0] else ""
+        yield "cost", without, f"${paid[0]:,.2f}", f"${paid[1]:,.2f}", change
+
+
+def _show_items(
+    out: Console, named: Sequence[str], found: Sequence[Difference], largest: int
+) -> None:
+    shown = found[:largest] if largest else found
+    if not found:
+        out.print("every item has the same fate under both")
+        return
+    out.print(f"{len(found):,} items have another fate:")
+    for one in shown:
+        what = one.tool or one.item_type
+        out.print()
+        out.print(
+            f"{one.item_id}  {what}, {one.tokens:,} tokens, message {one.message} of {one.session}",
+            soft_wrap=True,
+        )
+        for name, fate in zip(named, (one.first, one.second), strict=True):
+            out.print(f"  {name}: {_told(fate)}", soft_wrap=True)
+    if len(shown) < len(found):
+        out.print()
+        out.print(f"{len(found) - len(shown):,} smaller items are not shown; --largest 0 shows all")
+
+
+def _told(fate: Fate) -> str:
+    when = "" if fate.call is None else f" before call {fate.call}"
+    step = f", step {fate.step}" if fate.step else ""
+    return f"{fate.action}{when}{step}: {fate.reason}"

@@ -1,0 +1,120 @@
+"""Two policies over the same recordings: which items have another fate, and both reasons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from policyctx.replay.replaying import compiled
+from policyctx.replay.simulation import walked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policyctx.planning.decisions import Action
+    from policyctx.planning.plan import Plan
+    from policyctx.replay.recording import Recording
+    from policyctx.replay.simulated import Removal, SimulatedSession
+    from policyctx.replay.simulation import Walk
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What became of an item in the end, under one policy."""
+
+    action: Action
+    step: str
+    """The step that decided; of what stayed, the last that might have taken it, or empty."""
+    reason: str
+    call: int | None = None
+    """Before which call it left; None for what stayed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An item that one policy treats otherwise than the other."""
+
+    session: str
+    path: str
+    part: int
+    position: int
+    message: int
+    item_id: str
+    item_type: str
+    tool: str | None
+    tokens: int
+    """As the first policy counts them."""
+    first: Fate
+    second: Fate
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One recording under two policies."""
+
+    first: SimulatedSession
+    second: SimulatedSession
+    differences: tuple[Difference, ...]
+    """The largest items first."""
+
+
+def compared(policies: tuple[str, str], recording: Recording, path: str) -> Compared:
+    """Replay one recording of the file at `path` under two policies, given by name or path.
+
+    Raises as `simulated` does, and `PolicyError`.
+    """
+    first, second = (walked(recording, compiled(policy), path=path) for policy in policies)
+    found = sorted(_differences(first, second), key=lambda one: -one.tokens)
+    return Compared(first.session, second.session, tuple(found))
+
+
+def _differences(first: Walk, second: Walk) -> Iterator[Difference]:
+    gone, gone_too = _last(first.session), _last(second.session)
+    fates = _Fates(first, gone), _Fates(second, gone_too)
+    for place in sorted(gone.keys() | gone_too.keys()):
+        one, other = gone.get(place), gone_too.get(place)
+        if one is not None and other is not None and one.action == other.action:
+            continue
+        part, position = place
+        item = first.plans[part].conversation.items[position]
+        yield Difference(
+            session=first.session.name,
+            path=first.session.path,
+            part=part,
+            position=position,
+            message=item.message,
+            item_id=item.item_id,
+            item_type=item.type,
+            tool=item.tool,
+            tokens=first.plans[part].facts.tokens(item),
+            first=fates[0].of(place),
+            second=fates[1].of(place),
+        )
+
+
+def _last(session: SimulatedSession) -> dict[tuple[int, int], Removal]:
+    """Return the last removal of each item by its part and its position there."""
+    return {(removal.part, removal.position): removal for removal in session.removals}
+
+
+class _Fates:
+    """What became of the items of one walk."""
+
+    def __init__(self, walk: Walk, gone: dict[tuple[int, int], Removal]) -> None:
+        self._plans, self._gone = walk.plans, gone
+        self._kept: dict[int, dict[int, Fate]] = {}
+
+    def of(self, place: tuple[int, int]) -> Fate:
+        if (removal := self._gone.get(place)) is not None:
+            return Fate(removal.action, removal.step, removal.reason, removal.call)
+        part, position = place
+        if part not in self._kept:
+            self._kept[part] = dict(_kept(self._plans[part]))
+        untouched = Fate("keep", "", "no step selects it")
+        return self._kept[part].get(position, untouched)
+
+
+def _kept(plan: Plan) -> Iterator[tuple[int, Fate]]:
+    """Yield what stayed by a step's word, as it stood before the last call."""
+    for decision in plan.decisions:
+        yield decision.position, Fate(decision.action, decision.step, decision.reason.sentence)

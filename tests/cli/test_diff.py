@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.running import policyctx
+from tests.replay.test_running import claude_code
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEXTS = [f"line {i} of some output\n" * (300 + 10 * i) for i in range(8)]
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Path:
+    return claude_code(tmp_path / "long.jsonl", *TEXTS)
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.yaml"
+    step = "{name: retire-old-results, do: drop, select: {types: [tool_result], keep_recent: 6}}"
+    path.write_text(
+        f"apiVersion: policyctx/v1\nname: mine\nextends: coding-agent\nsteps: [{step}]\n",
+        encoding="utf-8",
+    )
+    return path
+
+
+def test_totals_stand_side_by_side(session: Path, mine: Path) -> None:
+    run = policyctx("diff", "coding-agent", mine, session)
+    lines = [line.split() for line in run.stdout.splitlines()]
+    assert run.returncode == 0
+    assert lines[1] == ["without", "coding-agent", "mine.yaml", "change"]
+    assert ["items", "removed", "2", "2", "0", "%"] in lines
+
+
+def test_items_with_another_fate_come_largest_first_with_both_reasons(
+    session: Path, mine: Path
+) -> None:
+    report = json.loads(policyctx("diff", "coding-agent", mine, session, "--json").stdout)
+    found = [
+        (d["item_id"], d["item_type"], d["first"]["action"], d["second"]["action"])
+        for d in report["differences"]
+    ]
+    assert found[:2] == [
+        ("c1", "tool_result", "offload", "keep"),
+        ("c0", "tool_result", "offload", "drop"),
+    ]
+    assert report["differences"][0]["first"]["reason"].endswith("6th newest of all, 5 kept")
+    assert report["differences"][0]["second"]["reason"] == "6th newest of Bash, 6 kept"
+    tokens = [d["tokens"] for d in report["differences"]]
+    assert tokens == sorted(tokens, reverse=True)
+
+
+def test_a_policy_does_not_differ_from_itself(session: Path) -> None:
+    run = policyctx("diff", "coding-agent", "coding-agent", session)
+    assert run.stdout.splitlines()[-1] == "every item has the same fate under both"
+
+
+def test_only_the_largest_are_shown(session: Path, mine: Path) -> None:
+    run = policyctx("diff", "coding-agent", mine, session, "--largest", "1")
+    lines = run.stdout.splitlines()
+    assert sum(line.startswith("  mine.yaml: ") for line in lines) == 1
+    assert lines[-1].endswith("smaller items are not shown; --largest 0 shows all")

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.running import policyctx
+from tests.replay.test_running import claude_code
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEXTS = [f"line {i} of some output\n" * 300 for i in range(8)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "sessions"
+    folder.mkdir()
+    claude_code(folder / "long.jsonl", *TEXTS)
+    claude_code(folder / "short.jsonl", "done")
+    return folder
+
+
+def test_a_line_a_session_and_the_total(folder: Path) -> None:
+    run = policyctx("replay", "coding-agent", folder)
+    lines = [line.split() for line in run.stdout.splitlines()]
+    assert run.returncode == 0
+    assert run.stderr == ""
+    assert [line[:2] for line in lines[1:4]] == [
+        ["long.jsonl", "8"],
+        ["short.jsonl", "1"],
+        ["total", "9"],
+    ]
+    assert "step      retire-old-results: 2 items before 2 calls" in run.stdout
+    assert "regret    0 of 2 removed items" in run.stdout
+
+
+def test_nothing_is_written(folder: Path, tmp_path: Path) -> None:
+    policyctx("replay", "coding-agent", folder, cwd=tmp_path)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == [
+        "long.jsonl",
+        "sessions",
+        "short.jsonl",
+    ]
+
+
+def test_programs_get_json(folder: Path) -> None:
+    report = json.loads(policyctx("replay", "coding-agent", folder, "--json").stdout)
+    long, short = report["sessions"]
+    assert (long["name"], long["format"], long["calls"]) == ("long.jsonl", "claude-code", 8)
+    assert long["steps"] == {"retire-old-results": {"calls": 2, "items": 2}}
+    assert short["tokens_with"] == short["tokens_without"]
+    assert report["total"]["calls"] == 9
+    assert report["total"]["tokens_without"] == long["tokens_without"] + short["tokens_without"]
+    assert report["total"]["cost_with"]["dollars"] is None
+    assert report["failures"] == []
+
+
+def test_spreadsheets_get_csv(folder: Path) -> None:
+    run = policyctx("replay", "coding-agent", folder, "--csv")
+    rows = list(csv.DictReader(io.StringIO(run.stdout)))
+    assert [row["name"] for row in rows] == ["long.jsonl", "short.jsonl"]
+    assert int(rows[0]["tokens_with"]) < int(rows[0]["tokens_without"])
+
+
+def test_json_and_csv_exclude_each_other(folder: Path) -> None:
+    assert policyctx("replay", "coding-agent", folder, "--csv", "--json").returncode == 2
+
+
+def test_dollars_need_a_price(folder: Path, tmp_path: Path) -> None:
+    priced = tmp_path / "priced.yaml"
+    price = "{input: 3, cache_write: 3.75, cache_read: 0.3, output: 15}"
+    priced.write_text(
+        "apiVersion: policyctx/v1\nname: priced\nextends: coding-agent\n"
+        f"model: {{price: {price}}}\n",
+        encoding="utf-8",
+    )
+    assert "no $ without model.price" in policyctx("replay", "coding-agent", folder).stdout
+    assert "; $0." in policyctx("replay", priced, folder).stdout
+
+
+def test_a_broken_file_is_told_at_the_end_and_stops_nothing(folder: Path) -> None:
+    broken = folder / "broken.json"
+    broken.write_bytes(b'{"a": ')
+    run = policyctx("replay", "coding-agent", broken, folder / "long.jsonl")
+    assert run.returncode == 1
+    assert run.stdout.splitlines()[1].startswith("long.jsonl")
+    assert run.stderr.startswith(f"error: {broken}: ")
+
+
+def test_what_is_no_recording_in_a_folder_is_told_and_no_error(folder: Path) -> None:
+    (folder / "README.md").write_text("read me", encoding="utf-8")
+    run = policyctx("replay", "coding-agent", folder)
+    assert run.returncode == 0
+    assert run.stderr.startswith("passed over: 1 file is no recording")
+
+
+def test_what_was_needed_is_shown_with_its_evidence(tmp_path: Path) -> None:
+    texts = [f"ticket QX-{48_000 + i}-B\n" + TEXTS[i] for i in range(8)]
+    path = claude_code(tmp_path / "s.jsonl", *texts)
+    answer = {"role": "assistant", "content": "closing QX-48000-B"}
+    record = {"type": "assistant", "uuid": "end", "parentUuid": "u16", "sessionId": "s"}
+    with path.open("a", encoding="utf-8") as file:
+        file.write("\n" + json.dumps(record | {"message": answer}))
+    run = policyctx("replay", "coding-agent", path, "--regret-details")
+    assert "regret    1 of 3 removed items were needed again" in run.stdout
+    assert "s.jsonl: c0 (Bash, " in run.stdout
+    assert "call 9, msg_018: used: QX-48000-B" in run.stdout
+
+
+def test_an_unknown_policy_is_told_before_anything_is_read(folder: Path) -> None:
+    run = policyctx("replay", "coding-agnt", folder)
+    assert run.returncode == 1
+    assert "did you mean 'coding-agent'" in run.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is another thing there")
+def test_an_interrupt_shows_what_is_done_so_far(tmp_path: Path) -> None:
+    done = claude_code(tmp_path / "a.jsonl", *TEXTS)
+    run, out, err = interrupted(done, tmp_path / "b.jsonl")
+    assert run == 130
+    assert "a.jsonl" in out
+    assert "interrupted: 1 of 2 files are done" in err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is another thing there")
+def test_an_interrupt_ends_every_process(tmp_path: Path) -> None:
+    run, _, err = interrupted(tmp_path / "a.jsonl", tmp_path / "b.jsonl", "--jobs", "2")
+    assert run == 130
+    assert "interrupted: 0 of 2 files are done" in err
+
+
+def interrupted(*arguments: Path | str) -> tuple[int, str, str]:
+    """Interrupt a replay that reads files which never end, in the place of those not there."""
+    missing = [path for path in arguments if not isinstance(path, str) and not path.exists()]
+    for path in missing:
+        os.mkfifo(path)
+    run = subprocess.Popen(
+        [
+            *(sys.executable, "-c", "from policyctx.cli import main; main()"),
+            *("replay", "coding-agent", *arguments),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUTF8": "1"},
+    )
+    # Opening a pipe waits for its reader, who comes when what is before it is done.
+    writers = [path.open("wb") for path in missing]
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=60)
+    for writer in writers:
+        writer.close()
+    return run.returncode, out.decode(), err.decode()

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from policyctx.errors import MessagesError
+from policyctx.replay.running import Done, Failure, PassedOver, files, worked
+from tests.conversations import session_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from policyctx.replay.recording import Recording
+
+
+def claude_code(path: Path, *contents: str) -> Path:
+    """Write a session as Claude Code records one."""
+    lines = []
+    for i, message in enumerate(session_of(*contents)):
+        record: dict[str, Any] = {"type": message["role"], "uuid": f"u{i}", "sessionId": "s"}
+        record |= {"parentUuid": f"u{i - 1}" if i else None, "message": message}
+        lines.append(json.dumps(record))
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def calls_of(recording: Recording, path: str) -> tuple[str, int]:
+    """What the tests have done, at the top of a module so that it can be pickled."""
+    assert path.endswith(recording.name.split("#")[0])
+    return recording.name, len(recording.calls)
+
+
+def refuse_the_second(recording: Recording, path: str) -> str:
+    if "2" in recording.name:
+        raise MessagesError("not this one")
+    return path
+
+
+def test_recordings_come_in_the_order_of_the_files(tmp_path: Path) -> None:
+    for name in ("b", "a", "c"):
+        claude_code(tmp_path / f"{name}.jsonl", "x")
+    found = [o for o in worked(files([tmp_path]), calls_of) if isinstance(o, tuple)]
+    assert [name for name, _ in found] == ["a.jsonl", "b.jsonl", "c.jsonl"]
+
+
+def test_several_processes_say_the_same_as_one(tmp_path: Path) -> None:
+    for i in range(4):
+        claude_code(tmp_path / f"{i}.jsonl", *["x"] * (i + 1))
+    (tmp_path / "notes.txt").write_text("no recording", encoding="utf-8")
+    found = files([tmp_path])
+    assert list(worked(found, calls_of, jobs=2)) == list(worked(found, calls_of))
+
+
+def test_a_recording_that_fails_does_not_stop_the_rest(tmp_path: Path) -> None:
+    paths = [claude_code(tmp_path / f"{i}.jsonl", "x") for i in (1, 2, 3)]
+    outcomes = list(worked(files(paths), refuse_the_second))
+    assert [o for o in outcomes if isinstance(o, str)] == [str(paths[0]), str(paths[2])]
+    assert [o for o in outcomes if isinstance(o, Failure)] == [
+        Failure(str(paths[1]), "not this one", "2.jsonl")
+    ]
+
+
+def test_what_a_folder_holds_beside_recordings_is_passed_over(tmp_path: Path) -> None:
+    other = tmp_path / "README.md"
+    other.write_text("read me", encoding="utf-8")
+    found = files([tmp_path])
+    assert list(worked(found, calls_of)) == [PassedOver(str(other)), Done(found[0])]
+
+
+def test_a_named_file_that_is_no_recording_fails(tmp_path: Path) -> None:
+    other = tmp_path / "README.md"
+    other.write_text("read me", encoding="utf-8")
+    outcomes = list(worked(files([other]), calls_of))
+    assert isinstance(outcomes[0], Failure)
+
+
+def test_a_file_that_is_not_there_fails(tmp_path: Path) -> None:
+    outcomes = list(worked(files([tmp_path / "none.jsonl"]), calls_of))
+    assert isinstance(outcomes[0], Failure)

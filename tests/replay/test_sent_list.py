@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from copy import deepcopy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policyctx.planning.facts import Facts
+from policyctx.replay.sent_list import MessageSizes, SentList, alike
+from policyctx.tokens.counter import counter_for
+from tests.conversations import session_of, user
+
+FACTS = Facts("s", "/root", counter_for("approximate"))
+
+
+def test_a_list_that_grew_shares_all_that_was_sent() -> None:
+    sent, messages = SentList(MessageSizes()), session_of("x" * 400, "y" * 800)
+    first = sent.sent(messages[:3], FACTS)
+    second = sent.sent(messages, FACTS)
+    assert (first.shared, first.follows) == (0, False)
+    assert (second.shared, second.shared_messages, second.follows) == (first.tokens, 3, True)
+
+
+def test_a_change_parts_what_is_shared() -> None:
+    sent, messages = SentList(MessageSizes()), session_of("x" * 400, "y" * 800)
+    sent.sent(messages, FACTS)
+    changed = [*messages[:2], user("changed"), *messages[3:]]
+    prompt = sent.sent(changed, FACTS)
+    assert prompt.shared_messages == 2
+    assert prompt.tokens == SentList(MessageSizes()).sent(changed, FACTS).tokens
+
+
+def test_an_equal_message_is_shared_though_it_is_another_object() -> None:
+    sent, messages = SentList(MessageSizes()), session_of("x" * 400)
+    sent.sent(messages, FACTS)
+    assert sent.sent(deepcopy(messages), FACTS).shared_messages == 3
+
+
+def test_system_prompt_and_tools_count_and_come_first() -> None:
+    with_system = Facts("s", "/root", FACTS.counter, beside=("s" * 4_000,))
+    sent, messages = SentList(MessageSizes()), session_of("x" * 400)
+    alone = SentList(MessageSizes()).sent(messages, FACTS)
+    assert sent.sent(messages, with_system).tokens == alone.tokens + 1_000
+    assert sent.sent([user("other")], with_system).shared == 1_000
+
+
+@given(st.lists(st.integers(0, 3), max_size=12), st.lists(st.integers(0, 3), max_size=12))
+def test_the_common_beginning_is_found(some: list[int], others: list[int]) -> None:
+    messages = [user(str(i)) for i in range(4)]
+    one, other = ([messages[i] for i in numbers] for numbers in (some, others))
+    pairs = zip(some, others, strict=False)
+    expected = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(some), len(others)))
+    assert alike(one, other) == expected
+
+
+@pytest.mark.parametrize("at", [0, 1, 7, 63, 99])
+def test_one_difference_is_found_wherever_it_is(at: int) -> None:
+    one = [user(str(i)) for i in range(100)]
+    assert alike(one, [*one[:at], user("else"), *one[at + 1 :]]) == at

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from policyctx.replay.simulated import StepUse
+from policyctx.replay.simulation import simulated
+from policyctx.session import Session
+from policyctx.tokens.usage import Usage
+from tests.conversations import session_of, user
+from tests.policies import policy
+from tests.replay.sessions import recording, turn_by_turn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LONG = "one more line of some output\n" * 20
+KEEP_TWO = """
+    items: {tool_result: {offload: true}}
+    store: {root: %s}
+    steps: [{name: retire, do: offload, select: {types: [tool_result], keep_recent: 2}}]
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "root"
+
+
+def test_each_call_is_sent_what_a_session_would_have_sent(root: Path) -> None:
+    keep_two = policy(KEEP_TWO % root)
+    messages = session_of(*[LONG + str(i) for i in range(6)])
+    session, sent = Session(keep_two, root=root / "real"), []
+    for end in range(1, len(messages), 2):
+        plan = session.apply(messages[:end]).plan
+        sent.append((plan.tokens_before, plan.tokens_after))
+    replayed = simulated(turn_by_turn(messages), policy(KEEP_TWO % (root / "real")))
+    assert [(call.unedited.tokens, call.edited.tokens) for call in replayed.calls] == sent
+
+
+def test_nothing_is_written(root: Path) -> None:
+    replayed = simulated(turn_by_turn(session_of(LONG, LONG, LONG, LONG)), policy(KEEP_TWO % root))
+    assert replayed.files == 1
+    assert not root.exists()
+
+
+def test_files_and_bytes_are_those_of_the_texts(root: Path) -> None:
+    texts = [f"{i} 一行输出\n" * 40 for i in range(5)]
+    replayed = simulated(turn_by_turn(session_of(*texts)), policy(KEEP_TWO % root))
+    assert replayed.files == 2
+    assert replayed.bytes == sum(len(text.encode()) for text in texts[:2])
+    assert [removal.bytes for removal in replayed.removals] == [len(t.encode()) for t in texts[:2]]
+
+
+def test_how_often_each_step_fired_is_told_and_that_one_never_did(root: Path) -> None:
+    two_steps = policy(
+        f"""
+        items: {{tool_result: {{offload: true}}}}
+        store: {{root: {root}}}
+        steps:
+          - {{name: retire, do: offload, select: {{types: [tool_result], keep_recent: 2}}}}
+          - {{name: never, do: drop, when: {{messages: {{over: 900}}}}}}
+        """
+    )
+    replayed = simulated(turn_by_turn(session_of(*[LONG] * 6)), two_steps)
+    assert replayed.steps == {"retire": StepUse(3, 3), "never": StepUse(0, 0)}
+
+
+def test_a_removal_says_when_and_why(root: Path) -> None:
+    replayed = simulated(turn_by_turn(session_of(*[LONG] * 4)), policy(KEEP_TWO % root))
+    [removal] = replayed.removals
+    assert (removal.call, removal.item_id, removal.message) == (4, "c0", 2)
+    assert removal.reason == "3rd newest of Bash, 2 kept"
+    assert removal.tokens - removal.freed == (
+        replayed.calls[3].edited.tokens - replayed.calls[3].unedited.tokens + removal.tokens
+    )
+
+
+def test_a_decision_is_counted_once_though_every_call_carries_it_out(root: Path) -> None:
+    each_alone = policy(KEEP_TWO % f"{root}, state: none")
+    replayed = simulated(turn_by_turn(session_of(*[LONG] * 6)), each_alone)
+    assert [removal.item_id for removal in replayed.removals] == ["c0", "c1", "c2"]
+    assert replayed.files == 3
+
+
+def test_the_recordings_own_compaction_begins_another_part(root: Path) -> None:
+    before = session_of(*[LONG] * 4)
+    recorded = recording(before, [user("the summary"), *before[1:3]], anew=[1])
+    replayed = simulated(recorded, policy(KEEP_TWO % root))
+    assert replayed.begun_anew == 1
+    assert [call.anew for call in replayed.calls] == [False, True]
+    assert replayed.calls[1].unedited.messages == 3
+    assert replayed.calls[1].edited.tokens < replayed.calls[1].unedited.tokens
+
+
+def test_what_was_decided_before_is_decided_in_the_next_part(root: Path) -> None:
+    messages = session_of(*[LONG] * 4)
+    replayed = simulated(recording(messages, messages, anew=[1]), policy(KEEP_TWO % root))
+    assert [removal.part for removal in replayed.removals] == [0, 0]
+    assert replayed.calls[0].edited.tokens == replayed.calls[1].edited.tokens
+
+
+def test_the_session_learns_what_its_own_list_would_have_been_billed(root: Path) -> None:
+    at_window = policy(f"""
+        model: {{context_window: 10000}}
+        items: {{tool_result: {{offload: true}}}}
+        store: {{root: {root}}}
+        steps:
+          - {{name: full, do: offload, when: {{tokens: {{over: 80%}}}}, select: {{order: oldest}}}}
+    """)
+    messages = session_of(*[LONG] * 5)
+    silent = simulated(turn_by_turn(messages), at_window)
+    # A system prompt of 9,000 tokens that no message shows.
+    usages = [Usage(call.unedited.tokens + 9_000) for call in silent.calls]
+    told = simulated(turn_by_turn(messages, usages=usages), at_window)
+    assert silent.removals == ()
+    assert told.removals[0].call == 2
+
+
+def test_time_passes_as_the_recording_says(root: Path) -> None:
+    after_pause = policy(f"""
+        items: {{tool_result: {{offload: true}}}}
+        store: {{root: {root}}}
+        steps: [{{name: paused, do: offload, when: {{idle: {{over: 10m}}}}}}]
+    """)
+    messages = session_of(*[LONG] * 3)
+    replayed = simulated(turn_by_turn(messages, times=[0, 60, 900]), after_pause)
+    assert {removal.call for removal in replayed.removals} == {3}
+    assert simulated(turn_by_turn(messages), after_pause).removals == ()
+
+
+def test_a_session_without_calls_comes_to_nothing(root: Path) -> None:
+    replayed = simulated(recording(), policy(KEEP_TWO % root))
+    assert replayed.calls == ()
+    assert replayed.removals == ()
+
+
+def test_tokens_are_told_by_type(root: Path) -> None:
+    replayed = simulated(turn_by_turn(session_of(*[LONG] * 4)), policy(KEEP_TWO % root))
+    results = replayed.types["tool_result"]
+    assert (results.items, results.removed) == (4, 1)
+    assert results.freed == replayed.removals[0].freed
+    assert replayed.types["tool_call"].removed == 0
