@@ -244,9 +244,11 @@ def _changed(new: _Subject, old: _Subject) -> list[Value]:
 def _left_of(old: Statement, before: _Subject, after: _Subject) -> tuple[str, ...]:
     """Return what is left of a statement that was taken back: its notes and its other words."""
     changed = _changed(after, before)
+    had = {value.text for value in before.values}
     kinds = Counter(value.kind for value in changed)
-    # Which of several values was meant, no one can say: then all stay.
-    gone = [value for value in changed if kinds[value.kind] == 1]
+    given = Counter(value.kind for value in after.values if value.text not in had)
+    # Which of several values was meant, no one can say where fewer are given: then all stay.
+    gone = [value for value in changed if kinds[value.kind] <= max(1, given[value.kind])]
     left = _blotted(old.text, gone)
     other = {value.text for value in before.values} - {value.text for value in gone}
     says_more = not gone or before.words - after.words or other - _index(after)
