@@ -190,8 +190,12 @@ def _is_set(text: str, value: Value, cues: Cues) -> bool:
 def subject_words(text: str, cues: Cues) -> frozenset[str]:
     """Return what a text is about: its words, and of CJK each two characters in a row."""
     letters = _LETTER.findall(text)
-    text = cues.subjectless.sub(" ", text)
-    words = {_singular(word.lower()) for word in _ASCII_WORD.findall(text)} | set(letters)
+    return all_words(cues.subjectless.sub(" ", text)) | set(letters)
+
+
+def all_words(text: str) -> frozenset[str]:
+    """Return the words of a text, in the singular, and of CJK each two characters in a row."""
+    words = {_singular(word) for word in _ASCII_WORD.findall(text.lower())}
     for run in _CJK_RUN.findall(text):
         words |= {run[i : i + 2] for i in range(len(run) - 1)}
     return frozenset(words)
