@@ -42,7 +42,7 @@ def after(summary: str, new: Sequence[Message]) -> History:
 
 @cache
 def session(facts: tuple[Fact, ...]) -> list[Message]:
-    return list(turns(facts, count=12, seed=0, chars=2_000))
+    return list(turns(facts, count=12, seed=0, chars=500))
 
 
 @cache
@@ -50,7 +50,7 @@ def rounds(facts: tuple[Fact, ...]) -> list[str]:
     """Return the summary of each round of compaction, with new turns in between."""
     summaries = [extractive_summary(History(session(facts)), Summary())]
     for seed in range(1, ROUNDS):
-        new = list(turns((), count=4, seed=seed, chars=2_000))
+        new = list(turns((), count=12, seed=seed, chars=500))
         summaries.append(extractive_summary(after(summaries[-1], new), Summary()))
     return summaries
 
