@@ -12,7 +12,7 @@ _QUOTED = re.compile(
     r"`([^`\n]{1,200})`|\"([^\"\n]{2,120})\"|“([^”\n]{1,120})”|「([^」\n]{1,120})」"
 )
 # A run of what values are written with. Letters are those of ASCII, so that `用8080端口` has one.
-_TOKEN = re.compile(r"[A-Za-z0-9_~./\\@:#$€£¥%+&?=*-]*[A-Za-z0-9_/%*]")
+_TOKEN = re.compile(r"(?:[A-Za-z0-9_~./\\@:#$€£¥%+&?=*-]|(?<=\d),(?=\d{3}))*[A-Za-z0-9_/%*]")
 # Numbers in CJK numerals, before what they count; one alone is an article more often than a number.
 _CJK_NUMERALS = "零二两三四五六七八九十百千万半"
 _CJK_NUMBER = re.compile(

@@ -427,3 +427,73 @@ TAKEN_BACK = (
     "2026-08-31",
     "5%",
 )
+
+ERRANDS: tuple[Fact, ...] = (
+    Fact(
+        "btw the guy from Basel, Reto Imhof, wants a copy of every invoice above 10k",
+        ("Reto Imhof", "10k"),
+    ),
+    Fact("no mocks pls", ("no mocks",)),
+    Fact(
+        "pls hold off on the refactor of scheduler.go till I'm back on the 22nd",
+        ("scheduler.go", "22nd"),
+    ),
+    Fact(
+        "Whenever you name a migration: YYYYMMDDHHMM_verb_noun.sql", ("YYYYMMDDHHMM_verb_noun.sql",)
+    ),
+    Fact("The answer must be readable by a ten-year-old.", ("ten-year-old",)),
+    Fact("Our cluster runs k3s 1.29, don't assume anything newer.", ("k3s 1.29",)),
+    Fact("图片宽度统一 1280 像素。", ("1280 像素",)),
+    Fact("凡是涉及支付的改动都要先给老周看。", ("支付", "老周")),
+    Fact("临时文件放 /scratch/ctx,跑完删掉。", ("/scratch/ctx", "跑完删掉")),
+    Fact("别用 emoji。", ("别用 emoji",)),
+    Fact("数据库密码每 45 天换一次。", ()),
+    Fact(
+        "密码更换周期缩短到 30 天。",
+        ("30 天",),
+    ),
+    Fact("Thresholds: warn 70, crit 90.", ("warn 70", "crit 90")),
+    Fact("GPU box: ssh ml@172.16.4.20 -p 2222", ("ml@172.16.4.20", "2222")),
+    Fact("I'm colour-blind, so no red/green pairs in charts.", ("colour-blind", "red/green")),
+    Fact("Merge freeze until Monday 7 a.m.!", ("Merge freeze", "Monday 7 a.m.")),
+    Fact("The contract number is C/2026/118-B.", ("C/2026/118-B",)),
+    Fact("Treat warnings as errors", ("warnings as errors",)),
+    Fact("Rollback = helm rollback pay 41", ("helm rollback pay 41",)),
+    Fact(
+        "Only the EU tenants get the beta: acme-fr, lund-se, kova-cz.",
+        ("acme-fr", "lund-se", "kova-cz"),
+    ),
+    Fact("As for licences, nothing GPL.", ("nothing GPL",)),
+    Fact("Let p95 be the yardstick, not the mean.", ("p95", "not the mean")),
+    Fact("What we need in the end: one PDF, A4, under 4 MB.", ("A4", "under 4 MB")),
+    Fact("Sort by surname, then by birth year.", ("surname", "birth year")),
+    Fact("Het rapport moet vóór 1 juli klaar zijn.", ("1 juli",)),
+    Fact("Nunca borres la carpeta histórico.", ("carpeta histórico",)),
+    Fact("コミット前に必ずテストを実行すること。", ("必ずテストを実行",)),
+    Fact(
+        "We dropped GraphQL in favour of plain REST; the gateway keeps both until build 880.",
+        ("plain REST", "build 880"),
+        "assistant",
+    ),
+    Fact(
+        "Agreed: the importer is idempotent on external_ref.",
+        ("idempotent", "external_ref"),
+        "assistant",
+    ),
+    Fact("性能瓶颈在序列化,占 62% 的时间。", ("序列化", "62%"), "assistant"),
+    Fact(
+        "region eu-north-1 | cost 1,284.77 | owner team-fjord",
+        ("1,284.77", "team-fjord", "eu-north-1"),
+        "tool",
+    ),
+    Fact("Rate limit: 50 per second.", ()),
+    Fact("Bump the rate limit to 120 per second.", ("120 per second",), lost=("50 per",)),
+    Fact("My address is Rua Augusta 812, São Paulo.", ("Rua Augusta 812",)),
+    Fact("Never, ever, email customers from this sandbox.", ("email customers", "sandbox")),
+    Fact("The logo goes top left, 48px.", ("top left", "48px")),
+    Fact(
+        "First thing tomorrow: renew the wildcard cert (expires 2026-06-02).",
+        ("wildcard cert", "2026-06-02"),
+    ),
+    Fact("Do it like in PR #3312.", ("#3312",)),
+)
