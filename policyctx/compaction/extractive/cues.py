@@ -67,7 +67,7 @@ ENGLISH = Language(
         "instead", "actually", "rather than", "no longer", "change", "changed", "switch", "rather",
         "correction", "on second thought", "on reflection", "after all", "from now on", "shift",
         "scrap", "replace", "scratch that", "wrong", "not anymore", "anymore", "i meant", "update",
-        "make it", "make that", "sorry",
+        "make it", "make that", "sorry", "pushed", "postponed", "extended", "shortened",
         "revert", "moved", "bump", "raise", "lower", "forget", "turns out",
     ),
     settings=(
@@ -125,8 +125,9 @@ CHINESE = Language(
     ),
     revisions=(
         "改成", "改为", "改用", "换成", "换到", "换用", "其实", "不再", "更正", "取消", "算了",
-        "还是", "而不是", "不对", "调整为", "改到", "更新为", "推迟到", "提前到", "说错",
-        "放宽", "收紧", "提高到", "降到", "作废", "改一下", "变成", "重新",
+        "还是", "而不是", "不对", "调整为", "改到", "更新为", "推迟到", "缩短", "延长", "增加到",
+        "减少到", "延期到", "提前到", "说错", "放宽", "收紧", "提高到", "降到", "作废", "改一下",
+        "变成", "重新",
     ),
     settings=("是", "为", "用", "设", "到", "成", "限", "超过", "至少", "最多", "="),
     particles=(

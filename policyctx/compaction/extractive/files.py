@@ -65,7 +65,13 @@ def files_of(
         for use in _uses(call, reads_file):
             # Taken out and put in again, since the last used comes last.
             files[use.path] = _after(files.pop(use.path, FileState(use.path, ())), use, call)
-    return tuple(reversed(files.values()))
+    return tuple(_without_names(file) for file in reversed(files.values()))
+
+
+def _without_names(file: FileState) -> FileState:
+    """Leave out how often a file was only named where more was done with it."""
+    counts = tuple(pair for pair in file.counts if pair[0] != "named")
+    return file._replace(counts=counts) if counts else file
 
 
 def _after(file: FileState, use: _Use, call: Call) -> FileState:

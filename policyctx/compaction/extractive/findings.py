@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from policyctx.compaction.extractive.calls import words_of
 from policyctx.compaction.extractive.digest import Statement
+from policyctx.compaction.extractive.references import references_to
 from policyctx.compaction.extractive.sentences import one_line
 from policyctx.compaction.extractive.statements import USER
 from policyctx.compaction.extractive.values import PATH, values_in
@@ -21,10 +22,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from policyctx.compaction.extractive.calls import Call
+    from policyctx.compaction.extractive.cues import Cues
     from policyctx.compaction.extractive.statements import Said
     from policyctx.messages.items import Item
 
 _TOKEN = re.compile(r"[A-Za-z0-9_#$€£¥][A-Za-z0-9_.:@$%,#+-]*[A-Za-z0-9_%]")
+# How a line of code ends, or what only code holds: a file's lines can be read again.
+_CODE = re.compile(r"[;{(]\s*$|\)\s*:?$|\w\(\w*\)|->|::|/\*|^\s*\d+\s*[→|:]")
+_LIKE_CODE = 2.0
+# What a line weighs by who spoke of its value.
+_BY_USER, _BY_AGENT, _BY_CALL = 3.0, 2.0, 1.0
 _SHORTEST = 3
 # A value in more results than this is no single fact.
 _MOST_RESULTS = 3
@@ -36,7 +43,7 @@ _MOST_READ = 1_000_000
 
 
 def findings_of(
-    results: Iterable[Item], said: Sequence[Said], calls: Iterable[Call]
+    results: Sequence[Item], said: Sequence[Said], calls: Iterable[Call], cues: Cues
 ) -> list[Statement]:
     """Return the lines of results that matter, the oldest first, those of most weight only."""
     mentions = _mentions(said, calls)
@@ -52,7 +59,13 @@ def findings_of(
     for token, places in found.items():
         if len(places) <= _MOST_RESULTS:
             weights[places[-1]] += mentions[token][1]
-    heaviest = sorted(weights, key=lambda place: (-weights[place], -place[0]))[:_MOST_FOUND]
+    for reference in references_to(results, said, cues):
+        weight = _BY_USER if reference.by_user else _BY_AGENT
+        weights[reference.message, reference.line] += weight / 2
+    for place in weights:
+        weights[place] -= _LIKE_CODE if _CODE.search(place[1]) else 0
+    worth = (place for place in weights if weights[place] > 0)
+    heaviest = sorted(worth, key=lambda place: (-weights[place], -place[0]))[:_MOST_FOUND]
     return [Statement(line) for _, line in sorted(heaviest)]
 
 
@@ -68,12 +81,12 @@ def _mentions(said: Sequence[Said], calls: Iterable[Call]) -> Mapping[str, tuple
                 mentions[word] = (message, max(weight, before))
 
     for one in said:
-        mention(one.text, one.message, 3.0 if one.speaker == USER else 2.0)
+        mention(one.text, one.message, _BY_USER if one.speaker == USER else _BY_AGENT)
     longest = 80
     for call in calls:
         for given in call.fields.values():
             if isinstance(given, str) and len(given) <= longest:
-                mention(given, call.message, 1.0)
+                mention(given, call.message, _BY_CALL)
     return mentions
 
 

@@ -52,12 +52,12 @@ def gathered(history: History, cues: Cues) -> Gathered:
     ]
     status = status_of(before, items, said, calls, cues)
     standing = revised(_told({i: found.digest for i, found in read.items()}, said), cues)
-    results = (item for item in items if item.kind == "tool_result")
+    results = [item for item in items if item.kind == "tool_result"]
     digest = Digest(
         told=tuple(one.statement for one in standing if one.user),
         pasted=_once([*before.pasted, *(one.statement for one in said if one.pasted)]),
         agent=tuple(one.statement for one in standing if not one.user),
-        found=_once([*before.found, *findings_of(results, said, calls)]),
+        found=_once([*before.found, *findings_of(results, said, calls, cues)]),
         carried=_once([*before.carried, *left_over]),
         files=files_of(before.files, calls, history.reads_file),
         tools=counted(before.tools, calls),

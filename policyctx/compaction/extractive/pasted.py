@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # A text of more words than this was pasted, but for what was typed before and after it.
 _MOST_TYPED = 400
-_TYPED_BEFORE, _TYPED_AFTER = 120, 60
+_TYPED_BEFORE, _TYPED_AFTER = 80, 50
 _CHARS_PER_WORD = 8
 # The shares of signs, and of words with a value, that printed lines have; and how long a run of
 # them was surely pasted.
@@ -28,7 +28,7 @@ _HEADING = re.compile(r"\s*#{1,6}\s")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,60})(?:\s[^<>]{0,200})?>")
 _ONLY_TAG = re.compile(r"\s*</?[A-Za-z][\w.-]{0,60}(?:\s[^<>]{0,200})?>\s*")
 _SIGNS = re.compile(r"[{}()\[\]<>;=|\\\":/_@$&*+]")
-_WITH_VALUE = re.compile(r"[\d=]")
+_WITH_VALUE = re.compile(r"[\d=]\S*")
 
 
 class Line(NamedTuple):
@@ -53,7 +53,8 @@ def lines_of(text: str) -> Iterator[Line]:
 
 def _printed(run: list[Line]) -> Iterator[Line]:
     """Yield lines that look printed: pasted, when there are so many that no one typed them."""
-    long = len(run) >= _PRINTED_LINES or sum(len(line.text) for line in run) >= _PRINTED_CHARS
+    chars = sum(len(line.text) for line in run)
+    long = len(run) >= _PRINTED_LINES or (len(run) > 1 and chars >= _PRINTED_CHARS)
     for line in run:
         yield Line(line.text, pasted=line.pasted or long)
 
@@ -64,8 +65,7 @@ def _is_printed(line: str) -> bool:
         return False
     if len(_SIGNS.findall(line)) >= _MANY_SIGNS * len(line) or line.startswith(("    ", "\t")):
         return True
-    words = line.split()
-    return sum(_WITH_VALUE.search(word) is not None for word in words) >= _MANY_VALUES * len(words)
+    return len(_WITH_VALUE.findall(line)) >= _MANY_VALUES * len(line.split())
 
 
 def _marked_lines(text: str) -> Iterator[Line]:

@@ -62,6 +62,10 @@ class _Subject(NamedTuple):
     """The values that something is given, by a word before them."""
 
 
+# A statement without a value neither takes back nor is taken back, whatever it is about.
+_NO_VALUE = _Subject(frozenset(), (), revises=False, sets=frozenset())
+
+
 def revised(told: Sequence[Told], cues: Cues) -> list[Told]:
     """Return the statements without those taken back, in order, each said once.
 
@@ -168,6 +172,8 @@ def _said_once(told: Sequence[Told]) -> list[Told]:
 
 def _subject(text: str, cues: Cues) -> _Subject:
     values = values_in(text)
+    if not values:
+        return _NO_VALUE
     return _Subject(
         subject_words(_blotted(text, values), cues),
         values,
@@ -184,8 +190,12 @@ def _is_set(text: str, value: Value, cues: Cues) -> bool:
 def subject_words(text: str, cues: Cues) -> frozenset[str]:
     """Return what a text is about: its words, and of CJK each two characters in a row."""
     letters = _LETTER.findall(text)
-    text = cues.subjectless.sub(" ", text)
-    words = {_singular(word.lower()) for word in _ASCII_WORD.findall(text)} | set(letters)
+    return all_words(cues.subjectless.sub(" ", text)) | set(letters)
+
+
+def all_words(text: str) -> frozenset[str]:
+    """Return the words of a text, in the singular, and of CJK each two characters in a row."""
+    words = {_singular(word) for word in _ASCII_WORD.findall(text.lower())}
     for run in _CJK_RUN.findall(text):
         words |= {run[i : i + 2] for i in range(len(run) - 1)}
     return frozenset(words)
@@ -238,9 +248,11 @@ def _changed(new: _Subject, old: _Subject) -> list[Value]:
 def _left_of(old: Statement, before: _Subject, after: _Subject) -> tuple[str, ...]:
     """Return what is left of a statement that was taken back: its notes and its other words."""
     changed = _changed(after, before)
+    had = {value.text for value in before.values}
     kinds = Counter(value.kind for value in changed)
-    # Which of several values was meant, no one can say: then all stay.
-    gone = [value for value in changed if kinds[value.kind] == 1]
+    given = Counter(value.kind for value in after.values if value.text not in had)
+    # Which of several values was meant, no one can say where fewer are given: then all stay.
+    gone = [value for value in changed if kinds[value.kind] <= max(1, given[value.kind])]
     left = _blotted(old.text, gone)
     other = {value.text for value in before.values} - {value.text for value in gone}
     says_more = not gone or before.words - after.words or other - _index(after)

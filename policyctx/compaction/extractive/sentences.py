@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 # Of a longer text only both ends are read; no one types as much.
 _MOST_READ = 400_000
+# Of what was pasted this many sentences are enough to choose from.
+_MOST_PASTED = 1_000
 # Characters of a sentence: a longer one is cut where clauses meet; a word so long loses its middle.
 _LONGEST = 480
 _LONGEST_CLAUSE = 240
@@ -23,7 +25,7 @@ _ABBREVIATED = r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bcf\.)(?<
 _SENTENCE_END = re.compile(
     rf"(?:(?<=[.!?]){_ABBREVIATED}|(?<=[.!?][\"')\]]))\s+(?=[^a-z\s])"
     r"|(?<=[.!?])\s{2,}"
-    r"|(?:(?<=[。！？])|(?<=[。！？][”」』\uff09\"]))(?=[^\s。！？”」』\uff09\"])"
+    r"|(?:(?<=[。！？])|(?<=[。！？][”」』\uff09\"]))\s*(?=[^\s。！？”」』\uff09\"])"
 )
 _CLAUSE_END = re.compile(r"(?<=[,;:])\s+|(?<=[，；：、])")
 _ONLY_BRACKETED = re.compile(r"\s*\[[^\]\n]*\]\s*")
@@ -49,9 +51,14 @@ def sentences_in(text: str) -> Iterator[Sentence]:
         return
     lines = list(_with_lists_joined(lines_of(text)))
     typed = typed_lines(lines)
+    left = _MOST_PASTED
     for i, line in enumerate(lines):
+        pasted = line.pasted or i not in typed
+        if pasted and left <= 0:
+            continue
         for sentence in _split(line.text):
-            yield Sentence(sentence, line.pasted or i not in typed)
+            left -= pasted
+            yield Sentence(sentence, pasted)
 
 
 def _with_lists_joined(lines: Iterator[Line]) -> Iterator[Line]:

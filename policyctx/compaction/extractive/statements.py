@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 USER, AGENT = "user", "agent"
 
-_ORDER, _CHOICE, _VALUE, _MOST_VALUES, _LAST_WORDS, _ENDS = 4.0, 3.0, 1.0, 3, 2.0, 3.0
+_ORDER, _CHOICE, _VALUE, _MOST_VALUES, _LAST_WORDS = 4.0, 3.0, 1.0, 3, 2.0
 _PLAN, _QUESTION, _HARDLY_ANYTHING = -2.0, -2.0, -4.0
 
 # An answer of at most so many characters is understood by its question alone.
@@ -43,67 +43,57 @@ _SMALL = 2
 
 
 class Said(NamedTuple):
-    """A sentence of a conversation."""
+    """A sentence of a conversation; of a user's, what it tells or plans is not looked at."""
 
     statement: Statement
     message: int
     speaker: str
-    pasted: bool
-    weight: float
-    tells: bool
-    """Whether it has the words of a decision or a finding."""
-    plans: bool
-    """Whether it announces what comes next."""
     values: tuple[Value, ...]
+    pasted: bool = False
+    tells: bool = False
+    """Whether it has the words of a decision or a finding."""
+    plans: bool = False
+    """Whether it announces what comes next."""
+    last: bool = False
+    """Whether it is of the agent's last words in a turn."""
 
     @property
     def text(self) -> str:
         """Its words."""
         return self.statement.text
 
+    @property
+    def weight(self) -> float:
+        """How much it weighs among the agent's sentences."""
+        weight = _agents_weight(self.text, self.values, tells=self.tells, plans=self.plans)
+        return weight + (_LAST_WORDS if self.last else 0)
+
 
 def said_in(items: Iterable[Item], cues: Cues) -> Iterator[Said]:
-    """Yield the sentences of user and agent, in order; one said again counts where it is last."""
+    """Yield the sentences of user and agent, in order."""
     texts = [item for item in items if item.kind in ("user_message", "assistant_message")]
-    users = [item.message for item in texts if item.kind == "user_message"]
-    ends = {users[0], users[-1]} if users else set()
     question = ""
     for item, after in zip_longest(texts, texts[1:]):
         if item.kind == "assistant_message":
             question = item.text
             last = after is None or after.kind == "user_message"
-            for sentence in sentences_in(item.text):
-                if not sentence.pasted:
-                    yield _said(Statement(sentence.text), item.message, AGENT, cues, last=last)
+            yield from _said_by_agent(item, cues, last=last)
             continue
-        for sentence in sentences_in(item.text):
-            statement = Statement(sentence.text)
-            if question and not sentence.pasted:
-                statement = _answering(statement, question)
-            yield _said(
-                statement, item.message, USER, cues,
-                pasted=sentence.pasted, last=item.message in ends,
+        for text, pasted in sentences_in(item.text):
+            statement = Statement(text)
+            if question and not pasted:
+                statement, question = _answering(statement, question), ""
+            yield Said(statement, item.message, USER, values_in(text), pasted)
+
+
+def _said_by_agent(item: Item, cues: Cues, *, last: bool) -> Iterator[Said]:
+    for text, pasted in sentences_in(item.text):
+        if not pasted:
+            tells, plans = cues.choices.search(text), cues.plans.search(text)
+            yield Said(
+                Statement(text), item.message, AGENT, values_in(text),
+                tells=tells is not None, plans=plans is not None, last=last,
             )  # fmt: skip
-            if not sentence.pasted:
-                question = ""
-
-
-def _said(
-    statement: Statement,
-    message: int,
-    speaker: str,
-    cues: Cues,
-    *,
-    pasted: bool = False,
-    last: bool = False,
-) -> Said:
-    values = values_in(statement.text)
-    tells = cues.choices.search(statement.text) is not None
-    plans = speaker == AGENT and cues.plans.search(statement.text) is not None
-    weight = weight_of(statement, cues, values, agent=speaker == AGENT)
-    if last:
-        weight += _LAST_WORDS if speaker == AGENT else _ENDS
-    return Said(statement, message, speaker, pasted, weight, tells, plans, values)
 
 
 def weight_of(
@@ -111,14 +101,23 @@ def weight_of(
 ) -> float:
     """Return how much a sentence weighs by its words, among those of its group."""
     text = statement.text
-    weight = _VALUE * min(len(values), _MOST_VALUES)
     if agent:
-        weight += _CHOICE if cues.choices.search(text) else 0
-        weight += _PLAN if cues.plans.search(text) else 0
-    elif cues.orders.search(text) or statement.replaces:
-        weight += _ORDER
-    elif not values and not statement.answers and _says_little(text):
-        weight += _HARDLY_ANYTHING
+        tells, plans = cues.choices.search(text), cues.plans.search(text)
+        return _agents_weight(text, values, tells=tells is not None, plans=plans is not None)
+    weight = _values_weight(text, values)
+    if statement.replaces or cues.orders.search(text):
+        return weight + _ORDER
+    says_little = not values and not statement.answers and _says_little(text)
+    return weight + (_HARDLY_ANYTHING if says_little else 0)
+
+
+def _agents_weight(text: str, values: Sequence[Value], *, tells: bool, plans: bool) -> float:
+    weight = _values_weight(text, values)
+    return weight + (_CHOICE if tells else 0) + (_PLAN if plans else 0)
+
+
+def _values_weight(text: str, values: Sequence[Value]) -> float:
+    weight = _VALUE * min(len(values), _MOST_VALUES)
     return weight + (_QUESTION if text.endswith(_QUESTION_MARK) else 0)
 
 

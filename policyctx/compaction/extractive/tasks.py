@@ -56,7 +56,7 @@ def status_of(
 
 
 def _announced(said: Sequence[Said], calling: Container[int]) -> tuple[str, ...]:
-    """Return what the agent's last replies announce; without such words its very last sentence.
+    """Return what the agent's last replies announce.
 
     What a reply before the last announces beside a call, it does with that call.
     """
@@ -65,7 +65,7 @@ def _announced(said: Sequence[Said], calling: Container[int]) -> tuple[str, ...]
         plans = [one.text for one in said if one.message == message and one.plans]
         if plans and (message == recent[-1] or message not in calling):
             return tuple(plans[-_LAST_PLANS:])
-    return (said[-1].text,) if said else ()
+    return ()
 
 
 def _done(said: Sequence[Said], calls: Sequence[Call], announced: Sequence[str]) -> tuple[str, ...]:

@@ -208,3 +208,292 @@ JOURNEY: tuple[Fact, ...] = (
         ("premium economy", "200 extra"),
     ),
 )
+
+BACKGROUND = (
+    "So here is the background. We inherited this from a contractor, and frankly it has been a "
+    "bit of a mess ever since; the team in Lyon keeps the lights on. The thing listens on 9443 "
+    "and talks to a Redis at cache-7.internal:6380. "
+    "What bothers me most is that retries hammer the upstream, so cap them at four with jitter. "
+    "Oh, and Delphine (delphine.r@example.org) must sign off on anything that touches pricing. "
+    "I know it is tempting, yet the module pricing/core stays frozen until the audit on 30 June "
+    "is over."
+)
+CHECKOUT: tuple[Fact, ...] = (
+    Fact(
+        BACKGROUND,
+        (
+            "9443",
+            "cache-7.internal:6380",
+            "four with jitter",
+            "delphine.r@example.org",
+            "pricing/core",
+            "30 June",
+        ),
+    ),
+    Fact(
+        "这个项目是给杭州客户做的,验收标准写在 docs/acceptance_v4.xlsx 里,第 17 条不能改。",
+        ("docs/acceptance_v4.xlsx", "第 17 条不能改"),
+    ),
+    Fact("Tabs, not spaces.", ("Tabs, not spaces",)),
+    Fact("Commit under the name Robo Build <robo@ex.org>.", ("Robo Build", "robo@ex.org")),
+    Fact("k8s namespace = payments-eu, context = blue", ("payments-eu", "blue")),
+    Fact("I'd rather have ten small pull requests than a big one.", ("ten small pull requests",)),
+    Fact("No need to support Safari 14 any longer.", ("Safari 14",)),
+    Fact(
+        "Telemetry is off limits until legal has answered ticket LGL-88.", ("Telemetry", "LGL-88")
+    ),
+    Fact("用户表里的手机号一律脱敏,只留后四位。", ("脱敏", "后四位")),
+    Fact(
+        "测试账号 qa_robot,密码在 1Password 里,别写进代码。",
+        ("qa_robot", "1Password", "别写进代码"),
+    ),
+    Fact("回复我用中文,代码注释用英文。", ("回复我用中文", "代码注释用英文")),
+    Fact("every SQL statement gets a statement_timeout of 4s", ("statement_timeout", "4s")),
+    Fact("Stop using the word 'blacklist' in code; say denylist.", ("denylist",)),
+    Fact("TLS 1.2 is the floor.", ("TLS 1.2",)),
+    Fact(
+        "We agreed with Kofi that the cutover is on the 3rd at 05:30 UTC.",
+        ("Kofi", "05:30 UTC", "the 3rd"),
+    ),
+    Fact("Wait for the green light from ops-bridge before any restart!", ("ops-bridge", "restart")),
+    Fact("The mobile team depends on header X-Trace-Seed, keep it.", ("X-Trace-Seed",)),
+    Fact("File names: kebab-case.md for docs.", ("kebab-case.md",)),
+    Fact("Anything over 2 GB goes to cold storage, bucket frost-01.", ("2 GB", "frost-01")),
+    Fact(
+        "For now I only care about correctness. Speed comes later.",
+        ("only care about correctness", "Speed comes later"),
+    ),
+    Fact("The customer number is 0049-7731-22.", ("0049-7731-22",)),
+    Fact("用 Postgres 15,不要升级到 16。", ("Postgres 15", "不要升级到 16")),
+    Fact("先做登录页,支付页放到下周。", ("先做登录页", "支付页放到下周")),
+    Fact("La palabra 'usuario' va siempre en minúsculas.", ("minúsculas",)),
+    Fact(
+        "I chose to keep the v1 endpoints as thin shims over v2, removal planned for release 9.0.",
+        ("thin shims", "release 9.0"),
+        "assistant",
+    ),
+    Fact(
+        "It turns out that ETag handling breaks when the proxy adds W/ prefixes.",
+        ("ETag", "W/"),
+        "assistant",
+    ),
+    Fact(
+        "方案定了:消息队列用 NATS JetStream,主题前缀 pay.evt。",
+        ("NATS JetStream", "pay.evt"),
+        "assistant",
+    ),
+    Fact(
+        "Heap peaked at 3.7 GiB with 512 workers; with 96 it stays at 0.9 GiB.",
+        ("3.7 GiB", "512 workers", "0.9 GiB"),
+        "assistant",
+    ),
+    Fact(
+        "We now have 14 flaky tests quarantined in tests/quarantine.toml.",
+        ("14 flaky", "tests/quarantine.toml"),
+        "assistant",
+    ),
+    Fact(
+        "deployment/checkout-7c9f  image=reg.local/checkout:2026.03.1-rc4  restarts=17",
+        ("checkout:2026.03.1-rc4", "17"),
+        "tool",
+    ),
+    Fact(
+        '  "subscription": "sub_1QmZ", "renews_on": "2026-11-05", "seats": 38,',
+        ("sub_1QmZ", "2026-11-05", "38"),
+        "tool",
+    ),
+    Fact(
+        "ERR-50412 upstream 10.20.3.9 refused: quota 8000/min exceeded",
+        ("ERR-50412", "10.20.3.9", "8000/min"),
+        "tool",
+    ),
+    Fact("The SLA is 99.5%.", ()),
+    Fact("They renegotiated: the SLA is 99.9% from now on.", ("99.9%",), lost=("99.5%",)),
+    Fact("Nightly job at 01:15.", ()),
+    Fact("Shift the nightly job to 03:45, the backup collides.", ("03:45",), lost=("01:15",)),
+    Fact("Send the weekly digest to ops@ex.org.", ()),
+    Fact(
+        "The weekly digest should go to sre@ex.org rather than ops.",
+        ("sre@ex.org",),
+        lost=("ops@ex.org",),
+    ),
+    Fact("单个文件不超过 5MB。", ()),
+    Fact("文件上限放宽到 8MB。", ("8MB",), lost=("5MB",)),
+    Fact("Colour for warnings: #ffaa00.", ()),
+    Fact("Make the warnings #cc3300 instead.", ("#cc3300",), lost=("#ffaa00",)),
+    Fact("Retention: six months.", ()),
+    Fact("On reflection: nine months of retention.", ("nine months",)),
+    Fact("Don't add dependencies.", ("Don't add dependencies",)),
+    Fact("One exception to that: httpx 0.27 is fine.", ("httpx 0.27",)),
+    Fact(
+        "Eventually we'll need a German translation of help.md, don't let me forget.",
+        ("German translation", "help.md"),
+    ),
+    Fact("If the queue is longer than 900, page Marguerite.", ("900", "Marguerite")),
+    Fact(
+        "Every endpoint answers in snake_case JSON apart from /legacy/*.",
+        ("snake_case JSON", "/legacy/*"),
+    ),
+    Fact("Leave TODO comments out.", ("TODO comments",)),
+)
+
+# What a user says between two compactions; later rounds correct what earlier ones said.
+ROUND_BY_ROUND: tuple[tuple[str, ...], ...] = (
+    (
+        "The release train leaves every other Thursday at 16:00 CET.",
+        "Our licence key is LK-77AA-0193-QZ.",
+        "Anyone but Sofia is barred from editing rates.yml.",
+        "We ship to Norway, Iceland and Malta only.",
+        "Passwords are hashed with argon2id, m=64MB, t=3.",
+        "界面语言默认是繁体中文。",
+        "发票抬头:上海云舟科技有限公司。",
+        "严禁在生产库上执行 DELETE。",
+        "Put screenshots under media/2026/q2, never inline.",
+        "The maximum payload is 6 MB.",
+        "Session cookies live for 12 hours.",
+        "Deadline: 2026-08-31.",
+        "Please look into why exports hang for tenant 5531.",
+        "API-Antworten immer auf Englisch.",
+        "Don't rename public methods without asking me.",
+    ),
+    (
+        "From now on the maximum payload is 9 MB.",
+        "Tenant 5531 is fixed; tenant 6120 still hangs, get to it after the release.",
+        "The design file lives at figma.com/file/Xk29/checkout.",
+        "如果接口超过 800 毫秒就报警给陈涛。",
+        "Use feature branch feat/split-ledger.",
+        "Numbers are formatted like 1 234,56 in the UI.",
+        "Error pages carry the code E-417.",
+        "I can't stand modal dialogs.",
+    ),
+    (
+        "Deadline was pushed: it is 2026-09-15 now.",
+        "Cookies: make them live for 8 hours instead.",
+        "Sofia left; Hamid may edit rates.yml now, nobody else.",
+        "Store phone numbers in E.164.",
+        "每周五下午三点开评审会。",
+        "The canary gets 5% of traffic.",
+    ),
+    (
+        "Canary: raise it to 12% of traffic.",
+        "评审会改到周四下午两点。",
+        "Skip the Windows build.",
+        "Backups land in s3://bk-eu-2/nightly.",
+        "Anything from vendor Qorvex needs a second pair of eyes.",
+    ),
+    (
+        "What is left: the Maltese VAT rule and the dark theme.",
+        "For Iceland shipping is free above 75 EUR.",
+    ),
+)
+
+HELD = (
+    "Thursday at 16:00 CET",
+    "LK-77AA-0193-QZ",
+    "rates.yml",
+    "Norway, Iceland and Malta",
+    "argon2id, m=64MB, t=3",
+    "繁体中文",
+    "上海云舟科技有限公司",
+    "严禁在生产库上执行 DELETE",
+    "media/2026/q2",
+    "auf Englisch",
+    "rename public methods",
+    "9 MB",
+    "6120",
+    "figma.com/file/Xk29/checkout",
+    "800 毫秒",
+    "陈涛",
+    "feat/split-ledger",
+    "1 234,56",
+    "E-417",
+    "modal dialogs",
+    "2026-09-15",
+    "8 hours",
+    "Hamid",
+    "E.164",
+    "12%",
+    "周四下午两点",
+    "Windows build",
+    "s3://bk-eu-2/nightly",
+    "Qorvex",
+    "Maltese VAT rule",
+    "dark theme",
+    "75 EUR",
+)
+TAKEN_BACK = (
+    "6 MB",
+    "12 hours",
+    "2026-08-31",
+    "5%",
+)
+
+ERRANDS: tuple[Fact, ...] = (
+    Fact(
+        "btw the guy from Basel, Reto Imhof, wants a copy of every invoice above 10k",
+        ("Reto Imhof", "10k"),
+    ),
+    Fact("no mocks pls", ("no mocks",)),
+    Fact(
+        "pls hold off on the refactor of scheduler.go till I'm back on the 22nd",
+        ("scheduler.go", "22nd"),
+    ),
+    Fact(
+        "Whenever you name a migration: YYYYMMDDHHMM_verb_noun.sql", ("YYYYMMDDHHMM_verb_noun.sql",)
+    ),
+    Fact("The answer must be readable by a ten-year-old.", ("ten-year-old",)),
+    Fact("Our cluster runs k3s 1.29, don't assume anything newer.", ("k3s 1.29",)),
+    Fact("图片宽度统一 1280 像素。", ("1280 像素",)),
+    Fact("凡是涉及支付的改动都要先给老周看。", ("支付", "老周")),
+    Fact("临时文件放 /scratch/ctx,跑完删掉。", ("/scratch/ctx", "跑完删掉")),
+    Fact("别用 emoji。", ("别用 emoji",)),
+    Fact("数据库密码每 45 天换一次。", ()),
+    Fact(
+        "密码更换周期缩短到 30 天。",
+        ("30 天",),
+    ),
+    Fact("Thresholds: warn 70, crit 90.", ("warn 70", "crit 90")),
+    Fact("GPU box: ssh ml@172.16.4.20 -p 2222", ("ml@172.16.4.20", "2222")),
+    Fact("I'm colour-blind, so no red/green pairs in charts.", ("colour-blind", "red/green")),
+    Fact("Merge freeze until Monday 7 a.m.!", ("Merge freeze", "Monday 7 a.m.")),
+    Fact("The contract number is C/2026/118-B.", ("C/2026/118-B",)),
+    Fact("Treat warnings as errors", ("warnings as errors",)),
+    Fact("Rollback = helm rollback pay 41", ("helm rollback pay 41",)),
+    Fact(
+        "Only the EU tenants get the beta: acme-fr, lund-se, kova-cz.",
+        ("acme-fr", "lund-se", "kova-cz"),
+    ),
+    Fact("As for licences, nothing GPL.", ("nothing GPL",)),
+    Fact("Let p95 be the yardstick, not the mean.", ("p95", "not the mean")),
+    Fact("What we need in the end: one PDF, A4, under 4 MB.", ("A4", "under 4 MB")),
+    Fact("Sort by surname, then by birth year.", ("surname", "birth year")),
+    Fact("Het rapport moet vóór 1 juli klaar zijn.", ("1 juli",)),
+    Fact("Nunca borres la carpeta histórico.", ("carpeta histórico",)),
+    Fact("コミット前に必ずテストを実行すること。", ("必ずテストを実行",)),
+    Fact(
+        "We dropped GraphQL in favour of plain REST; the gateway keeps both until build 880.",
+        ("plain REST", "build 880"),
+        "assistant",
+    ),
+    Fact(
+        "Agreed: the importer is idempotent on external_ref.",
+        ("idempotent", "external_ref"),
+        "assistant",
+    ),
+    Fact("性能瓶颈在序列化,占 62% 的时间。", ("序列化", "62%"), "assistant"),
+    Fact(
+        "region eu-north-1 | cost 1,284.77 | owner team-fjord",
+        ("1,284.77", "team-fjord", "eu-north-1"),
+        "tool",
+    ),
+    Fact("Rate limit: 50 per second.", ()),
+    Fact("Bump the rate limit to 120 per second.", ("120 per second",), lost=("50 per",)),
+    Fact("My address is Rua Augusta 812, São Paulo.", ("Rua Augusta 812",)),
+    Fact("Never, ever, email customers from this sandbox.", ("email customers", "sandbox")),
+    Fact("The logo goes top left, 48px.", ("top left", "48px")),
+    Fact(
+        "First thing tomorrow: renew the wildcard cert (expires 2026-06-02).",
+        ("wildcard cert", "2026-06-02"),
+    ),
+    Fact("Do it like in PR #3312.", ("#3312",)),
+)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from policyctx.compaction.extractive import extractive_summary
@@ -17,7 +19,6 @@ from tests.compaction.extractive.test_survival import COUNTER, ROUNDS, after, to
 from tests.recordings import each_recording
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.compaction.extractive.sessions import Message
@@ -26,15 +27,23 @@ if TYPE_CHECKING:
 REALISTIC = 15_000
 
 
-def rounds(messages: list[Message]) -> Iterator[tuple[list[Message], str]]:
-    """Yield what has been said up to each of five compactions of a recording, and the summary."""
-    seen: list[Message] = []
-    summary = None
-    for piece in pieces(messages, ROUNDS):
-        seen += piece
-        history = History(piece) if summary is None else after(summary, piece)
-        summary = extractive_summary(history, Summary())
-        yield seen, summary
+@dataclass(frozen=True)
+class Round:
+    """A compaction of a recording: what has been said up to there, and the summary."""
+
+    seen: list[Message]
+    summary: str
+
+
+@cache
+def rounds(path: Path) -> list[Round]:
+    """Compact a recording five times on its way."""
+    done: list[Round] = []
+    for piece in pieces(recorded_messages(path), ROUNDS):
+        history = after(done[-1].summary, piece) if done else History(piece)
+        seen = [*(done[-1].seen if done else ()), *piece]
+        done.append(Round(seen, extractive_summary(history, Summary())))
+    return done
 
 
 def evened(text: str) -> str:
@@ -43,27 +52,27 @@ def evened(text: str) -> str:
 
 @each_recording(*FOLDERS)
 def test_what_a_user_typed_is_only_lost_when_the_summary_is_full(path: Path) -> None:
-    for seen, summary in rounds(recorded_messages(path)):
-        held = evened(summary)
-        lost = [text for text in instructions(seen) if evened(text) not in held]
-        assert not lost or words_in(summary) > 0.95 * Summary().max_words
+    for one in rounds(path):
+        held = evened(one.summary)
+        lost = [text for text in instructions(one.seen) if evened(text) not in held]
+        assert not lost or words_in(one.summary) > 0.95 * Summary().max_words
 
 
 @each_recording(*FOLDERS)
 def test_a_summary_of_a_recording_keeps_to_its_words(path: Path) -> None:
-    for _, summary in rounds(recorded_messages(path)):
-        assert 0 < words_in(summary) <= Summary().max_words
+    for one in rounds(path):
+        assert 0 < words_in(one.summary) <= Summary().max_words
 
 
 @each_recording(*FOLDERS)
 def test_a_summary_is_a_fifth_of_the_first_piece_of_a_recording_at_most(path: Path) -> None:
-    messages = recorded_messages(path)
-    first = max(tokens(pieces(messages, ROUNDS)[0]), REALISTIC)
-    for _, summary in rounds(messages):
-        assert COUNTER.count(summary) <= first / 5
+    compactions = rounds(path)
+    first = max(tokens(compactions[0].seen), REALISTIC)
+    for one in compactions:
+        assert COUNTER.count(one.summary) <= first / 5
 
 
 @each_recording(*FOLDERS)
 def test_a_summary_alone_is_summarised_as_itself(path: Path) -> None:
-    for _, summary in rounds(recorded_messages(path)):
-        assert extractive_summary(after(summary, []), Summary()) == summary
+    for one in rounds(path):
+        assert extractive_summary(after(one.summary, []), Summary()) == one.summary

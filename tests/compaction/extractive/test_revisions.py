@@ -24,6 +24,7 @@ TAKEN_BACK = [
     ("Batch size is 64.", "Batch size: 128, I was wrong.", "64"),
     ("Use version 2.3.1 of the client.", "Actually pin the client to version 2.4.0.", "2.3.1"),
     ("The password rotates every 90 days.", "Rather every 60 days.", "90"),
+    ("每周五下午三点开评审会。", "评审会改到周四下午两点。", "周五"),
     ("用 8 个线程。", "改用 4 个线程。", "8 个"),
     ("Spend at most $500 on ads.", "Ads: make it $750.", "500"),
     ("max_connections must be 50", "max_connections: 80 after all", "50"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,11 +10,11 @@ from policyctx.compaction.extractive import extractive_summary
 from policyctx.compaction.history import History
 from policyctx.policy.models.compaction import CompactionWording, Summary
 from policyctx.tokens.counter import counter_for
-from tests.compaction.extractive.facts import JOURNEY, MIGRATION, PIPELINE
+from tests.compaction.extractive.facts import CHECKOUT, ERRANDS, JOURNEY, MIGRATION, PIPELINE
 from tests.compaction.extractive.sessions import turns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from tests.compaction.extractive.sessions import Fact, Message
 
@@ -22,7 +23,9 @@ COUNTER = counter_for("o200k_base")
 WORDING = CompactionWording()
 
 each_session = pytest.mark.parametrize(
-    "facts", [MIGRATION, PIPELINE, JOURNEY], ids=["migration", "pipeline", "journey"]
+    "facts",
+    [MIGRATION, PIPELINE, JOURNEY, CHECKOUT, ERRANDS],
+    ids=["migration", "pipeline", "journey", "checkout", "errands"],
 )
 
 
@@ -37,14 +40,19 @@ def after(summary: str, new: Sequence[Message]) -> History:
     return History([told, reply, *new], {0: summary}, frozenset((1,)))
 
 
-def rounds(first: Sequence[Message], settings: Summary) -> Iterator[str]:
-    """Yield the summary of each round of compaction, with new turns in between."""
-    summary = extractive_summary(History(first), settings)
-    yield summary
+@cache
+def session(facts: tuple[Fact, ...]) -> list[Message]:
+    return list(turns(facts, count=12, seed=0, chars=500))
+
+
+@cache
+def rounds(facts: tuple[Fact, ...]) -> list[str]:
+    """Return the summary of each round of compaction, with new turns in between."""
+    summaries = [extractive_summary(History(session(facts)), Summary())]
     for seed in range(1, ROUNDS):
-        new = list(turns((), count=4, seed=seed))
-        summary = extractive_summary(after(summary, new), settings)
-        yield summary
+        new = list(turns((), count=12, seed=seed, chars=500))
+        summaries.append(extractive_summary(after(summaries[-1], new), Summary()))
+    return summaries
 
 
 def missing(facts: Sequence[Fact], summary: str) -> list[str]:
@@ -56,24 +64,21 @@ def missing(facts: Sequence[Fact], summary: str) -> list[str]:
 
 
 @each_session
-def test_nothing_that_matters_is_lost_in_five_rounds(facts: Sequence[Fact]) -> None:
-    first = list(turns(facts, count=12, seed=0))
-    for summary in rounds(first, Summary()):
+def test_nothing_that_matters_is_lost_in_five_rounds(facts: tuple[Fact, ...]) -> None:
+    for summary in rounds(facts):
         assert missing(facts, summary) == []
 
 
 @each_session
-def test_what_was_taken_back_does_not_come_back(facts: Sequence[Fact]) -> None:
-    first = list(turns(facts, count=12, seed=0))
+def test_what_was_taken_back_does_not_come_back(facts: tuple[Fact, ...]) -> None:
     gone = [part for fact in facts for part in fact.lost]
     assert gone
-    for summary in rounds(first, Summary()):
+    for summary in rounds(facts):
         assert [part for part in gone if part in summary] == []
 
 
 @each_session
-def test_no_summary_is_more_than_a_fifth_of_the_first_history(facts: Sequence[Fact]) -> None:
-    first = list(turns(facts, count=12, seed=0, chars=2_000))
-    most = tokens(first) / 5
-    for summary in rounds(first, Summary()):
+def test_no_summary_is_more_than_a_fifth_of_the_first_history(facts: tuple[Fact, ...]) -> None:
+    most = tokens(session(facts)) / 5
+    for summary in rounds(facts):
         assert COUNTER.count(summary) <= most

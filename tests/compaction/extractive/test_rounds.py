@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import TYPE_CHECKING
+
+from benchmarks.inputs import tool_outputs
+from policyctx.compaction.extractive import extractive_summary
+from policyctx.compaction.history import History
+from policyctx.policy.models.compaction import Summary
+from tests.compaction.extractive.facts import HELD, ROUND_BY_ROUND, TAKEN_BACK
+from tests.compaction.extractive.test_survival import after
+from tests.conversations import chat_calls, chat_result, user
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tests.compaction.extractive.sessions import Message
+
+TOOLS = ("search", "read_file", "run")
+
+
+def chat_turns(told: Sequence[str], *, seed: int) -> Iterator[Message]:
+    """A turn for each sentence, in the chat shape; the ids of calls are used again and again."""
+    outputs = iter(tool_outputs([3_000] * len(told) * len(TOOLS), seed=seed))
+    for i, text in enumerate(told):
+        yield user(text)
+        for tool in TOOLS:
+            arguments = json.dumps({"path": f"app/{seed}/{i}.py", "q": "x"})
+            yield chat_calls((f"call_{tool}", tool, arguments))
+            yield chat_result(f"call_{tool}", next(outputs))
+        yield {"role": "assistant", "content": "Noted and applied; all 12 checks pass."}
+
+
+@cache
+def last_summary() -> str:
+    summary = ""
+    for seed, told in enumerate(ROUND_BY_ROUND):
+        new = list(chat_turns(told, seed=seed))
+        history = after(summary, new) if summary else History(new)
+        summary = extractive_summary(history, Summary())
+    return summary
+
+
+def test_what_was_said_in_any_round_is_in_the_last_summary() -> None:
+    assert [part for part in HELD if part not in last_summary()] == []
+
+
+def test_what_a_later_round_took_back_is_gone() -> None:
+    assert [part for part in TAKEN_BACK if part in last_summary()] == []
+
+
+def test_the_calls_of_all_rounds_are_counted() -> None:
+    turns = sum(map(len, ROUND_BY_ROUND))
+    assert f"- run: {turns} calls" in last_summary()

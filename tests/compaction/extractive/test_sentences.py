@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from policyctx.compaction.extractive.sentences import sentences_in
+
+SPLIT = {
+    "Run v1.2.3 now. Then stop.": ["Run v1.2.3 now.", "Then stop."],
+    "Ask e.g. Bob. Dr. J. Ng knows.": ["Ask e.g. Bob.", "Dr.", "J. Ng knows."],
+    'He said "never." Then he left.': ['He said "never."', "Then he left."],
+    "别动它。改用三号！好吗？": ["别动它。", "改用三号！", "好吗？"],
+    "他说“不行。”然后走了。": ["他说“不行。”", "然后走了。"],
+    "1. Read it\n2. Mend it": ["Read it", "Mend it"],
+    "Mind:\n- a.py\n- b.py\nThanks": ["Mind: a.py; b.py", "Thanks"],
+    "two\twords  apart": ["two words apart"],
+    "...": [],
+    "\n\n": [],
+}
+
+
+@pytest.mark.parametrize(("text", "sentences"), SPLIT.items())
+def test_a_text_is_split_into_its_sentences(text: str, sentences: list[str]) -> None:
+    assert [sentence.text for sentence in sentences_in(text)] == sentences
+
+
+def test_a_sentence_too_long_for_a_line_loses_no_word() -> None:
+    words = [f"/srv/data/part-{i:03}.bin" for i in range(100)]
+    pieces = [sentence.text for sentence in sentences_in(f"Keep {' '.join(words)} as they are")]
+    assert max(map(len, pieces)) <= 480
+    assert " ".join(pieces).split()[1:-3] == words
+
+
+@pytest.mark.parametrize(
+    "paste",
+    [
+        "```\nrm -rf build\n```",
+        "<hook-output>\nrm -rf build\n</hook-output>",
+        "> rm -rf build",
+        "".join(f"2026-01-0{i} 10:0{i} INFO job={i} took={i}ms\n" for i in range(1, 9)),
+        '{"a": 1,\n"b": {"c": 2},\n"d": [3, 4],\n"e": "f",\n"g": null,\n"h": {}}',
+    ],
+)
+def test_what_is_pasted_is_told_from_what_is_typed(paste: str) -> None:
+    text = f"Have a look at this\n{paste}\nand mend it"
+    typed = [sentence.text for sentence in sentences_in(text) if not sentence.pasted]
+    assert typed == ["Have a look at this", "and mend it"]
+
+
+def test_a_line_typed_amid_a_pasted_log_is_typed() -> None:
+    log = [f"2026-01-01 10:00:{i:02} INFO job={i} took={i}ms" for i in range(60)]
+    log[30] = "from here on it goes wrong, never restart it"
+    typed = [line.text for line in sentences_in("\n".join(log)) if not line.pasted]
+    assert typed == [log[30]]
