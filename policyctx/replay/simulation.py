@@ -193,8 +193,9 @@ class _Simulation:
         self.plans.append(self._timeline.plan)
         for position, needs in sorted(needs_of(part).items()):
             here = self._parts - 1, position
-            known = here if here in self._first else _sameness(part.items[position])
-            self._regrets.append(Regret(self._first[known], tuple(needs)))
+            removal = self._first.get(here) or self._first.get(_sameness(part.items[position]))
+            if removal is not None:  # a step removed it, and not the recording's own doing
+                self._regrets.append(Regret(removal, tuple(needs)))
         for name, more in self._timeline.types().items():
             self._types[name] = self._types.get(name, TypeTokens()) + more
 
