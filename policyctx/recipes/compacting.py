@@ -14,11 +14,11 @@ from policyctx.session import Session
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Unpack
 
     from policyctx.compaction.restoration import FileReader
-    from policyctx.compaction.summarizers import Summarizer, SummaryRequest
+    from policyctx.compaction.summarizers import Summarize, Summarizer
     from policyctx.messages.items import Message
     from policyctx.turns.result import Result
 
@@ -48,7 +48,7 @@ class CompactOptions(TypedDict, total=False):
 
     client: object
     """An `anthropic.Anthropic` or `anthropic.AsyncAnthropic`, which is asked for the summary."""
-    summarizer: Summarizer | Callable[[SummaryRequest], Any]
+    summarizer: Summarizer | Summarize
     """What makes the summary instead: it needs no client. With neither it is extractive."""
     model: str
     """The model that the client asks."""

@@ -45,9 +45,7 @@ def compacting(more: str = "{}", *, over: int = 5, before: str = "") -> OffloadP
 
 def session(root: Path, *more: str, summary: Any = None, **keywords: Any) -> Session:
     answer = (lambda _: "the summary") if summary is None else summary
-    return Session(
-        compacting(*more, **keywords), root=root, session_id="s", summarizer=answer
-    )
+    return Session(compacting(*more, **keywords), root=root, session_id="s", summarizer=answer)
 
 
 def conversation(turns: int = 3) -> list[Message]:
@@ -252,10 +250,12 @@ class TestFailure:
         assert "not compacted" in result.warnings[0]
 
     def test_or_that_is_an_error_where_the_policy_says_so(self, tmp_path: Path) -> None:
-        compiled = policy(dedent("""\
+        compiled = policy(
+            dedent("""\
             store: {sync: never, on_failure: raise}
             steps: [{name: summarise, do: compact}]
-            """))
+            """)
+        )
         (tmp_path / "archive").write_text("in the way", encoding="utf-8")
         used = Session(compiled, root=tmp_path, session_id="s")
         with pytest.raises(StoreError):
@@ -374,5 +374,3 @@ def test_files_that_were_read_come_back_as_they_are_now(tmp_path: Path) -> None:
         "system_prompt", "compaction_summary", "assistant_message", "restored_file",
         "assistant_message",
     ]  # fmt: skip
-
-
