@@ -4,7 +4,7 @@
 // an element in place of that; `search(row)`, further words to be found by; and be `numeric`.
 
 // Fewer where a row is a card as wide as the screen.
-const PAGE_ROWS = window.matchMedia("(max-width: 40rem)").matches ? 8 : 20;
+const NARROW = window.matchMedia("(max-width: 40rem)");
 
 function compared(one, other) {
   if (typeof one === "number" && typeof other === "number") return one - other;
@@ -26,6 +26,7 @@ class DataTable {
   constructor({ name, columns, rows, sort = null, descending = false, rowNames = "rows" }) {
     Object.assign(this, { name, columns, rows, sort, descending, rowNames });
     this.texts = new Map();
+    this.pageRows = NARROW.matches ? 8 : 20;
     this.page = 0;
     this.query = "";
     this.body = element("tbody", { role: "rowgroup" });
@@ -96,9 +97,9 @@ class DataTable {
   }
 
   draw() {
-    const pages = Math.max(1, Math.ceil(this.found.length / PAGE_ROWS));
-    const first = this.page * PAGE_ROWS;
-    const rows = this.found.slice(first, first + PAGE_ROWS);
+    const pages = Math.max(1, Math.ceil(this.found.length / this.pageRows));
+    const first = this.page * this.pageRows;
+    const rows = this.found.slice(first, first + this.pageRows);
     this.headers.forEach((header, i) => {
       const order = this.descending ? "descending" : "ascending";
       header.setAttribute("aria-sort", this.sort === i ? order : "none");
@@ -122,7 +123,7 @@ class DataTable {
   counted(first, shown) {
     const all = this.found.length;
     const of = all === this.rows.length ? "" : `, of ${whole(this.rows.length)}`;
-    if (all <= PAGE_ROWS) return `${whole(all)} ${this.rowNames}${of}`;
+    if (all <= this.pageRows) return `${whole(all)} ${this.rowNames}${of}`;
     return `${whole(first + 1)}–${whole(first + shown)} of ${whole(all)} ${this.rowNames}${of}`;
   }
 }
