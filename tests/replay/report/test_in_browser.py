@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,7 +10,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from tests.browsers import chromium, emulated
+from benchmarks.browser import chromium, emulated
 from tests.replay.report.sessions import HOSTILE, PRICED, UNPRICED, replayed, report
 
 if TYPE_CHECKING:
@@ -61,7 +62,11 @@ return low;
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[WebDriver]:
-    with chromium() as opened:
+    with ExitStack() as stack:
+        try:
+            opened = stack.enter_context(chromium())
+        except FileNotFoundError as error:
+            pytest.skip(str(error))
         yield opened
 
 

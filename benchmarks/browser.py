@@ -7,7 +7,6 @@ import shutil
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
@@ -18,13 +17,15 @@ if TYPE_CHECKING:
 
 _CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 _DRIVER = shutil.which("chromedriver")
+# Pixels; what is narrower is a phone.
+_DESK = 600
 
 
 @contextmanager
 def chromium(*, width: int = 1280, height: int = 900) -> Iterator[WebDriver]:
-    """Yield a browser; where there is none, the test is skipped, and counted."""
+    """Yield a new browser. Raises `FileNotFoundError` where there is none."""
     if _CHROMIUM is None or _DRIVER is None:
-        pytest.skip("no chromium with chromedriver")
+        raise FileNotFoundError("no chromium with chromedriver")
     options = webdriver.ChromeOptions()
     options.binary_location = _CHROMIUM
     for argument in ("headless=new", "disable-gpu", "disable-dev-shm-usage"):
@@ -44,7 +45,7 @@ def emulated(
     browser: WebDriver, *, width: int = 1280, height: int = 900, scheme: str = "light"
 ) -> None:
     """Make the browser one with this width and height in pixels, on a light or dark system."""
-    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < _DESK}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     scheme_feature = {"name": "prefers-color-scheme", "value": scheme}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme_feature]})
