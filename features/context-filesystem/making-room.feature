@@ -82,8 +82,8 @@ Feature: Room is made when the context fills up
     When the session continues for 1 turn
     Then 3 results are dropped
 
-  @BR-4.2-3 @BR-4.2-6
-  Scenario: What retired before is not saved a second time
+  @BR-4.2-3
+  Scenario: What retired before is passed over, and keeps its placeholder
     Given the tool read_file is ephemeral and keeps 1 result
     And a session with a result "a" of 6,000 tokens from read_file
     And a result "b" of 6,000 tokens from read_file
@@ -93,10 +93,21 @@ Feature: Room is made when the context fills up
     Given the request's system prompt has 160,000 tokens
     And a user message that reads "go on"
     When the policy is applied again
-    Then the results "a" and "b" are dropped
-    And the file of the result "a" is "tool_result/read_file/a.json"
-    And the file "tool_result/read_file/a.json" holds the original content of the result "a"
-    And 4 files are written
+    Then the result "b" is dropped
+    And the result "a" is offloaded
+    And the file of the result "a" holds its original content
+    And only the files "tool_result/read_file/a.json", "tool_result/read_file/b.json" and "tool_call/read_file/b.json" are written
+
+  @BR-4.2-3 @BR-4.2-5
+  Scenario: What retires in the same turn is passed over as well
+    Given the request's system prompt has 160,000 tokens
+    And the tool read_file is ephemeral and keeps 1 result
+    And a session with a result "a" of 6,000 tokens from read_file
+    And a result "b" of 6,000 tokens from read_file
+    And a user message that reads "go on"
+    When the policy is applied
+    Then the result "a" is offloaded by the step "retire"
+    And the result "b" is dropped by the step "make-room"
 
   @BR-4.2-4 @BR-5-1
   Scenario Outline: From 2,000 tokens on an item goes, below it stays

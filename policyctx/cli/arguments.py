@@ -14,8 +14,8 @@ Messages: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="MESSAGES",
-        help="A JSON file: an array of messages, a request body, or a recorded Claude Code"
-        " session (.jsonl). `-` is stdin.",
+        help="A JSON file: an array of messages, a request body, or a recorded session of"
+        " Claude Code, Codex and others. `-` is stdin.",
     ),
 ]
 Root: TypeAlias = Annotated[

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from policyctx.cli.output import console
 from policyctx.errors import MessagesError, UnreadableRecordingError
 from policyctx.messages.request import Request, request_of
 from policyctx.replay.readers.registered import LISTS
@@ -39,16 +40,11 @@ def read_recording(messages: str) -> tuple[Request, Recording | None]:
 
 def _content(messages: str) -> bytes:
     try:
-        raw = sys.stdin.buffer.read() if messages == "-" else Path(messages).read_bytes()
+        return sys.stdin.buffer.read() if messages == "-" else Path(messages).read_bytes()
     except OSError as error:
         raise MessagesError(f"cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise MessagesError(f"cannot be read: {error}") from error
-    try:
-        raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise MessagesError(f"not UTF-8: byte {error.start} cannot be read") from error
-    return raw
 
 
 def _read(content: bytes, name: str) -> tuple[Request, Recording | None]:
@@ -57,7 +53,9 @@ def _read(content: bytes, name: str) -> tuple[Request, Recording | None]:
         return Request(recording.messages()), recording
     # What is a request by itself keeps what stands around its messages.
     try:
-        return request_of(json.loads(content)), recording
+        return request_of(json.loads(content.decode("utf-8-sig"))), recording
+    except UnicodeDecodeError as error:
+        raise MessagesError(f"not UTF-8: byte {error.start} cannot be read") from error
     except RecursionError as error:
         raise MessagesError("nested too deeply to be a message list") from error
     except MessagesError:
@@ -74,9 +72,14 @@ def _read(content: bytes, name: str) -> tuple[Request, Recording | None]:
 
 
 def _recording(content: bytes, name: str) -> Recording | None:
+    found = recordings_of(content, Path(name).name)
     try:
-        return next(recordings_of(content, name))
+        first, second = next(found), next(found, None)
     except UnreadableRecordingError as error:
         if error.format is None or error.format in LISTS:
             return None
         raise MessagesError(f"a recording of {error.format}: {error.why}") from error
+    if second is not None:
+        several = f"{name} holds several recordings; this is the first, {first.name}"
+        console(stderr=True).print(several, soft_wrap=True)
+    return first

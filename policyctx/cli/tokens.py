@@ -58,13 +58,14 @@ def tokens(
     Example: policyctx tokens session.jsonl
     """
     request, recording = read_recording(messages)
+    last = recording.calls[-1] if recording is not None and recording.calls else request
     calls = [] if recording is None else [c for c in recording.calls if c.usage and c.usage.prompt]
     if language_model is None and calls:
         language_model = calls[-1].language_model
     counter = counter_for(tokenizer.value, language_model=language_model)
     model = provider_model(request.messages, language_model)
     weights = _weights(request.messages, counter, model)
-    total = counter.count_messages(request.messages, request.tools, request.system, model=model)
+    total = counter.count_messages(request.messages, last.tools, last.system, model=model)
     made = [] if recording is None else list(predictions(recording, counter))
     if as_json:
         report = _report(weights, total) | {"tokenizer": tokenizer.value, "constants": model.name}

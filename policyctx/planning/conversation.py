@@ -236,7 +236,8 @@ class Conversation:
         call = self.reading.partners.get(position)
         if call is None:
             return False
-        return any(map(self.ledger.has_file, _words(self.items[call].text)))
+        given = self.items[call].text
+        return self.ledger.may_name_file(given) and any(map(self.ledger.has_file, _words(given)))
 
     def _remembered(self, position: int, entry: Entry) -> Decision:
         item, path = self.items[position], entry.relative_path

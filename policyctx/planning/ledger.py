@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ _STATES: dict[Action, str] = {
     "clear": "cleared",
     "drop": "dropped",
 }
+# What parts a file's name from what is around it in a JSON text; an escape does too.
+_BETWEEN_NAMES = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|[^A-Za-z0-9._%-]+")
 _ACTIONS = {state: action for action, state in _STATES.items()}
 
 
@@ -110,6 +113,8 @@ class Ledger:
         self._rendered: dict[tuple[str, str | None, str], Entry] = {}
         self._lengths: set[tuple[str, str | None, int]] = set()
         self._files: dict[str, set[str]] = defaultdict(set)
+        self._has_odd_names = False
+        """Is a file's name made of more than files usually are, by the policy's own `path`."""
         self.add(entries)
 
     def __len__(self) -> int:
@@ -124,12 +129,19 @@ class Ledger:
             if entry.placeholder is not None:
                 self._rendered[kind, call, entry.placeholder] = entry
             if entry.relative_path is not None:
-                self._files[entry.relative_path.rpartition("/")[2]].add(entry.relative_path)
+                name = entry.relative_path.rpartition("/")[2]
+                self._files[name].add(entry.relative_path)
+                self._has_odd_names |= _BETWEEN_NAMES.search(name) is not None
 
     @property
     def paths(self) -> set[str]:
         """The files that the entries name, below the store's root."""
         return set().union(*self._files.values())
+
+    def may_name_file(self, given: str) -> bool:
+        """May a call's input, as JSON, lead to a file; False is certain, and cheap to have."""
+        names = self._files.keys()
+        return not names.isdisjoint(_BETWEEN_NAMES.split(given)) or self._has_odd_names
 
     def has_file(self, path: str) -> bool:
         """Does a path, absolute or relative, lead to a file that an entry names."""

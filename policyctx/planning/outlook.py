@@ -175,7 +175,8 @@ class StepNumbers:
         for position in self._touched():
             if (draft := candidates.ready.get(position)) is not None and draft.sizes:
                 total -= draft.sizes[size]
-                if not self._outlook.is_out(position, even_of_placeholders=to_drop):
+                small = candidates.is_small(position, self._outlook.taken.get(position))
+                if not small and not self._outlook.is_out(position, even_of_placeholders=to_drop):
                     lost = self._in.size(position, unit) - self._outlook.size(position, unit)
                     total += draft.sizes[size] - lost
         return total

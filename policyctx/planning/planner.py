@@ -102,7 +102,12 @@ def _before_call(step: Step, outlook: Outlook) -> Outcome:
     at = Snapshot.of(conversation)
     taking, until = Taking(outlook, step, at), Until(step, outlook)
     stopped = None
-    waiting = [position for position in candidates.ready if not taking.is_out(position)]
+    waiting = [
+        position
+        for position in candidates.ready
+        if not taking.is_out(position)
+        and not candidates.is_small(position, outlook.taken.get(position))
+    ]
     portions = in_order(waiting, step, outlook)
     while portions and stopped is None:
         before = len(outlook.taken)

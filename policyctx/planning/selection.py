@@ -88,7 +88,7 @@ class Candidates:
         was_ready = self._forget(position)
         for inner in self._in.inside(position):
             self._forget(inner)
-        if was_ready and self._may_take(fate):
+        if was_ready and self._may_take(position, fate):
             self._make_ready(position)
         around = self._in.items[position].inside
         if around is not None and self._forget(around):
@@ -138,6 +138,13 @@ class Candidates:
         item = self._in.items[position]
         return self._taken(item, self.treatment(position), self._recency(position, at))
 
+    def is_small(self, position: int, fate: Decision | None) -> bool:
+        """Is what is left of a candidate, a placeholder, below the step's threshold."""
+        threshold = self.treatment(position).threshold
+        if fate is None or fate.placeholder is None or threshold is None:
+            return False
+        return self._in.facts.length(fate.placeholder, threshold.unit) < threshold.amount
+
     def _held_by_recency(self, position: int, treatment: Treatment, at: Snapshot) -> Verdict | None:
         if self._is_recent(position, at):
             return _left(Reason("recent", self._recency(position, at)), treatment.keep_recent_rule)
@@ -183,11 +190,11 @@ class Candidates:
             return
         if treatment.threshold is not None and self._is_below(item, treatment.threshold):
             return
-        if self._may_take(self._in.fates.get(position)):
+        if self._may_take(position, self._in.fates.get(position)):
             self._waiting.append(position)
 
     def _make_ready(self, position: int) -> None:
-        if not self._may_take(self._in.fates.get(position)):
+        if not self._may_take(position, self._in.fates.get(position)):
             return
         treatment = self.treatment(position)
         draft = drafted(self._in, position, self.step, treatment)
@@ -226,9 +233,12 @@ class Candidates:
             self.sums.subtract(draft.sizes)
         return draft is not None
 
-    def _may_take(self, fate: Decision | None) -> bool:
-        """Is there a state above the one that the item is in."""
-        return fate is None or (self.step.do == "drop" and fate.action != "drop")
+    def _may_take(self, position: int, fate: Decision | None) -> bool:
+        """Is there a state above the one that the item is in, and enough left of it."""
+        if fate is None:
+            return True
+        is_above = self.step.do == "drop" and fate.action != "drop"
+        return is_above and not self.is_small(position, fate)
 
     def _is_held(self, position: int, at: Snapshot) -> bool:
         if protection(self._in, position, self.step, at) is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from policyctx.errors import UnreadableRecordingError
@@ -32,19 +34,36 @@ def recordings_of(content: bytes, name: str) -> Iterator[Recording]:
 
 
 def _recordings(path: str, name: str, opened: Opened) -> Iterator[Recording]:
-    found = False
+    last: Recording | None = None
     try:
-        source = source_of(name, opened)
+        source = _source(path, name, opened)
         reader = _reader(path, source)
         for recording in reader.recordings(source):
-            found = True
-            yield recording
+            if last is not None:
+                yield last
+            last = recording
     except OSError as error:
         raise UnreadableRecordingError(path, error.strerror or str(error)) from error
+    if last is None:
+        raise UnreadableRecordingError(path, "no message is in it", format_=reader.FORMAT)
+    yield _with_missed(last, source)
+
+
+def _source(path: str, name: str, opened: Opened) -> Source:
+    try:
+        return source_of(name, opened)
     except ValueError as error:
         raise UnreadableRecordingError(path, str(error)) from error
-    if not found:
-        raise UnreadableRecordingError(path, "no message is in it", format_=reader.FORMAT)
+
+
+def _with_missed(recording: Recording, source: Source) -> Recording:
+    """Let a file's last recording tell what of the file is none; that is known at its end."""
+    missed = source.not_understood
+    return replace(
+        recording,
+        records=recording.records + missed.total(),
+        not_understood=dict(missed + Counter(recording.not_understood)),
+    )
 
 
 def _reader(path: str, source: Source) -> Reader:

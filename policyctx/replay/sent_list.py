@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from policyctx.messages.blocks import items_in
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from policyctx.messages.items import Message
+    from policyctx.messages.items import Item, Message
     from policyctx.planning.facts import Facts
 
 
@@ -36,15 +36,28 @@ class MessageSizes:
     def __init__(self) -> None:
         self._known: dict[int, tuple[Message, int]] = {}
 
+    def measure(self, messages: Iterable[Message], facts: Facts) -> None:
+        """Count messages together, which is quicker than one by one."""
+        items = [(message, _items(message)) for message in messages]
+        facts.counter.count_many([item.counted for _, found in items for item in found])
+        for message, found in items:
+            self._know(message, found, facts)
+
     def tokens(self, message: Message, facts: Facts) -> int:
         """Return what a message takes, in tokens."""
         known = self._known.get(id(message))
-        if known is None:
-            items = items_in(message, (0, message["role"], 0))
-            size = sum(facts.tokens(item) for item in items if not item.number)
-            # The message itself is kept, so that no other object can have its identity.
-            known = self._known[id(message)] = message, size
-        return known[1]
+        return self._know(message, _items(message), facts) if known is None else known[1]
+
+    def _know(self, message: Message, items: Iterable[Item], facts: Facts) -> int:
+        size = sum(map(facts.tokens, items))
+        # The message itself is kept, so that no other object can have its identity.
+        self._known[id(message)] = message, size
+        return size
+
+
+def _items(message: Message) -> list[Item]:
+    """Return the items of a message; what stands inside of one is a part of its size."""
+    return [item for item in items_in(message, (0, message["role"], 0)) if not item.number]
 
 
 class SentList:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from policyctx.planning.facts import Facts
 from policyctx.replay.regret.needs import needs_of
 from policyctx.replay.seen import seen_items
 from policyctx.replay.sent_list import MessageSizes, SentList
@@ -25,10 +26,11 @@ from policyctx.replay.timeline import Timeline
 from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.session import Session
 from policyctx.tokens.correction import Correction
+from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from policyctx.messages.items import Item, Message
     from policyctx.planning.offload_policy import OffloadPolicy
@@ -69,6 +71,7 @@ def walked(
     `on_failure` says.
     """
     simulation = _Simulation(policy, excerpt)
+    simulation.measure(message for call in recording.calls for message in call.new)
     for call, context in zip(recording.calls, recording.contexts(), strict=True):
         simulation.call(call, context)
     simulation.end(() if recording.after_anew else recording.after)
@@ -86,8 +89,8 @@ class _Simulation:
         )
         self._store = UnwrittenStore(self._session.store.root, policy.policy.store)
         self._session.store = self._store
-        sizes = MessageSizes()
-        self._whole, self._edited = SentList(sizes), SentList(sizes)
+        self._sizes = MessageSizes()
+        self._whole, self._edited = SentList(self._sizes), SentList(self._sizes)
         self._correction = Correction()
         self._timeline: Timeline | None = None
         self._parts = 0
@@ -100,6 +103,17 @@ class _Simulation:
         self._types: dict[str, TypeTokens] = {}
         self._fired: dict[str, StepUse] = {step.name: StepUse() for step in policy.policy.steps}
         self._warnings: Counter[str] = Counter()
+
+    def measure(self, messages: Iterable[Message]) -> None:
+        """Count what the whole session will be sent."""
+        model = self._policy.policy.model
+        facts = Facts(
+            session_id=self._session.session_id,
+            root=str(self._store.root),
+            counter=counter_for(model.tokenizer),
+            token_scale=model.token_scale,
+        )
+        self._sizes.measure(messages, facts)
 
     def call(self, call: ModelCall, context: Sequence[Message]) -> None:
         """Walk one call further; `context` is the whole list as the caller would have kept it."""

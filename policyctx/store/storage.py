@@ -68,8 +68,7 @@ class Storage:
         self._clock = clock
         self._session = session
         folder = STATE_FOLDER if session is None else f"{STATE_FOLDER}/{safe_part(session)}"
-        is_open = format == "envelope" and session is None
-        snapshot = INDEX if is_open else f"{folder}/{INDEX}"
+        snapshot = snapshot_path(folder, format)
         self._rules = Rules(
             on_conflict,
             flush=sync == "always",
@@ -163,6 +162,11 @@ class Storage:
 
     def _index(self, tree: Tree) -> Index:
         return Index() if self._state is None else self._state.refresh(tree)
+
+
+def snapshot_path(folder: str, form: Format) -> str:
+    """Return where a session's snapshot is: at the root for envelopes of the only one there."""
+    return INDEX if form == "envelope" and folder == STATE_FOLDER else f"{folder}/{INDEX}"
 
 
 def absolute_root(root: str | os.PathLike[str]) -> Path:

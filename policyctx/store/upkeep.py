@@ -12,7 +12,7 @@ from policyctx.store.exporting import export
 from policyctx.store.importing import imported
 from policyctx.store.rebuilding import state_folders
 from policyctx.store.state import Rebuilt, State
-from policyctx.store.storage import INDEX, Storage
+from policyctx.store.storage import Storage, snapshot_path
 from policyctx.store.verifying import Verification, verified
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Upkeep(Storage):
             else State(
                 self.root,
                 folder=folder,
-                snapshot=f"{folder}/{INDEX}",
+                snapshot=snapshot_path(folder, self._format),
                 mode=self._mode,
                 flush=self._rules.flush,
                 form=self._format,

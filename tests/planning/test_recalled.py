@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx import Session
+from policyctx.planning.ledger import Entry, Key, Ledger
 from tests.conversations import call, chat_calls, chat_result, results, session_of, user
 from tests.policies import policy
 
@@ -148,3 +149,28 @@ def test_what_reads_back_an_old_file_is_recalled_after_a_restart(tmp_path: Path)
     second.ledger.add(first.ledger.entries.values())
     reading = [call("r", "Read", {"file_path": path_of(first)}), results(("r", LARGE))]
     assert type_of_last(second, [*left, *reading]) == "recalled"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        '{"command":"cat a\\nb.md"}',
+        '{"command":"cat c:\\\\x\\\\b.md"}',
+        '{"command":"\\u8bfb\\u53d6b.md"}',
+        '{"paths":["/root/b.md","c.md"]}',
+        "b.md",
+    ],
+)
+def test_a_name_is_seen_in_a_json_text_whatever_is_before_it(given: str) -> None:
+    ledger = Ledger([_entry("b.md")])
+    assert ledger.may_name_file(given)
+    assert not ledger.may_name_file(given.replace("b.md", "ab.md"))
+
+
+def test_a_name_with_spaces_may_always_be_meant() -> None:
+    assert Ledger([_entry("result of a.md")]).may_name_file("cat 'result of a.md'")
+
+
+def _entry(path: str) -> Entry:
+    key = Key("tool_result", "t", "0" * 64, 0)
+    return Entry(key, 1, "t", "tool_result", "offload", "step", "policy", relative_path=path)

@@ -255,6 +255,42 @@ def test_what_this_plan_offloads_can_be_dropped_by_a_later_step(tmp_path: Path) 
     assert len(list(tmp_path.rglob("*.md"))) == 2
 
 
+RETIRED_AND_LARGE = """\
+    items: {tool_result: {offload: true}}
+    placeholder: gone
+    store: {sync: never}
+    steps:
+      - {name: first, do: offload, select: {types: [tool_result], tools: [Read]}}
+      - name: then
+        do: drop
+        when: {frees: {at_least: 150}}
+        select: {types: [tool_result], min_tokens: 100}
+    """
+
+
+def test_a_threshold_of_a_drop_sees_what_is_left_of_an_item(tmp_path: Path) -> None:
+    session = Session(policy(RETIRED_AND_LARGE), root=tmp_path, session_id="s")
+    read = session_of(" the" * 200, tool="Read")
+    session.apply(read)
+    again = [*read, calls(("big", "Bash")), results(("big", " the" * 200))]
+    found = {d.item.item_id: d.action for d in session.apply(again).plan.decisions}
+    assert found == {"c0": "offload", "big": "drop"}
+
+
+def test_so_it_does_of_what_this_very_plan_offloads() -> None:
+    read = session_of(" the" * 200, tool="Read")
+    again = [*read, calls(("big", "Bash")), results(("big", " the" * 200))]
+    actions = {d.item.item_id: d.action for d in planned(RETIRED_AND_LARGE, again).new}
+    assert actions == {"c0": "offload", "big": "drop"}
+
+
+def test_the_gates_of_a_drop_see_no_more_of_it_either() -> None:
+    read = session_of(" the" * 200, " the" * 200, tool="Read")
+    found = planned(RETIRED_AND_LARGE, read)
+    assert [d.action for d in found.new] == ["offload", "offload"]
+    assert [(verdict.opens, verdict.number) for verdict in found.gates] == [(False, 0)]
+
+
 def test_what_was_cleared_and_is_dropped_later_is_saved_whole(tmp_path: Path) -> None:
     text = """\
         items: {tool_result: {offload: true}}

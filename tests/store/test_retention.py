@@ -233,3 +233,18 @@ def test_a_name_whose_content_another_process_packed_is_taken(tmp_path: Path, cl
     assert one.read("tool_result/Bash/call_1.md") == "of the other " * 999
     assert one.read(file.path) == "of the one"
     assert one.verify().is_clean
+
+
+def test_collecting_from_a_shared_session_leaves_the_others_snapshot_in_its_place(
+    tmp_path: Path, clock: Clock
+) -> None:
+    alone = ContextFileSystem(tmp_path, sync="never", clock=clock, format="envelope")
+    for i in range(300):
+        alone.save([result(f"call_{i}", f"{i} " * 300)])
+    clock.now += 2 * DAY
+    shared = ContextFileSystem(tmp_path, session="s", sync="never", clock=clock, format="envelope")
+    shared.save([result("mine", "mine")])
+    shared.collect(max_age=DAY)
+    assert not (tmp_path / ".policyctx/index.json").exists()
+    again = ContextFileSystem(tmp_path, format="envelope")
+    assert (again.list(), again.notices) == ((), ())

@@ -1,9 +1,10 @@
 """How much a summary may hold, and what yields first.
 
 Words are counted as the policy's `max_words` means them: a CJK character is one. What does not fit
-is left out line by line. Each group has a share of the words that is its own; what it does not need
-goes to the others, in the order of `_SHARES`. Within a group the lines of least weight yield first,
-of equals the longer, so that as many as can be are kept:
+is left out line by line. Each group has a share of the words that is its own; all else is for the
+user's words first, but for questions and what hardly says anything, and what they leave is for the
+others, again by shares. Within a group the lines of least weight yield first, of equals the longer,
+so that as many as can be are kept:
 
 - of the user's words those that hardly say anything, then questions, then sentences without an
   order or an exact value;
@@ -27,19 +28,28 @@ if TYPE_CHECKING:
     from policyctx.compaction.extractive.cues import Cues
     from policyctx.compaction.extractive.grammar import Entry
 
-# Percent of the words, in the order in which what is left over is given away.
-_SHARES = {
-    Group.TOLD: 45,
-    Group.DONE: 5,
-    Group.NEXT: 5,
-    Group.OPEN: 6,
-    Group.FAILURES: 6,
-    Group.AGENT: 9,
-    Group.CARRIED: 7,
-    Group.FOUND: 6,
-    Group.FILES: 6,
-    Group.TOOLS: 2,
-    Group.PASTED: 3,
+# Percent of the words that are a group's own, and of those that the user's words leave over.
+_OWN = {
+    Group.TOLD: 50,
+    Group.DONE: 4,
+    Group.NEXT: 3,
+    Group.OPEN: 4,
+    Group.FAILURES: 2,
+    Group.AGENT: 4,
+    Group.CARRIED: 2,
+    Group.FOUND: 2,
+    Group.FILES: 3,
+    Group.TOOLS: 1,
+}
+_OF_THE_REST = {
+    Group.OPEN: 12,
+    Group.FAILURES: 14,
+    Group.AGENT: 24,
+    Group.CARRIED: 16,
+    Group.FOUND: 14,
+    Group.FILES: 12,
+    Group.TOOLS: 3,
+    Group.PASTED: 5,
 }
 _STATEMENTS = (Group.TOLD, Group.PASTED, Group.AGENT, Group.FOUND, Group.CARRIED)
 # The task is in the first of the user's words; the last are what it has become.
@@ -97,18 +107,22 @@ class _Ranked(NamedTuple):
 def fitted(entries: Sequence[Entry], room: Room, overhead: int, cues: Cues) -> list[Entry]:
     """Return the entries that there is room for beside `overhead` words, in their order.
 
-    The user's words, but for those of little weight, yield only to the limit of words.
+    The user's words yield only to the limit of words, not to that of size.
     """
-    groups: dict[Group, list[_Ranked]] = {group: [] for group in _SHARES}
+    groups: dict[Group, list[_Ranked]] = {group: [] for group in Group}
     for place, entry in enumerate(entries):
         groups[entry.group].append(_ranked(place, entry))
     groups = {group: _by_weight(ranked, cues) for group, ranked in groups.items()}
     words = room.words - overhead - sum(words_in(group) for group, one in groups.items() if one)
     filling = _Filling(words, room.size)
-    for group, share in _SHARES.items():
+    for group, share in _OWN.items():
         filling.take(groups[group], words * share // 100)
-    for ranked in groups.values():
-        filling.take(ranked, words)
+    filling.take([one for one in groups[Group.TOLD] if one.weight >= 0], words)
+    rest = filling.words
+    for group, share in _OF_THE_REST.items():
+        filling.take(groups[group], rest * share // 100)
+    for group in groups:
+        filling.take(groups[group], words)
     return [entry for place, entry in enumerate(entries) if place in filling.kept]
 
 
@@ -117,17 +131,19 @@ class _Filling:
 
     def __init__(self, words: int, size: float) -> None:
         self.kept: set[int] = set()
-        self._words, self._size = words, size
+        self.words = words
+        """Words that are left."""
+        self._size = size
 
     def take(self, ranked: Sequence[_Ranked], words: int) -> None:
         """Take of these, best first, what fits into so many words and into what is left."""
         for one in ranked:
-            free = one.entry.group is Group.TOLD and one.weight >= 0
-            fits = one.words <= min(words, self._words) and (free or one.size <= self._size)
+            free = one.entry.group is Group.TOLD
+            fits = one.words <= min(words, self.words) and (free or one.size <= self._size)
             if fits and one.place not in self.kept:
                 self.kept.add(one.place)
                 words -= one.words
-                self._words -= one.words
+                self.words -= one.words
                 self._size -= one.size
 
 

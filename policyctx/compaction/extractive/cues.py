@@ -64,10 +64,10 @@ ENGLISH = Language(
         "confirmed", "the problem", "the issue", "the fix", "fixed", "caused", "so that", "result",
     ),
     revisions=(
-        "instead", "actually", "rather than", "no longer", "change", "changed", "switch",
-        "correction", "on second thought", "after all", "scrap", "replace", "scratch that", "rather",
-        "wrong",
-        "not anymore", "anymore", "i meant", "update", "make it", "make that", "sorry",
+        "instead", "actually", "rather than", "no longer", "change", "changed", "switch", "rather",
+        "correction", "on second thought", "on reflection", "after all", "from now on", "shift",
+        "scrap", "replace", "scratch that", "wrong", "not anymore", "anymore", "i meant", "update",
+        "make it", "make that", "sorry",
         "revert", "moved", "bump", "raise", "lower", "forget", "turns out",
     ),
     settings=(

@@ -14,7 +14,7 @@ class Group(StrEnum):
     """
 
     TOLD = "User, in order (of two that disagree the later holds):"
-    PASTED = "Pasted by the user:"
+    PASTED = "Pasted, or put there by a program:"
     AGENT = "Agent, decided or reported:"
     FOUND = "Found in tool results:"
     CARRIED = "From an earlier summary:"

@@ -31,9 +31,10 @@ _LONG = 80
 _PATCH = re.compile(r"\*\*\* (Add|Update|Delete) File: ([^\n\\\"]+)")
 _PATCH_VERBS = {"Add": "written", "Update": "edited", "Delete": "deleted"}
 _SHELL_PATH = r"(?:-\S+\s+|'[^']*'\s+|\d\S*\s+)*([\w~.@+-]*[/.][\w~./@+-]*\w)"
+_SHELL_WORD = r"(?:'[^']*'|\"[^\"]*\"|\S+)"
 _SHELL = (
     ("read", re.compile(rf"(?<![\w/])(?:cat|head|tail|less|nl|bat|sed -n)\s+{_SHELL_PATH}")),
-    ("edited", re.compile(rf"(?<![\w/])sed -i\S*\s+{_SHELL_PATH}")),
+    ("edited", re.compile(rf"(?<![\w/])sed -i\S*\s+{_SHELL_WORD}\s+{_SHELL_PATH}")),
     ("written", re.compile(rf"(?:(?<![-=0-9&])>>?\s*|(?<![\w/])(?:tee|touch)\s+){_SHELL_PATH}")),
     ("deleted", re.compile(rf"(?<![\w/])rm\s+{_SHELL_PATH}")),
 )

@@ -121,9 +121,9 @@ def read_summary(text: str) -> Read:
             group = None
             if line.strip() not in ("", NOTHING):
                 left_over.append(line)
-    if not any(found.values()):
+    kept = [line for line in left_over if not line.startswith(HEADING)]
+    if kept and not any(found.values()):
         return Read(Digest(), text)
-    kept = (line for line in left_over if not line.startswith(HEADING))
     return Read(_digest(found), "\n".join(kept))
 
 

@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
+from policyctx.compaction.extractive.pasted import BULLET, SAYS, Line, lines_of, typed_lines
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 # Of a longer text only both ends are read; no one types as much.
 _MOST_READ = 400_000
-# A text of more words than this was pasted, but for what was typed before and after it.
-_MOST_TYPED = 400
-_TYPED_BEFORE, _TYPED_AFTER = 120, 60
-# Characters of a sentence: a longer one is cut where clauses meet, and without such a place inside.
+# Characters of a sentence: a longer one is cut where clauses meet; a word so long loses its middle.
 _LONGEST = 480
 _LONGEST_CLAUSE = 240
 # Words that a list and what leads to it may have to be one sentence.
 _LONGEST_LIST = 40
 
+_ABBREVIATED = r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bcf\.)(?<!\b[A-Z]\.)"
 _SENTENCE_END = re.compile(
-    r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bcf\.)(?<!\b[A-Z]\.)"
-    r"[\"')\]]*\s+(?=[^a-z\s])"
-    r"|(?<=[.!?])\s{2,}|(?<=[。！？!?])[”」』\uff09\"]*(?=[^\s”」』\uff09\"])(?=[\u2e80-\U0003ffff])"
+    rf"(?:(?<=[.!?]){_ABBREVIATED}|(?<=[.!?][\"')\]]))\s+(?=[^a-z\s])"
+    r"|(?<=[.!?])\s{2,}"
+    r"|(?:(?<=[。！？])|(?<=[。！？][”」』\uff09\"]))(?=[^\s。！？”」』\uff09\"])"
 )
 _CLAUSE_END = re.compile(r"(?<=[,;:])\s+|(?<=[，；：、])")
-_BULLET = re.compile(r"\s*(?:[-*+•·\u276f>]|\(?\d{1,2}[.)、]|[a-z]\))\s+")
-_HEADING = re.compile(r"\s*#{1,6}\s")
-_TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,60})(?:\s[^<>]{0,200})?>")
-_ONLY_TAG = re.compile(r"\s*</?[A-Za-z][\w.-]{0,60}(?:\s[^<>]{0,200})?>\s*")
 _ONLY_BRACKETED = re.compile(r"\s*\[[^\]\n]*\]\s*")
-_SAYS = re.compile(r"[^\W_]")
 _SPACES = re.compile(r"\s+")
 _ONLY_NUMBER = re.compile(r"\W*\d{1,2}\.")
 
@@ -45,68 +41,25 @@ class Sentence(NamedTuple):
 def sentences_in(text: str) -> Iterator[Sentence]:
     """Yield the sentences of a text, in order; what holds no letter or digit is none.
 
-    A list belongs to the line that leads to it. Pasted is what stands in a fence of code, in a
-    quotation, in an element whose name is compound (a program's mark, such as
-    `<command-output>`), and what is long, but for its beginning and its end.
+    A list belongs to the line that leads to it. For what is pasted see `pasted`.
     """
     if len(text) > _MOST_READ:
         text = f"{text[: _MOST_READ // 2]}\n{text[-_MOST_READ // 2 :]}"
     if _ONLY_BRACKETED.fullmatch(text):
         return
-    lines = list(_with_lists_joined(_lines(text)))
-    typed = _typed(lines)
+    lines = list(_with_lists_joined(lines_of(text)))
+    typed = typed_lines(lines)
     for i, line in enumerate(lines):
         for sentence in _split(line.text):
             yield Sentence(sentence, line.pasted or i not in typed)
 
 
-def _lines(text: str) -> Iterator[Sentence]:
-    """Yield the lines that say something, bullets kept."""
-    fenced = False
-    for piece, marked in _outside_and_inside_marks(text):
-        for line in piece.split("\n"):
-            if line.lstrip().startswith(("```", "~~~")):
-                fenced = not fenced
-            elif _SAYS.search(line) and not _ONLY_TAG.fullmatch(line):
-                quoted = line.startswith("> ") or _HEADING.match(line) is not None
-                yield Sentence(line.rstrip(), fenced or marked or quoted)
-
-
-def _outside_and_inside_marks(text: str) -> Iterator[tuple[str, bool]]:
-    """Cut a text where a program's elements begin and end; each piece with whether it is inside."""
-    at, inside = 0, False
-    for start, end in _marks(text):
-        yield text[at:start], inside
-        yield text[start:end], True
-        at = end
-    yield text[at:], inside
-
-
-def _marks(text: str) -> list[tuple[int, int]]:
-    """Return where the outermost elements with a compound name stand, in order."""
-    opened: dict[str, list[int]] = {}
-    closed: list[tuple[int, int]] = []
-    for tag in _TAG.finditer(text):
-        name = tag[2]
-        if "-" not in name and "_" not in name:
-            continue
-        if not tag[1]:
-            opened.setdefault(name, []).append(tag.start())
-        elif opened.get(name):
-            closed.append((opened[name].pop(), tag.end()))
-    outermost: list[tuple[int, int]] = []
-    for start, end in sorted(closed):
-        if not outermost or start >= outermost[-1][1]:
-            outermost.append((start, end))
-    return outermost
-
-
-def _with_lists_joined(lines: Iterator[Sentence]) -> Iterator[Sentence]:
+def _with_lists_joined(lines: Iterator[Line]) -> Iterator[Line]:
     """Put the items of a list after what leads to it: into one line when that is short."""
-    lead: Sentence | None = None
+    lead: Line | None = None
     items: list[str] = []
     for line in lines:
-        bullet = _BULLET.match(line.text)
+        bullet = BULLET.match(line.text)
         if bullet and lead is not None and line.pasted == lead.pasted:
             items.append(line.text[bullet.end() :])
             continue
@@ -115,43 +68,24 @@ def _with_lists_joined(lines: Iterator[Sentence]) -> Iterator[Sentence]:
         lead, items = None, []
         plain = line.text[bullet.end() :] if bullet else line.text
         if plain.rstrip().endswith((":", "：")):
-            lead = Sentence(plain.strip(), line.pasted)
+            lead = Line(plain.strip(), line.pasted)
         else:
-            yield Sentence(plain, line.pasted)
+            yield Line(plain, line.pasted)
     if lead is not None:
         yield from _led(lead, items)
 
 
-def _led(lead: Sentence, items: list[str]) -> Iterator[Sentence]:
+def _led(lead: Line, items: list[str]) -> Iterator[Line]:
     one = f"{lead.text} {'; '.join(items)}"
     if len(one.split()) <= _LONGEST_LIST and len(one) <= _LONGEST:
-        yield Sentence(one, lead.pasted)
+        yield Line(one, lead.pasted)
         return
     yield lead
     # An item that is no sentence by itself says nothing without its lead.
     short = 6
     for item in items:
         text = item if len(item.split()) > short else f"{lead.text} {item}"
-        yield Sentence(text, lead.pasted)
-
-
-def _typed(lines: list[Sentence]) -> set[int]:
-    """Return the positions of the lines that were typed: all, or the ends of a long text."""
-    sizes = [max(len(line.text.split()), len(line.text) // 8) for line in lines]
-    if sum(sizes) <= _MOST_TYPED:
-        return set(range(len(lines)))
-    typed: set[int] = set()
-    for order, most in (
-        (range(len(lines)), _TYPED_BEFORE),
-        (range(len(lines))[::-1], _TYPED_AFTER),
-    ):
-        seen = 0
-        for i in order:
-            seen += sizes[i]
-            if seen > most:
-                break
-            typed.add(i)
-    return typed
+        yield Line(text, lead.pasted)
 
 
 def _split(line: str) -> Iterator[str]:
@@ -159,7 +93,7 @@ def _split(line: str) -> Iterator[str]:
     for piece in _SENTENCE_END.split(line):
         text = f"{number} {_SPACES.sub(' ', piece).strip()}".lstrip()
         number = text if _ONLY_NUMBER.fullmatch(text) else ""
-        if number or not _SAYS.search(text):
+        if number or not SAYS.search(text):
             continue
         yield from [text] if len(text) <= _LONGEST else _clauses(text)
     if number:
@@ -167,15 +101,19 @@ def _split(line: str) -> Iterator[str]:
 
 
 def _clauses(text: str) -> Iterator[str]:
-    """Cut what is too long for a sentence where clauses meet; a long clause loses its middle."""
+    """Cut what is too long for a sentence where clauses meet, a long clause between its words."""
     gathered = ""
-    for clause in _CLAUSE_END.split(text):
+    for clause in chain.from_iterable(map(_short_clauses, _CLAUSE_END.split(text))):
         if len(gathered) + len(clause) > _LONGEST_CLAUSE and gathered:
             yield shortened(gathered, _LONGEST)
             gathered = ""
         gathered = f"{gathered} {clause}".strip()
     if gathered:
         yield shortened(gathered, _LONGEST)
+
+
+def _short_clauses(clause: str) -> Iterable[str]:
+    return [clause] if len(clause) <= _LONGEST else clause.split(" ")
 
 
 def shortened(text: str, most: int) -> str:

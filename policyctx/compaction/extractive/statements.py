@@ -15,6 +15,7 @@ The weights rank what is kept when there is not room for all:
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.compaction.extractive.digest import Statement
@@ -67,7 +68,7 @@ def said_in(items: Iterable[Item], cues: Cues) -> Iterator[Said]:
     users = [item.message for item in texts if item.kind == "user_message"]
     ends = {users[0], users[-1]} if users else set()
     question = ""
-    for item, after in zip(texts, [*texts[1:], None], strict=True):
+    for item, after in zip_longest(texts, texts[1:]):
         if item.kind == "assistant_message":
             question = item.text
             last = after is None or after.kind == "user_message"
@@ -83,7 +84,8 @@ def said_in(items: Iterable[Item], cues: Cues) -> Iterator[Said]:
                 statement, item.message, USER, cues,
                 pasted=sentence.pasted, last=item.message in ends,
             )  # fmt: skip
-            question = ""
+            if not sentence.pasted:
+                question = ""
 
 
 def _said(
@@ -127,7 +129,7 @@ def _says_little(text: str) -> bool:
 
 def _answering(statement: Statement, said: str) -> Statement:
     """Put the question before a short answer, and the option that it names."""
-    if len(statement.text) > _SHORT_ANSWER:
+    if len(statement.text) > _SHORT_ANSWER or statement.text.endswith(_QUESTION_MARK):
         return statement
     sentences = [one.text for one in sentences_in(said[-4_000:])]
     questions = [text for text in sentences if text.endswith(_QUESTION_MARK)]

@@ -57,6 +57,8 @@ def values_in(text: str) -> tuple[Value, ...]:
 def _bare(text: str, start: int, end: int) -> Iterator[Value]:
     for token in _TOKEN.finditer(text, start, end):
         word = token[0]
+        if word.isalpha() and (word.islower() or word.istitle()):
+            continue  # most words, and no value
         begin = token.start()
         bare = word.lstrip("=:?&.") if word[0] in "=:?&" else word
         begin += len(word) - len(bare)

@@ -47,7 +47,7 @@ class Archive(Source):
         folder = "/".join((*keys, ""))
         names = [name for name in self._names if name.startswith(folder) and name.endswith(".json")]
         with self._opened() as file, zipfile.ZipFile(file) as archive:
-            for name in sorted(names):
+            for name in names:
                 value = self._value(archive, name)
                 if value is not None:
                     yield value

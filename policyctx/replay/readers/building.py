@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from policyctx.messages.items import Message
-    from policyctx.replay.readers.source import Source
     from policyctx.tokens.usage import Usage
 
 
@@ -54,11 +53,6 @@ class RecordingBuilder:
         self.records += other.records
         self.not_prompt += other.not_prompt
         self.not_understood += other.not_understood
-
-    def count_lines(self, source: Source) -> None:
-        """Add what a file holds beside its records."""
-        self.records += source.not_understood.total()
-        self.not_understood += source.not_understood
 
     def begin_anew(self, context: Iterable[Message] = ()) -> None:
         """Replace the whole context, as a compaction or a rewind does.

@@ -38,10 +38,11 @@ def recordings(source: Source) -> Iterator[Recording]:
             for message in messages:
                 add_said(one, message)
             yield one.recording(names.of(len(names) + 1), FORMAT)
-        else:
+        elif is_chat_message(record):
             add_said(rest, record)
-    rest.count_lines(source)
-    if not rest.is_empty or (rest.records and len(names)):
+        else:
+            source.not_understood["record that is no message"] += 1
+    if not rest.is_empty:
         yield rest.recording(source.name, FORMAT)
 
 

@@ -55,7 +55,6 @@ def recordings(source: Source) -> Iterator[Recording]:
     session = _Session()
     for record in source.objects():
         session.read(record)
-    session.of_no_agent.count_lines(source)
     agents = sorted(session.agents, key=lambda agent: agent.is_side)
     for position, agent in enumerate(agents):
         if position == 0:

@@ -48,7 +48,6 @@ def recordings(source: Source) -> Iterator[Recording]:
     rollout = _Rollout()
     for record in source.objects():
         rollout.read(record)
-    rollout.builder.count_lines(source)
     if not rollout.builder.is_empty:
         yield rollout.builder.recording(source.name, FORMAT)
 

@@ -44,7 +44,6 @@ def recordings(source: Source) -> Iterator[Recording]:
     session = _Session()
     for event in source.objects():
         session.read(event, mapping(event.get("data")))
-    session.builder("").count_lines(source)
     names = Names(source.name)
     for agent, builder in session.builders.items():
         if not builder.is_empty:

@@ -1,7 +1,7 @@
 """Sessions as Gemini CLI records them: a document with the messages, later JSON lines.
 
-A reply carries its calls with their results. Messages take the form of Anthropic's API, which holds
-text, thoughts and calls of one reply in one message as well.
+A reply carries its calls with their results. Its `thoughts` are summaries for the screen and are
+not sent again. Messages take the form of Anthropic's API.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ def recordings(source: Source) -> Iterator[Recording]:
             continue
         for message in objects(record["messages"]):
             session.read(message)
-    session.builder.count_lines(source)
     if not session.builder.is_empty:
         yield session.builder.recording(source.name, FORMAT)
 
@@ -73,9 +72,7 @@ class _Session:
             _billed(mapping(record.get("tokens"))), model, seconds(record.get("timestamp"))
         )
         calls = objects(record.get("toolCalls"))
-        content = [*map(_thought, objects(record.get("thoughts")))]
-        content += _blocks(record.get("content"))
-        content += map(_call, calls)
+        content = [*_blocks(record.get("content")), *map(_call, calls)]
         if content:
             self.builder.add({"role": "assistant", "content": content})
         results = [_result(call) for call in calls if call.get("result") is not None]
@@ -110,11 +107,6 @@ def _block(part: Record) -> Record:
         kind = "image" if word(data.get("mimeType")).startswith("image/") else "document"
         return {"type": kind, "source": source}
     return {"type": next(iter(part), "part"), **part}
-
-
-def _thought(thought: Record) -> Record:
-    words = (word(thought.get("subject")), word(thought.get("description")))
-    return {"type": "thinking", "thinking": ": ".join(filter(None, words)), "signature": ""}
 
 
 def _call(call: Record) -> Record:

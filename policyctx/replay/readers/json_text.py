@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 BOM = b"\xef\xbb\xbf"
+_DEPTH = 200
 
 
 def value_of(text: bytes) -> Any:  # noqa: ANN401 - JSON holds any value
@@ -22,6 +26,25 @@ def value_of(text: bytes) -> Any:  # noqa: ANN401 - JSON holds any value
         if "recursion limit" in str(error):
             raise ValueError("nested too deeply") from error
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+    if _is_deep(value):
+        raise ValueError("nested too deeply")
+    return value
+
+
+def _is_deep(value: object) -> bool:
+    """Whether a value is nested more deeply than the quick parser takes it."""
+    level = [value]
+    for _ in range(_DEPTH):
+        level = [inner for one in level for inner in _inside(one)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()

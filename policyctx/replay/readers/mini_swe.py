@@ -42,7 +42,6 @@ def recordings(source: Source) -> Iterator[Recording]:
         if role == "assistant":
             _call(builder, mapping(message.get("extra")), word(configured))
         builder.add({key: value for key, value in message.items() if key != "extra"})
-    builder.count_lines(source)
     if not builder.is_empty:
         yield builder.recording(source.name, FORMAT)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyctx.replay.readers.building import Names, RecordingBuilder
-from policyctx.replay.readers.fields import mapping, objects, word
+from policyctx.replay.readers.fields import Record, mapping, number, objects, word
 from policyctx.replay.readers.openhands_events import Events
 
 if TYPE_CHECKING:
@@ -41,16 +41,21 @@ def recordings(source: Source) -> Iterator[Recording]:
             events.read(record)
             continue
         builder = RecordingBuilder()
-        of_instance = Events(builder)
+        of_instance = Events(builder, _longest(record))
         for event in objects(record.get("history")):
             of_instance.read(event)
         if builder.is_empty:
             source.not_understood["instance without a conversation"] += 1
         else:
             yield builder.recording(names.of(word(record.get("instance_id"))), FORMAT)
-    alone.count_lines(source)
     if not alone.is_empty:
         yield alone.recording(source.name, FORMAT)
+
+
+def _longest(record: Record) -> int:
+    """Return how many characters of an observation a model was shown, 0 for all."""
+    settings = mapping(mapping(record.get("metadata")).get("llm_config"))
+    return number(settings.get("max_message_chars"))
 
 
 def _is_event(record: object) -> bool:

@@ -26,11 +26,16 @@ _NOT_PROMPT = frozenset({
 })  # fmt: skip
 
 
+_CUT = "\n[...]\n"
+
+
 class Events:
     """Reads events in their order into a recording."""
 
-    def __init__(self, builder: RecordingBuilder) -> None:
+    def __init__(self, builder: RecordingBuilder, longest: int = 0) -> None:
+        """Read into `builder`; of what was observed, `longest` characters were shown, 0 for all."""
         self._builder = builder
+        self._longest = longest
         self._responses: set[str] = set()
         self._tools: object = None
         self._by_event: dict[object, Message] = {}
@@ -84,12 +89,20 @@ class Events:
                 "role": "tool",
                 "tool_call_id": word(origin.get("tool_call_id")),
                 "name": word(origin.get("function_name")),
-                "content": _observed(event),
+                "content": self._shown(event),
             } | ({"is_error": True} if kind == "error" else {}))  # fmt: skip
         elif kind in _NOT_PROMPT:
             self._builder.pass_over(kind)
         else:
-            self._builder.add({"role": "user", "content": _observed(event)})
+            self._builder.add({"role": "user", "content": self._shown(event)})
+
+    def _shown(self, event: Record) -> str:
+        """Return what of an observation was put into the prompt: a long one lost its middle."""
+        text = _observed(event)
+        if not 0 < self._longest < len(text):
+            return text
+        half = self._longest // 2
+        return f"{text[:half]}{_CUT}{text[-half:]}"
 
     def _condense(self, args: Record) -> None:
         """Leave out the forgotten events; a summary, if there is one, takes their place."""

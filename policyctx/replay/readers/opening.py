@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from policyctx.replay.readers.source import Opened, Source
 
 # Bytes of a document that is read as a whole; a larger one is streamed, which is slower.
-READ_WHOLE = 32 * 2**20
+READ_WHOLE = 16 * 2**20
 
 
 def source_of(name: str, opened: Opened, *, read_whole: int = READ_WHOLE) -> Source:
@@ -26,17 +27,22 @@ def source_of(name: str, opened: Opened, *, read_whole: int = READ_WHOLE) -> Sou
     with opened() as file:
         if file.read(len(MAGIC)) == MAGIC:
             return _archive(name, opened)
+        size = file.seek(0, os.SEEK_END)
         file.seek(0)
-        first = file.readline(read_whole + 1)
-        second = file.readline(read_whole + 1)
-        if _is_json(first) and second:
-            return Lines(name, opened)
-        beginning = first + second
-        content = beginning + file.read(max(0, read_whole + 1 - len(beginning)))
-    if len(content) > read_whole:
-        # A pretty-printed document has no line that is an object by itself so early.
-        is_lines = _is_json(second) and not first.startswith((b"[", BOM + b"["))
-        return Lines(name, opened) if is_lines else StreamedDocument(name, opened)
+        if size <= read_whole:
+            return _small(name, opened, file.read())
+        # A pretty-printed document has no line that is a value by itself so early, but in a list.
+        lines = (file.readline(read_whole) for _ in range(2))
+        is_lines = any(_is_json(line) for line in lines)
+        file.seek(0)
+        is_list = file.read(len(BOM) + 1).removeprefix(BOM).startswith(b"[\n")
+    return (Lines if is_lines and not is_list else StreamedDocument)(name, opened)
+
+
+def _small(name: str, opened: Opened, content: bytes) -> Source:
+    first, _, rest = content.partition(b"\n")
+    if rest.strip() and _is_json(first):
+        return Lines(name, opened)
     try:
         return Document(name, value_of(content.removeprefix(BOM)))
     except ValueError:

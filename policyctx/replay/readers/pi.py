@@ -45,7 +45,6 @@ def recordings(source: Source) -> Iterator[Recording]:
     session = _Session()
     for record in source.objects():
         session.read(record)
-    session.builder.count_lines(source)
     if not session.builder.is_empty:
         yield session.builder.recording(source.name, FORMAT)
 

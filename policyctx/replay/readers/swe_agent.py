@@ -46,8 +46,6 @@ def recordings(source: Source) -> Iterator[Recording]:
         builder.add(_message(record))
     names = Names(source.name)
     for position, (agent, builder) in enumerate(builders.items()):
-        if position == 0:
-            builder.count_lines(source)
         yield builder.recording(names.of(agent) if position else source.name, FORMAT)
 
 

@@ -19,18 +19,16 @@ class Thread:
         self._prints: list[str] = []
         self._reply: Message | None = None
 
-    def shared_with(self, exchange: Exchange) -> int:
+    def _shared_with(self, exchange: Exchange) -> int:
         """Return how many messages at the beginning are the same."""
         pairs = zip(self._prints, exchange.prints, strict=False)
-        return next((i for i, (a, b) in enumerate(pairs) if a != b), self._shorter(exchange))
-
-    def _shorter(self, exchange: Exchange) -> int:
-        return min(len(self._prints), len(exchange.prints))
+        shorter = min(len(self._prints), len(exchange.prints))
+        return next((i for i, (a, b) in enumerate(pairs) if a != b), shorter)
 
     def read(self, exchange: Exchange) -> None:
         """Take a request: what is new in it joins the context, what differs begins it anew."""
         self.builder.records += 1
-        shared = self.shared_with(exchange)
+        shared = self._shared_with(exchange)
         new = exchange.messages[shared:]
         if shared < len(self._prints):
             self.builder.begin_anew([*self.builder.context[:shared], *new])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyctx.replay.regret.strings import SURE, Distinct
+from policyctx.replay.regret.words import words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +31,7 @@ def runs_in(text: str, among: frozenset[str]) -> list[list[str]]:
         run: list[str] = []
         for said in line.split():
             word = said.strip(_MARKS)
-            if word in among or not word.isalnum():
+            if word in among or not word.isalnum() or _is_known(word, among):
                 run.append(said)
                 continue
             if len(run) >= _WORDS:
@@ -39,6 +40,11 @@ def runs_in(text: str, among: frozenset[str]) -> list[list[str]]:
         if len(run) >= _WORDS:
             runs.append(run)
     return runs
+
+
+def _is_known(word: str, among: frozenset[str]) -> bool:
+    """Are all parts of a word known, where it is cut into parts at all."""
+    return not word.isascii() and among.issuperset(words(word))
 
 
 def anchors(runs: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -13,7 +13,8 @@ _FIRST_CJK = "\u3040"
 GRAM = 6
 
 _PARTING = str.maketrans(dict.fromkeys(set(string.punctuation) - {"_"}, " "))
-_WORD = re.compile(rf"[^\W{CJK}]+")
+_OTHERS = re.compile(r"[^\x00-\x7f]+")
+_OTHER_WORD = re.compile(rf"[^\W\x00-\x7f{CJK}]+")
 _RUN = re.compile(rf"[{CJK}]{{{GRAM},}}")
 
 
@@ -40,10 +41,16 @@ def plain(text: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text, each as often as it stands there; letters, digits and `_`."""
+    """Return the words of a text, each as often as it stands there; letters, digits and `_`.
+
+    A word with letters outside of ASCII is cut where they begin and end.
+    """
     if text.isascii():
         return text.translate(_PARTING).split()
-    return [*_WORD.findall(text), *grams(text)]
+    # A pass over what is not ASCII alone is quicker than one word by word.
+    others = "\n".join(_OTHERS.findall(text))
+    plain_words = _OTHERS.sub(" ", text).translate(_PARTING).split()
+    return [*plain_words, *_OTHER_WORD.findall(others), *grams(others)]
 
 
 def grams(text: str) -> list[str]:

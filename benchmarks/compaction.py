@@ -1,0 +1,74 @@
+"""A compaction, but for the model's part of it, against the least that it could be.
+
+The extractive summary has to look at every message, so it is held against one `json.dumps` of them,
+and against finding the words in that text, which is the least that reading them could be.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from benchmarks.inputs import tool_outputs
+from benchmarks.runner import Ratio
+from policyctx.compaction.extractive import extractive_summary
+from policyctx.compaction.history import History
+from policyctx.policy.models.compaction import CompactionWording, Summary
+
+if TYPE_CHECKING:
+    from policyctx.messages.items import Message
+
+# With results of this many characters the history has about 200,000 tokens.
+TURNS, CALLS, CHARS = 40, 4, 3_200
+TOOLS = ("Read", "Bash", "Grep", "Edit")
+# `json.dumps` of them takes over 2 ms where the summary may take 500 ms: half of that is the goal.
+MOST = 120
+_WORD = re.compile(r"\w+")
+
+
+def ratios() -> list[Ratio]:
+    """The figures of this module; the history is 361 messages, about 700,000 characters."""
+    messages = history_messages()
+    first, text = History(messages), json.dumps(messages)
+    summary = extractive_summary(first, Summary())
+    told = CompactionWording().summary.format(summary=summary)
+    later = History([{"role": "user", "content": told}, *messages], {0: summary})
+    return [
+        Ratio(
+            "extractive summary / json.dumps",
+            ours=lambda: extractive_summary(first, Summary()),
+            baseline=lambda: json.dumps(messages),
+            bound=MOST,
+        ),
+        Ratio(
+            "extractive summary / the words of its text",
+            ours=lambda: extractive_summary(first, Summary()),
+            baseline=lambda: _WORD.findall(text),
+        ),
+        Ratio(
+            "extractive summary of a summary and as much again / json.dumps",
+            ours=lambda: extractive_summary(later, Summary()),
+            baseline=lambda: json.dumps(messages),
+        ),
+    ]
+
+
+def history_messages() -> list[Message]:
+    """Return a session of about 200,000 tokens: turns of a request, four calls and an answer."""
+    results = iter(tool_outputs([CHARS] * (TURNS * CALLS), seed=5))
+    messages: list[Message] = []
+    for turn in range(TURNS):
+        asked = f"Keep part {turn} below {turn * 3 + 20} MB, and never touch lib/v{turn}."
+        messages.append({"role": "user", "content": asked})
+        for i, tool in enumerate(TOOLS):
+            call_id, path = f"toolu_{turn:03}{i}", f"src/part_{turn}.py"
+            call = {"type": "tool_use", "id": call_id, "name": tool, "input": {"path": path}}
+            said = f"The limit of `part_{turn}` is read twice. Next I look at it with {tool}."
+            messages.append(
+                {"role": "assistant", "content": [{"type": "text", "text": said}, call]}
+            )
+            result = {"type": "tool_result", "tool_use_id": call_id, "content": next(results)}
+            messages.append({"role": "user", "content": [result]})
+    messages.append({"role": "assistant", "content": "All parts are within their limits now."})
+    return messages

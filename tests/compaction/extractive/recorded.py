@@ -1,0 +1,64 @@
+"""Recorded sessions as messages: all of what was said and done, in order, in several formats."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING
+
+from policyctx.messages.reading import items_of
+from policyctx.replay.reading import recordings_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tests.compaction.extractive.sessions import Message
+
+FOLDERS = ("claude-code", "codex", "pi", "gemini", "tau2", "openai-chat")
+
+# What a program wrote in the user's name: elements, caveats, notes in brackets, summaries, skills.
+BY_A_PROGRAM = re.compile(
+    r"\s*(<|Caveat:|\[Request|# AGENTS|This session is being continued|Base directory for)"
+)
+# A longer text is a document, not a few sentences.
+LONGEST_MESSAGE = 1_200
+
+
+def recorded_messages(path: Path) -> list[Message]:
+    """Return the messages of a file's first session, those before a compaction as well."""
+    recording = next(iter(recordings_in(path)))
+    sent = (message for call in recording.calls for message in call.new)
+    each = {id(message): message for message in chain(sent, recording.after)}
+    return [message for message in each.values() if message["role"] != "system"]
+
+
+def pieces(messages: Sequence[Message], count: int) -> list[list[Message]]:
+    """Cut a list into so many pieces, none of which begins with a result."""
+    results = {item.message for item in items_of(messages) if item.kind == "tool_result"}
+    cuts = [0]
+    for number in range(1, count):
+        cut = max(len(messages) * number // count, cuts[-1])
+        while cut < len(messages) and cut in results:
+            cut += 1
+        cuts.append(cut)
+    bounds = [*cuts, len(messages)]
+    return [list(messages[a:b]) for a, b in pairwise(bounds) if a < b]
+
+
+def instructions(messages: Sequence[Message]) -> list[str]:
+    """Return the sentences that the user typed, spaces evened out."""
+    typed = [
+        item.text
+        for item in items_of(messages)
+        if item.kind == "user_message"
+        and not BY_A_PROGRAM.match(item.text)
+        and len(item.text) <= LONGEST_MESSAGE
+    ]
+    sentences = (
+        " ".join(sentence.split())
+        for text in typed
+        for line in text.split("\n")
+        for sentence in re.split(r"(?<=[.!?])\s+", line)
+    )
+    return [sentence for sentence in sentences if re.search(r"[^\W\d]", sentence)]

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from policyctx.compaction.extractive import ENGLISH, Language, extractive_summary
+from policyctx.compaction.history import History
+from policyctx.policy.models.compaction import Summary
+from tests.compaction.extractive.facts import JOURNEY, MIGRATION, PIPELINE
+from tests.compaction.extractive.sessions import turns
+from tests.compaction.extractive.test_survival import after
+from tests.conversations import call, calls, picture, results, thinking, user
+
+Message = dict[str, Any]
+FACTS = [*MIGRATION, *PIPELINE, *JOURNEY]
+CJK = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]")
+
+
+def words(text: str) -> int:
+    """Words as a person would count them, a CJK character being one."""
+    return len(CJK.findall(text)) + len(CJK.sub(" ", text).split())
+
+
+def settings(**keys: Any) -> Summary:
+    return Summary.model_validate(keys)
+
+
+@pytest.mark.parametrize("most", [1, 5, 17, 60, 200, 800])
+def test_a_summary_has_the_words_that_it_may_have_at_most(most: int) -> None:
+    history = History(list(turns(FACTS, count=12, seed=1, chars=500)))
+    summary = extractive_summary(history, settings(max_words=most))
+    assert 0 < words(summary) <= most
+
+
+def test_a_summary_of_chinese_alone_keeps_to_its_words() -> None:
+    told = [
+        user(f"第{i}条：接口超时设为{i + 30}秒，并且不要修改第{i}号配置文件。") for i in range(200)
+    ]
+    summary = extractive_summary(History(told), settings(max_words=300))
+    assert 150 < words(summary) <= 300
+
+
+def test_the_users_orders_outlast_all_else_where_words_are_few() -> None:
+    orders = [f"Never rename the table t_{i}_{i * 7919}." for i in range(20)]
+    messages = [
+        *(user(order) for order in orders),
+        *turns((), count=12, seed=3, chars=500),
+    ]
+    summary = extractive_summary(History(messages), settings(max_words=260))
+    assert [order for order in orders if order not in summary] == []
+
+
+def test_questions_yield_before_orders() -> None:
+    questions = [f"Could you explain to me what part {i} of this does, roughly?" for i in range(60)]
+    orders = [f"Never rename the table t_{i}_{i * 7919}." for i in range(30)]
+    told = [user(text) for pair in zip(questions, orders * 2, strict=True) for text in pair]
+    summary = extractive_summary(History(told), settings(max_words=400))
+    assert [order for order in orders if order not in summary] == []
+    assert [question for question in questions if question not in summary]
+
+
+def test_a_summary_grows_by_what_is_new_only() -> None:
+    summary = extractive_summary(History(list(turns(FACTS, count=12, seed=1))), Summary())
+    assert extractive_summary(after(summary, []), Summary()) == summary
+    grown = extractive_summary(after(summary, [user("Also back up /srv/keys.")]), Summary())
+    assert words(grown) - words(summary) < 30
+
+
+def test_the_same_history_gives_the_same_summary() -> None:
+    history = History(list(turns(FACTS, count=12, seed=1, chars=500)))
+    assert extractive_summary(history, Summary()) == extractive_summary(history, Summary())
+
+
+def test_what_a_compaction_wrote_is_not_summarised() -> None:
+    restored = user("[Restored after compact] a.py:\nsecret_value = 90210")
+    messages = [user("Go on."), restored, {"role": "assistant", "content": "Noted 90210."}]
+    history = History(messages, written=frozenset((1, 2)))
+    assert "90210" not in extractive_summary(history, Summary())
+
+
+def test_a_summary_by_a_model_is_carried_over() -> None:
+    told = "The user wants Go 1.22. Never use cgo. Open: wire the /healthz route to port 7070."
+    messages = [user(told), user("Continue with the router.")]
+    history = History(messages, {0: told})
+    summary = extractive_summary(history, Summary())
+    again = extractive_summary(after(summary, [user("Add a test.")]), Summary())
+    assert [part for part in ("Go 1.22", "Never use cgo", "7070") if part not in again] == []
+
+
+def test_two_earlier_summaries_become_one() -> None:
+    run = [call("c1", "Bash", {"command": "make"}), results(("c1", "ok"))]
+    one = extractive_summary(History([user("Use tabs."), *run]), Summary())
+    two = extractive_summary(History([user("Use port 7071."), *run]), Summary())
+    both = extractive_summary(History([user(one), user(two)], {0: one, 1: two}), Summary())
+    assert "- Bash: 2 calls" in both
+    assert both.index("Use tabs.") < both.index("Use port 7071.")
+
+
+HISTORIES: dict[str, list[Message]] = {
+    "nothing": [],
+    "null content": [{"role": "user", "content": None}],
+    "no content": [{"role": "assistant"}],
+    "empty text": [user("")],
+    "empty blocks": [{"role": "user", "content": []}],
+    "only images": [{"role": "user", "content": [picture(), picture()]}],
+    "only thinking": [{"role": "assistant", "content": [thinking()]}],
+    "lone surrogates": [user("keep \ud83d the \udc00 value 4711")],
+    "unknown blocks": [{"role": "user", "content": [{"type": "hologram", "beam": 3}]}],
+    "an id called twice": [calls(("c", "A"), ("c", "B")), results(("c", "1"), ("c", "2"))],
+    "an unknown result": [results(("zzz", "orphan"))],
+    "an unanswered call": [calls(("c", "A"))],
+    "a call without a name": [
+        {"role": "assistant", "tool_calls": [{"id": "c", "function": {"arguments": "{bad"}}]}
+    ],
+    "a result with images": [calls(("c", "A")), results(("c", [picture()]))],
+    "only system messages": [{"role": "system", "content": "Be brief."}],
+    "control characters": [user("a\x00b\x1bc \u2028 d\r\ne 4711")],
+}
+
+
+@pytest.mark.parametrize("messages", HISTORIES.values(), ids=HISTORIES.keys())
+def test_odd_histories_have_a_summary_that_reads_back(messages: list[Message]) -> None:
+    summary = extractive_summary(History(messages), Summary())
+    assert summary.startswith("## Goals & Decisions")
+    assert extractive_summary(after(summary, []), Summary()) == summary
+
+
+@pytest.mark.parametrize("unit", ["x", "word ", "字", "a.b/c ", "<a-b>", "1. ", '"', "- [ ] y\n"])
+def test_one_text_of_megabytes_is_cut_down(unit: str) -> None:
+    history = History([user("Mind port 4711."), user(unit * (2_000_000 // len(unit)))])
+    summary = extractive_summary(history, Summary())
+    assert "Mind port 4711." in summary
+    assert words(summary) <= Summary().max_words
+    assert len(summary) < 50_000
+
+
+def headings(summary: str) -> list[str]:
+    return [line[3:] for line in summary.split("\n") if line.startswith("## ")]
+
+
+def test_sections_are_those_of_the_policy_in_its_order() -> None:
+    names = ["Progress so far", "用户要求", "Commands run", "Touched files", "What broke"]
+    history = History([user("Use tabs."), *turns((), count=1, seed=1, chars=300)])
+    summary = extractive_summary(history, settings(sections=names))
+    assert headings(summary) == names
+    of = dict(zip(names, summary.split("## ")[1:], strict=True))
+    assert "Use tabs." in of["用户要求"]
+    assert "Bash: 1 call" in of["Commands run"]
+    assert "case_0.py" in of["Touched files"]
+
+
+def test_a_section_of_another_kind_gets_what_is_about_it() -> None:
+    sections = ["Goals", {"name": "Database", "ask": "Everything on schema and indexes."}, "Files"]
+    told = [
+        user("Use tabs."),
+        user("Never drop a schema."),
+        user("The indexes are built at 03:00."),
+    ]
+    summary = extractive_summary(History(told), settings(sections=sections))
+    _, goals, database, _ = summary.split("## ")
+    assert "Use tabs." in goals
+    assert "Never drop a schema." in database
+    assert "The indexes are built at 03:00." in database
+
+
+def test_one_section_of_any_name_holds_everything() -> None:
+    history = History([user("Use tabs."), *turns((), count=1, seed=1, chars=300)])
+    summary = extractive_summary(history, settings(sections=["Handover"]))
+    assert headings(summary) == ["Handover"]
+    assert [part for part in ("Use tabs.", "Bash: 1", "case_0.py") if part not in summary] == []
+
+
+def test_a_policy_may_change_its_sections_between_two_rounds() -> None:
+    first = extractive_summary(History([user("Use tabs."), user("Port 7071.")]), Summary())
+    second = extractive_summary(after(first, []), settings(sections=["Notes", "Files"]))
+    assert headings(second) == ["Notes", "Files"]
+    assert extractive_summary(after(second, []), Summary()) == first
+
+
+def test_a_language_can_be_added() -> None:
+    german = Language(name="German", orders=("niemals", "immer"), revisions=("doch lieber",))
+    told = [user("Das Limit ist 30 Euro."), user("Das Limit doch lieber 45 Euro.")]
+    summary = extractive_summary(History(told), Summary(), (ENGLISH, german))
+    assert "45 Euro" in summary
+    assert "30" not in summary

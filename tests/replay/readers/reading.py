@@ -1,0 +1,32 @@
+"""Reads recordings that a test writes in a few lines."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from policyctx.replay.reading import recordings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from policyctx.replay.recording import Recording
+
+
+def read_lines(records: Sequence[object]) -> list[Recording]:
+    """Read records as JSON lines."""
+    return list(recordings_of("\n".join(map(json.dumps, records)).encode(), "s"))
+
+
+def read_document(document: object) -> list[Recording]:
+    """Read one JSON document."""
+    return list(recordings_of(json.dumps(document, indent=1).encode(), "s"))
+
+
+def roles(messages: Sequence[dict[str, Any]]) -> list[str]:
+    return [message["role"] for message in messages]
+
+
+def lengths(recording: Recording) -> list[int]:
+    """How many messages each call was made with."""
+    return [len(context) for context in recording.contexts()]

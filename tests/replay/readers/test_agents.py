@@ -1,0 +1,162 @@
+"""The recordings of command-line agents that are read by one small module each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from policyctx.tokens.usage import Usage
+from tests.replay.readers.reading import lengths, read_document, read_lines, roles
+
+Record = dict[str, Any]
+
+
+def gemini(*messages: Record) -> Record:
+    return {"sessionId": "s", "projectHash": "p", "messages": list(messages)}
+
+
+SHOWN: Record = {"functionResponse": {"id": "a", "name": "sh", "response": {"output": "done"}}}
+CALL: Record = {"id": "a", "name": "sh", "args": {"cmd": "ls"}, "status": "success"}
+
+
+def test_a_reply_of_gemini_carries_its_calls_and_their_results() -> None:
+    tokens = {"input": 100, "cached": 60, "output": 5, "thoughts": 2}
+    reply = {"type": "gemini", "content": "so", "tokens": tokens, "model": "gemini-x",
+             "toolCalls": [{**CALL, "result": [SHOWN]}], "thoughts": [{"subject": "hm"}],
+             "timestamp": "2026-01-01T00:00:01Z"}  # fmt: skip
+    (recording,) = read_document(gemini({"type": "user", "content": "go"}, reply))
+    user, said, result = recording.messages()
+    assert user == {"role": "user", "content": "go"}
+    assert [block["type"] for block in said["content"]] == ["text", "tool_use"]
+    assert result["content"] == [{"type": "tool_result", "tool_use_id": "a", "content": "done"}]
+    (call,) = recording.calls
+    assert (call.usage, call.language_model) == (Usage(40, 60, output=7), "gemini-x")
+    assert call.at == 1767225601.0
+
+
+def test_a_call_of_gemini_may_fail_or_stay_without_a_result() -> None:
+    failed = {"functionResponse": {"response": {"error": "no such file"}}}
+    calls = [{**CALL, "result": [failed], "status": "error"}, {**CALL, "id": "b"}]
+    (recording,) = read_document(gemini({"type": "gemini", "content": "", "toolCalls": calls}))
+    (result,) = recording.after[1]["content"]
+    assert (result["content"], result["is_error"]) == ("no such file", True)
+
+
+def test_an_image_that_gemini_was_shown_is_an_image() -> None:
+    image = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
+    (recording,) = read_document(gemini({"type": "user", "content": [{"text": "see"}, image]}))
+    assert [block["type"] for block in recording.messages()[0]["content"]] == ["text", "image"]
+
+
+def test_what_gemini_tells_its_user_is_no_prompt() -> None:
+    notes = [{"type": "info", "content": "update!"}, {"type": "unheard-of"}]
+    (recording,) = read_document(gemini({"type": "user", "content": "go"}, *notes))
+    assert recording.not_prompt == {"info": 1}
+    assert recording.not_understood == {"unheard-of": 1}
+
+
+def test_gemini_lines_may_rewind() -> None:
+    head = {"sessionId": "s", "projectHash": "p"}
+    records = [
+        head,
+        {"id": "1", "type": "user", "content": "go"},
+        {"id": "2", "type": "gemini", "content": "what?"},
+        {"$rewindTo": "2"},
+        {"id": "3", "type": "gemini", "content": "sure"},
+    ]
+    (recording,) = read_lines(records)
+    assert lengths(recording) == [1, 1]
+    assert recording.messages()[1]["content"] == [{"type": "text", "text": "sure"}]
+
+
+def event(kind: str, **fields: Any) -> Record:
+    return {"type": kind, "id": "e", "timestamp": "2026-01-01T00:00:01Z", "data": fields}
+
+
+def test_a_copilot_session_is_read_from_its_events() -> None:
+    asked = {"toolCallId": "a", "name": "view", "arguments": {"path": "x"}}
+    records = [
+        event("session.start", sessionId="s"),
+        event("session.model_change", newModel="gpt-x"),
+        event("user.message", content="go"),
+        event("assistant.message", content="so", toolRequests=[asked]),
+        event("tool.execution_start", toolCallId="a"),
+        event("tool.execution_complete", toolCallId="a", success=True, result={"content": "x"}),
+        event("assistant.message", content="done"),
+        event("unheard-of"),
+    ]
+    (recording,) = read_lines(records)
+    assert roles(recording.messages()) == ["user", "assistant", "tool", "assistant"]
+    assert recording.messages()[1]["tool_calls"][0]["function"]["arguments"] == '{"path":"x"}'
+    assert recording.messages()[2] == {"role": "tool", "tool_call_id": "a", "content": "x"}
+    assert [call.language_model for call in recording.calls] == ["gpt-x", "gpt-x"]
+    assert recording.not_understood == {"unheard-of": 1}
+
+
+def test_a_failed_tool_of_copilot_says_so() -> None:
+    failed = event(
+        "tool.execution_complete", toolCallId="a", success=False, error={"message": "no"}
+    )
+    (recording,) = read_lines([event("user.message", content="go"), failed])
+    assert recording.messages()[1]["content"] == "no"
+    assert recording.messages()[1]["is_error"] is True
+
+
+def test_a_sub_agent_of_copilot_is_a_recording_of_its_own() -> None:
+    aside = event("assistant.message", content="seen", parentToolCallId="a")
+    main, agent = read_lines([event("user.message", content="go"), aside])
+    assert (main.name, agent.name, len(agent.calls)) == ("s", "s#a", 1)
+
+
+def test_a_compaction_of_copilot_begins_anew() -> None:
+    done = event("session.compaction_complete", success=True, summaryContent="in short")
+    records = [event("user.message", content="go"), event("assistant.message", content="so"), done]
+    (recording,) = read_lines([*records, event("assistant.message", content="on")])
+    assert [m["content"] for m in recording.messages()] == ["in short", "on"]
+
+
+def trajectory(*history: Record, **more: Any) -> Record:
+    return {"trajectory": [{"action": "ls"}], "history": list(history), "info": {}, **more}
+
+
+def test_a_result_of_swe_agent_names_its_call_in_a_list() -> None:
+    call = {"id": "a", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+    history: list[Record] = [
+        {"role": "system", "content": "You are.", "agent": "main"},
+        {"role": "assistant", "content": "so", "agent": "main", "tool_calls": [call]},
+        {"role": "tool", "content": "x", "agent": "main", "tool_call_ids": ["a"]},
+    ]
+    config = {"agent": {"model": {"name": "gpt-x"}}}
+    (recording,) = read_document(trajectory(*history, replay_config=config))
+    assert recording.messages()[2] == {"role": "tool", "content": "x", "tool_call_id": "a"}
+    assert recording.messages()[1]["tool_calls"] == [call]
+    assert [one.language_model for one in recording.calls] == ["gpt-x"]
+
+
+def test_each_agent_of_swe_agent_is_a_recording() -> None:
+    history = [{"role": "user", "content": "go", "agent": name} for name in ("main", "retry")]
+    assert [one.name for one in read_document(trajectory(*history))] == ["s", "s#retry"]
+
+
+def test_thinking_of_swe_agent_stands_before_its_words() -> None:
+    blocks = [{"type": "thinking", "thinking": "hm", "signature": "x"}]
+    said = {"role": "assistant", "content": "so", "thinking_blocks": blocks}
+    (recording,) = read_document(trajectory(said))
+    assert recording.after[0]["content"] == [*blocks, {"type": "text", "text": "so"}]
+
+
+def test_mini_swe_agent_sends_nothing_of_what_the_provider_answered() -> None:
+    usage = {"prompt_tokens": 100, "completion_tokens": 5}
+    extra = {"response": {"usage": usage, "model": "gpt-x", "created": 86_400}}
+    document = {
+        "trajectory_format": "mini-swe-agent-1",
+        "messages": [
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": "so", "extra": extra},
+            {"role": "exit", "content": "Submitted"},
+        ],
+    }
+    (recording,) = read_document(document)
+    assert recording.messages()[1] == {"role": "assistant", "content": "so"}
+    (call,) = recording.calls
+    assert (call.usage, call.language_model, call.at) == (Usage(100, output=5), "gpt-x", 86_400.0)
+    assert recording.not_prompt == {"exit message": 1}

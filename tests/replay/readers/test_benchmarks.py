@@ -1,0 +1,214 @@
+"""The results of benchmarks and evaluations: many conversations in one file."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from typing import Any
+
+import pytest
+
+from policyctx.replay.reading import recordings_of
+from policyctx.tokens.usage import Usage
+from tests.replay.readers.reading import lengths, read_document, read_lines, roles
+
+Record = dict[str, Any]
+GREETING: Record = {"role": "assistant", "content": "Hi!", "tool_calls": None}
+USER: Record = {"role": "user", "content": "go"}
+
+
+def test_each_task_of_tau_bench_is_a_recording() -> None:
+    traj = [USER, {"role": "assistant", "content": "so"}]
+    tasks = [{"task_id": 4, "trial": trial, "traj": traj} for trial in (0, 0, 1)]
+    found = read_document([*tasks, {"task_id": 5, "traj": []}])
+    assert [one.name for one in found] == ["s#4-0", "s#4-0-2", "s#4-1"]
+    assert [len(one.calls) for one in found] == [1, 1, 1]
+
+
+def simulation(*messages: Record) -> Record:
+    info = {"agent_info": {"llm": "gpt-x"}, "environment_info": {"policy": "Be kind."}}
+    return {"info": info, "simulations": [{"task_id": "8", "trial": 3, "messages": [*messages]}]}
+
+
+def test_a_greeting_of_tau2_was_written_by_no_model() -> None:
+    (recording,) = read_document(simulation(GREETING, USER, {"role": "assistant", "content": "so"}))
+    assert (recording.name, lengths(recording)) == ("s#8-3", [2])
+    assert (recording.calls[0].system, recording.calls[0].language_model) == ("Be kind.", "gpt-x")
+
+
+def test_calls_and_results_of_tau2_take_the_form_of_the_api() -> None:
+    call = {"id": "a", "name": "find", "arguments": {"名": "张"}, "requestor": "assistant"}
+    usage = {"prompt_tokens": 9, "completion_tokens": 1}
+    reply = {"role": "assistant", "content": "", "tool_calls": [call], "usage": usage}
+    result = {"role": "tool", "id": "a", "content": "x", "requestor": "assistant", "error": True}
+    (recording,) = read_document(simulation(USER, reply, result))
+    function = {"name": "find", "arguments": '{"名":"张"}'}
+    calls = [{"id": "a", "type": "function", "function": function}]
+    assert recording.messages()[1]["tool_calls"] == calls
+    expected = {"role": "tool", "tool_call_id": "a", "content": "x", "is_error": True}
+    assert recording.messages()[2] == expected
+    assert recording.calls[0].usage == Usage(9, output=1)
+
+
+def test_what_the_simulated_user_calls_is_not_seen_by_the_agent() -> None:
+    call = {"id": "u", "name": "look", "arguments": {}, "requestor": "user"}
+    asked = {"role": "user", "content": None, "tool_calls": [call]}
+    result = {"role": "tool", "id": "u", "content": "x", "requestor": "user"}
+    (recording,) = read_document(
+        simulation(USER, asked, {"role": "tool", "tool_messages": [result]})
+    )
+    assert roles(recording.messages()) == ["user"]
+    assert sum(recording.not_prompt.values()) == 2
+
+
+def message(call_id: str, **said: Any) -> Record:
+    response: Record = {"id": f"of {call_id}", "model": "gpt-x", "usage": {"prompt_tokens": 9}}
+    origin: Record = {"tool_call_id": call_id, "function_name": "sh", "model_response": response}
+    if said:
+        response["choices"] = [{"message": {"role": "assistant", **said}}]
+    return origin
+
+
+def happened(number: int, **more: Any) -> Record:
+    return {"id": number, "timestamp": "2026-01-01T00:00:01", "source": "agent", **more}
+
+
+CALLS = [{"id": c, "function": {"name": "sh", "arguments": "{}"}} for c in ("a", "b")]
+TASK = happened(1, source="user", action="message", args={"content": "go"})
+
+
+def test_one_response_of_openhands_may_have_several_actions() -> None:
+    origin = message("a", content="so", tool_calls=CALLS)
+    also = {**message("b"), "model_response": origin["model_response"]}
+    around = {"metadata": {"prefix": "[", "suffix": "]"}}
+    events = [
+        happened(0, action="system", args={"content": "You are.", "tools": [{"name": "sh"}]}),
+        TASK,
+        happened(2, action="run", args={}, tool_call_metadata=origin),
+        happened(3, observation="run", content="1", extras=around, tool_call_metadata=origin),
+        happened(4, action="run", args={}, tool_call_metadata=also),
+        happened(5, observation="error", content="2", tool_call_metadata=also),
+    ]
+    (recording,) = read_lines(events)
+    assert roles(recording.messages()) == ["system", "user", "assistant", "tool", "tool"]
+    assert [m["content"] for m in recording.messages()[3:]] == ["[1]", "2"]
+    assert recording.messages()[4]["is_error"] is True
+    (call,) = recording.calls
+    assert (call.usage, call.language_model) == (Usage(9), "gpt-x")
+    assert (call.tools, call.at) == ([{"name": "sh"}], 1767225601.0)
+
+
+def test_an_instance_of_openhands_is_a_recording_in_lines_and_documents() -> None:
+    instance = {"instance_id": "fix-1", "history": [TASK]}
+    (in_document,) = read_document(instance)
+    first, second = read_lines([instance, instance])
+    assert [one.name for one in (in_document, first, second)] == ["s#fix-1", "s#fix-1", "s#fix-1-2"]
+
+
+def test_a_long_observation_of_openhands_lost_its_middle() -> None:
+    origin = message("a", content="so", tool_calls=CALLS[:1])
+    observed = happened(
+        3, observation="run", content="a" * 99 + "z" * 99, tool_call_metadata=origin
+    )
+    metadata = {"llm_config": {"max_message_chars": 10}}
+    (recording,) = read_document(
+        {"instance_id": "i", "metadata": metadata, "history": [TASK, observed]}
+    )
+    said = recording.messages()[1]["content"]
+    assert said.startswith("aaaaa\n")
+    assert said.endswith("\nzzzzz")
+
+
+def test_what_openhands_condensed_gives_way_to_its_summary() -> None:
+    also = happened(2, source="user", action="message", args={"content": "and"})
+    condensed = happened(
+        3, action="condensation", args={"forgotten_event_ids": [1], "summary": "in short"}
+    )
+    said = happened(4, action="message", args={"content": "done"})
+    (recording,) = read_lines([TASK, also, condensed, said])
+    assert [m["content"] for m in recording.messages()] == ["in short", "and", "done"]
+
+
+def test_an_action_without_its_response_is_put_together() -> None:
+    origin = {"tool_call_id": "a", "function_name": "sh", "model_response": None}
+    ran = happened(2, action="run", args={"command": "ls", "thought": "hm"},
+                   tool_call_metadata=origin)  # fmt: skip
+    (recording,) = read_lines([TASK, ran])
+    reply = recording.messages()[1]
+    assert reply["content"] == "hm"
+    assert reply["tool_calls"][0]["function"] == {"name": "sh", "arguments": '{"command":"ls"}'}
+
+
+def log(*messages: Record, **more: Any) -> Record:
+    sample = {"id": 1, "epoch": 1, "messages": [*messages], **more}
+    return {"version": 2, "eval": {"model": "openai/gpt-x"}, "samples": [sample]}
+
+
+def called(reply: str, usage: Record, **more: Any) -> Record:
+    output = {"choices": [{"message": {"id": reply}}], "usage": usage}
+    at = "2026-01-01T00:00:01+00:00"
+    return {"event": "model", "timestamp": at, "output": output, **more}
+
+
+REPLY: Record = {"id": "r", "role": "assistant", "content": "so", "source": "generate"}
+
+
+@pytest.mark.parametrize(
+    ("total", "usage"), [(105, Usage(40, 60, output=5)), (165, Usage(100, 60, output=5))]
+)
+def test_input_of_inspect_is_read_with_the_cached_or_without(total: int, usage: Usage) -> None:
+    billed = {"input_tokens": 100, "output_tokens": 5, "input_tokens_cache_read": 60}
+    events = [called("r", {**billed, "total_tokens": total}, tools=[{"name": "sh"}])]
+    events += [called("grade", billed), {"event": "score"}]
+    (recording,) = read_document(log(USER, REPLY, events=events))
+    (call,) = recording.calls
+    assert (call.usage, call.tools, call.at) == (usage, [{"name": "sh"}], 1767225601.0)
+    assert recording.not_prompt == {"event": 2, "model call beside the conversation": 1}
+
+
+def test_parts_of_inspect_take_the_form_of_the_api() -> None:
+    parts = [
+        {"type": "text", "text": "see"},
+        {"type": "image", "image": "attachment://f00"},
+        {"type": "reasoning", "reasoning": "hm", "signature": "x"},
+    ]
+    failed = {"role": "tool", "tool_call_id": "a", "content": "", "error": {"message": "no"}}
+    asked = {**REPLY, "tool_calls": [{"id": "a", "function": "sh", "arguments": {"n": 1}}]}
+    user = {"role": "user", "content": parts}
+    (recording,) = read_document(log(user, asked, failed, attachments={"f00": "data:image/png,x"}))
+    said, reply, result = recording.messages()
+    image = {"type": "image_url", "image_url": {"url": "data:image/png,x"}}
+    thinking = {"type": "thinking", "thinking": "hm", "signature": "x"}
+    assert said["content"] == [parts[0], image, thinking]
+    assert reply["tool_calls"][0]["function"] == {"name": "sh", "arguments": '{"n":1}'}
+    assert (result["content"], result["is_error"]) == ("no", True)
+
+
+def test_a_reply_that_the_data_set_gave_is_no_call() -> None:
+    (recording,) = read_document(log(USER, {**REPLY, "source": "input"}, USER, REPLY))
+    assert lengths(recording) == [3]
+
+
+def archive(**files: str) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, text in files.items():
+            packed.writestr(f"{name.replace('__', '/')}.json", text)
+    return content.getvalue()
+
+
+def test_an_archive_of_inspect_reads_as_its_document() -> None:
+    document = log(USER, REPLY)
+    sample = json.dumps(document.pop("samples")[0])
+    packed = archive(header=json.dumps(document), samples__1=sample, samples__2="{torn")
+    (recording,) = recordings_of(packed, "s.eval")
+    assert (recording.name, roles(recording.messages())) == ("s.eval#1-1", ["user", "assistant"])
+    assert sum(recording.not_understood.values()) == 1
+
+
+def test_an_archive_that_was_never_finished_is_read() -> None:
+    document = log(USER, REPLY)
+    sample = json.dumps(document.pop("samples")[0])
+    packed = archive(_journal__start=json.dumps(document), samples__1=sample)
+    assert len(list(recordings_of(packed, "s.eval"))) == 1

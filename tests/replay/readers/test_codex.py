@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policyctx.tokens.usage import Usage
+from tests.replay.readers.reading import lengths, read_lines, roles
+
+Record = dict[str, Any]
+AT = "2026-01-01T00:00:01Z"
+
+
+def item(kind: str, **more: Any) -> Record:
+    return {"timestamp": AT, "type": "response_item", "payload": {"type": kind, **more}}
+
+
+def said(role: str, text: str) -> Record:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return item("message", role=role, content=[{"type": kind, "text": text}])
+
+
+def call(call_id: str) -> Record:
+    return item("function_call", name="sh", arguments='{"cmd":"ls"}', call_id=call_id)
+
+
+def output(call_id: str, text: Any = "done") -> Record:
+    return item("function_call_output", call_id=call_id, output=text)
+
+
+def counted(total: int, prompt: int, cached: int = 0, **more: Any) -> Record:
+    last = {"input_tokens": prompt, "cached_input_tokens": cached, "output_tokens": 7}
+    info = {"total_token_usage": {"input_tokens": total}, "last_token_usage": last}
+    return {"type": "event_msg", "payload": {"type": "token_count", "info": info, **more}}
+
+
+def beside(kind: str, **more: Any) -> Record:
+    return {"type": kind, "payload": more}
+
+
+TURN = [said("user", "go"), call("a"), call("b"), output("a"), output("b")]
+
+
+def test_the_items_of_a_reply_are_one_message() -> None:
+    thought = item("reasoning", summary=[{"type": "summary_text", "text": "hm"}])
+    (recording,) = read_lines([said("user", "go"), thought, said("assistant", "so"), *TURN[1:]])
+    reply = recording.messages()[1]
+    assert [block["type"] for block in reply["content"]] == ["thinking", "output_text"]
+    assert [one["id"] for one in reply["tool_calls"]] == ["a", "b"]
+    assert roles(recording.messages()) == ["user", "assistant", "tool", "tool"]
+
+
+def test_what_was_billed_follows_the_results_of_the_reply() -> None:
+    (recording,) = read_lines([*TURN, counted(100, 100, cached=60), said("assistant", "done")])
+    first, second = recording.calls
+    assert first.usage == Usage(40, 60, output=7)
+    assert second.usage is None
+    assert lengths(recording) == [1, 4]
+
+
+@pytest.mark.parametrize("info", [None, {}, {"total_token_usage": None}])
+def test_a_count_that_tells_nothing_bills_no_call(info: object) -> None:
+    empty = {"type": "event_msg", "payload": {"type": "token_count", "info": info}}
+    (recording,) = read_lines([*TURN, empty, counted(100, 100)])
+    assert [one.usage for one in recording.calls] == [Usage(100, output=7)]
+
+
+def test_a_repeated_count_bills_no_second_call() -> None:
+    records = [*TURN, counted(100, 100), counted(100, 0), call("c"), output("c")]
+    (recording,) = read_lines([*records, counted(250, 150)])
+    assert [one.usage and one.usage.prompt for one in recording.calls] == [100, 150]
+
+
+def test_a_compaction_replaces_the_context() -> None:
+    history = [said("user", "the summary")["payload"], {"type": "compaction"}]
+    compacted = beside("compacted", message="", replacement_history=history)
+    (recording,) = read_lines([*TURN, counted(9, 9), compacted, call("c")])
+    assert lengths(recording) == [1, 2]
+    assert [one.anew for one in recording.calls] == [True, True]
+    assert recording.not_prompt["message that no call was made with"] == 3
+
+
+def test_an_older_compaction_keeps_what_the_user_said() -> None:
+    compacted = beside("compacted", message="in short")
+    (recording,) = read_lines([*TURN, compacted, said("assistant", "going on")])
+    assert [m["content"] for m in recording.calls[1].new][1:] == ["in short"]
+    assert roles([*recording.calls[1].new]) == ["user", "user"]
+
+
+def test_turns_that_were_rolled_back_are_left_out() -> None:
+    back = {"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}}
+    records = [*TURN, counted(9, 9), said("user", "mistyped"), said("assistant", "what?")]
+    (recording,) = read_lines([*records, back, said("user", "typed well"), call("c")])
+    last = [*recording.contexts()][-1]
+    assert [m["content"][0]["text"] for m in last if m["role"] == "user"] == ["go", "typed well"]
+
+
+def test_system_prompt_and_model_are_those_of_the_session() -> None:
+    head = beside("session_meta", base_instructions={"text": "You are."})
+    (recording,) = read_lines([head, beside("turn_context", model="gpt-x"), *TURN])
+    assert (recording.calls[0].system, recording.calls[0].language_model) == ("You are.", "gpt-x")
+    assert recording.calls[0].at == 1767225601.0
+
+
+def test_a_custom_call_keeps_its_input_as_text() -> None:
+    custom = item("custom_tool_call", name="apply_patch", input="*** Begin", call_id="c")
+    answer = item("custom_tool_call_output", call_id="c", output=[{"type": "input_text"}])
+    (recording,) = read_lines([said("user", "go"), custom, answer])
+    reply, result = recording.after
+    assert reply["tool_calls"][0]["custom"] == {"name": "apply_patch", "input": "*** Begin"}
+    assert result["content"] == [{"type": "input_text"}]
+
+
+def test_items_without_an_envelope_are_read() -> None:
+    head = {"id": "s", "timestamp": AT, "instructions": "You are."}
+    (recording,) = read_lines([head, *(record["payload"] for record in TURN)])
+    assert roles(recording.messages()) == ["user", "assistant", "tool", "tool"]
+    assert recording.calls[0].system == "You are."
+
+
+def test_every_record_is_accounted_for() -> None:
+    records = [*TURN, item("ghost_snapshot"), item("unheard-of"), beside("world_state"), {"a": 1}]
+    (recording,) = read_lines(records)
+    assert recording.records == 9
+    assert recording.not_prompt == {"response_item ghost_snapshot": 1, "world_state": 1}
+    assert recording.not_understood == {"response_item unheard-of": 1, "header": 1}

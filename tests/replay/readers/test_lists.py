@@ -1,0 +1,110 @@
+"""Bare message lists, and logs of requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policyctx.tokens.usage import Usage
+from tests.replay.readers.reading import lengths, read_document, read_lines, roles
+
+Record = dict[str, Any]
+SYSTEM: Record = {"role": "system", "content": "You are."}
+GO: Record = {"role": "user", "content": "go"}
+SO: Record = {"role": "assistant", "content": "so"}
+ON: Record = {"role": "user", "content": "on"}
+
+
+@pytest.mark.parametrize("read", [read_lines, read_document])
+def test_messages_are_one_recording(read: Any) -> None:
+    (recording,) = read([SYSTEM, GO, SO, ON, SO])
+    assert (recording.name, recording.format, lengths(recording)) == ("s", "chat", [2, 4])
+    assert recording.messages() == [SYSTEM, GO, SO, ON, SO]
+
+
+def test_a_list_a_line_is_a_recording_each() -> None:
+    found = read_lines([{"messages": [GO, SO]}, [GO, SO, ON]])
+    assert [one.name for one in found] == ["s#1", "s#2"]
+    assert [len(one.messages()) for one in found] == [2, 3]
+
+
+def test_what_is_no_message_is_counted() -> None:
+    (recording,) = read_lines([GO, {"note": "x"}, {"role": "user", "content": 5}, SO])
+    assert recording.not_understood == {"record that is no message": 1, "user message": 1}
+    assert recording.records == 4
+
+
+def request(*messages: Record, **more: Any) -> Record:
+    return {"model": "gpt-x", "messages": [*messages], **more}
+
+
+def response(prompt: int) -> Record:
+    usage = {"prompt_tokens": prompt, "completion_tokens": 1}
+    return {"choices": [{"message": {**SO, "refusal": None}}], "usage": usage, "created": 86_400}
+
+
+def test_requests_that_go_on_are_one_conversation() -> None:
+    log = [
+        {"request": request(GO), "response": response(10)},
+        {"request": request(GO, SO, ON), "response": response(20)},
+    ]
+    (recording,) = read_lines(log)
+    assert lengths(recording) == [1, 3]
+    assert [call.usage for call in recording.calls] == [Usage(10, output=1), Usage(20, output=1)]
+    assert (recording.calls[0].language_model, recording.calls[0].at) == ("gpt-x", 86_400.0)
+    assert recording.after == (SO,)
+
+
+def test_a_message_stays_the_same_object_when_a_cache_mark_moves() -> None:
+    marked = {"type": "text", "text": "go", "cache_control": {"type": "ephemeral"}}
+    first = request({"role": "user", "content": [marked]})
+    (recording,) = read_lines([first, request(GO, SO, ON)])
+    assert [call.anew for call in recording.calls] == [True, False]
+    assert [*recording.calls[1].new] == [SO, ON]
+
+
+def test_a_beginning_that_changed_begins_the_context_anew() -> None:
+    log = [request(GO, SO, ON), request(GO, {"role": "assistant", "content": "in short"})]
+    (recording,) = read_lines(log)
+    assert [call.anew for call in recording.calls] == [True, True]
+    assert roles([*recording.calls[1].new]) == ["user", "assistant"]
+
+
+def test_conversations_are_told_apart_by_how_they_begin() -> None:
+    other = {"role": "user", "content": "another task"}
+    log = [request(GO), request(other), request(GO, SO, ON), request(other, SO, ON)]
+    found = read_lines(log)
+    assert [lengths(one) for one in found] == [[1, 3], [1, 3]]
+    assert [one.name for one in found] == ["s#1", "s#2"]
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        {"request": {"body": request(GO)}},
+        {"body": request(GO), "custom_id": "1", "url": "/v1/chat/completions"},
+        {"kwargs": request(GO)},
+        {"input": request(GO), "output": response(10)},
+        request(GO, response=response(10)),
+        {"request": request(GO), "response": {"status": 200, "body": response(10)}},
+    ],
+)
+def test_a_request_is_found_in_what_wraps_it(wrapped: Record) -> None:
+    (recording,) = read_lines([wrapped, wrapped])
+    assert (recording.format, lengths(recording)) == ("request-log", [1, 1])
+
+
+def test_requests_of_the_other_api_are_read() -> None:
+    usage = {"input_tokens": 4, "cache_read_input_tokens": 6, "output_tokens": 1}
+    said = {"role": "assistant", "content": [{"type": "text", "text": "so"}], "usage": usage}
+    asked = request(GO, system="You are.", tools=[{"name": "sh"}])
+    (recording,) = read_lines([{"request": asked, "response": said}, {"note": "no request"}])
+    (call,) = recording.calls
+    assert (call.usage, call.system, call.tools) == (
+        Usage(4, 6, output=1),
+        "You are.",
+        [{"name": "sh"}],
+    )
+    assert recording.after == ({"role": "assistant", "content": said["content"]},)
+    assert recording.not_understood == {"record that is no request": 1}

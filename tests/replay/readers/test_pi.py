@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policyctx.tokens.usage import Usage
+from tests.replay.readers.reading import lengths, read_lines, roles
+
+Record = dict[str, Any]
+HEAD: Record = {"type": "session", "id": "s", "cwd": "/w"}
+
+
+def entry(role: str, content: object, **more: Any) -> Record:
+    links: Record = {key: more.pop(key) for key in ("id", "parentId") if key in more}
+    return {"type": "message", **links, "message": {"role": role, "content": content, **more}}
+
+
+def user(text: str, **more: Any) -> Record:
+    return entry("user", [{"type": "text", "text": text}], **more)
+
+
+def reply(*calls: str, prompt: int = 0, **more: Any) -> Record:
+    content: list[Record] = [{"type": "text", "text": "so"}]
+    content += [{"type": "toolCall", "id": c, "name": "sh", "arguments": {}} for c in calls]
+    usage = {"input": prompt, "cacheRead": 2 * prompt, "cacheWrite": prompt, "output": 5}
+    return entry("assistant", content, usage=usage, stopReason="stop", **more)
+
+
+def result(call_id: str, **more: Any) -> Record:
+    return entry("toolResult", [{"type": "text", "text": "done"}], toolCallId=call_id, **more)
+
+
+def test_the_results_of_one_reply_are_one_message() -> None:
+    (recording,) = read_lines([HEAD, user("go"), reply("a", "b"), result("a"), result("b")])
+    assert roles(recording.messages()) == ["user", "assistant", "user"]
+    results = recording.messages()[2]["content"]
+    assert [block["tool_use_id"] for block in results] == ["a", "b"]
+
+
+def test_a_failed_result_says_so() -> None:
+    (recording,) = read_lines([HEAD, user("go"), reply("a"), result("a", isError=True)])
+    assert recording.after[1]["content"][0]["is_error"] is True
+
+
+def test_an_image_takes_the_form_of_the_api() -> None:
+    image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+    (recording,) = read_lines([HEAD, entry("user", [image])])
+    source = {"type": "base64", "media_type": "image/png", "data": "aGk="}
+    assert recording.messages()[0]["content"] == [{"type": "image", "source": source}]
+
+
+def test_what_was_billed_is_the_replys() -> None:
+    (recording,) = read_lines([HEAD, user("go"), reply(prompt=10), user("on"), reply()])
+    assert [call.usage for call in recording.calls] == [Usage(10, 20, 10, 5), None]
+    assert lengths(recording) == [1, 3]
+
+
+def test_an_aborted_reply_without_content_is_none() -> None:
+    aborted = entry("assistant", [], stopReason="aborted", usage={})
+    (recording,) = read_lines([HEAD, user("go"), aborted, user("go!"), reply(prompt=1)])
+    assert roles([*recording.calls[0].new]) == ["user", "user"]
+    assert recording.not_prompt["empty reply"] == 1
+
+
+def test_a_command_of_the_user_is_shown_with_its_output() -> None:
+    ran = entry("bashExecution", None, command="ls", output="a.txt", exitCode=2)
+    (recording,) = read_lines([HEAD, ran])
+    said = recording.messages()[0]["content"]
+    assert "ls" in said
+    assert "a.txt" in said
+    assert "2" in said
+
+
+def test_a_command_that_was_kept_from_the_model_is_no_prompt() -> None:
+    ran = entry("bashExecution", None, command="ls", output="a.txt", excludeFromContext=True)
+    (recording,) = read_lines([HEAD, user("go"), ran])
+    assert len(recording.messages()) == 1
+
+
+@pytest.mark.parametrize("first", [{"firstKeptEntryIndex": 3}, {"firstKeptEntryId": "3"}])
+def test_a_compaction_keeps_what_it_points_back_to(first: Record) -> None:
+    compaction = {"type": "compaction", "id": "5", "parentId": "4", "summary": "in short", **first}
+    records = [
+        HEAD,
+        user("go", id="1", parentId=None),
+        reply(prompt=1, id="2", parentId="1"),
+        user("on", id="3", parentId="2"),
+        reply(prompt=1, id="4", parentId="3"),
+        compaction,
+        user("more", id="6", parentId="5"),
+        reply(prompt=1, id="7", parentId="6"),
+    ]
+    (recording,) = read_lines(records)
+    last = [*recording.contexts()][-1]
+    assert last[0]["content"] == "in short"
+    assert [m["content"][0]["text"] for m in last[1:]] == ["on", "so", "more"]
+    assert [call.anew for call in recording.calls] == [True, False, True]
+
+
+def test_a_branch_that_was_left_is_left_out() -> None:
+    records = [
+        HEAD,
+        user("go", id="1", parentId=None),
+        reply(prompt=1, id="2", parentId="1"),
+        user("this way", id="3", parentId="2"),
+        user("that way", id="4", parentId="2"),
+        reply(prompt=1, id="5", parentId="4"),
+    ]
+    (recording,) = read_lines(records)
+    texts = [m["content"][0]["text"] for m in recording.messages()]
+    assert texts == ["go", "so", "that way", "so"]
+
+
+def test_an_entry_whose_parent_is_missing_follows_what_stands_before() -> None:
+    (recording,) = read_lines([HEAD, user("go", id="1", parentId="lost"), user("on", parentId="x")])
+    assert len(recording.messages()) == 2
+
+
+def test_every_record_is_accounted_for() -> None:
+    records = [HEAD, user("go"), {"type": "custom"}, {"type": "unheard-of"}]
+    (recording,) = read_lines(records)
+    assert recording.records == 4
+    assert recording.not_prompt == {"session": 1, "custom": 1}
+    assert recording.not_understood == {"unheard-of": 1}
