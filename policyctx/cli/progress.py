@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from policyctx.cli.output import console
 from policyctx.replay.running import Done, Failure, PassedOver, files, worked
@@ -47,11 +47,11 @@ def gathered(paths: Sequence[Path], work: Work[T], *, jobs: int) -> Gathered[T]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TaskProgressColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:
-        # Large files take longer, so the bar goes by bytes; people count files.
+        # Large files take longer, so the bar goes by bytes.
         bar = bars.add_task("recordings", total=sum(file.bytes for file in found) or None)
         try:
             for outcome in worked(found, work, jobs=jobs):

@@ -83,6 +83,7 @@ def figures_report(figures: Figures, model: Model) -> dict[str, Any]:
         "cost_with": _cost(figures.costs.edited, model),
         "check": None if figures.check is None else _check(figures.check),
         "records": figures.records,
+        "not_prompt": dict(figures.not_prompt),
         "not_understood": dict(figures.not_understood),
         "warnings": dict(figures.warnings),
         "seconds": round(figures.seconds, _DIGITS),

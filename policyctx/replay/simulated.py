@@ -134,7 +134,11 @@ class SimulatedSession:
     begun_anew: int = 0
     """How often the recording itself began its list anew, as after a compaction of its own."""
     records: int = 0
+    """What the recording was read from."""
+    not_prompt: Mapping[str, int] = field(default_factory=dict)
+    """Records that are known to be no part of a prompt: how many, by what they are."""
     not_understood: Mapping[str, int] = field(default_factory=dict)
+    """What no reader knows the meaning of: how often, by what it is."""
     warnings: Mapping[str, int] = field(default_factory=Counter)
     """What could not be done, and how often."""
     items: tuple[SeenItem, ...] = ()

@@ -168,6 +168,7 @@ class _Simulation:
             bytes=self._store.bytes,
             begun_anew=sum(call.anew for call in self._calls),
             records=recording.records,
+            not_prompt=recording.not_prompt,
             not_understood=recording.not_understood,
             warnings=self._warnings,
             items=tuple(self._items),

@@ -70,6 +70,7 @@ class Figures:
     """Over the sessions of which every call has its usage."""
     checked_sessions: int = 0
     records: int = 0
+    not_prompt: Mapping[str, int] = field(default_factory=dict)
     not_understood: Mapping[str, int] = field(default_factory=dict)
     warnings: Mapping[str, int] = field(default_factory=dict)
 
@@ -101,6 +102,7 @@ class Figures:
             check=_both(self.check, other.check),
             checked_sessions=self.checked_sessions + other.checked_sessions,
             records=self.records + other.records,
+            not_prompt=Counter(self.not_prompt) + Counter(other.not_prompt),
             not_understood=Counter(self.not_understood) + Counter(other.not_understood),
             warnings=Counter(self.warnings) + Counter(other.warnings),
         )
@@ -132,6 +134,7 @@ def figures_of(session: SimulatedSession, model: Model) -> Figures:
         check=check,
         checked_sessions=check is not None,
         records=session.records,
+        not_prompt=session.not_prompt,
         not_understood=session.not_understood,
         warnings=session.warnings,
     )

@@ -1,114 +1,46 @@
-"""The recorded sessions beside the checkout, against what their manifest counted in them."""
+"""Recorded sessions under the presets: nothing is refused, nothing is lost, all is told."""
 
 from __future__ import annotations
 
-import csv
-import json
-from collections import Counter
 from typing import TYPE_CHECKING
 
-from policyctx.messages.reading import items_of
+from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.replay.reading import recordings_in
-from policyctx.session import Session
-from tests.recordings import TRACES, each_recording
+from policyctx.replay.simulation import simulated
+from policyctx.replay.summing import figures_of
+from tests.policies import policy
+from tests.recordings import each_recording
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from policyctx.messages.items import Message
-    from policyctx.replay.recording import Recording
-
-FOLDERS = (
-    "claude-code", "codex", "gemini", "inspect", "mini-swe", "openai-chat", "openhands", "pi",
-    "swe-agent", "tau-bench", "tau2",
-)  # fmt: skip
-# Their manifest counts messages as the API would; the others' are spread over several records.
-BY_MESSAGE = ("inspect", "mini-swe", "openai-chat", "swe-agent", "tau-bench", "tau2")
-# In the others the manifest took a sum that is of no call, or input with what was cached in it.
-BILLED = ("claude-code", "codex", "gemini", "mini-swe", "openhands", "pi", "tau2")
+KEEPS_ALL = policy("items: {tool_result: {offload: true}}")
+CLEARS_ALL = policy("""
+    items: {tool_result: {offload: true}}
+    steps: [{name: clear, do: clear, select: {types: [tool_result], min_tokens: 100}}]
+    placeholder: "[gone]"
+""")
 
 
-def counted(path: Path) -> dict[str, str]:
-    """What the manifest says of a file."""
-    with (TRACES / "MANIFEST.tsv").open(encoding="utf-8") as file:
-        rows = {row["file"]: row for row in csv.DictReader(file, delimiter="\t")}
-    return rows[str(path.relative_to(TRACES))]
-
-
-def every_message(recording: Recording) -> Iterator[Message]:
-    """Each message once, those that a compaction or rewind took out of the context as well."""
-    seen: set[int] = set()
-    for message in [m for call in recording.calls for m in call.new] + [*recording.after]:
-        if id(message) not in seen:
-            seen.add(id(message))
-            yield message
-
-
-@each_recording(*BILLED)
-def test_what_was_billed_is_found(path: Path) -> None:
-    found: Counter[str] = Counter()
+@each_recording("claude-code", "codex", "pi", "openhands", "gemini")
+def test_a_replay_sends_what_was_recorded_and_regrets_only_what_it_removed(path: Path) -> None:
     for recording in recordings_in(path):
-        for usage in (call.usage for call in recording.calls if call.usage is not None):
-            found["billed_input_uncached"] += usage.input
-            found["billed_cache_read"] += usage.cache_read
-            found["billed_cache_write"] += usage.cache_write
-            found["billed_output"] += usage.output
-    row = counted(path)
-    assert found == {name: int(row[name]) for name in row if name in found}
+        kept, cleared = simulated(recording, KEEPS_ALL), simulated(recording, CLEARS_ALL)
+        assert len(kept.calls) == len(recording.calls)
+        assert (kept.removals, kept.regrets) == ((), ())
+        assert all(call.unedited == call.edited for call in kept.calls)
+        assert [c.unedited for c in kept.calls] == [c.unedited for c in cleared.calls]
+        removed = {(r.part, r.position) for r in cleared.removals}
+        assert {(r.removal.part, r.removal.position) for r in cleared.regrets} <= removed
+        assert not cleared.warnings
 
 
-@each_recording(*(folder for folder in FOLDERS if folder != "openhands"))
-def test_every_result_call_and_image_is_found(path: Path) -> None:
-    kinds: Counter[str] = Counter()
-    unsent = 0
+@each_recording("claude-code")
+def test_clearing_every_result_is_regretted_more_than_a_preset(path: Path) -> None:
+    model = CLEARS_ALL.policy.model
     for recording in recordings_in(path):
-        kinds.update(item.kind for item in items_of(list(every_message(recording))))
-        unsent += recording.not_prompt.get("message that no call was made with", 0)
-    row = counted(path)
-    columns = {"tool_result": "tool_results", "tool_call": "tool_calls", "image": "images"}
-    missing = {kind: int(row[column]) - kinds[kind] for kind, column in columns.items()}
-    if row["format"] == "codex-rollout":
-        # What the provider searched by itself has no result, and is carried along unknown.
-        missing["tool_call"] -= min(kinds["unknown"], missing["tool_call"])
-    assert all(number >= 0 for number in missing.values())
-    assert any(missing.values()) <= (unsent > 0)
-
-
-@each_recording("openhands")
-def test_each_observation_of_a_tool_is_a_result(path: Path) -> None:
-    # The manifest counts events, which are more than the responses that they came from.
-    text = path.read_text(encoding="utf-8")
-    lines = [text] if text.count("\n") > 100 else text.splitlines()
-    events = [event for line in lines for event in json.loads(line)["history"]]
-    observed = [e for e in events if "observation" in e and "tool_call_metadata" in e]
-    found = list(recordings_in(path))
-    kinds = Counter(i.kind for one in found for i in items_of(list(every_message(one))))
-    assert kinds["tool_result"] == len(observed)
-    assert sum(len(one.calls) for one in found) == int(counted(path)["billed_calls"])
-
-
-@each_recording(*BY_MESSAGE)
-def test_every_message_and_conversation_is_found(path: Path) -> None:
-    found = list(recordings_in(path))
-    row = counted(path)
-    assert sum(len(recording.messages()) for recording in found) == int(row["messages"])
-    assert len(found) == int(row["conversations"])
-    assert len({recording.name for recording in found}) == len(found)
-
-
-@each_recording(*FOLDERS)
-def test_all_of_it_is_understood(path: Path) -> None:
-    found: Counter[str] = Counter()
-    for recording in recordings_in(path):
-        found.update(recording.not_understood)
-    assert found == Counter({"line that is no JSON": int(counted(path)["bad_lines"])}) - Counter()
-
-
-@each_recording(*FOLDERS)
-def test_a_session_takes_the_context_of_every_call(path: Path) -> None:
-    for recording in recordings_in(path):
-        session = Session("coding-agent", session_id="s")
-        for call, context in zip(recording.calls, recording.contexts(), strict=True):
-            session.plan(context, system=call.system, tools=call.tools)
-        session.plan(recording.messages())
+        found = figures_of(simulated(recording, CLEARS_ALL), model)
+        preset = figures_of(simulated(recording, OffloadPolicy.load("coding-agent")), model)
+        if found.removed > 15:
+            assert found.regretted_tokens > 0.2 * found.removed_tokens
+            assert found.regretted_tokens > preset.regretted_tokens

@@ -31,6 +31,7 @@ class Texts:
     def __init__(self, part: Part) -> None:
         self._part = part
         self._plain: dict[int, str] = {}
+        self._words: dict[Place, frozenset[str]] = {}
 
     def at(self, place: Place) -> str:
         """Return what stands at a place."""
@@ -57,10 +58,16 @@ class Texts:
     @cached_property
     def lost(self) -> frozenset[str]:
         """The words of all items that were out at any time."""
-        found: set[str] = set()
-        for position in self._part.absences:
-            found.update(words(self.at(Place(position))))
-        return frozenset(found)
+        return frozenset().union(*(self.words(Place(i)) for i in self._part.absences))
+
+    def words(self, place: Place) -> frozenset[str]:
+        """Return the words at a place; those of what was out are found only once."""
+        if (known := self._words.get(place)) is not None:
+            return known
+        found = frozenset(words(self.at(place)))
+        if place.position in self._part.absences:
+            self._words[place] = found
+        return found
 
 
 class Holders:
@@ -70,7 +77,7 @@ class Holders:
         self._texts = texts
         self._by_word: dict[str, list[Place]] = defaultdict(list)
         for place in texts.places() if wanted else ():
-            for word in wanted.intersection(words(texts.at(place))):
+            for word in wanted & texts.words(place):
                 # One more than may be is enough to know that there are too many.
                 if len(found := self._by_word[word]) <= _COMMON:
                     found.append(place)
