@@ -10,7 +10,7 @@ import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.output import console, json_text
-from policyctx.cli.progress import gathered, tell
+from policyctx.cli.progress import gathered, missing, tell
 from policyctx.cli.replay_reports import replay_csv, replay_report
 from policyctx.cli.replay_tables import print_regrets, print_replay
 from policyctx.planning.offload_policy import OffloadPolicy
@@ -82,6 +82,6 @@ def replay(
             print_regrets(out, so_far.results)
     tell(so_far)
     if report is not None:
-        size = write_report(report, loaded.name, model, so_far.results)
+        size = write_report(report, loaded.name, model, so_far.results, list(missing(so_far)))
         console(stderr=True).print(f"report: {report}, {size:,} bytes", soft_wrap=True)
     raise typer.Exit(so_far.exit_code)

@@ -114,7 +114,7 @@ function callTable(calls) {
   const numeric = (title, of) => ({ title, of, numeric: true });
   return {
     name: "Calls of a model",
-    rowNames: "calls",
+    rowNames: ["call", "calls"],
     rows,
     columns: [
       numeric("Call", (row) => row.number),
@@ -149,7 +149,7 @@ function sessionsChart(sessions) {
       xaxis: axis("tokens", { tickformat: "~s" }), yaxis: axis("", { tickvals: drawn.map((_, i) => i), ticktext: names }),
     },
     table: {
-      name: "Tokens sent, by session", rowNames: "sessions", rows: sessions,
+      name: "Tokens sent, by session", rowNames: ["session", "sessions"], rows: sessions,
       columns: [
         { title: "Session", of: (row) => row.name },
         { title: "Without", of: (row) => row.without.tokens, numeric: true },
@@ -186,7 +186,7 @@ function typesChart(types) {
       yaxis: axis("", { tickvals: drawn.map((_, i) => i), ticktext: drawn.map((one) => plain(one.type)) }),
     },
     table: {
-      name: "Tokens by item type", rowNames: "types", rows: types,
+      name: "Tokens by item type", rowNames: ["type", "types"], rows: types,
       columns: [
         { title: "Type", of: (row) => row.type },
         { title: "Items", of: (row) => row.items, numeric: true },
@@ -249,6 +249,6 @@ function costChart(before, after, check) {
     sentence: costSentence(before, after, check),
     traces,
     layout: { height: 230, barmode: "stack", bargap: 0.35, xaxis: axis(axisTitle, { tickformat: before.dollars ? "$~s" : "~s" }), yaxis: axis("") },
-    table: { name: "Cost under the prompt cache", rowNames: "kinds", rows, columns },
+    table: { name: "Cost under the prompt cache", rowNames: ["kind", "kinds"], rows, columns },
   });
 }

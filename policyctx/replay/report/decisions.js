@@ -16,7 +16,7 @@ function decisionTable(removals, { withSession, onShow }) {
   if (withSession) {
     columns.unshift({ title: "Session", of: (row) => row.session.name, words: true });
   }
-  return new DataTable({ name: "Decisions", rowNames: "decisions", rows: removals, columns }).element;
+  return new DataTable({ name: "Decisions", rowNames: ["decision", "decisions"], rows: removals, columns }).element;
 }
 
 function itemButton(row, onShow) {
@@ -48,7 +48,7 @@ function regretTable(regrets, { withSession, onShow }) {
   ];
   if (withSession) columns.unshift({ title: "Session", of: (row) => row.session.name, words: true });
   const sort = columns.findIndex((column) => column.title === "Tokens");
-  const table = { name: "Regret", rowNames: "items needed again", rows: regrets, columns, sort, descending: true };
+  const table = { name: "Regret", rowNames: ["item needed again", "items needed again"], rows: regrets, columns, sort, descending: true };
   return new DataTable(table).element;
 }
 
@@ -86,12 +86,12 @@ function sessionTable(sessions, { isPriced, onPick }) {
     },
     numeric("Calls", (row) => row.calls),
     numeric("Sent", (row) => row.without.tokens, (row) => short(row.without.tokens)),
-    numeric("With it", (row) => row.with.tokens, (row) => short(row.with.tokens)),
+    numeric("Sent with it", (row) => row.with.tokens, (row) => short(row.with.tokens)),
     numeric("Change", (row) => (row.with.tokens - row.without.tokens) / (row.without.tokens || 1), (row) => change(row.without.tokens, row.with.tokens)),
     numeric("Largest", (row) => row.without.largest, (row) => short(row.without.largest)),
-    numeric("With it", (row) => row.with.largest, (row) => short(row.with.largest)),
+    numeric("Largest with it", (row) => row.with.largest, (row) => short(row.with.largest)),
     numeric("Over", (row) => row.without.over_window),
-    numeric("With it", (row) => row.with.over_window),
+    numeric("Over with it", (row) => row.with.over_window),
     numeric("Removed", (row) => row.removed),
     numeric("Regret", (row) => row.regretted),
   ];
@@ -100,5 +100,5 @@ function sessionTable(sessions, { isPriced, onPick }) {
     columns.push(numeric("$", (row) => sum(row.cost_without), (row) => dollars(sum(row.cost_without))));
     columns.push(numeric("$ with it", (row) => sum(row.cost_with), (row) => dollars(sum(row.cost_with))));
   }
-  return new DataTable({ name: "Sessions", rowNames: "sessions", rows: sessions, columns }).element;
+  return new DataTable({ name: "Sessions", rowNames: ["session", "sessions"], rows: sessions, columns }).element;
 }

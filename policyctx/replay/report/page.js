@@ -11,6 +11,10 @@ function startPage() {
     `${counted(report.sessions.length, "session")}, ${counted(total.calls, "call")} of a model,` +
       ` the usage of ${whole(total.calls_with_usage)} of them known; a window of ${whole(report.window)} tokens.`,
   );
+  if (report.missing.length) {
+    const lines = report.missing.map((text) => element("li", {}, text));
+    document.querySelector("header form").before(element("p", {}, "Not in this report:"), element("ul", {}, ...lines));
+  }
   const select = picker(report, (chosen) => showChosen(report, chosen));
   report.pick = (number) => {
     select.value = String(number);

@@ -30,9 +30,12 @@ _SECURITY = (
 )
 
 
-def page(policy: str, model: Model, sessions: Sequence[SimulatedSession]) -> Iterator[str]:
+def page(
+    policy: str, model: Model, sessions: Sequence[SimulatedSession], missing: Sequence[str] = ()
+) -> Iterator[str]:
     """Yield the page piece by piece; join and encode them as UTF-8 with `backslashreplace`.
 
+    `missing` are sentences on what the page does not show, such as a file that could not be read.
     Raises `MissingExtraError` without the plotting library.
     """
     check_drawable()
@@ -42,7 +45,7 @@ def page(policy: str, model: Model, sessions: Sequence[SimulatedSession]) -> Ite
         title=escape(f"{policy}: a replay"),
         style=_text("page.css"),
     )
-    yield json_script("overview", overview(policy, model, sessions)) + "\n"
+    yield json_script("overview", overview(policy, model, sessions, missing)) + "\n"
     for number, session in enumerate(sessions):
         yield json_script(f"decided-{number}", decided(session, model)) + "\n"
         yield json_script(f"said-{number}", said(session)) + "\n"

@@ -1,7 +1,8 @@
 // A table to sort, search and page through.
 //
 // A column has a `title`, and `of(row)` gives what it sorts by. It may have `show(row)`, a text or
-// an element in place of that; `search(row)`, further words to be found by; and be `numeric`.
+// an element in place of that; `search(row)`, the words to be found by; and be `numeric`, or
+// `words`, which are given room. `rowNames` say what one row is, and what many are.
 
 // Fewer where a row is a card as wide as the screen.
 const NARROW = window.matchMedia("(max-width: 40rem)");
@@ -23,7 +24,7 @@ function searchable(columns, row) {
 }
 
 class DataTable {
-  constructor({ name, columns, rows, sort = null, descending = false, rowNames = "rows" }) {
+  constructor({ name, columns, rows, sort = null, descending = false, rowNames = ["row", "rows"] }) {
     Object.assign(this, { name, columns, rows, sort, descending, rowNames });
     this.texts = new Map();
     this.pageRows = NARROW.matches ? 8 : 20;
@@ -54,7 +55,7 @@ class DataTable {
         this.find();
       },
     });
-    const label = element("label", {}, `Search ${this.rowNames}`, input);
+    const label = element("label", {}, `Search ${this.rowNames[1]}`, input);
     return element("div", { class: "finder", role: "search" }, label, this.count);
   }
 
@@ -123,7 +124,7 @@ class DataTable {
   counted(first, shown) {
     const all = this.found.length;
     const of = all === this.rows.length ? "" : `, of ${whole(this.rows.length)}`;
-    if (all <= this.pageRows) return `${whole(all)} ${this.rowNames}${of}`;
-    return `${whole(first + 1)}–${whole(first + shown)} of ${whole(all)} ${this.rowNames}${of}`;
+    const some = all <= this.pageRows ? "" : `${whole(first + 1)}–${whole(first + shown)} of `;
+    return `${some}${counted(all, ...this.rowNames)}${of}`;
   }
 }

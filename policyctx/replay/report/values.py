@@ -14,7 +14,7 @@ from policyctx.replay.cost import cost_of
 from policyctx.replay.summing import figures_of, total
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.policy.models import Model
     from policyctx.replay.billing import BilledCall
@@ -27,13 +27,16 @@ if TYPE_CHECKING:
 Values = dict[str, Any]
 
 
-def overview(policy: str, model: Model, sessions: Sequence[SimulatedSession]) -> Values:
-    """Return the policy, a line a session, and what all of them come to."""
+def overview(
+    policy: str, model: Model, sessions: Sequence[SimulatedSession], missing: Sequence[str]
+) -> Values:
+    """Return the policy, a line a session, what all of them come to, and what is missing."""
     figures = [figures_of(session, model) for session in sessions]
     return {
         "policy": policy,
         "window": model.context_window,
         "is_priced": model.price is not None,
+        "missing": list(missing),
         "sessions": [
             {"name": one.name, "format": one.format, "path": one.path, **_figures(its, model)}
             for one, its in zip(sessions, figures, strict=True)
@@ -94,13 +97,17 @@ def _figures(figures: Figures, model: Model) -> Values:
             "uncached": check.uncached,
             "billed_uncached": check.billed_uncached,
         },
-        "told": [*_told(figures.not_understood, "not understood"), *_told(figures.warnings)],
+        "told": [
+            *_told(figures.not_understood, "Not understood"),
+            *_told(figures.warnings, "Warning"),
+        ],
     }
 
 
-def _told(numbers: Any, what: str = "") -> Iterator[str]:  # noqa: ANN401 - by what it is
+def _told(numbers: Mapping[str, int], what: str) -> Iterator[str]:
     for text, number in sorted(numbers.items()):
-        yield f"{number:,} times{f' {what}' if what else ''}: {text}"
+        times = "once" if number == 1 else f"{number:,} times"
+        yield f"{what} {times}: {text}"
 
 
 def _sent(sent: Sent) -> Values:

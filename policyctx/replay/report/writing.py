@@ -29,16 +29,21 @@ def check_writable(path: Path) -> None:
 
 
 def write_report(
-    path: Path, policy: str, model: Model, sessions: Sequence[SimulatedSession]
+    path: Path,
+    policy: str,
+    model: Model,
+    sessions: Sequence[SimulatedSession],
+    missing: Sequence[str] = (),
 ) -> int:
     """Write the page of sessions that were replayed under a policy; return its size in bytes.
 
-    The file gets its name when it is complete. Raises `ReportError` and `MissingExtraError`.
+    `missing` are sentences on what the page does not show. The file gets its name when it is
+    complete. Raises `ReportError` and `MissingExtraError`.
     """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with unfinished.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as out:
-            out.writelines(page(policy, model, sessions))
+            out.writelines(page(policy, model, sessions, missing))
         unfinished.replace(path)
     except OSError as error:
         raise ReportError(str(path), error.strerror or str(error)) from error

@@ -168,7 +168,7 @@ def test_the_decisions_are_searched_and_paged(page: WebDriver) -> None:
     assert count(page, "Decisions") == "21–28 of 28 decisions"
     search = part(page, "Decisions").find_element(By.TAG_NAME, "input")
     search.send_keys("C0 retire")
-    assert count(page, "Decisions") == "1 decisions, of 28"
+    assert count(page, "Decisions") == "1 decision, of 28"
     assert column(page, "Decisions", 9) == ["call 31"]
     search.send_keys(" nothing")
     assert column(page, "Decisions", 1) == []
@@ -257,7 +257,7 @@ def test_it_is_legible_on_a_phone_and_a_desk_by_day_and_by_night(
 ) -> None:
     emulated(page, width=width, height=height, scheme=scheme)
     try:
-        for name in ("All", LONG):
+        for name in (LONG, "All"):
             pick(page, name)
             assert page.execute_script("return document.documentElement.scrollWidth") <= width
             assert page.execute_script(CONTRAST) == []
