@@ -51,6 +51,16 @@ function clearCharts(root) {
   for (const drawing of root.querySelectorAll(".chart")) Plotly.purge(drawing);
 }
 
+// A drawing keeps its width when the page is put on paper, which is narrower than most screens.
+const PAPER_WIDTH = 660;
+
+window.addEventListener("beforeprint", () => resizeCharts({ autosize: false, width: PAPER_WIDTH }));
+window.addEventListener("afterprint", () => resizeCharts({ autosize: true, width: null }));
+
+function resizeCharts(size) {
+  for (const drawing of document.querySelectorAll(".chart.js-plotly-plot")) Plotly.relayout(drawing, size);
+}
+
 function contextSentence(calls, window) {
   const largest = (key) => Math.max(...calls.map((call) => call[key]));
   const over = (key) => calls.filter((call) => call[key] > window).length;

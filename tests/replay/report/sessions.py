@@ -59,5 +59,6 @@ def replayed(
 
 def report(path: Path, *sessions: SimulatedSession, under: Any = UNPRICED) -> Path:
     """Write the report of sessions to a path, and return it."""
-    write_report(path, "test", under.policy.model, sessions)
+    missing = [f"error: {'folder/' * 40}broken.jsonl: no message is in it"]
+    write_report(path, "test", under.policy.model, sessions, missing)
     return path

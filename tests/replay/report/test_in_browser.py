@@ -59,6 +59,12 @@ for (const node of document.querySelectorAll("body *")) {
 return low;
 """
 
+# What is unfolded is written in the next turn of the browser's loop.
+UNFOLDED = """
+for (const details of document.querySelectorAll("details")) details.open = true;
+setTimeout(arguments[0], 50);
+"""
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[WebDriver]:
@@ -260,9 +266,21 @@ def test_it_is_legible_on_a_phone_and_a_desk_by_day_and_by_night(
         for name in (LONG, "All"):
             pick(page, name)
             assert page.execute_script("return document.documentElement.scrollWidth") <= width
+            page.execute_async_script(UNFOLDED)
+            assert page.execute_script("return document.documentElement.scrollWidth") <= width
             assert page.execute_script(CONTRAST) == []
     finally:
         emulated(page)
+
+
+def test_charts_are_made_to_fit_paper_and_made_wide_again(page: WebDriver) -> None:
+    pick(page, LONG)
+    drawing = page.find_element(By.CSS_SELECTOR, ".chart .main-svg")
+    wide = drawing.size["width"]
+    page.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    assert drawing.size["width"] <= 680 < wide
+    page.execute_script("window.dispatchEvent(new Event('afterprint'))")
+    assert drawing.size["width"] == wide
 
 
 def test_with_a_price_the_cost_is_shown_in_dollars(browser: WebDriver, tmp_path: Path) -> None:
