@@ -142,7 +142,7 @@ function callTable(calls) {
 function sessionsChart(sessions) {
   const most = [...sessions].sort((one, other) => other.without.tokens - one.without.tokens).slice(0, 12);
   const drawn = most.reverse();
-  const names = drawn.map((session) => plain(shortName(session.name, 28)));
+  const names = drawn.map((session) => plain(shortName(session.name, NARROW.matches ? 14 : 28)));
   const bar = (name, key, color) => ({
     type: "bar", orientation: "h", name, x: drawn.map((session) => session[key].tokens),
     y: drawn.map((_, i) => i), marker: { color }, hovertemplate: `%{x:,} tokens ${name}<extra></extra>`,

@@ -1,6 +1,7 @@
 // The messages of a session, to unfold; each is written when it is opened.
 
 const PAGE_MESSAGES = 100;
+const PREVIEW_CHARS = 90;
 
 // Groups the items of a session by the list and the message that they stand in.
 function messagesOf(items) {
@@ -11,6 +12,14 @@ function messagesOf(items) {
     else messages.push({ part: item.part, number: item.message, items: [item] });
   }
   return messages;
+}
+
+// The beginning of the first thing that it says.
+function preview(message) {
+  const said = message.items.map((item) => item.text.trim()).find(Boolean) || "";
+  const characters = [...said.slice(0, 2 * PREVIEW_CHARS)];
+  const start = characters.slice(0, PREVIEW_CHARS).join("");
+  return start.length < said.length ? `${start}…` : start;
 }
 
 class MessageList {
@@ -77,6 +86,7 @@ class MessageList {
       {},
       `${message.number + 1}. ${first.role}: ${kinds.slice(0, 4).join(", ")}${kinds.length > 4 ? ", …" : ""}, ${counted(tokens, "token")}`,
       gone.length ? element("span", { class: "gone" }, `, out from call ${gone[0].absences[0].since} on`) : null,
+      element("bdi", { class: "muted preview" }, preview(message)),
     );
     const details = element("details", { class: "message" }, summary);
     details.addEventListener("toggle", () => {
