@@ -7,6 +7,9 @@ PolicyctxError
 ├── StoreError             a file could not be written or read back
 │   └── CorruptContentError a file holds something else than was saved in it
 ├── InvalidResultError     the edited messages would be refused by a provider
+├── SummaryError           one try at a summary gave none that can be used
+├── UnknownSummarizerError nothing that makes summaries has that name
+├── UnrestorableFileError  a file cannot be brought back after a compaction
 ├── VocabularyError        the token vocabulary in the package is missing or damaged
 ├── MutationError          the mutants of a policy cannot be judged
 ├── UnreadableRecordingError a file is no recording of a known format
@@ -135,6 +138,51 @@ class InvalidResultError(PolicyctxError):
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
         super().__init__("the edited messages are not valid: " + "; ".join(self.problems))
+
+
+class SummaryError(PolicyctxError):
+    """One try at a summary gave none that can be used.
+
+    `cause` is what the summariser raised, None where it raised nothing or where that would carry
+    credentials along; `status` is the provider's HTTP status, None where there was none.
+    """
+
+    def __init__(
+        self, why: str, *, cause: Exception | None = None, status: int | None = None
+    ) -> None:
+        self.why = why
+        self.cause = cause
+        self.status = status
+        super().__init__(f"no summary: {why}")
+
+
+class UnknownSummarizerError(PolicyctxError):
+    """Nothing that makes summaries has the name that a policy's `by` gives.
+
+    `name` is what was asked for, `known` the names that exist, `nearest` the likeliest or None.
+    """
+
+    def __init__(self, name: str, known: Sequence[str], nearest: str | None) -> None:
+        self.name = name
+        self.known = tuple(known)
+        self.nearest = nearest
+        meant = f"did you mean {nearest!r}? " if nearest else ""
+        super().__init__(
+            f"no summarizer is named {name!r}; {meant}known are {', '.join(self.known)};"
+            " others are registered with register_summarizer"
+        )
+
+
+class UnrestorableFileError(PolicyctxError):
+    """A file cannot be brought back after a compaction.
+
+    `path` is the path as it was asked for, `why` says what stands against it.
+    """
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path = path
+        self.why = why
+        super().__init__(f"{path!r}: {why}")
 
 
 class VocabularyError(PolicyctxError):

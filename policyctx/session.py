@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
 
+    from policyctx.compaction.restoration import FileReader
+    from policyctx.compaction.summarizers import Summarizer, SummaryRequest
     from policyctx.messages.items import Message
+    from policyctx.planning.compacting import Replacing
     from policyctx.planning.ledger import Key, Ledger
     from policyctx.planning.plan import Plan
     from policyctx.planning.planner import Moment
@@ -52,6 +56,8 @@ class Session:
     `{"browser": {"keep_recent": 3}}`; the policy's own are nearer. `on_invalid` says what happens
     when a provider would refuse the edited list: `raise` an `InvalidResultError`, or `keep` the
     list without this turn's decisions, with a warning. `clock` gives the time in seconds.
+    `summarizer` makes the summaries instead of the one that the policy names, and `reader` reads
+    the files that come back after a compaction.
 
     A session is not to be used by two threads at once.
     """
@@ -66,6 +72,8 @@ class Session:
         hints: Mapping[str, Mapping[str, Any]] | None = None,
         on_invalid: Literal["raise", "keep"] = "raise",
         clock: Callable[[], float] = time.time,
+        summarizer: Summarizer | Callable[[SummaryRequest], Any] | None = None,
+        reader: FileReader | None = None,
     ) -> None:
         if isinstance(policy, Policy):
             policy = OffloadPolicy(policy, hints=hints)
@@ -79,6 +87,7 @@ class Session:
         model = self.policy.policy.model
         self._counter = counter_for(model.tokenizer, language_model=model.name)
         self._keeps_state = settings.state == "kept"
+        self._summarizer, self._reader = summarizer, reader
         self._on_invalid = on_invalid
         self._memory: Memory | None = None
 
@@ -209,15 +218,48 @@ class Session:
         memory = yield from self._remembered()
         known = self._list_of(messages, memory, changed=changed)
         facts = self._facts(memory, *beside)
-        result = yield from self._carried_out(known, messages, BOTH, facts)
+        seen = memory.replacements.seen(messages)
+        result = yield from self._carried_out(known, seen, BOTH, facts)
+        if (replacing := result.plan.compaction) is not None:
+            known, result = yield from self._compacted(known, result, replacing, messages, memory)
         memory.known = known
-        known.conversation.sent = len(messages)
+        known.conversation.sent = known.conversation.reading.message_count
         memory.called_at = self._clock()
         memory.sent = known.conversation, facts
         if self._keeps_state and self.policy.asks_for_time and len(memory.ledger):
             # A session that has decided nothing leaves nothing on the disk.
             yield Remember((memory.call_record(),), important=False)
         return result
+
+    def _compacted(
+        self,
+        known: KnownList,
+        result: Result,
+        replacing: Replacing,
+        messages: Sequence[Message],
+        memory: Memory,
+    ) -> Turn[tuple[KnownList, Result]]:
+        """Replace history by a summary, in the list as the turn's other decisions left it."""
+        from policyctx.turns.compacting import Compacting  # noqa: PLC0415 - seldom needed
+
+        compacting = Compacting(
+            known,
+            replacing,
+            result.plan.facts,
+            memory.replacements,
+            summarizer=self._summarizer,
+            reader=self._reader,
+            keeps_state=self._keeps_state,
+        )
+        made = yield from compacting.run()
+        if isinstance(made, tuple):
+            return known, replace(result, warnings=(*result.warnings, *made))
+        known.conversation.report()
+        memory.replacements.add(made.replacement, messages, made.messages)
+        after = self._new_list(memory)
+        after.read(made.messages)
+        warnings = (*result.warnings, *made.warnings)
+        return after, replace(result, messages=made.messages, warnings=warnings, compaction=made)
 
     def _observed(self, usage: Usage) -> Turn[None]:
         memory = yield from self._remembered()
@@ -282,7 +324,9 @@ class Session:
         self, messages: Sequence[Message], memory: Memory, *, changed: bool = False
     ) -> KnownList:
         """The known list, when `messages` continue it, else a new one; all of them are read."""
-        listed(messages)
+        if changed:
+            memory.replacements.forget()
+        messages = memory.replacements.seen(listed(messages))
         known = memory.known
         if known is None or changed or not known.continued_by(messages):
             if (earlier := known) is None:
@@ -295,8 +339,16 @@ class Session:
         return known
 
     def _new_list(self, memory: Memory, gone: frozenset[Key] = frozenset()) -> KnownList:
-        facts = self._facts(memory)
-        return KnownList(Conversation(self.policy, memory.ledger, facts, memory.judged, gone))
+        return KnownList(
+            Conversation(
+                self.policy,
+                memory.ledger,
+                self._facts(memory),
+                memory.judged,
+                gone=gone | memory.replacements.gone,
+                written=memory.replacements.written,
+            )
+        )
 
     def _facts(self, memory: Memory, *beside: object) -> Facts:
         model, called_at = self.policy.policy.model, memory.called_at

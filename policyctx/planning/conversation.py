@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import replace
 from operator import attrgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from policyctx.messages.inputs import strings_in
@@ -22,7 +23,7 @@ from policyctx.planning.selection import Candidates
 from policyctx.planning.tally import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.messages.items import Item, Message
     from policyctx.planning.facts import Facts, Unit
@@ -44,7 +45,8 @@ _QUOTES = re.compile("[\"'`]")
 class Conversation:
     """The items of one session under one policy, and what became of each.
 
-    `facts` give sizes and the store's root. Nothing but `extend` and `adopt` changes what a plan
+    `facts` give sizes and the store's root; `written` are the texts of what compactions wrote, with
+    the type of each, empty for a mere reply. Nothing but `extend` and `adopt` changes what a plan
     is made from.
     """
 
@@ -54,10 +56,12 @@ class Conversation:
         ledger: Ledger,
         facts: Facts,
         judged: Counter[Arrived] | None = None,
+        *,
         gone: frozenset[Key] = frozenset(),
+        written: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.policy, self.ledger, self.facts = policy, ledger, facts
-        self._gone = gone
+        self._gone, self._written = gone, written
         self.judged = Counter() if judged is None else judged
         """What steps on arrival have seen, and how often one list of the session had it."""
         self._met: Counter[Arrived] = Counter()
@@ -79,7 +83,10 @@ class Conversation:
         """Messages that a model has been sent, from the first on."""
         self.paths = FreePaths(ledger.paths)
         self.candidates = {step.name: Candidates(step, self) for step in policy.policy.steps}
-        self._growing = [self.candidates[step.name] for step in policy.steps("model_call")]
+        self.compacting = {step.name for step in policy.policy.steps if step.do == "compact"}
+        """The steps that take messages instead of items."""
+        before_call = {step.name for step in policy.steps("model_call")} - self.compacting
+        self._growing = [c for name, c in self.candidates.items() if name in before_call]
         self._has_arrival = bool(policy.steps("arrival"))
         self._identities = Identities(self.items, ledger, gone)
         self._tallies: dict[Unit, Tally] = {}
@@ -131,6 +138,15 @@ class Conversation:
         """Return what the ledger says of each item that is out, by position."""
         found = {i: self._identities.entry(i) for i in sorted(self.fates)}
         return {position: entry for position, entry in found.items() if entry is not None}
+
+    def known_keys(self, messages: range) -> tuple[Key, ...]:
+        """Return the keys of the items in these messages whose like the ledger knows."""
+        first, end = self.items_of(messages.start).start, self.items_of(messages.stop).start
+        return tuple(
+            self._identities.key(i)
+            for i in range(first, end)
+            if self.ledger.may_know(self.items[i]) or self.ledger.rendered(self.items[i])
+        )
 
     @property
     def gone(self) -> frozenset[Key]:
@@ -218,13 +234,21 @@ class Conversation:
         item = self.reading.items[position]
         is_result = item.kind == "tool_result"
         recalled = is_result and len(self.ledger) > 0 and self._reads_back(position)
-        item = self.policy.typed(item, recalled=recalled)
+        item = self.policy.typed(item, "recalled" if recalled else self._written_type(item))
         self.items.append(item)
         self.counts[item.type] += item.inside not in self.fates
         if len(self.ledger) and (entry := self._identities.entry(position)) is not None:
             self._set_fate(position, self._remembered(position, entry))
         for candidates in self._growing:
             candidates.add(position, item)
+
+    def _written_type(self, item: Item) -> str | None:
+        found = self._written.get(item.text) if item.kind == "user_message" else None
+        return found or None
+
+    def is_written(self, message: int) -> bool:
+        """Is all of a message what a compaction wrote: a summary, a file, a reply to one."""
+        return all(self.items[i].text in self._written for i in self.items_of(message))
 
     def _is_judged(self, item: Item) -> bool:
         arrived = item.kind, item.tool_use_id, item.text

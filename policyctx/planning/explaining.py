@@ -84,7 +84,9 @@ class _Record:
 
     def verdicts(self, position: int) -> Iterator[StepVerdict]:
         for outcome in self._plan.outcomes:
-            taken, reason, rule = self._verdict(position, outcome)
+            summarises = outcome.step in self._in.compacting
+            say = self._summarised if summarises else self._verdict
+            taken, reason, rule = say(position, outcome)
             yield StepVerdict(outcome.step, taken, reason, rule)
 
     def _verdict(self, position: int, outcome: Outcome) -> Verdict:
@@ -104,6 +106,17 @@ class _Record:
             return Verdict(taken=False, reason=Reason("inside"))
         return self._left(position, outcome) if verdict.taken else verdict
 
+    def _summarised(self, position: int, outcome: Outcome) -> Verdict:
+        """A `compact` step's word: it takes messages, whole, and knows no other candidates."""
+        rule = ("steps", outcome.step)
+        if outcome.replaces is None:
+            return self._left(position, outcome)
+        parts = outcome.replaces.parts
+        taken = self._in.items[position].message in parts
+        numbers = {"first": parts.start, "last": parts.end - 1}
+        reason = Reason("summarised" if taken else "not_replaced", numbers)
+        return Verdict(taken=taken, reason=reason, rule=rule)
+
     def _left(self, position: int, outcome: Outcome) -> Verdict:
         """Why a step left an item that it might have taken."""
         own = next((reason for left, reason in outcome.left if left == position), None)
@@ -115,7 +128,8 @@ class _Record:
             reason = Reason("gate_closed", {"gate": gate})
             return Verdict(taken=False, reason=reason, rule=closed[0].rule)
         if outcome.stopped is not None:
-            until = ("steps", outcome.step, "select", "until")
+            until: RulePath = ("steps", outcome.step, "select", "until")
+            until = until[:2] if outcome.step in self._in.compacting else until
             return Verdict(taken=False, reason=outcome.stopped, rule=until)
         decided = self._new.get(position) or self._fates.get(position)
         if decided is not None:

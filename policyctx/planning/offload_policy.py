@@ -16,14 +16,17 @@ from policyctx.policy.loading import loaded
 from policyctx.policy.lookup import (
     Level,
     RulePath,
+    compaction_of,
     levels,
     matches,
     nearest,
     offload_given,
     wording,
 )
+from policyctx.policy.models.compaction import RESTORED_FIELDS, SUMMARY_FIELDS
 from policyctx.policy.models.rules import ToolRule
 from policyctx.policy.sources import policy_source
+from policyctx.policy.template import parsed_template
 from policyctx.policy.values import Share
 
 if TYPE_CHECKING:
@@ -116,14 +119,45 @@ class OffloadPolicy:
         """Return where the policy's file says this; None for a default, or a policy from code."""
         return self.tree.written(rule) if self.tree is not None and rule else None
 
-    def typed(self, item: Item, *, recalled: bool = False) -> Item:
+    def typed(self, item: Item, built_in: str | None = None) -> Item:
         """Return the item with the type that the policy gives it: the first of its own that fits.
 
-        A policy's own types are tried in the order written; an item that fits none is its kind,
-        or `recalled` when it read something back from the store.
+        A policy's own types are tried in the order written; an item that fits none is `built_in`,
+        by default its kind, or what a compaction left where the policy's wording shows it.
         """
-        found = self.types.type_of(item, "recalled" if recalled else item.kind)
+        if built_in is None:
+            built_in = self.left_by_compaction(item) or item.kind
+        found = self.types.type_of(item, built_in)
         return item if found == item.type else item._replace(type=found)
+
+    def left_by_compaction(self, item: Item) -> str | None:
+        """Return the type of a message that begins as a compaction's wording does, else None."""
+        if item.kind != "user_message":
+            return None
+        return next((t for start, t in self._wordings if item.text.startswith(start)), None)
+
+    @cached_property
+    def _wordings(self) -> tuple[tuple[str, str], ...]:
+        """The fixed beginnings of what compactions leave, with the types of that."""
+        found = []
+        for step in self.policy.steps:
+            if step.do == "compact":
+                wording = compaction_of(self.policy, step).wording
+                for text, fields, item_type in (
+                    (wording.summary, SUMMARY_FIELDS, "compaction_summary"),
+                    (wording.restored, RESTORED_FIELDS, "restored_file"),
+                ):
+                    start = parsed_template(text, fields).pieces[0]
+                    found += [(start, item_type)] if start.strip() else []
+        return tuple(found)
+
+    def reads_file(self, tool: str) -> str | None:
+        """Return the input field with the path of the file that a tool reads, None for none."""
+        rules = self.policy.tools
+        named = [rules[tool]] if tool in rules else []
+        globs = (rule for glob, rule in rules.items() if matches(tool, (glob,)))
+        found = (rule.reads_file for rule in (*named, *globs) if rule.reads_file is not None)
+        return next(found, None)
 
     def treatment(self, step: Step, item_type: str, tool: str | None) -> Treatment | None:
         """Look up how `step` treats items of this type and tool; None when it selects none."""
@@ -172,7 +206,7 @@ class OffloadPolicy:
             threshold=self._threshold(nearer if step.do != "drop" else [of_step]),
             keep_recent=keep_recent,
             keep_recent_rule=rule,
-            kept=self._kept(keep_recent),
+            kept=self.kept(keep_recent),
             pinned=_pinned(given),
             wording=self._wording(step, given),
             with_input=select.with_input is True
@@ -209,7 +243,8 @@ class OffloadPolicy:
         window = self.policy.model.context_window
         return amount.of(window) if isinstance(amount, Share) else amount
 
-    def _kept(self, keep: KeepRecent | None) -> int:
+    def kept(self, keep: KeepRecent | None) -> int:
+        """Return how many of what a `keep_recent` counts stay."""
         if keep is None:
             return 0
         counted = keep.items, keep.messages, keep.turns

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from policyctx.messages.items import Item
+    from policyctx.planning.compacting import Replacing
     from policyctx.planning.conversation import Conversation
     from policyctx.planning.decisions import Decision
     from policyctx.planning.explaining import StepVerdict
@@ -38,6 +39,8 @@ class Outcome:
     """Why what is ready and was not taken stays."""
     left: tuple[tuple[int, Reason], ...] = ()
     """Items that were ready and stay for a reason of their own, by position."""
+    replaces: Replacing | None = None
+    """What a summary is to stand for; None for a step that makes none."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,11 @@ class Plan:
         return decision_on(self, position)
 
     @property
+    def compaction(self) -> Replacing | None:
+        """What is to be replaced by a summary, after all else; None for nothing."""
+        return next((o.replaces for o in self.outcomes if o.replaces is not None), None)
+
+    @property
     def gates(self) -> tuple[GateVerdict, ...]:
         """Every comparison that the gates made, step by step."""
         return tuple(verdict for outcome in self.outcomes for verdict in outcome.gates)
@@ -98,7 +106,10 @@ class Plan:
 
     @property
     def tokens_after(self) -> int:
-        """Tokens of the context once this plan has been carried out."""
+        """Tokens of the context once the decisions have been carried out.
+
+        A compaction is not deducted: how long its summary will be is not known.
+        """
         fates = self.conversation.fates_at(self.at)
         return tokens_at(self, fates | {decision.position: decision for decision in self.new})
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from policyctx.planning.compacting import replacing
 from policyctx.planning.drafts import Draft, drafted
 from policyctx.planning.gates import gate_verdicts, opens
 from policyctx.planning.ordering import Until, in_order
 from policyctx.planning.outlook import Outlook, StepNumbers
 from policyctx.planning.plan import Outcome, Plan
+from policyctx.planning.reasons import Reason
 from policyctx.planning.snapshot import Snapshot
 from policyctx.planning.taking import Taking
 
@@ -47,7 +49,8 @@ def plan(
         judged = arrival.judged
     if "model_call" in moments:
         for step in conversation.policy.steps("model_call"):
-            outcomes.append(_before_call(step, outlook))
+            run = _compacted if step.do == "compact" else _before_call
+            outcomes.append(run(step, outlook))
     new = tuple(outlook.taken[i] for i in sorted(outlook.taken))
     at = Snapshot.of(conversation)
     return Plan(new, tuple(outcomes), facts, at, conversation, comes_back, judged)
@@ -121,6 +124,19 @@ def _before_call(step: Step, outlook: Outlook) -> Outcome:
         portions = [[position] for position in taking.put_off()] if made_room else []
     left = tuple(taking.left)
     return Outcome(step.name, verdicts, took=taking.took, stopped=stopped, left=left)
+
+
+def _compacted(step: Step, outlook: Outlook) -> Outcome:
+    """Say what a summary is to stand for, in the list as the steps before leave it."""
+    conversation = outlook.conversation
+    numbers = StepNumbers(outlook, conversation.candidates[step.name])
+    verdicts = gate_verdicts(step, conversation.policy.policy.model, numbers)
+    if not opens(verdicts):
+        return Outcome(step.name, verdicts, is_open=False)
+    found = replacing(step, outlook)
+    if isinstance(found, Reason):
+        return Outcome(step.name, verdicts, stopped=found)
+    return Outcome(step.name, verdicts, replaces=found)
 
 
 def _take(position: int, candidates: Candidates, taking: Taking, at: Snapshot) -> None:

@@ -135,16 +135,6 @@ to be ignored, so neither is. Take one away:
 A wording with `{head}` or `{tail}` is told so too when no key beside it says how much to show,
 and one with `{path}` when a `clear` step would leave it: nothing is saved there.""",
     ),
-    "PC108": Code(
-        "does nothing yet",
-        """\
-The key or word belongs to the language, but this version does not do what it says. A policy
-that relied on it would be wrong without a sign, so using it is an error. Take it out, or use a
-version that has it:
-
-    steps: [{name: summarise, do: compact}]   # refused in this version
-    steps: [{name: make-room, do: drop}]""",
-    ),
     "PC109": Code(
         "a text with a wrong field",
         """\

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import Diagnostic, Place, PolicyError
-from policyctx.policy import pending
 from policyctx.policy.diagnosing import hint
 from policyctx.policy.models import BUILT_IN_TYPES
 
@@ -20,7 +19,7 @@ KEYS_OF_POLICY = "Policy"
 class Key:
     """A key at one place of the language.
 
-    `path` is dotted as in `pending.py`: `*` is any name, `[]` any place in a list. `map_name` is
+    `path` is dotted: `*` is any name, `[]` any place in a list. `map_name` is
     the definition in the schema that has the key, `schema` what may stand under it.
     """
 
@@ -68,12 +67,6 @@ def maps_in(part: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 _HOLDING = (("items", ".[]"), ("additionalProperties", ".*"))
-
-
-def is_pending(path: str) -> bool:
-    """Does the key at this path, or one that it is below, do nothing yet."""
-    parts = tuple(0 if part == "[]" else part for part in path.split("."))
-    return any(pending.is_pending(parts[: i + 1]) for i in range(len(parts)))
 
 
 def key_at(schema: dict[str, Any], dotted: str) -> Key:

@@ -12,7 +12,6 @@ from policyctx.policy.consistency import inconsistencies
 from policyctx.policy.diagnosing import diagnostics, in_order
 from policyctx.policy.extending import Extended, extended
 from policyctx.policy.models import Policy
-from policyctx.policy.pending import not_built_yet
 from policyctx.policy.sources import environment, policy_source
 from policyctx.policy.substitution import unset
 from policyctx.policy.wordings import path_in_inherited
@@ -86,7 +85,7 @@ def validated(root: Node) -> Policy:
 
 def _mistakes(root: Node) -> tuple[Policy | None, list[Diagnostic]]:
     policy, problems = _modelled(root)
-    return policy, in_order([*problems, *inconsistencies(root), *not_built_yet(root)])
+    return policy, in_order([*problems, *inconsistencies(root)])
 
 
 def _modelled(root: Node) -> tuple[Policy | None, list[Diagnostic]]:

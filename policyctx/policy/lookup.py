@@ -7,20 +7,23 @@ type, the types that it refines, a hint from code, and the policy's top level.
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from policyctx.policy.item_types import TYPE_DEFAULTS
+from policyctx.policy.models.base import Section
 from policyctx.policy.models.placeholder import CLEARED, Placeholder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from policyctx.policy.models import Policy, Step, ToolRule
+    from policyctx.policy.models.compaction import Compaction
 
 # A key of the policy by its parts, such as ("tools", "mcp__*", "min_tokens"); a step by its name.
 RulePath: TypeAlias = tuple[str, ...]
 # A map of the policy that may give a rule key, and where it stands.
 Level: TypeAlias = tuple[RulePath, Any]
+S = TypeVar("S", bound=Section)
 
 
 def levels(
@@ -100,3 +103,19 @@ def _given(level: Level) -> list[tuple[Any, RulePath]]:
 def matches(tool: str | None, globs: Iterable[str]) -> bool:
     """Does the tool's name match one of the globs; an item without a tool matches none."""
     return tool is not None and any(fnmatchcase(tool, glob) for glob in globs)
+
+
+def compaction_of(policy: Policy, step: Step) -> Compaction:
+    """Return the policy's `compaction` with the keys of a `compact` step's over it."""
+    return (
+        policy.compaction if step.compaction is None else _over(policy.compaction, step.compaction)
+    )
+
+
+def _over(base: S, own: S) -> S:
+    changes = {key: getattr(own, key) for key in own.model_fields_set}
+    for key, value in changes.items():
+        below = getattr(base, key)
+        if isinstance(value, Section) and isinstance(below, Section) and key != "keep_recent":
+            changes[key] = _over(below, value)
+    return base.model_copy(update=changes)

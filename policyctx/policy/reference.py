@@ -6,9 +6,9 @@ import json
 import re
 from typing import Any
 
-from policyctx.policy.keys import KEYS_OF_POLICY, Key, is_pending, key_at, keys, maps_in, properties
+from policyctx.policy.keys import KEYS_OF_POLICY, Key, key_at, keys, maps_in, properties
 from policyctx.policy.reference_text import INTRODUCTION, NOTES, TITLE
-from policyctx.policy.schema import PENDING, policy_schema
+from policyctx.policy.schema import policy_schema
 from policyctx.policy.yaml_reader import typed
 
 _PLAIN = re.compile(r"[^\s,\[\]{}#&*!|>'\"%@`:?-][^\n,\[\]{}#:]*(?<! )")
@@ -36,8 +36,6 @@ def explained(dotted: str) -> str:
     meaning, default = _meaning_and_default(key.schema)
     if key.name in _required(schema, key.map_name):
         default = "required"
-    if is_pending(key.path) and PENDING not in meaning:
-        meaning = f"{meaning} {PENDING}"
     about = [("type", type_in_words(key.schema)), ("default", default.replace("`", "") or "none")]
     about += [
         ("example", f"{key.name}: {inline(value)}") for value in key.schema.get("examples", [])
@@ -47,18 +45,13 @@ def explained(dotted: str) -> str:
     for map_name, way in maps_in(key.schema):
         below = properties(schema, map_name)
         rows = [
-            (name, _without_mark(_meaning_and_default(part)[0], said=PENDING in meaning))
+            (name, _meaning_and_default(part)[0])
             for name, part in below.items()
             if name not in refused
         ]
         whose = {".[]": "keys of each", ".*": "keys of each, by name"}.get(way, "keys")
         lines += ["", f"  {whose}", *("  " + line for line in _aligned(rows))]
     return "\n".join(lines)
-
-
-def _without_mark(meaning: str, *, said: bool) -> str:
-    """The meaning without the sentence that it does nothing yet, where that was said above."""
-    return meaning.removesuffix(PENDING).rstrip() if said else meaning
 
 
 def inline(value: Any) -> str:  # noqa: ANN401 - a YAML value
@@ -177,16 +170,13 @@ def _section(
     owner = schema if is_top else schema["$defs"][map_name]
     rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
     parts_of_map = owner["properties"].items()
-    is_pending_whole = all(part["description"].endswith(PENDING) for _, part in parts_of_map)
     for name, part in parts_of_map:
         meaning, default = _meaning_and_default(part)
         default = "required" if name in _required(schema, map_name) else default
-        meaning = _without_mark(meaning, said=is_pending_whole)
         cells = (f"`{name}`", type_in_words(part, headings), default, meaning)
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     depth = "##" if is_top or "." not in heading else "###"
-    about = owner["description"] + (f" {PENDING}" if is_pending_whole else "")
-    parts = [f"{depth} {heading}", about, "\n".join(rows)]
+    parts = [f"{depth} {heading}", owner["description"], "\n".join(rows)]
     if map_name == "ItemRule":
         parts.append(_item_types(schema))
     return [*parts, NOTES[map_name]] if map_name in NOTES else parts

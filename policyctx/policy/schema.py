@@ -12,13 +12,11 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from policyctx.policy.keys import KEYS_OF_POLICY, Key, is_pending, key_at, keys, maps_in
+from policyctx.policy.keys import key_at, maps_in
 from policyctx.policy.models import BUILT_IN_TYPES, Policy, Section
 from policyctx.policy.models.rules import TYPE_MEANINGS
-from policyctx.policy.pending import VALUES
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-PENDING = "Does nothing yet in this version."
 
 _VARIABLE = {
     "type": "string",
@@ -68,7 +66,6 @@ def policy_schema() -> dict[str, Any]:
     }
     _name_item_types(schema["properties"]["items"])
     schema["allOf"] = [_of_one_file(maps), _of_built_in_types()]
-    _mark_pending(schema)
     ordered: dict[str, Any] = _in_order(schema)
     return ordered
 
@@ -186,31 +183,6 @@ def _of_built_in_types() -> dict[str, Any]:
         "if": {"not": {"required": ["extends"]}, **only_built_in},
         "then": {"properties": {"steps": {"items": step}}},
     }
-
-
-def _mark_pending(schema: dict[str, Any]) -> None:
-    """Say of each key that does nothing yet, wherever it stands, that it does nothing."""
-    paths: dict[tuple[str, str], list[Key]] = {}
-    for key in keys(schema):
-        paths.setdefault((key.map_name, key.name), []).append(key)
-    for (map_name, name), same in paths.items():
-        sentences = [PENDING] if all(is_pending(key.path) for key in same) else _words_of(same)
-        owner = schema if map_name == KEYS_OF_POLICY else schema["$defs"][map_name]
-        described = owner["properties"][name]
-        described["description"] = " ".join([described["description"], *sentences])
-
-
-def _words_of(same: list[Key]) -> list[str]:
-    """The sentences on words of a key that do nothing yet."""
-    words: list[str] = []
-    for key in same:
-        words += [
-            word for path, some in VALUES if path.removesuffix(".[]") == key.path for word in some
-        ]
-    if not words:
-        return []
-    named = ", ".join(f"`{word}`" for word in dict.fromkeys(words))
-    return [f"{named} {'does' if len(words) == 1 else 'do'} nothing yet in this version."]
 
 
 def _references(schema: object) -> list[str]:

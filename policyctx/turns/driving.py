@@ -7,19 +7,24 @@ turn under another driver.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-from policyctx.errors import StoreError
+from policyctx.errors import StoreError, SummaryError
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from policyctx.compaction.restoration import FileReader
+    from policyctx.compaction.summarizers import Summarizer, SummaryRequest
     from policyctx.planning.paths import File
+    from policyctx.policy.models.compaction import Restore
     from policyctx.store.content import JSON, Content
+    from policyctx.tokens.counter import TokenCounter
 
 T = TypeVar("T")
 Record: TypeAlias = "Mapping[str, JSON]"
@@ -75,8 +80,35 @@ class Recall:
     """The outcome is every record of the session, oldest first."""
 
 
-Request: TypeAlias = Save | Remember | Recall
-Outcome: TypeAlias = list[Any] | StoreError
+@dataclass(frozen=True, slots=True)
+class Summarise:
+    """Ask for a summary, once; the outcome is its text."""
+
+    summarizer: Summarizer
+    request: SummaryRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Let so many seconds pass; there is no outcome."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFiles:
+    """Read these files back, the newest first; the outcome is a `Restoration`."""
+
+    paths: tuple[str, ...]
+    settings: Restore
+    counter: TokenCounter
+    visible: frozenset[str]
+    reader: FileReader
+
+
+Request: TypeAlias = Save | Remember | Recall | Summarise | Wait | ReadFiles
+# What a request comes to: which of these is what its class says.
+Outcome: TypeAlias = Any
 Turn: TypeAlias = Generator[Request, Outcome, T]
 
 
@@ -96,13 +128,52 @@ async def run_async(turn: Turn[T], store: Store) -> T:
     try:
         request = next(turn)
         while True:
-            request = turn.send(await asyncio.to_thread(_outcome, store, request))
+            request = turn.send(await _outcome_async(store, request))
     except StopIteration as stop:
         result: T = stop.value
         return result
 
 
+async def _outcome_async(store: Store, request: Request) -> Outcome:
+    if isinstance(request, Wait):
+        return await asyncio.sleep(request.seconds)
+    if isinstance(request, Summarise):
+        from policyctx.compaction.summarizers import asked_async  # noqa: PLC0415 - seldom needed
+
+        try:
+            return await asked_async(request.summarizer, request.request)
+        except SummaryError as error:
+            return error
+    return await asyncio.to_thread(_outcome, store, request)
+
+
 def _outcome(store: Store, request: Request) -> Outcome:
+    if isinstance(request, Wait):
+        return time.sleep(request.seconds)
+    if isinstance(request, Summarise | ReadFiles):
+        return _of_compaction(request)
+    return _of_store(store, request)
+
+
+def _of_compaction(request: Summarise | ReadFiles) -> Outcome:
+    from policyctx.compaction.restoration import restore  # noqa: PLC0415 - seldom needed
+    from policyctx.compaction.summarizers import asked  # noqa: PLC0415 - seldom needed
+
+    if isinstance(request, ReadFiles):
+        return restore(
+            request.paths,
+            request.settings,
+            request.reader,
+            request.counter,
+            visible=request.visible,
+        )
+    try:
+        return asked(request.summarizer, request.request)
+    except SummaryError as error:
+        return error
+
+
+def _of_store(store: Store, request: Save | Remember | Recall) -> Outcome:
     try:
         if isinstance(request, Save):
             return store.save(request.contents, recorded=request.recorded)

@@ -53,6 +53,16 @@ class KnownList:
                 return True
         return False
 
+    @property
+    def given(self) -> list[Message]:
+        """The messages as the caller has kept them, by position."""
+        return self._given
+
+    @property
+    def left(self) -> list[Message | None]:
+        """The messages as they are handed out, by position; None for one that was removed."""
+        return self._left
+
     def _take(self, beginning: list[Message]) -> None:
         """Know these objects instead of equal ones, so that they are the ones handed out."""
         given: list[Message] = list(beginning)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.planning.ledger import Entry, Ledger
 from policyctx.tokens.correction import Correction, correction_of
+from policyctx.turns.replacements import Replacement, Replacements
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,6 +31,8 @@ class Memory:
     """Seconds since 1970."""
     correction: Correction = field(default_factory=Correction)
     """What the usage of responses has taught of the list's total."""
+    replacements: Replacements = field(default_factory=Replacements)
+    """What compactions have replaced."""
     sent: tuple[Conversation, Facts] | None = None
     """The conversation that was handed out last, until its usage was observed."""
 
@@ -39,8 +42,10 @@ class Memory:
         entries = (Entry.of(record) for record in records)
         calls = [record["at"] for record in records if record.get("record") == "call"]
         learnt = [record for record in records if record.get("record") == "usage"]
+        made = (Replacement.of(record) for record in records)
         return cls(
             Ledger(entry for entry in entries if entry is not None),
+            replacements=Replacements([one for one in made if one is not None]),
             called_at=calls[-1] if calls else None,
             correction=correction_of(learnt[-1]) if learnt else Correction(),
         )

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from policyctx.messages.items import Message
     from policyctx.planning.plan import Plan
+    from policyctx.turns.compacting import Compacted
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,13 @@ class Result:
     messages: Sequence[Message]
     plan: Plan
     warnings: tuple[str, ...] = ()
+    compaction: Compacted | None = None
+    """The compaction that was made, None for none; `warnings` says why one was not."""
+
+    @property
+    def compacted(self) -> bool:
+        """Was history replaced by a summary."""
+        return self.compaction is not None
 
     @property
     def offloaded_count(self) -> int:

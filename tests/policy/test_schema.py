@@ -9,11 +9,11 @@ from hypothesis import given
 from jsonschema import Draft202012Validator
 
 from policyctx.errors import PolicyError
-from policyctx.policy.keys import is_pending, key_at, keys
+from policyctx.policy.keys import key_at, keys
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.models import BUILT_IN_TYPES, Policy
 from policyctx.policy.models.rules import TYPE_MEANINGS
-from policyctx.policy.schema import PENDING, policy_schema, schema_of
+from policyctx.policy.schema import policy_schema, schema_of
 from policyctx.policy.sources import Source, preset_names
 from policyctx.policy.walk import keys_below
 from policyctx.policy.yaml_reader import read_yaml
@@ -201,13 +201,6 @@ def test_no_map_takes_an_unknown_key() -> None:
     maps = [SCHEMA, *SCHEMA["$defs"].values()]
     closed = [one for one in maps if one.get("additionalProperties") is False]
     assert len(closed) == len(maps) - 1  # all but the variable
-
-
-def test_a_key_that_does_nothing_yet_says_so() -> None:
-    for key in keys(SCHEMA):
-        if key.schema["description"].endswith(PENDING):
-            assert is_pending(key.path), key.path
-    assert PENDING not in key_at(SCHEMA, "items.offload").schema["description"]
 
 
 def test_every_built_in_type_has_a_meaning() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from policyctx.policy.findings.gates import lowest
-from policyctx.policy.models import Section
+from policyctx.policy.lookup import compaction_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from policyctx.errors import Diagnostic
     from policyctx.policy.checked import Checked
     from policyctx.policy.models import Step
-    from policyctx.policy.models.compaction import Compaction
-
-S = TypeVar("S", bound=Section)
 
 
 def compactions_that_repeat(checked: Checked) -> Iterator[Diagnostic]:
@@ -46,7 +43,7 @@ def restorations_from_nowhere(checked: Checked) -> Iterator[Diagnostic]:
     if checked.compact is None or _reads_files(checked):
         return
     path, step = checked.compact
-    restore = _effective(checked, step).restore
+    restore = compaction_of(checked.policy, step).restore
     for written in ((*path, "compaction", "restore"), ("compaction", "restore")):
         if checked.is_written(written) and restore.max_files > 0:
             sentence = (
@@ -63,28 +60,12 @@ def _reads_files(checked: Checked) -> bool:
 
 
 def _tail(checked: Checked, step: Step) -> int:
-    tokens = _effective(checked, step).keep_recent.tokens
+    tokens = compaction_of(checked.policy, step).keep_recent.tokens
     return 0 if tokens is None else checked.tokens(tokens)
 
 
 def _restored(checked: Checked, step: Step) -> int:
-    restore = _effective(checked, step).restore
+    restore = compaction_of(checked.policy, step).restore
     if not _reads_files(checked):
         return 0
     return min(restore.max_tokens_total, restore.max_files * restore.max_tokens_per_file)
-
-
-def _effective(checked: Checked, step: Step) -> Compaction:
-    """The policy's `compaction` with the keys of the step's over it."""
-    if step.compaction is None:
-        return checked.policy.compaction
-    return _merged(checked.policy.compaction, step.compaction)
-
-
-def _merged(base: S, own: S) -> S:
-    changes = {key: getattr(own, key) for key in own.model_fields_set}
-    for key, value in changes.items():
-        below = getattr(base, key)
-        if isinstance(value, Section) and isinstance(below, Section) and key != "keep_recent":
-            changes[key] = _merged(below, value)
-    return base.model_copy(update=changes)

@@ -12,6 +12,10 @@ from policyctx.policy.models.rules import KeepRecent, Recency
 from policyctx.policy.values import Duration as DurationValue
 from policyctx.policy.values import Share, short_form, template_of
 
+# What the texts that a compaction leaves may name.
+SUMMARY_FIELDS = ("summary", "archive_path")
+RESTORED_FIELDS = ("path", "content")
+
 
 class SummarySection(Section):
     """A section of the summary."""
@@ -91,7 +95,7 @@ class Restore(Section):
 class CompactionWording(Section):
     """The texts that a compaction leaves."""
 
-    summary: Annotated[str, BeforeValidator(template_of(("summary", "archive_path")))] = (
+    summary: Annotated[str, BeforeValidator(template_of(SUMMARY_FIELDS))] = (
         "[Conversation compressed]\n\n{summary}"
     )
     """The message with the summary."""
@@ -99,7 +103,7 @@ class CompactionWording(Section):
         "Understood. I have the context from the compressed conversation. Continuing work."
     )
     """The assistant's reply to it; empty for none."""
-    restored: Annotated[str, BeforeValidator(template_of(("path", "content")))] = (
+    restored: Annotated[str, BeforeValidator(template_of(RESTORED_FIELDS))] = (
         "[Restored after compact] {path}:\n{content}"
     )
     """The message with a restored file."""

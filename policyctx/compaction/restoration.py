@@ -1,0 +1,182 @@
+"""Which files come back after a compaction, and what they hold now (PRD context-compact F-005)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from policyctx.errors import UnrestorableFileError
+from policyctx.messages.reading import items_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from policyctx.messages.items import Item, Message
+    from policyctx.policy.models.compaction import Restore
+    from policyctx.tokens.counter import TokenCounter
+
+# No known vocabulary has a token of more bytes, so a file of more than that many bytes a token is
+# over its limit for certain, and need not be read.
+_MOST_BYTES_PER_TOKEN = 128
+
+
+class FileReader(Protocol):
+    """Reads the files of an agent's working directory."""
+
+    def resolve(self, path: str, work_dir: str) -> str:
+        """Return the absolute path that `path` leads to, all symlinks followed.
+
+        A relative path is one below `work_dir`. The file need not be there. Raises
+        `UnrestorableFileError` for a path that leads out of `work_dir`, or that cannot be one.
+        """
+        ...
+
+    def read(self, resolved: str, most_bytes: int) -> str:
+        """Return the text of a file, by a path that `resolve` gave.
+
+        Raises `UnrestorableFileError` for what is not there, no regular file, not readable, no
+        UTF-8 text, or larger than `most_bytes`, which is then not read whole.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredFile:
+    """A file that comes back."""
+
+    path: str
+    """As the newest call gave it."""
+    content: str
+    tokens: int
+    """Of the content alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restoration:
+    """The files that come back, newest access first, and a sentence for each that does not."""
+
+    files: tuple[RestoredFile, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def accesses(
+    messages: Sequence[Message],
+    reads_file: Callable[[str], str | None],
+    restored: Callable[[Message], str | None],
+) -> list[str]:
+    """Return the paths that were read, each once, the one last accessed first.
+
+    `reads_file` gives, for a tool's name, the field of its input that holds a path, and None for a
+    tool that reads no file. `restored` gives the path of the file that an earlier compaction
+    brought back in a message, which is an access at its place. What is no path is passed over.
+
+    Raises `MessagesError` for what is no message list.
+    """
+    calls: dict[int, list[Item]] = {}
+    for item in items_of(messages):
+        if item.kind == "tool_call":
+            calls.setdefault(item.message, []).append(item)
+    found: dict[str, None] = {}
+    for position in reversed(range(len(messages))):
+        path = restored(messages[position])
+        paths = (
+            [path] if path else [_path_read(call, reads_file) for call in calls.get(position, ())]
+        )
+        found.update(dict.fromkeys(path for path in reversed(paths) if path))
+    return list(found)
+
+
+def _path_read(call: Item, reads_file: Callable[[str], str | None]) -> str | None:
+    field = None if call.tool is None else reads_file(call.tool)
+    if field is None:
+        return None
+    try:
+        given = json.loads(call.text)
+    except (ValueError, RecursionError):
+        return None
+    path = given.get(field) if isinstance(given, dict) else None
+    return path if isinstance(path, str) else None
+
+
+def restore(
+    paths: Iterable[str],
+    settings: Restore,
+    reader: FileReader,
+    counter: TokenCounter,
+    visible: Collection[str] = frozenset(),
+) -> Restoration:
+    """Return what comes back of the files at `paths`, the newest access first.
+
+    The newest `max_files` different files are the candidates, two paths to one file being one;
+    none that is skipped makes room for an older. A file over `max_tokens_per_file` is skipped, and
+    where the sum would be over `max_tokens_total` restoration stops. `visible` are the paths whose
+    content still stands in the list: they are candidates, and do not come back. Each other
+    candidate that does not has a warning of its own.
+    """
+    shown = {_resolved(path, settings, reader)[0] for path in visible}
+    filling = _Filling(settings, reader, counter)
+    for path, resolved, why_not in _candidates(paths, settings, reader):
+        if resolved not in shown:
+            filling.take(path, resolved, why_not)
+    return Restoration(tuple(filling.files), tuple(filling.warnings))
+
+
+def _candidates(
+    paths: Iterable[str], settings: Restore, reader: FileReader
+) -> list[tuple[str, str, str]]:
+    """The path, what it resolves to, and why it does not, of each candidate."""
+    found: dict[str, tuple[str, str, str]] = {}
+    for path in paths:
+        if len(found) >= settings.max_files:
+            break
+        resolved, why_not = _resolved(path, settings, reader)
+        found.setdefault(resolved, (path, resolved, why_not))
+    return list(found.values())
+
+
+def _resolved(path: str, settings: Restore, reader: FileReader) -> tuple[str, str]:
+    """What a path resolves to, itself where it does not, and then why."""
+    try:
+        return reader.resolve(path, settings.work_dir), ""
+    except UnrestorableFileError as error:
+        return path, error.why
+
+
+class _Filling:
+    """What is brought back, and what it takes so far."""
+
+    def __init__(self, settings: Restore, reader: FileReader, counter: TokenCounter) -> None:
+        self.files: list[RestoredFile] = []
+        self.warnings: list[str] = []
+        self._settings = settings
+        self._reader = reader
+        self._counter = counter
+        self._tokens = 0
+        self._stopped = False
+
+    def take(self, path: str, resolved: str, why_not: str) -> None:
+        """Bring a file back, or say why not."""
+        if self._stopped and not why_not:
+            why_not = f"restoration stopped at {self._settings.max_tokens_total} tokens"
+        try:
+            file = None if why_not else self._file(path, resolved)
+        except UnrestorableFileError as error:
+            file, why_not = None, error.why
+        if file is None:
+            self.warnings.append(f"{path!r} is not restored: {why_not}")
+        else:
+            self._tokens += file.tokens
+            self.files.append(file)
+
+    def _file(self, path: str, resolved: str) -> RestoredFile:
+        limit, total = self._settings.max_tokens_per_file, self._settings.max_tokens_total
+        content = self._reader.read(resolved, limit * _MOST_BYTES_PER_TOKEN)
+        tokens = self._counter.count(content)
+        if tokens > limit:
+            raise UnrestorableFileError(path, f"its {tokens} tokens are more than {limit}")
+        if self._tokens + tokens > total:
+            self._stopped = True
+            sum_ = f"{self._tokens + tokens} tokens with the files before it"
+            raise UnrestorableFileError(path, f"{sum_} are more than {total}")
+        return RestoredFile(path, content, tokens)

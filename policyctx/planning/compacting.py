@@ -1,0 +1,65 @@
+"""What a `compact` step would replace, or why it replaces nothing; the summary comes later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from policyctx.planning.partition import partition, tokens_of
+from policyctx.planning.reasons import Reason
+from policyctx.policy.lookup import compaction_of
+from policyctx.policy.values import Share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policyctx.planning.outlook import Outlook
+    from policyctx.planning.partition import Partition
+    from policyctx.policy.models import Step
+    from policyctx.policy.models.compaction import Compaction
+
+_EMPTY = Reason("nothing_to_summarise")
+_NOTHING_NEW = Reason("nothing_new")
+
+
+@dataclass(frozen=True, slots=True)
+class Replacing:
+    """The messages that a compaction is to replace."""
+
+    step: str
+    settings: Compaction
+    parts: Partition
+    messages: int
+    """How many are replaced, of those that are still in the list."""
+    tokens: int
+    """What they take as the steps before have left them."""
+    pinned: tuple[str, ...] = ()
+    """Texts among them that the summary carries over as they are."""
+
+
+def replacing(step: Step, outlook: Outlook) -> Replacing | Reason:
+    """Return what a step whose gates are open replaces, or why there is nothing to do."""
+    policy = outlook.conversation.policy
+    settings = compaction_of(policy.policy, step)
+    parts = partition(outlook, settings, policy.kept(settings.keep_recent))
+    there = [i for i in range(parts.start, parts.end) if not outlook.is_removed(i)]
+    if not there:
+        return _EMPTY
+    if all(map(outlook.conversation.is_written, there)):
+        return _NOTHING_NEW
+    tokens = sum(tokens_of(message, outlook) for message in there)
+    pinned = tuple(_pinned(parts, outlook))
+    limit = settings.summary.must_shrink_to
+    if pinned and isinstance(limit, Share):
+        pins = sum(outlook.facts.length(text, "tokens") for text in pinned)
+        if pins > limit.of(tokens):
+            return Reason("pins_too_large", {"pins": pins, "limit": limit.of(tokens)})
+    return Replacing(step.name, settings, parts, len(there), tokens, pinned)
+
+
+def _pinned(parts: Partition, outlook: Outlook) -> Iterator[str]:
+    conversation = outlook.conversation
+    for position, item in enumerate(conversation.items):
+        is_there = item.message in parts and item.inside is None and outlook.is_there(position)
+        if is_there and conversation.policy.pinned(item.type, item.tool) is not None:
+            yield item.text

@@ -1,0 +1,112 @@
+"""Which messages a compaction replaces: all behind the head, but a beginning and an end that stay.
+
+The head is the system messages that a list begins with (PRD context-compact F-003).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from policyctx.messages.blocks import SYSTEM_ROLES
+from policyctx.planning.recency import shape_of
+
+if TYPE_CHECKING:
+    from policyctx.planning.outlook import Outlook
+    from policyctx.planning.recency import Shape
+    from policyctx.policy.models.compaction import Compaction
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A list of messages in three: what stays before, what is replaced, what stays behind."""
+
+    head: int
+    """System messages at the beginning."""
+    start: int
+    """Position of the first message that is replaced."""
+    end: int
+    """Position behind the last one; no more than `start` when none is."""
+
+    def __contains__(self, message: int) -> bool:
+        return self.start <= message < self.end
+
+
+def partition(outlook: Outlook, settings: Compaction, kept: int) -> Partition:
+    """Part the list as a plan has left it so far; `kept` is how many `keep_recent` counts.
+
+    Both edges are moved so that more stays where they would part a call from its result. A call
+    that is not answered yet stays, with all behind it.
+    """
+    roles = outlook.conversation.roles
+    head = next((i for i, role in enumerate(roles) if role not in SYSTEM_ROLES), len(roles))
+    end = _whole_before(_tail(outlook, settings, kept, head), outlook)
+    pending = outlook.conversation.reading.pending
+    end = end if pending is None else min(end, pending)
+    return Partition(head, _whole_behind(_first(outlook, settings, head), outlook), end)
+
+
+def _first(outlook: Outlook, settings: Compaction, head: int) -> int:
+    """Where what `keep_first` keeps ends."""
+    position, left = head, settings.keep_first
+    while left and position < len(outlook.conversation.roles):
+        left -= not outlook.is_removed(position)
+        position += 1
+    return position
+
+
+def _tail(outlook: Outlook, settings: Compaction, kept: int, head: int) -> int:
+    """Where what `keep_recent` keeps begins."""
+    conversation = outlook.conversation
+    shape, count = shape_of(settings.keep_recent), len(conversation.roles)
+    if shape == "turns":
+        starts = [i for i in conversation.reading.turn_starts if not outlook.is_removed(i)]
+        return starts[-kept] if 0 < kept <= len(starts) else (count if kept == 0 else head)
+    position = count
+    while position > head and kept > 0:
+        if not outlook.is_removed(position - 1):
+            weight = _weight(position - 1, shape, outlook)
+            if shape == "tokens" and weight > kept:
+                break
+            kept -= weight
+        position -= 1
+    return position
+
+
+def _weight(message: int, shape: Shape, outlook: Outlook) -> int:
+    if shape == "tokens":
+        return tokens_of(message, outlook)
+    return len(outlook.conversation.items_of(message)) if shape == "items" else 1
+
+
+def tokens_of(message: int, outlook: Outlook) -> int:
+    """Return the tokens of one message as a plan has left it so far."""
+    items = outlook.conversation.items
+    outermost = (i for i in outlook.conversation.items_of(message) if items[i].inside is None)
+    return sum(outlook.size(i, "tokens") for i in outermost)
+
+
+def _whole_before(edge: int, outlook: Outlook) -> int:
+    """Move an edge back until no result behind it has its call before it."""
+    items, partners = outlook.conversation.items, outlook.conversation.reading.partners
+    behind = len(items)
+    while True:
+        first = outlook.conversation.items_of(edge).start
+        calls = (items[partners[i]].message for i in range(first, behind) if i in partners)
+        moved = min(calls, default=edge)
+        if moved >= edge:
+            return edge
+        edge, behind = moved, first
+
+
+def _whole_behind(edge: int, outlook: Outlook) -> int:
+    """Move an edge on until no call before it has its result behind it."""
+    items, partners = outlook.conversation.items, outlook.conversation.reading.partners
+    before = 0
+    while True:
+        last = outlook.conversation.items_of(edge).start
+        results = (items[partners[i]].message for i in range(before, last) if i in partners)
+        moved = max(results, default=-1) + 1
+        if moved <= edge:
+            return edge
+        edge, before = moved, last
