@@ -125,6 +125,8 @@ def _summary(whole: Figures, so_far: Gathered[SimulatedSession], model: Model) -
         f"saved     {whole.files:,} files, {whole.bytes:,} bytes;"
         f" {whole.compactions:,} compactions, {whole.begun_anew:,} of the recordings' own"
     )
+    if whole.not_asked:
+        yield f"summary   from the text alone: a replay does not ask {', '.join(whole.not_asked)}"
     yield (
         f"regret    {whole.regretted:,} of {whole.removed:,} removed items were needed again:"
         f" {whole.regretted_tokens:,} of {whole.removed_tokens:,} tokens"

@@ -131,6 +131,8 @@ class SimulatedSession:
     bytes: int = 0
     compactions: int = 0
     """By the policy."""
+    not_asked: tuple[str, ...] = ()
+    """Who would make the policy's summaries; in a replay the text alone does."""
     begun_anew: int = 0
     """How often the recording itself began its list anew, as after a compaction of its own."""
     records: int = 0

@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from policyctx.planning.facts import Facts
+from policyctx.replay.offline import offline, online_summarizers
 from policyctx.replay.regret.needs import needs_of
 from policyctx.replay.seen import seen_items
 from policyctx.replay.sent_list import MessageSizes, SentList
@@ -66,16 +67,17 @@ def walked(
 
     `path` is the file that it is from. The session is told what would have been billed for its
     edited list, as far as the recording knows what was billed for the whole one. Without time
-    stamps no time passes. With an `excerpt` so many characters of each item are kept in `items`.
-    Raises `MessagesError` for a recording whose messages are none, and `StoreError` as the policy's
-    `on_failure` says.
+    stamps no time passes. No model is asked for a summary: the text alone makes it. With an
+    `excerpt` so many characters of each item are kept in `items`. Raises `MessagesError` for a
+    recording whose messages are none, and `StoreError` as the policy's `on_failure` says.
     """
-    simulation = _Simulation(policy, excerpt)
+    simulation = _Simulation(offline(policy), excerpt)
     simulation.measure(message for call in recording.calls for message in call.new)
     for call, context in zip(recording.calls, recording.contexts(), strict=True):
         simulation.call(call, context)
     simulation.end(() if recording.after_anew else recording.after)
-    return Walk(simulation.session(recording, path), tuple(simulation.plans))
+    session = simulation.session(recording, path, not_asked=online_summarizers(policy))
+    return Walk(session, tuple(simulation.plans))
 
 
 class _Simulation:
@@ -151,7 +153,9 @@ class _Simulation:
         """Take what came behind the last call."""
         self._end_part(after)
 
-    def session(self, recording: Recording, path: str) -> SimulatedSession:
+    def session(
+        self, recording: Recording, path: str, *, not_asked: tuple[str, ...]
+    ) -> SimulatedSession:
         """Return what it all came to."""
         return SimulatedSession(
             name=recording.name,
@@ -166,6 +170,7 @@ class _Simulation:
             regrets=tuple(self._regrets),
             files=self._store.files,
             bytes=self._store.bytes,
+            not_asked=not_asked,
             begun_anew=sum(call.anew for call in self._calls),
             records=recording.records,
             not_prompt=recording.not_prompt,
@@ -200,8 +205,9 @@ class _Simulation:
             self._items += seen_items(self._parts - 1, part, facts, limit=self._excerpt)
         for position, needs in sorted(needs_of(part).items()):
             here = self._parts - 1, position
-            known = here if here in self._first else _sameness(part.items[position])
-            self._regrets.append(Regret(self._first[known], tuple(needs)))
+            removal = self._first.get(here) or self._first.get(_sameness(part.items[position]))
+            if removal is not None:  # a step removed it, and not the recording's own doing
+                self._regrets.append(Regret(removal, tuple(needs)))
         for name, more in self._timeline.types().items():
             self._types[name] = self._types.get(name, TypeTokens()) + more
 

@@ -56,6 +56,7 @@ class Figures:
     files: int = 0
     bytes: int = 0
     compactions: int = 0
+    not_asked: tuple[str, ...] = ()
     begun_anew: int = 0
     removed: int = 0
     """Items that left the context."""
@@ -92,6 +93,7 @@ class Figures:
             files=self.files + other.files,
             bytes=self.bytes + other.bytes,
             compactions=self.compactions + other.compactions,
+            not_asked=tuple(sorted({*self.not_asked, *other.not_asked})),
             begun_anew=self.begun_anew + other.begun_anew,
             removed=self.removed + other.removed,
             removed_tokens=self.removed_tokens + other.removed_tokens,
@@ -124,6 +126,7 @@ def figures_of(session: SimulatedSession, model: Model) -> Figures:
         files=session.files,
         bytes=session.bytes,
         compactions=session.compactions,
+        not_asked=session.not_asked,
         begun_anew=session.begun_anew,
         removed=len(removed),
         removed_tokens=sum(removed.values()),

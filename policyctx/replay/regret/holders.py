@@ -22,6 +22,7 @@ class Place(NamedTuple):
     """Where a text stands: in an item, or in its place in an absence of it."""
 
     position: int
+    """Of the item; below 0 for what was sent beside the messages."""
     absence: int = -1
 
 
@@ -38,7 +39,8 @@ class Texts:
         position, absence = place
         if absence >= 0:
             return self._part.absences[position][absence].left
-        text = self._part.items[position].counted
+        beside = self._part.beside
+        text = self._part.items[position].counted if position >= 0 else beside[-1 - position]
         if not text.startswith(("{", "[")):
             return text
         if position not in self._plain:
@@ -48,6 +50,7 @@ class Texts:
     def places(self) -> Iterator[Place]:
         """Yield where anything stands, in the order of the items."""
         absences = self._part.absences
+        yield from (Place(-1 - i) for i in range(len(self._part.beside)))
         for position, item in enumerate(self._part.items):
             if item.counted:
                 yield Place(position)

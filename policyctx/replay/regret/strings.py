@@ -45,6 +45,8 @@ _YEARS = range(1900, 2101)
 _SURE_DIGITS, _LIKELY_DIGITS = 5, 4
 _SURE_PARTS, _SURE_LENGTH, _LIKELY_LENGTH = 4, 20, 8
 _LINE_LENGTH, _LINE_WORDS = 30, 4
+# Longer ones are data that nobody quotes.
+_MOST = 256
 
 
 def distinct_strings(text: str, among: frozenset[str]) -> Iterator[Distinct]:
@@ -53,7 +55,7 @@ def distinct_strings(text: str, among: frozenset[str]) -> Iterator[Distinct]:
     Only what is made of words `among` these can come from where they stand.
     """
     for token in dict.fromkeys(_TOKEN.findall(text)):
-        for one in _of_token(token):
+        for one in _of_token(token) if len(token) <= _MOST else ():
             if among.issuperset(one.words):
                 yield one
     for gram in dict.fromkeys(grams(text)):

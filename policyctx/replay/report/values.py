@@ -104,6 +104,11 @@ def _figures(figures: Figures, model: Model) -> Values:
     }
 
 
+def _not_asked(figures: Figures) -> Iterator[str]:
+    if figures.not_asked:
+        yield f"Summaries are made from the text alone, not by {', '.join(figures.not_asked)}."
+
+
 def _told(numbers: Mapping[str, int], what: str) -> Iterator[str]:
     for text, number in sorted(numbers.items()):
         times = "once" if number == 1 else f"{number:,} times"
