@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from policyctx.planning.decisions import Action
     from policyctx.replay.regret.needs import Need
+    from policyctx.replay.seen import SeenItem
     from policyctx.replay.sent_list import Prompt
     from policyctx.tokens.usage import Usage
 
@@ -142,6 +143,8 @@ class SimulatedSession:
     """What no reader knows the meaning of: how often, by what it is."""
     warnings: Mapping[str, int] = field(default_factory=Counter)
     """What could not be done, and how often."""
+    items: tuple[SeenItem, ...] = ()
+    """What was said, where the replay was asked to keep it."""
 
     @property
     def seconds(self) -> float:

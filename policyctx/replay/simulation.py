@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from policyctx.planning.facts import Facts
 from policyctx.replay.offline import offline, online_summarizers
 from policyctx.replay.regret.needs import needs_of
+from policyctx.replay.seen import seen_items
 from policyctx.replay.sent_list import MessageSizes, SentList
 from policyctx.replay.simulated import (
     Regret,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from policyctx.planning.plan import Plan
     from policyctx.replay.model_call import ModelCall
     from policyctx.replay.recording import Recording
+    from policyctx.replay.seen import SeenItem
 
 # A session of a replay needs no id that nobody else has; one as long as a real one is.
 _SESSION_ID = "session_00000000_000000_replay"
@@ -51,21 +53,25 @@ class Walk:
     """The last plan of each part; what comes after its call is in its conversation already."""
 
 
-def simulated(recording: Recording, policy: OffloadPolicy, *, path: str = "") -> SimulatedSession:
+def simulated(
+    recording: Recording, policy: OffloadPolicy, *, path: str = "", excerpt: int | None = None
+) -> SimulatedSession:
     """Return what a recording comes to under a policy; see `walked`."""
-    return walked(recording, policy, path=path).session
+    return walked(recording, policy, path=path, excerpt=excerpt).session
 
 
-def walked(recording: Recording, policy: OffloadPolicy, *, path: str = "") -> Walk:
+def walked(
+    recording: Recording, policy: OffloadPolicy, *, path: str = "", excerpt: int | None = None
+) -> Walk:
     """Walk through a recording under a policy.
 
     `path` is the file that it is from. The session is told what would have been billed for its
     edited list, as far as the recording knows what was billed for the whole one. Without time
-    stamps no time passes. No model is asked for a summary: the text alone makes it. Raises
-    `MessagesError` for a recording whose messages are none, and `StoreError` as the policy's
-    `on_failure` says.
+    stamps no time passes. No model is asked for a summary: the text alone makes it. With an
+    `excerpt` so many characters of each item are kept in `items`. Raises `MessagesError` for a
+    recording whose messages are none, and `StoreError` as the policy's `on_failure` says.
     """
-    simulation = _Simulation(offline(policy))
+    simulation = _Simulation(offline(policy), excerpt)
     simulation.measure(message for call in recording.calls for message in call.new)
     for call, context in zip(recording.calls, recording.contexts(), strict=True):
         simulation.call(call, context)
@@ -75,8 +81,10 @@ def walked(recording: Recording, policy: OffloadPolicy, *, path: str = "") -> Wa
 
 
 class _Simulation:
-    def __init__(self, policy: OffloadPolicy) -> None:
+    def __init__(self, policy: OffloadPolicy, excerpt: int | None) -> None:
         self._policy = policy
+        self._excerpt = excerpt
+        self._items: list[SeenItem] = []
         self._now = 0.0
         self._session = Session(
             policy, session_id=_SESSION_ID, on_invalid="keep", clock=lambda: self._now
@@ -168,6 +176,7 @@ class _Simulation:
             not_prompt=recording.not_prompt,
             not_understood=recording.not_understood,
             warnings=self._warnings,
+            items=tuple(self._items),
         )
 
     def _observe(self, usage: Usage | None, whole: int, edited: int) -> None:
@@ -187,10 +196,13 @@ class _Simulation:
             self._fired[step] += StepUse(1, taken)
 
     def _end_part(self, after: Sequence[Message] = ()) -> None:
-        if self._timeline is None:
+        if self._timeline is None or self._timeline.plan is None:
             return
         part = self._timeline.part(after)
         self.plans.append(self._timeline.plan)
+        if self._excerpt is not None:
+            facts = self._timeline.plan.facts
+            self._items += seen_items(self._parts - 1, part, facts, limit=self._excerpt)
         for position, needs in sorted(needs_of(part).items()):
             here = self._parts - 1, position
             removal = self._first.get(here) or self._first.get(_sameness(part.items[position]))
