@@ -28,29 +28,32 @@ if TYPE_CHECKING:
     from policyctx.compaction.extractive.cues import Cues
     from policyctx.compaction.extractive.grammar import Entry
 
-# Percent of the words that are a group's own, and of those that the user's words leave over.
+# Percent of the words that are a group's own, and of those that the user's words leave over. What
+# another writer's summary holds may be all that is left of what the user said before it.
 _OWN = {
     Group.TOLD: 50,
+    Group.CARRIED: 20,
+    Group.OPEN: 10,
     Group.DONE: 4,
     Group.NEXT: 3,
-    Group.OPEN: 4,
     Group.AGENT: 6,
     Group.FOUND: 2,
-    Group.CARRIED: 2,
     Group.FAILURES: 2,
     Group.FILES: 2,
     Group.TOOLS: 1,
 }
 _OF_THE_REST = {
-    Group.OPEN: 12,
-    Group.AGENT: 26,
-    Group.FOUND: 14,
-    Group.CARRIED: 16,
-    Group.FAILURES: 12,
-    Group.FILES: 12,
+    Group.CARRIED: 30,
+    Group.OPEN: 10,
+    Group.AGENT: 20,
+    Group.FOUND: 12,
+    Group.FAILURES: 10,
+    Group.FILES: 10,
     Group.TOOLS: 3,
     Group.PASTED: 5,
 }
+# What nobody can find again yields only to the limit of words, not to that of size.
+_ONLY_HERE = (Group.TOLD, Group.CARRIED, Group.OPEN, Group.DONE, Group.NEXT)
 _STATEMENTS = (Group.TOLD, Group.PASTED, Group.AGENT, Group.FOUND, Group.CARRIED)
 # The task is in the first of the user's words; the last are what it has become.
 _FIRST, _LAST, _AT_AN_END = 2, 4, 3.0
@@ -105,10 +108,7 @@ class _Ranked(NamedTuple):
 
 
 def fitted(entries: Sequence[Entry], room: Room, overhead: int, cues: Cues) -> list[Entry]:
-    """Return the entries that there is room for beside `overhead` words, in their order.
-
-    The user's words yield only to the limit of words, not to that of size.
-    """
+    """Return the entries that there is room for beside `overhead` words, in their order."""
     groups: dict[Group, list[_Ranked]] = {group: [] for group in Group}
     for place, entry in enumerate(entries):
         groups[entry.group].append(_ranked(place, entry))
@@ -138,7 +138,7 @@ class _Filling:
     def take(self, ranked: Sequence[_Ranked], words: int) -> None:
         """Take of these, best first, what fits into so many words and into what is left."""
         for one in ranked:
-            free = one.entry.group is Group.TOLD
+            free = one.entry.group in _ONLY_HERE
             fits = one.words <= min(words, self.words) and (free or one.size <= self._size)
             if fits and one.place not in self.kept:
                 self.kept.add(one.place)

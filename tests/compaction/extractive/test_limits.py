@@ -185,3 +185,19 @@ def test_a_language_can_be_added() -> None:
     summary = extractive_summary(History(told), Summary(), (ENGLISH, german))
     assert "45 Euro" in summary
     assert "30" not in summary
+
+
+def test_a_models_summary_is_kept_beside_much_that_is_new() -> None:
+    rules = [f"The user forbids any change of table t_{i}_{i * 31}." for i in range(20)]
+    told = " ".join(["The work so far went well.", *rules])
+    new = [user(f"Now look at part {i} and mend what is wrong in it.") for i in range(150)]
+    summary = extractive_summary(History([user(told), *new], {0: told}), Summary())
+    assert [rule for rule in rules if rule not in summary] == []
+
+
+def test_open_tasks_are_kept_beside_much_that_was_said() -> None:
+    todos = [{"content": f"Translate page {i}", "status": "pending"} for i in range(15)]
+    told = [user(f"Never rename column c_{i}, it is used in report {i * 3}.") for i in range(150)]
+    messages = [*told, call("c1", "plan", {"items": todos}), results(("c1", "ok")), *told[:1]]
+    summary = extractive_summary(History(messages), Summary())
+    assert [todo for todo in todos if f"- {todo['content']}" not in summary] == []
