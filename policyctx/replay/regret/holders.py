@@ -63,14 +63,14 @@ class Texts:
         """The words of all items that were out at any time."""
         return frozenset().union(*(self.words(Place(i)) for i in self._part.absences))
 
-    def words(self, place: Place) -> frozenset[str]:
-        """Return the words at a place; those of what was out are found only once."""
-        if (known := self._words.get(place)) is not None:
-            return known
-        found = frozenset(words(self.at(place)))
-        if place.position in self._part.absences:
-            self._words[place] = found
-        return found
+    def words(self, place: Place, among: frozenset[str] | None = None) -> frozenset[str]:
+        """Return the words at a place, or those `among` some; of what was out, found only once."""
+        if place.position not in self._part.absences:
+            found = words(self.at(place))
+            return frozenset(found) if among is None else among.intersection(found)
+        if place not in self._words:
+            self._words[place] = frozenset(words(self.at(place)))
+        return self._words[place] if among is None else among & self._words[place]
 
 
 class Holders:
@@ -80,7 +80,7 @@ class Holders:
         self._texts = texts
         self._by_word: dict[str, list[Place]] = defaultdict(list)
         for place in texts.places() if wanted else ():
-            for word in wanted & texts.words(place):
+            for word in texts.words(place, among=wanted):
                 # One more than may be is enough to know that there are too many.
                 if len(found := self._by_word[word]) <= _COMMON:
                     found.append(place)
