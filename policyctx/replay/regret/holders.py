@@ -1,8 +1,8 @@
-"""Which items hold a string, found by its rarest word, in time that is linear."""
+"""Which items hold a string, found by a rare word of it, in time that is linear."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -61,7 +61,19 @@ class Texts:
     @cached_property
     def lost(self) -> frozenset[str]:
         """The words of all items that were out at any time."""
-        return frozenset().union(*(self.words(Place(i)) for i in self._part.absences))
+        return frozenset(self._lost)
+
+    def key(self, known: Sequence[str]) -> str:
+        """Return the word by which to look for a string with these: likely the rarest."""
+        return min(known, key=lambda word: (self._lost[word], -len(word)))
+
+    @cached_property
+    def _lost(self) -> Counter[str]:
+        """In how many of the items that were out each word stands."""
+        counts: Counter[str] = Counter()
+        for position in self._part.absences:
+            counts.update(self.words(Place(position)))
+        return counts
 
     def words(self, place: Place, among: frozenset[str] | None = None) -> frozenset[str]:
         """Return the words at a place, or those `among` some; of what was out, found only once."""
@@ -91,9 +103,8 @@ class Holders:
         return () if len(found) > most else found
 
     def of(self, one: Distinct) -> Sequence[Place]:
-        """Return the places that may hold a string, in order: those of its rarest word."""
-        found = min((self._by_word.get(word, ()) for word in one.words), key=len, default=())
-        return () if len(found) > _COMMON else found
+        """Return the places that may hold a string, in order; see `Texts.key`."""
+        return self.with_word(self._texts.key(one.words))
 
     def holds(self, place: Place, one: Distinct) -> bool:
         """Does the text at one of these places hold the string."""
