@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from policyctx.agents import for_agent
+    from policyctx.compaction.stats import CompactStats
+    from policyctx.compaction.summarizers import (
+        Summarizer,
+        SummaryRequest,
+        register_summarizer,
+    )
     from policyctx.errors import (
         CorruptContentError,
         InvalidResultError,
@@ -14,6 +20,7 @@ if TYPE_CHECKING:
         PolicyctxError,
         PolicyError,
         StoreError,
+        SummaryError,
         UnknownPolicyError,
         UsageError,
         VocabularyError,
@@ -24,7 +31,13 @@ if TYPE_CHECKING:
     from policyctx.planning.plan import Plan
     from policyctx.planning.reasons import Reason
     from policyctx.policy.loading import load_policy
-    from policyctx.recipes import (
+    from policyctx.recipes.compacting import (
+        CompactOptions,
+        CompactResult,
+        compact_messages,
+        compact_messages_async,
+    )
+    from policyctx.recipes.offloading import (
         OffloadResult,
         OffloadResults,
         offload_tool_result,
@@ -43,6 +56,9 @@ __version__ = "0.1.0"
 # Where each public name lives. Nothing is imported before it is asked for.
 _HOMES = {
     "AsyncFileWriter": "policyctx.store.writers",
+    "CompactOptions": "policyctx.recipes.compacting",
+    "CompactResult": "policyctx.recipes.compacting",
+    "CompactStats": "policyctx.compaction.stats",
     "ContextFileSystem": "policyctx.store.filesystem",
     "ContextItem": "policyctx.turns.context_items",
     "CorruptContentError": "policyctx.errors",
@@ -52,8 +68,8 @@ _HOMES = {
     "Item": "policyctx.messages.items",
     "MessagesError": "policyctx.errors",
     "OffloadPolicy": "policyctx.planning.offload_policy",
-    "OffloadResult": "policyctx.recipes",
-    "OffloadResults": "policyctx.recipes",
+    "OffloadResult": "policyctx.recipes.offloading",
+    "OffloadResults": "policyctx.recipes.offloading",
     "Plan": "policyctx.planning.plan",
     "PolicyError": "policyctx.errors",
     "PolicyctxError": "policyctx.errors",
@@ -61,20 +77,29 @@ _HOMES = {
     "Result": "policyctx.turns.result",
     "Session": "policyctx.session",
     "StoreError": "policyctx.errors",
+    "Summarizer": "policyctx.compaction.summarizers",
+    "SummaryError": "policyctx.errors",
+    "SummaryRequest": "policyctx.compaction.summarizers",
     "UnknownPolicyError": "policyctx.errors",
     "UsageError": "policyctx.errors",
     "VocabularyError": "policyctx.errors",
     "WriterStore": "policyctx.store.writers",
+    "compact_messages": "policyctx.recipes.compacting",
+    "compact_messages_async": "policyctx.recipes.compacting",
     "for_agent": "policyctx.agents",
     "load_policy": "policyctx.policy.loading",
-    "offload_tool_result": "policyctx.recipes",
-    "offload_tool_result_async": "policyctx.recipes",
-    "offload_tool_results": "policyctx.recipes",
-    "offload_tool_results_async": "policyctx.recipes",
+    "offload_tool_result": "policyctx.recipes.offloading",
+    "offload_tool_result_async": "policyctx.recipes.offloading",
+    "offload_tool_results": "policyctx.recipes.offloading",
+    "offload_tool_results_async": "policyctx.recipes.offloading",
+    "register_summarizer": "policyctx.compaction.summarizers",
 }
 
 __all__ = [
     "AsyncFileWriter",
+    "CompactOptions",
+    "CompactResult",
+    "CompactStats",
     "ContextFileSystem",
     "ContextItem",
     "CorruptContentError",
@@ -93,16 +118,22 @@ __all__ = [
     "Result",
     "Session",
     "StoreError",
+    "Summarizer",
+    "SummaryError",
+    "SummaryRequest",
     "UnknownPolicyError",
     "UsageError",
     "VocabularyError",
     "WriterStore",
+    "compact_messages",
+    "compact_messages_async",
     "for_agent",
     "load_policy",
     "offload_tool_result",
     "offload_tool_result_async",
     "offload_tool_results",
     "offload_tool_results_async",
+    "register_summarizer",
 ]
 
 

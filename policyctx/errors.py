@@ -14,6 +14,7 @@ PolicyctxError
 ├── MutationError          the mutants of a policy cannot be judged
 ├── UnreadableRecordingError a file is no recording of a known format
 ├── ReaderError            a reader that another package registered is none
+├── ReportError            a report cannot be written to its file
 ├── UsageError             what a provider billed cannot be read
 └── MissingExtraError      an optional dependency is not installed
 """
@@ -222,6 +223,18 @@ class ReaderError(PolicyctxError):
     def __init__(self, reader: str, why: str) -> None:
         self.reader = reader
         super().__init__(f"the reader {reader!r}, registered by another package, {why}")
+
+
+class ReportError(PolicyctxError):
+    """A report cannot be written.
+
+    `path` is its file; the operating system's error is the `__cause__`, where it was one.
+    """
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path = path
+        self.why = why
+        super().__init__(f"the report {path} cannot be written: {why}")
 
 
 class UsageError(PolicyctxError):

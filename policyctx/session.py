@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from policyctx.compaction.restoration import FileReader
-    from policyctx.compaction.summarizers import Summarizer, SummaryRequest
+    from policyctx.compaction.summarizers import Summarize, Summarizer
     from policyctx.messages.items import Message
     from policyctx.planning.compacting import Replacing
     from policyctx.planning.ledger import Key, Ledger
@@ -72,7 +72,7 @@ class Session:
         hints: Mapping[str, Mapping[str, Any]] | None = None,
         on_invalid: Literal["raise", "keep"] = "raise",
         clock: Callable[[], float] = time.time,
-        summarizer: Summarizer | Callable[[SummaryRequest], Any] | None = None,
+        summarizer: Summarizer | Summarize | None = None,
         reader: FileReader | None = None,
     ) -> None:
         if isinstance(policy, Policy):

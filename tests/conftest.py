@@ -23,9 +23,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail where recordings are required what skips for want of them."""
+    """Fail what skips for want of recordings or of a browser, where they are required."""
     report = yield
-    required = "POLICYCTX_REQUIRE_TRACES" in os.environ
-    if required and report.skipped and item.get_closest_marker("traces"):
-        report.outcome = "failed"
+    for marker in ("traces", "browser"):
+        required = f"POLICYCTX_REQUIRE_{marker.upper()}" in os.environ
+        if required and report.skipped and item.get_closest_marker(marker):
+            report.outcome = "failed"
     return report

@@ -45,6 +45,7 @@ def test_the_wheel_carries_presets_features_vocabularies_and_licences(wheel: Pat
         assert shipped <= names
     assert "policyctx/tokens/vocabularies/o200k_base.tiktoken.gz" in names
     assert "policyctx/py.typed" in names
+    assert {f"policyctx/replay/report/page.{kind}" for kind in ("html", "css", "js")} <= names
     assert sum("/licenses/" in name for name in names) == 2
 
 

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.conversation import read_request
-from policyctx.cli.output import console, json_text, outcome, plan_report, saving
+from policyctx.cli.output import (
+    compaction_in_words,
+    console,
+    json_text,
+    outcome,
+    plan_report,
+    saving,
+)
 from policyctx.errors import StoreError
 from policyctx.session import Session
+
+if TYPE_CHECKING:
+    from policyctx.turns.result import Result
 
 
 def apply(
@@ -39,16 +50,32 @@ def apply(
     if output is not None:
         _check_writable(output)
     result = session.apply(request.messages, system=request.system, tools=request.tools)
-    if result.warnings:
+    if any(reason.code == "not_saved" for o in result.plan.outcomes for _, reason in o.left):
         raise StoreError("; ".join(result.warnings), path=str(session.store.root))
     _write(json_text(request.document_with(result.messages)), output)
     planned = result.plan
     err = console(stderr=True)
     if as_json:
-        err.out(json_text(plan_report(planned)), highlight=False)
+        err.out(json_text(plan_report(planned) | applied_report(result)), highlight=False)
         return
     err.print(outcome(planned, "offloaded"), soft_wrap=True)
-    err.print(f"context: {saving(planned.tokens_before, planned.tokens_after)}")
+    for warning in result.warnings:
+        err.print(f"warning: {warning}", soft_wrap=True, markup=False)
+    after = planned.tokens_after
+    if (made := result.compaction) is not None:
+        err.print(compaction_in_words(planned, "were"), soft_wrap=True)
+        if made.archive_path is not None:
+            err.print(f"archived in {made.archive_path}", soft_wrap=True, markup=False)
+        after -= made.stats.original_token_count - made.stats.compacted_token_count
+    err.print(f"context: {saving(planned.tokens_before, after)}")
+
+
+def applied_report(result: Result) -> dict[str, Any]:
+    """Return what came of a turn beyond its plan, as plain values for `--json`."""
+    made = result.compaction
+    stats = None if made is None else asdict(made.stats)
+    archive = None if made is None else made.archive_path
+    return {"compacted": stats, "archive": archive, "warnings": list(result.warnings)}
 
 
 def _check_writable(output: Path) -> None:

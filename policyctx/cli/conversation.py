@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from policyctx.cli.output import console
 from policyctx.errors import MessagesError, UnreadableRecordingError
 from policyctx.messages.request import Request, request_of
-from policyctx.replay.readers.registered import LISTS
+from policyctx.replay.readers.registered import LISTS, readers
 from policyctx.replay.reading import recordings_of
 
 if TYPE_CHECKING:
@@ -58,17 +58,24 @@ def _read(content: bytes, name: str) -> tuple[Request, Recording | None]:
         raise MessagesError(f"not UTF-8: byte {error.start} cannot be read") from error
     except RecursionError as error:
         raise MessagesError("nested too deeply to be a message list") from error
-    except MessagesError:
-        if recording is None or recording.not_understood:
-            raise
-        return Request(recording.messages()), recording
+    except MessagesError as error:
+        if recording is not None and not recording.not_understood:
+            return Request(recording.messages()), recording
+        if error.index is None:
+            raise MessagesError(f"{error}; {_no_recording()}") from error
+        raise
     except json.JSONDecodeError as error:
         if recording is not None:
             return Request(recording.messages()), recording
         where = f"line {error.lineno}, column {error.colno}"
-        raise MessagesError(f"not JSON: {where}: {error.msg}") from error
+        raise MessagesError(f"not JSON: {where}: {error.msg}; {_no_recording()}") from error
     except ValueError as error:
         raise MessagesError(f"not JSON: {error}") from error
+
+
+def _no_recording() -> str:
+    formats = ", ".join(reader.FORMAT for reader in readers())
+    return f"nor is it a recording that is known, of {formats}"
 
 
 def _recording(content: bytes, name: str) -> Recording | None:

@@ -8,7 +8,15 @@ import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.conversation import read_request
-from policyctx.cli.output import console, gate_report, item_report, json_text, place, reason_report
+from policyctx.cli.output import (
+    compaction_report,
+    console,
+    gate_report,
+    item_report,
+    json_text,
+    place,
+    reason_report,
+)
 from policyctx.cli.output import table as table_of
 from policyctx.errors import MessagesError
 from policyctx.session import Session
@@ -17,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from policyctx.planning.plan import Plan
+    from policyctx.planning.plan import Outcome, Plan
 
 _LARGEST = 10
 
@@ -95,10 +103,18 @@ def _print_gates(planned: Plan, out: Console) -> None:
         gates = "; ".join(verdict.sentence for verdict in outcome.gates) or "no gates"
         where = place(policy, ("steps", outcome.step))
         out.print(
-            f"step {outcome.step} ({where}): {state}, {gates}; takes {len(outcome.took):,}",
+            f"step {outcome.step} ({where}): {state}, {gates}; {_taken(outcome)}",
             soft_wrap=True,
         )
     out.print()
+
+
+def _taken(outcome: Outcome) -> str:
+    if (replacing := outcome.replaces) is not None:
+        return f"replaces {replacing.messages:,} messages of {replacing.tokens:,} tokens"
+    if outcome.stopped is not None and not outcome.took:
+        return f"takes none, {outcome.stopped}"
+    return f"takes {len(outcome.took):,}"
 
 
 def _print_item(planned: Plan, position: int, out: Console) -> None:
@@ -123,6 +139,7 @@ def _report(planned: Plan, positions: list[int]) -> dict[str, Any]:
     policy = planned.conversation.policy
     return {
         "gates": [gate_report(verdict, policy) for verdict in planned.gates],
+        "compaction": compaction_report(planned),
         "items": [
             {
                 **item_report(planned, position),

@@ -142,6 +142,27 @@ def gate_report(verdict: GateVerdict, policy: OffloadPolicy) -> dict[str, Any]:
     }
 
 
+def compaction_report(plan: Plan) -> dict[str, Any] | None:
+    """Return what a summary is to stand for as plain values, for `--json`; None for nothing."""
+    if (replacing := plan.compaction) is None:
+        return None
+    return {
+        "step": replacing.step,
+        "messages": replacing.messages,
+        "tokens": replacing.tokens,
+        "first": replacing.parts.start,
+        "last": replacing.parts.end - 1,
+    }
+
+
+def compaction_in_words(plan: Plan, verb: str) -> str:
+    """Return `messages 1 to 40, 30,112 tokens, would be replaced by a summary`; "" for none."""
+    if (replacing := plan.compaction) is None:
+        return ""
+    messages = f"messages {replacing.parts.start:,} to {replacing.parts.end - 1:,}"
+    return f"{messages}, {replacing.tokens:,} tokens, {verb} replaced by a summary"
+
+
 def plan_report(plan: Plan) -> dict[str, Any]:
     """Return a plan as plain values, for `--json`."""
     policy = plan.conversation.policy
@@ -154,5 +175,6 @@ def plan_report(plan: Plan) -> dict[str, Any]:
         "freed_chars": plan.freed_chars,
         "net_freed_chars": plan.net_freed_chars,
         "gates": [gate_report(verdict, policy) for verdict in plan.gates],
+        "compaction": compaction_report(plan),
         "decisions": [decision_report(decision, policy) for decision in plan.decisions],
     }

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.conversation import read_request
-from policyctx.cli.output import console, json_text, outcome, plan_report, saving, table
+from policyctx.cli.output import (
+    compaction_in_words,
+    console,
+    json_text,
+    outcome,
+    plan_report,
+    saving,
+    table,
+)
 from policyctx.session import Session
 
 if TYPE_CHECKING:
@@ -38,6 +46,8 @@ def plan(
     if planned.decisions:
         out.print(_decisions(planned))
     out.print(outcome(planned, "would be offloaded"), soft_wrap=True)
+    if told := compaction_in_words(planned, "would be"):
+        out.print(told, soft_wrap=True)
     out.print(f"context: {saving(planned.tokens_before, planned.tokens_after)}")
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from policyctx.cli.output import console
 from policyctx.replay.running import Done, Failure, PassedOver, files, worked
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from policyctx.replay.running import Work
@@ -47,11 +47,11 @@ def gathered(paths: Sequence[Path], work: Work[T], *, jobs: int) -> Gathered[T]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TaskProgressColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:
-        # Large files take longer, so the bar goes by bytes; people count files.
+        # Large files take longer, so the bar goes by bytes.
         bar = bars.add_task("recordings", total=sum(file.bytes for file in found) or None)
         try:
             for outcome in worked(found, work, jobs=jobs):
@@ -72,16 +72,22 @@ def gathered(paths: Sequence[Path], work: Work[T], *, jobs: int) -> Gathered[T]:
 def tell(so_far: Gathered[T]) -> None:
     """Say on stderr what could not be done, what was passed over, and what was left undone."""
     err = console(stderr=True)
+    for sentence in missing(so_far):
+        err.print(sentence, soft_wrap=True)
+
+
+def missing(so_far: Gathered[T]) -> Iterator[str]:
+    """Yield a sentence on each thing that the results do not hold."""
     for failure in so_far.failures:
         recording = f" ({failure.recording})" if failure.recording else ""
-        err.print(f"error: {failure.path}{recording}: {failure.why}", soft_wrap=True)
+        yield f"error: {failure.path}{recording}: {failure.why}"
     if so_far.passed_over:
         number = len(so_far.passed_over)
         named = ", ".join(so_far.passed_over[:_NAMED]) + (", …" if number > _NAMED else "")
         files_are = "1 file is no recording" if number == 1 else f"{number} files are no recordings"
-        err.print(f"passed over: {files_are} of a known format: {named}", soft_wrap=True)
+        yield f"passed over: {files_are} of a known format: {named}"
     if so_far.is_interrupted:
-        err.print(f"interrupted: {so_far.files} of {so_far.of_files} files are done")
+        yield f"interrupted: {so_far.files} of {so_far.of_files} files are done"
 
 
 _NAMED = 3

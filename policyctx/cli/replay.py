@@ -10,11 +10,12 @@ import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.output import console, json_text
-from policyctx.cli.progress import gathered, tell
+from policyctx.cli.progress import gathered, missing, tell
 from policyctx.cli.replay_reports import replay_csv, replay_report
 from policyctx.cli.replay_tables import print_regrets, print_replay
 from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.replay.replaying import replayed
+from policyctx.replay.report.writing import check_writable, write_report
 
 Recordings: TypeAlias = Annotated[
     list[Path],
@@ -25,6 +26,8 @@ Recordings: TypeAlias = Annotated[
 Jobs: TypeAlias = Annotated[
     int, typer.Option(min=1, help="How many processes share the files between them.")
 ]
+# Of each item; the whole of most.
+_EXCERPT = 4_000
 
 
 def replay(
@@ -38,6 +41,16 @@ def replay(
     sessions: Annotated[
         bool, typer.Option("--sessions", help="A line for each session of a file with many.")
     ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write a page of HTML that shows all of it.", show_default=False
+        ),
+    ] = None,
+    report_text: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, help="Characters of each item that the report shows."),
+    ] = _EXCERPT,
     as_json: arguments.Json = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Report as CSV, a line a session.")] = False,
 ) -> None:
@@ -47,16 +60,20 @@ def replay(
     agent would have done otherwise is not known. Exits with 1 when something could not be read,
     and with 130 after Ctrl-C, which shows what is done so far.
 
-    Example: policyctx replay coding-agent ~/.claude/projects --jobs 2
+    Example: policyctx replay coding-agent ~/.claude/projects --report out.html
     """
     if as_json and as_csv:
         raise typer.BadParameter("--json and --csv exclude each other")
-    model = OffloadPolicy.load(policy).policy.model
-    so_far = gathered(paths, partial(replayed, policy), jobs=jobs)
+    loaded = OffloadPolicy.load(policy).policy
+    model = loaded.model
+    if report is not None:
+        check_writable(report)
+    work = partial(replayed, policy, excerpt=None if report is None else report_text)
+    so_far = gathered(paths, work, jobs=jobs)
     out = console()
     if as_json:
-        report = replay_report(policy, model, so_far, details=regret_details)
-        out.out(json_text(report), highlight=False)
+        values = replay_report(policy, model, so_far, details=regret_details)
+        out.out(json_text(values), highlight=False)
     elif as_csv:
         out.out(replay_csv(so_far.results, model), highlight=False, end="")
     else:
@@ -64,4 +81,7 @@ def replay(
         if regret_details:
             print_regrets(out, so_far.results)
     tell(so_far)
+    if report is not None:
+        size = write_report(report, loaded.name, model, so_far.results, list(missing(so_far)))
+        console(stderr=True).print(f"report: {report}, {size:,} bytes", soft_wrap=True)
     raise typer.Exit(so_far.exit_code)

@@ -74,6 +74,7 @@ def figures_report(figures: Figures, model: Model) -> dict[str, Any]:
         "files": figures.files,
         "bytes": figures.bytes,
         "compactions": figures.compactions,
+        "summarizers_not_asked": list(figures.not_asked),
         "begun_anew": figures.begun_anew,
         "removed_items": figures.removed,
         "removed_tokens": figures.removed_tokens,
@@ -83,6 +84,7 @@ def figures_report(figures: Figures, model: Model) -> dict[str, Any]:
         "cost_with": _cost(figures.costs.edited, model),
         "check": None if figures.check is None else _check(figures.check),
         "records": figures.records,
+        "not_prompt": dict(figures.not_prompt),
         "not_understood": dict(figures.not_understood),
         "warnings": dict(figures.warnings),
         "seconds": round(figures.seconds, _DIGITS),
@@ -99,7 +101,7 @@ def replay_csv(sessions: Iterable[SimulatedSession], model: Model) -> str:
         for key, value in report.items():
             if key.startswith("cost_"):
                 row |= {f"{key}_{part}": number for part, number in value.items()}
-            elif not isinstance(value, dict) and key not in {"sessions", "check"}:
+            elif not isinstance(value, dict | list) and key not in {"sessions", "check"}:
                 row[key] = value
         if writer is None:
             writer = csv.DictWriter(text, row.keys(), lineterminator="\n")

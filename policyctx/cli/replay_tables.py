@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from policyctx.cli.output import saving, table
-from policyctx.replay.checking import SENTENCES, TOLERANCE
+from policyctx.replay.checking import MEANINGS, TOLERANCE
 from policyctx.replay.summing import figures_of, total
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _FEW = 3
 # Narrower terminals are shown the columns without which there would be nothing to see.
 _WIDE = 110
+# On a terminal a session's name takes no more than this.
+_NAME, _SHORT_NAME, _NAME_END = 35, 24, 13
+_CHECKED = ("cached", "billed", "cached off", "uncached", "billed", "uncached off")
 _THOUSAND = 1_000
 _FOUND_CHARS = 100
 
@@ -39,7 +42,8 @@ def print_replay(
         return
     rows = list(_rows(figures, each=each))
     whole = total(one for _, one in figures)
-    out.print(_table([*rows, ("total", whole)], is_wide=out.width >= _WIDE))
+    shown = [(_fitting(name, out), one) for name, one in [*rows, ("total", whole)]]
+    out.print(_table(shown, is_wide=out.width >= _WIDE))
     for line in _summary(whole, so_far, model):
         out.print(line, soft_wrap=out.width >= _WIDE)
     _print_check(out, rows, whole)
@@ -75,6 +79,13 @@ def _rows(
             yield name, total(one for _, one in of_file)
 
 
+def _fitting(name: str, out: Console, most: int = _NAME) -> str:
+    """Shorten a long name in its middle, where there is a terminal to fit in."""
+    if len(name) <= most or not out.is_terminal:
+        return name
+    return f"{name[: most - _NAME_END - 1]}…{name[-_NAME_END:]}"
+
+
 def _table(rows: Sequence[tuple[str, Figures]], *, is_wide: bool) -> Any:  # noqa: ANN401 - rich
     columns = ["session", "calls", "sent", "with it", "saved"]
     if is_wide:
@@ -97,9 +108,10 @@ def _cells(name: str, figures: Figures, *, is_wide: bool) -> list[object]:
 
 
 def _summary(whole: Figures, so_far: Gathered[SimulatedSession], model: Model) -> Iterator[str]:
+    files = so_far.files - len(so_far.passed_over)
     yield (
-        f"replayed  {whole.sessions:,} sessions of {so_far.files:,} files: {whole.calls:,} calls of"
-        f" a model, the usage of {whole.billed:,} of them known"
+        f"replayed  {whole.sessions:,} sessions of {files:,} files:"
+        f" {whole.calls:,} calls of a model, the usage of {whole.billed:,} of them known"
     )
     yield f"sent      {saving(whole.unedited.tokens, whole.edited.tokens)}"
     yield (
@@ -113,15 +125,17 @@ def _summary(whole: Figures, so_far: Gathered[SimulatedSession], model: Model) -
         f"saved     {whole.files:,} files, {whole.bytes:,} bytes;"
         f" {whole.compactions:,} compactions, {whole.begun_anew:,} of the recordings' own"
     )
+    if whole.not_asked:
+        yield f"summary   from the text alone: a replay does not ask {', '.join(whole.not_asked)}"
     yield (
         f"regret    {whole.regretted:,} of {whole.removed:,} removed items were needed again:"
         f" {whole.regretted_tokens:,} of {whole.removed_tokens:,} tokens"
     )
     yield _cache(whole, model)
     for what, number in sorted(whole.not_understood.items()):
-        yield f"unread    {number:,} times: {what}"
+        yield f"unread    {number:,} × {what}"
     for warning, number in sorted(whole.warnings.items()):
-        yield f"warning   {number:,} times: {warning}"
+        yield f"warning   {number:,} × {warning}"
     a_call = 1_000 * whole.seconds / whole.calls if whole.calls else 0
     yield f"time      {whole.seconds:.2f} s in policyctx, {a_call:.2f} ms a call"
 
@@ -144,26 +158,38 @@ def _print_check(out: Console, rows: Sequence[tuple[str, Figures]], whole: Figur
         return
     checks = [(name, one.check) for name, one in rows if one.check is not None]
     told = [(name, check) for name, check in checks if not check.is_near]
-    near = len(checks) - len(told)
+    is_wide = out.width >= _WIDE
     out.print()
     out.print(
-        f"the cache as foreseen for the sessions as they were, against the bill"
-        f" ({near} of {len(checks)} within {TOLERANCE:.0%}; those that are not, and why):",
-        soft_wrap=True,
+        f"the prompt cache as foreseen for the {whole.checked_sessions:,} sessions as they were"
+        " whose usage is known in full, against the bill:",
+        soft_wrap=is_wide,
     )
-    columns = ("session", "cached", "billed", "off", "uncached", "billed", "off", "why")
-    shown = [(name, *_check_cells(check)) for name, check in [*told, ("total", whole.check)]]
+    columns = ["session", *(_CHECKED if is_wide else _CHECKED[2::3]), "why"]
+    shown = [
+        (
+            _fitting(name, out, _NAME if is_wide else _SHORT_NAME),
+            *_check_cells(check, is_wide=is_wide),
+        )
+        for name, check in [*told, ("total", whole.check)]
+    ]
     out.print(table(columns, shown, numeric=set(columns[1:-1])))
+    if near := len(checks) - len(told):
+        out.print(f"{near} of {len(checks)} are within {TOLERANCE:.0%} and not shown")
+    for cause, _ in whole.check.causes:
+        out.print(f"{cause}: {MEANINGS[cause]}", soft_wrap=is_wide)
 
 
-def _check_cells(check: Check) -> Iterator[str]:
-    yield short(check.cached)
-    yield short(check.billed_cached)
+def _check_cells(check: Check, *, is_wide: bool) -> Iterator[str]:
+    if is_wide:
+        yield short(check.cached)
+        yield short(check.billed_cached)
     yield percent(check.cached_error, digits=1)
-    yield short(check.uncached)
-    yield short(check.billed_uncached)
+    if is_wide:
+        yield short(check.uncached)
+        yield short(check.billed_uncached)
     yield percent(check.uncached_error, digits=1)
-    yield "; ".join(f"{SENTENCES[cause]} ({short(off)})" for cause, off in check.causes)
+    yield ", ".join(f"{cause} {short(off)}" for cause, off in check.causes)
 
 
 def short(number: int) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from policyctx.planning.reasons import Reason
     from policyctx.policy.lookup import RulePath
 
-Action: TypeAlias = Literal["keep", "offload", "clear", "drop"]
+Action: TypeAlias = Literal["keep", "offload", "clear", "drop", "summarise"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,8 @@ class Decision:
     """What happens to one item: kept, or out of the context by the `action` of a step.
 
     An offloaded item goes to `file` and leaves its `placeholder`, a cleared one only leaves that,
-    a dropped one goes to `file` and leaves nothing. `step` is the step that decided.
+    a dropped one goes to `file` and leaves nothing. A summarised one goes with its message, for
+    which a summary is to stand; that is no decision of its own and not in `Plan.new`. `step` is the step that decided.
     """
 
     position: int

@@ -73,14 +73,18 @@ class _Record:
 
     def decision(self, position: int) -> Decision:
         found = self._new.get(position) or self._fates.get(position)
-        if found is not None:
+        if found is not None and (found.action == "drop" or not self._is_replaced(position)):
             return found
         said = [v for v in self.verdicts(position) if v.reason.code != "not_selected"]
         item = self._in.items[position]
         if not said:
             return Decision(position, item, "keep", Reason("not_selected"))
-        step, _, reason, rule = said[-1]
-        return Decision(position, item, "keep", reason, step, rule)
+        step, taken, reason, rule = said[-1]
+        return Decision(position, item, "summarise" if taken else "keep", reason, step, rule)
+
+    def _is_replaced(self, position: int) -> bool:
+        replacing = self._plan.compaction
+        return replacing is not None and self._in.items[position].message in replacing.parts
 
     def verdicts(self, position: int) -> Iterator[StepVerdict]:
         for outcome in self._plan.outcomes:

@@ -24,6 +24,7 @@ _STATES: dict[Action, str] = {
     "offload": "offloaded",
     "clear": "cleared",
     "drop": "dropped",
+    "summarise": "summarised",
 }
 # What parts a file's name from what is around it in a JSON text; an escape does too.
 _BETWEEN_NAMES = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|[^A-Za-z0-9._%-]+")

@@ -20,12 +20,12 @@ TOLERANCE = 0.05
 _UNTOLD = 500
 
 Cause: TypeAlias = Literal["cached before", "kept longer", "missed", "more shared", "no times"]
-SENTENCES: dict[Cause, str] = {
-    "cached before": "its first call read what another session had cached",
-    "kept longer": "the provider kept the cache beyond the ttl",
-    "missed": "the provider did not find its cache, within the ttl",
+MEANINGS: dict[Cause, str] = {
+    "cached before": "the first call read what another session had cached",
+    "kept longer": "the provider had its cache longer than model.cache.ttl",
+    "missed": "the provider did not find its cache, though that was not long ago",
     "more shared": "the provider found more in its cache than the recording shows as shared",
-    "no times": "without time stamps, pauses beyond the ttl are not known",
+    "no times": "it was not in the cache, perhaps after a pause: there are no time stamps",
 }
 
 
@@ -70,8 +70,14 @@ class Check:
 
 
 def checked(calls: Sequence[BilledCall], model: Model) -> Check | None:
-    """Hold the model of the cache against the bill; None unless every call has its usage."""
-    if not calls or not all(billed.call.usage and billed.call.usage.prompt for billed in calls):
+    """Hold the model of the cache against the bill; None unless every call has its usage.
+
+    Usage that never speaks of a cache is not enough: many recordings leave that out.
+    """
+    usages = [billed.call.usage for billed in calls]
+    if not all(usage and usage.prompt for usage in usages):
+        return None
+    if not any(usage and (usage.cache_read or usage.cache_write) for usage in usages):
         return None
     total = Check(0, 0, 0, 0, 0)
     for i, billed in enumerate(calls):

@@ -41,6 +41,8 @@ class Part:
     """How many items each call had, from the first on; the last number is of those after it."""
     absences: Mapping[int, Sequence[Absence]] = field(default_factory=dict)
     """By position, in the order of time; an item without is there all the time."""
+    beside: Sequence[str] = ()
+    """What was sent along with the messages: system prompts and schemas of tools, as JSON."""
 
     def arrived(self, position: int) -> int:
         """Return the number of the first call that had the item; one more than any, after them."""

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from policyctx.errors import UnreadableRecordingError
+from policyctx.errors import MissingExtraError, UnreadableRecordingError
 from policyctx.replay.readers.opening import source_of
 from policyctx.replay.readers.registered import readers
 
@@ -52,7 +52,7 @@ def _recordings(path: str, name: str, opened: Opened) -> Iterator[Recording]:
 def _source(path: str, name: str, opened: Opened) -> Source:
     try:
         return source_of(name, opened)
-    except ValueError as error:
+    except (MissingExtraError, ValueError) as error:
         raise UnreadableRecordingError(path, str(error)) from error
 
 
@@ -85,9 +85,22 @@ def _no_json(source: Source) -> str:
 
 
 def files_in(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the files among `paths` and in the folders among them, sorted within each folder."""
+    """Yield the files among `paths` and in the folders among them, sorted within each folder.
+
+    What cannot be looked into is yielded itself, so that reading it tells why. Links to folders
+    inside of folders are not followed; what is neither file nor folder is left out there.
+    """
     for path in paths:
-        if path.is_dir():
-            yield from files_in(sorted(path.iterdir()))
-        else:
+        if not path.is_dir():
             yield path
+            continue
+        try:
+            inside = sorted(path.iterdir())
+        except OSError:
+            yield path
+            continue
+        yield from files_in(filter(_is_walked, inside))
+
+
+def _is_walked(path: Path) -> bool:
+    return path.is_file() or (path.is_dir() and not path.is_symlink())

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from policyctx.replay.simulated import SimulatedSession
 
 
-def replayed(policy: str, recording: Recording, path: str) -> SimulatedSession:
+def replayed(
+    policy: str, recording: Recording, path: str, *, excerpt: int | None = None
+) -> SimulatedSession:
     """Replay one recording of the file at `path` under a policy given by name or path.
 
     Raises as `simulated` does, and `PolicyError`.
     """
-    return simulated(recording, compiled(policy), path=path)
+    return simulated(recording, compiled(policy), path=path, excerpt=excerpt)
 
 
 @lru_cache(maxsize=8)  # a process replays many recordings under few policies

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from policyctx.planning.decisions import Action
     from policyctx.replay.regret.needs import Need
+    from policyctx.replay.seen import SeenItem
     from policyctx.replay.sent_list import Prompt
     from policyctx.tokens.usage import Usage
 
@@ -130,12 +131,20 @@ class SimulatedSession:
     bytes: int = 0
     compactions: int = 0
     """By the policy."""
+    not_asked: tuple[str, ...] = ()
+    """Who would make the policy's summaries; in a replay the text alone does."""
     begun_anew: int = 0
     """How often the recording itself began its list anew, as after a compaction of its own."""
     records: int = 0
+    """What the recording was read from."""
+    not_prompt: Mapping[str, int] = field(default_factory=dict)
+    """Records that are known to be no part of a prompt: how many, by what they are."""
     not_understood: Mapping[str, int] = field(default_factory=dict)
+    """What no reader knows the meaning of: how often, by what it is."""
     warnings: Mapping[str, int] = field(default_factory=Counter)
     """What could not be done, and how often."""
+    items: tuple[SeenItem, ...] = ()
+    """What was said, where the replay was asked to keep it."""
 
     @property
     def seconds(self) -> float:

@@ -11,7 +11,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from policyctx.planning.facts import Facts
+from policyctx.replay.offline import offline, online_summarizers
 from policyctx.replay.regret.needs import needs_of
+from policyctx.replay.seen import seen_items
 from policyctx.replay.sent_list import MessageSizes, SentList
 from policyctx.replay.simulated import (
     Regret,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from policyctx.planning.plan import Plan
     from policyctx.replay.model_call import ModelCall
     from policyctx.replay.recording import Recording
+    from policyctx.replay.seen import SeenItem
 
 # A session of a replay needs no id that nobody else has; one as long as a real one is.
 _SESSION_ID = "session_00000000_000000_replay"
@@ -50,30 +53,38 @@ class Walk:
     """The last plan of each part; what comes after its call is in its conversation already."""
 
 
-def simulated(recording: Recording, policy: OffloadPolicy, *, path: str = "") -> SimulatedSession:
+def simulated(
+    recording: Recording, policy: OffloadPolicy, *, path: str = "", excerpt: int | None = None
+) -> SimulatedSession:
     """Return what a recording comes to under a policy; see `walked`."""
-    return walked(recording, policy, path=path).session
+    return walked(recording, policy, path=path, excerpt=excerpt).session
 
 
-def walked(recording: Recording, policy: OffloadPolicy, *, path: str = "") -> Walk:
+def walked(
+    recording: Recording, policy: OffloadPolicy, *, path: str = "", excerpt: int | None = None
+) -> Walk:
     """Walk through a recording under a policy.
 
     `path` is the file that it is from. The session is told what would have been billed for its
     edited list, as far as the recording knows what was billed for the whole one. Without time
-    stamps no time passes. Raises `MessagesError` for a recording whose messages are none, and
-    `StoreError` as the policy's `on_failure` says.
+    stamps no time passes. No model is asked for a summary: the text alone makes it. With an
+    `excerpt` so many characters of each item are kept in `items`. Raises `MessagesError` for a
+    recording whose messages are none, and `StoreError` as the policy's `on_failure` says.
     """
-    simulation = _Simulation(policy)
+    simulation = _Simulation(offline(policy), excerpt)
     simulation.measure(message for call in recording.calls for message in call.new)
     for call, context in zip(recording.calls, recording.contexts(), strict=True):
         simulation.call(call, context)
     simulation.end(() if recording.after_anew else recording.after)
-    return Walk(simulation.session(recording, path), tuple(simulation.plans))
+    session = simulation.session(recording, path, not_asked=online_summarizers(policy))
+    return Walk(session, tuple(simulation.plans))
 
 
 class _Simulation:
-    def __init__(self, policy: OffloadPolicy) -> None:
+    def __init__(self, policy: OffloadPolicy, excerpt: int | None) -> None:
         self._policy = policy
+        self._excerpt = excerpt
+        self._items: list[SeenItem] = []
         self._now = 0.0
         self._session = Session(
             policy, session_id=_SESSION_ID, on_invalid="keep", clock=lambda: self._now
@@ -142,7 +153,9 @@ class _Simulation:
         """Take what came behind the last call."""
         self._end_part(after)
 
-    def session(self, recording: Recording, path: str) -> SimulatedSession:
+    def session(
+        self, recording: Recording, path: str, *, not_asked: tuple[str, ...]
+    ) -> SimulatedSession:
         """Return what it all came to."""
         return SimulatedSession(
             name=recording.name,
@@ -157,10 +170,13 @@ class _Simulation:
             regrets=tuple(self._regrets),
             files=self._store.files,
             bytes=self._store.bytes,
+            not_asked=not_asked,
             begun_anew=sum(call.anew for call in self._calls),
             records=recording.records,
+            not_prompt=recording.not_prompt,
             not_understood=recording.not_understood,
             warnings=self._warnings,
+            items=tuple(self._items),
         )
 
     def _observe(self, usage: Usage | None, whole: int, edited: int) -> None:
@@ -180,14 +196,18 @@ class _Simulation:
             self._fired[step] += StepUse(1, taken)
 
     def _end_part(self, after: Sequence[Message] = ()) -> None:
-        if self._timeline is None:
+        if self._timeline is None or self._timeline.plan is None:
             return
         part = self._timeline.part(after)
         self.plans.append(self._timeline.plan)
+        if self._excerpt is not None:
+            facts = self._timeline.plan.facts
+            self._items += seen_items(self._parts - 1, part, facts, limit=self._excerpt)
         for position, needs in sorted(needs_of(part).items()):
             here = self._parts - 1, position
-            known = here if here in self._first else _sameness(part.items[position])
-            self._regrets.append(Regret(self._first[known], tuple(needs)))
+            removal = self._first.get(here) or self._first.get(_sameness(part.items[position]))
+            if removal is not None:  # a step removed it, and not the recording's own doing
+                self._regrets.append(Regret(removal, tuple(needs)))
         for name, more in self._timeline.types().items():
             self._types[name] = self._types.get(name, TypeTokens()) + more
 

@@ -56,6 +56,7 @@ class Figures:
     files: int = 0
     bytes: int = 0
     compactions: int = 0
+    not_asked: tuple[str, ...] = ()
     begun_anew: int = 0
     removed: int = 0
     """Items that left the context."""
@@ -70,6 +71,7 @@ class Figures:
     """Over the sessions of which every call has its usage."""
     checked_sessions: int = 0
     records: int = 0
+    not_prompt: Mapping[str, int] = field(default_factory=dict)
     not_understood: Mapping[str, int] = field(default_factory=dict)
     warnings: Mapping[str, int] = field(default_factory=dict)
 
@@ -91,6 +93,7 @@ class Figures:
             files=self.files + other.files,
             bytes=self.bytes + other.bytes,
             compactions=self.compactions + other.compactions,
+            not_asked=tuple(sorted({*self.not_asked, *other.not_asked})),
             begun_anew=self.begun_anew + other.begun_anew,
             removed=self.removed + other.removed,
             removed_tokens=self.removed_tokens + other.removed_tokens,
@@ -101,6 +104,7 @@ class Figures:
             check=_both(self.check, other.check),
             checked_sessions=self.checked_sessions + other.checked_sessions,
             records=self.records + other.records,
+            not_prompt=Counter(self.not_prompt) + Counter(other.not_prompt),
             not_understood=Counter(self.not_understood) + Counter(other.not_understood),
             warnings=Counter(self.warnings) + Counter(other.warnings),
         )
@@ -122,6 +126,7 @@ def figures_of(session: SimulatedSession, model: Model) -> Figures:
         files=session.files,
         bytes=session.bytes,
         compactions=session.compactions,
+        not_asked=session.not_asked,
         begun_anew=session.begun_anew,
         removed=len(removed),
         removed_tokens=sum(removed.values()),
@@ -132,6 +137,7 @@ def figures_of(session: SimulatedSession, model: Model) -> Figures:
         check=check,
         checked_sessions=check is not None,
         records=session.records,
+        not_prompt=session.not_prompt,
         not_understood=session.not_understood,
         warnings=session.warnings,
     )

@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from policyctx.messages.items import compact_json
 from policyctx.replay.part import Absence, Part
 from policyctx.replay.simulated import Removal, TypeTokens
 
@@ -33,6 +34,7 @@ class Timeline:
         self._out: dict[int, Decision] = {}
         self._absences: dict[int, list[Absence]] = defaultdict(list)
         self._left: dict[int, int] = {}
+        self._beside: list[object] = []
 
     @property
     def plan(self) -> Plan:
@@ -45,6 +47,7 @@ class Timeline:
         conversation = plan.conversation
         is_known = self._plan is not None and self._plan.conversation is conversation
         self._plan = plan
+        self._beside += (part for part in plan.facts.beside if part not in self._beside)
         self._known.append(len(conversation.items))
         new = {decision.position: decision for decision in plan.new}
         for position in self._changed(conversation, is_known=is_known):
@@ -66,8 +69,14 @@ class Timeline:
         conversation = self.plan.conversation
         conversation.extend(after)
         known = (*self._known, len(conversation.items))
-        partners = conversation.reading.partners
-        return Part(conversation.items, partners, self._first_call, known, self._absences)
+        return Part(
+            items=conversation.items,
+            partners=conversation.reading.partners,
+            first_call=self._first_call,
+            known=known,
+            absences=self._absences,
+            beside=[one if isinstance(one, str) else compact_json(one) for one in self._beside],
+        )
 
     def types(self) -> Mapping[str, TypeTokens]:
         """Return what items of each type there were, the heaviest type first."""

@@ -6,18 +6,18 @@ wrong leaves the list as it was, and says why.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from policyctx.compaction.acceptance import problem
+from policyctx.compaction.archive import ITEM_TYPE, archive_name, archive_text
 from policyctx.compaction.assembly import assembled
 from policyctx.compaction.files import WorkingFiles
 from policyctx.compaction.history import History
 from policyctx.compaction.pinned import with_pinned
 from policyctx.compaction.restoration import accesses
 from policyctx.compaction.stats import CompactStats
-from policyctx.compaction.summarizers import SummaryRequest, summarizer_for
+from policyctx.compaction.summarizers import SummaryRequest, summarizer_for, summarizer_of
 from policyctx.errors import StoreError, SummaryError
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from policyctx.compaction.assembly import Written
     from policyctx.compaction.restoration import FileReader, Restoration
-    from policyctx.compaction.summarizers import Summarizer
+    from policyctx.compaction.summarizers import Summarize, Summarizer
     from policyctx.messages.items import Message
     from policyctx.planning.compacting import Replacing
     from policyctx.planning.facts import Facts
@@ -65,7 +65,7 @@ class Compacting:
         facts: Facts,
         earlier: Replacements,
         *,
-        summarizer: Summarizer | None,
+        summarizer: Summarizer | Summarize | None,
         reader: FileReader | None,
         keeps_state: bool,
     ) -> None:
@@ -73,7 +73,8 @@ class Compacting:
         self._earlier, self._keeps_state = earlier, keeps_state
         self._reader = WorkingFiles() if reader is None else reader
         self._settings = replacing.settings
-        self._summarizer = summarizer or summarizer_for(self._settings.summary.by)
+        by = self._settings.summary.by
+        self._summarizer = summarizer_for(by) if summarizer is None else summarizer_of(summarizer)
         self._parts = replacing.parts
         # What was pinned in what an earlier summary stands for is pinned still.
         self._pinned = tuple(dict.fromkeys([*earlier.pinned, *replacing.pinned]))
@@ -182,12 +183,10 @@ class Compacting:
     def _archive(self) -> Content:
         """The replaced messages, whole, as the caller gave them."""
         number = len(self._earlier.made) + 1
-        name = f"compaction-{number:03}"
         replaced = self._known.given[self._parts.start : self._parts.end]
-        document = {"schema_version": "1.0", "compaction": number, "messages": replaced}
-        text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-        path = f"archive/{name}.json"
-        return Content(path, text, path, Origin(name, "archive"), packed=True)
+        name, text = archive_name(number), archive_text(number, replaced)
+        path = f"{ITEM_TYPE}/{name}.json"
+        return Content(path, text, path, Origin(name, ITEM_TYPE), packed=True)
 
     def _written(self, summary: str, restoration: Restoration, archive_path: str) -> list[Written]:
         follows = self._behind[0]["role"] == "assistant" if self._behind else False

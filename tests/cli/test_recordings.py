@@ -28,3 +28,12 @@ def test_what_was_billed_shows_for_any_format_with_usage(tmp_path: Path) -> None
     assert [call["billed"] for call in report["billed"]["calls"]] == [900]
     # The system prompt that the recording has is a part of the request.
     assert report["request_tokens"] > report["item_tokens"] + 300
+
+
+def test_what_is_no_recording_says_what_was_looked_for(tmp_path: Path) -> None:
+    for content in ('{"pages": []}', "dear diary"):
+        path = tmp_path / "diary"
+        path.write_text(content, encoding="utf-8")
+        run = policyctx("explain", "coding-agent", path)
+        assert (run.returncode, run.stdout) == (1, "")
+        assert "nor is it a recording that is known, of claude-code, codex," in run.stderr

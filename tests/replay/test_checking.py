@@ -42,6 +42,10 @@ def test_a_session_without_all_of_its_usage_is_not_checked() -> None:
     assert check([*as_cached(GROWN)[:-1], None], CLOSE) is None
 
 
+def test_usage_that_never_speaks_of_a_cache_is_not_checked() -> None:
+    assert check([Usage(20_000 + size) for size in SIZES], CLOSE) is None
+
+
 def test_a_cache_that_was_gone_before_the_ttl_is_named() -> None:
     found = check(as_cached([*GROWN[:3], 0, GROWN[4]]), CLOSE)
     assert found is not None

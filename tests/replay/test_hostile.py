@@ -117,6 +117,13 @@ RECORDS: list[dict[str, Any]] = [
     {"sessionId": "s", "projectHash": "p", "messages": [
         {"type": "gemini", "content": [], "toolCalls": [{"result": []}], "tokens": {}}]},
     {"type": "assistant.message", "id": "1", "data": {"content": "so", "toolRequests": [{}]}},
+    {"version": 3, "requests": [{"message": {}, "response": [{}], "result": {"metadata": {
+        "toolCallRounds": [{"toolCalls": [{"id": "a"}]}], "toolCallResults": {"a": {}}}}}]},
+    {"kind": 0, "v": {"version": 3, "requests": []}},
+    {"kind": 2, "k": ["requests"], "v": [{}], "i": 0},
+    {"kind": "ActionEvent", "source": "agent", "timestamp": 1, "thought": [], "tool_call": {}},
+    {"kind": "Condensation", "source": "agent", "timestamp": 1, "summary_offset": 0,
+     "forgotten_event_ids": [], "summary": "x"},
     {"trajectory": [], "history": [{"role": "tool", "tool_call_ids": []}], "replay_config": "{"},
     {"trajectory_format": "mini-swe-agent-1", "messages": [{"role": "assistant", "extra": {}}]},
     {"instance_id": "i", "history": [

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from policyctx.errors import UnreadableRecordingError
 from policyctx.replay.readers.opening import READ_WHOLE, source_of
+from policyctx.replay.reading import recordings_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -137,3 +139,13 @@ def test_an_archive_is_unpacked_one_file_at_a_time(tmp_path: Path) -> None:
     calls, growth = map(int, run.stdout.split())
     assert calls == SIZE // len(sample)
     assert growth < GROWTH
+
+
+def test_a_large_document_says_what_reading_it_needs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "ijson", None)
+    path = tmp_path / "large.json"
+    path.write_text(json.dumps([{"role": "user", "content": "x" * READ_WHOLE}]), encoding="utf-8")
+    with pytest.raises(UnreadableRecordingError, match=r"pip install 'policyctx\[replay\]'"):
+        list(recordings_in(path))

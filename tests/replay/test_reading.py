@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -106,3 +107,26 @@ def test_files_are_found_in_folders_in_their_order(tmp_path: Path) -> None:
     found = [str(path.relative_to(tmp_path)) for path in files_in([tmp_path])]
     assert found == ["a.jsonl", "b/1.jsonl", "b/2.jsonl"]
     assert list(files_in([tmp_path / "a.jsonl"])) == [tmp_path / "a.jsonl"]
+
+
+def test_links_that_lead_round_in_a_circle_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").touch()
+    (tmp_path / "round").symlink_to(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    assert list(files_in([tmp_path])) == [tmp_path / "a.jsonl"]
+
+
+def test_a_path_that_is_not_there_is_told_when_it_is_read(tmp_path: Path) -> None:
+    assert list(files_in([tmp_path / "missing"])) == [tmp_path / "missing"]
+
+
+def test_a_folder_is_no_recording(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableRecordingError, match="Is a directory"):
+        list(recordings_in(tmp_path))
+
+
+def test_a_name_of_the_callers_leads_those_of_the_recordings(tmp_path: Path) -> None:
+    path = tmp_path / "lists.jsonl"
+    path.write_text('[{"role": "user", "content": "go"}]\n' * 2, encoding="utf-8")
+    found = [recording.name for recording in recordings_in(path, name="a/lists")]
+    assert found == ["a/lists#1", "a/lists#2"]

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 READER = """
 from policyctx.replay.readers.building import RecordingBuilder
@@ -56,6 +54,28 @@ def test_a_package_may_register_a_reader(tmp_path: Path) -> None:
     registered(tmp_path, READER)
     run = read(tmp_path, {"dear_diary": "a fine day"})
     assert run.stdout == "diary days.jsonl [{'role': 'user', 'content': 'a fine day'}]\n"
+
+
+def code(page: str, number: int) -> str:
+    """The block of Python with this number on a page of the docs."""
+    text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
+    found: list[str] = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    return found[number]
+
+
+def test_the_reader_of_the_docs_reads(tmp_path: Path) -> None:
+    registered(tmp_path, code("recordings.md", 1))
+    run = read(tmp_path, [{"speaker": "me", "line": "hello"}, {"speaker": "all", "line": "exit"}])
+    assert run.stdout == "play days.jsonl [{'role': 'user', 'content': 'hello'}]\n"
+
+
+def test_the_code_of_the_docs_runs(tmp_path: Path) -> None:
+    folder = tmp_path / "sessions"
+    folder.mkdir()
+    (folder / "a.json").write_text('[{"role": "user", "content": "go"}]', encoding="utf-8")
+    program = [sys.executable, "-c", code("recordings.md", 0)]
+    run = subprocess.run(program, capture_output=True, check=True, cwd=tmp_path, encoding="utf-8")
+    assert run.stdout == "a.json chat 0 {}\n"
 
 
 def test_the_shipped_readers_stay(tmp_path: Path) -> None:

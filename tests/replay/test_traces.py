@@ -97,6 +97,12 @@ def test_every_message_and_conversation_is_found(path: Path) -> None:
     assert len({recording.name for recording in found}) == len(found)
 
 
+@each_recording("claude-code", "codex", "pi")
+def test_every_line_is_a_record(path: Path) -> None:
+    lines = [line for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+    assert sum(recording.records for recording in recordings_in(path)) == len(lines)
+
+
 @each_recording(*FOLDERS)
 def test_all_of_it_is_understood(path: Path) -> None:
     found: Counter[str] = Counter()
@@ -106,9 +112,9 @@ def test_all_of_it_is_understood(path: Path) -> None:
 
 
 @each_recording(*FOLDERS)
-def test_a_session_takes_the_context_of_every_call(path: Path) -> None:
+def test_a_session_takes_the_context_of_every_call(path: Path, tmp_path: Path) -> None:
     for recording in recordings_in(path):
-        session = Session("coding-agent", session_id="s")
+        session = Session("coding-agent", root=tmp_path / recording.name.replace("/", "_"))
         for call, context in zip(recording.calls, recording.contexts(), strict=True):
-            session.plan(context, system=call.system, tools=call.tools)
-        session.plan(recording.messages())
+            session.apply(context, system=call.system, tools=call.tools)
+        session.apply(recording.messages())

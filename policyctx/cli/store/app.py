@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from policyctx.cli.store import commands, upkeep
+from policyctx.cli.store import archives, commands, upkeep
 
 app = typer.Typer(
     name="store",
@@ -14,6 +14,7 @@ app = typer.Typer(
 )
 app.command("ls")(commands.ls)
 app.command("cat")(commands.cat)
+app.command("restore-archive")(archives.restore_archive)
 app.command("search")(commands.search)
 app.command("history")(commands.history)
 app.command("verify")(commands.verify)

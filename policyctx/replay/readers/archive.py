@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from typing import TYPE_CHECKING, Any
 
 from policyctx.replay.readers.fields import mapping
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
     from policyctx.replay.readers.source import Opened
 
+# Not JSON; torn, or packed or locked in a way that is not known here.
+_UNREADABLE = (
+    ValueError, EOFError, NotImplementedError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error
+)  # fmt: skip
 MAGIC = b"PK\x03\x04"
 # The file with the fields of the document, or that of one that was never finished.
 _HEADS = ("header.json", "_journal/start.json")
@@ -59,6 +64,6 @@ class Archive(Source):
     def _value(self, archive: zipfile.ZipFile, name: str) -> Any:  # noqa: ANN401 - JSON
         try:
             return value_of(archive.read(name))
-        except (ValueError, NotImplementedError, RuntimeError, zipfile.BadZipFile, OSError):
+        except _UNREADABLE:
             self.not_understood["file that is no JSON, or packed in an unknown way"] += 1
             return None

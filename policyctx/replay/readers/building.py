@@ -101,18 +101,22 @@ class RecordingBuilder:
 
 
 class Names:
-    """Names for the recordings of one file; what is used again gets a number."""
+    """Names for the recordings of one file; one that is used already gets a number."""
 
     def __init__(self, file: str) -> None:
         self._file = file
-        self._used: Counter[str] = Counter()
+        self._used: set[str] = set()
+        self._times: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        return self._used.total()
+        return len(self._used)
 
     def of(self, *parts: object) -> str:
         """Return the file's name, `#`, and those of the parts that say something."""
         said = "-".join(str(part) for part in parts if part is not None and part != "")
-        name = f"{self._file}#{said}"
-        self._used[name] += 1
-        return name if self._used[name] == 1 else f"{name}-{self._used[name]}"
+        name = first = f"{self._file}#{said}"
+        while name in self._used:
+            self._times[first] += 1
+            name = f"{first}-{self._times[first] + 1}"
+        self._used.add(name)
+        return name

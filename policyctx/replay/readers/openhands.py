@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from policyctx.replay.readers.building import Names, RecordingBuilder
 from policyctx.replay.readers.fields import Record, mapping, number, objects, word
 from policyctx.replay.readers.openhands_events import Events
+from policyctx.replay.readers.openhands_sdk import SdkEvents, is_sdk_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,14 +36,16 @@ def recordings(source: Source) -> Iterator[Recording]:
     """Yield a recording for each instance, or the one session that the events are of."""
     names = Names(source.name)
     alone = RecordingBuilder()
-    events = Events(alone)
+    events: Events | SdkEvents | None = None
     for record in source.objects():
-        if _is_event(record):
+        if _is_event(record) or (events is not None and "kind" in record):
+            events = events or _events(alone, record)
             events.read(record)
             continue
         builder = RecordingBuilder()
-        of_instance = Events(builder, _longest(record))
-        for event in objects(record.get("history")):
+        history = objects(record.get("history"))
+        of_instance = _events(builder, history[0] if history else {}, _longest(record))
+        for event in history:
             of_instance.read(event)
         if builder.is_empty:
             source.not_understood["instance without a conversation"] += 1
@@ -58,7 +61,14 @@ def _longest(record: Record) -> int:
     return number(settings.get("max_message_chars"))
 
 
+def _events(builder: RecordingBuilder, first: Record, longest: int = 0) -> Events | SdkEvents:
+    """Return what reads the events of a session, which the first of them tells."""
+    return SdkEvents(builder) if is_sdk_event(first) else Events(builder, longest)
+
+
 def _is_event(record: object) -> bool:
+    if is_sdk_event(record):
+        return True
     fields = mapping(record)
     known = "action" in fields or "observation" in fields
     return known and "source" in fields and "timestamp" in fields

@@ -12,6 +12,7 @@ from policyctx.replay.readers import (
     claude_code,
     codex,
     copilot,
+    copilot_chat,
     gemini,
     inspect_log,
     mini_swe,
@@ -55,8 +56,8 @@ class Reader(Protocol):
 
 # In the order in which they are asked; what is nothing but messages comes last.
 _SHIPPED: tuple[Reader, ...] = (
-    claude_code, codex, pi, gemini, copilot, swe_agent, mini_swe, openhands, tau2, tau_bench,
-    inspect_log, request_log, chat,
+    claude_code, codex, pi, gemini, copilot, copilot_chat, swe_agent, mini_swe, openhands, tau2,
+    tau_bench, inspect_log, request_log, chat,
 )  # fmt: skip
 
 LISTS = frozenset({chat.FORMAT, request_log.FORMAT})

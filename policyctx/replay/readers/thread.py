@@ -17,6 +17,7 @@ class Thread:
     def __init__(self) -> None:
         self.builder = RecordingBuilder()
         self._prints: list[str] = []
+        self._messages: list[Message] = []
         self._reply: Message | None = None
 
     def _shared_with(self, exchange: Exchange) -> int:
@@ -31,7 +32,7 @@ class Thread:
         shared = self._shared_with(exchange)
         new = exchange.messages[shared:]
         if shared < len(self._prints):
-            self.builder.begin_anew([*self.builder.context[:shared], *new])
+            self.builder.begin_anew([*self._messages[:shared], *new])
         else:
             for message in new:
                 self.builder.add(message)
@@ -42,7 +43,8 @@ class Thread:
             exchange.system,
             exchange.tools,
         )
-        self._prints = list(exchange.prints)
+        self._prints = exchange.prints
+        self._messages = [*self._messages[:shared], *new]
         self._reply = exchange.reply
 
     def end(self) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, TypeAlias
 
-from policyctx.replay.regret.words import plain
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -60,4 +58,4 @@ def _asked(call: Item) -> Asked:
     if not isinstance(given, dict):
         return call.tool, call.text
     words = {key: value for key, value in given.items() if not isinstance(value, int | float)}
-    return call.tool, plain(json.dumps(words or given, sort_keys=True, ensure_ascii=False))
+    return call.tool, json.dumps(words or given, sort_keys=True)

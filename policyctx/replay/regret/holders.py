@@ -22,6 +22,7 @@ class Place(NamedTuple):
     """Where a text stands: in an item, or in its place in an absence of it."""
 
     position: int
+    """Of the item; below 0 for what was sent beside the messages."""
     absence: int = -1
 
 
@@ -31,13 +32,15 @@ class Texts:
     def __init__(self, part: Part) -> None:
         self._part = part
         self._plain: dict[int, str] = {}
+        self._words: dict[Place, frozenset[str]] = {}
 
     def at(self, place: Place) -> str:
         """Return what stands at a place."""
         position, absence = place
         if absence >= 0:
             return self._part.absences[position][absence].left
-        text = self._part.items[position].counted
+        beside = self._part.beside
+        text = self._part.items[position].counted if position >= 0 else beside[-1 - position]
         if not text.startswith(("{", "[")):
             return text
         if position not in self._plain:
@@ -47,6 +50,7 @@ class Texts:
     def places(self) -> Iterator[Place]:
         """Yield where anything stands, in the order of the items."""
         absences = self._part.absences
+        yield from (Place(-1 - i) for i in range(len(self._part.beside)))
         for position, item in enumerate(self._part.items):
             if item.counted:
                 yield Place(position)
@@ -57,10 +61,16 @@ class Texts:
     @cached_property
     def lost(self) -> frozenset[str]:
         """The words of all items that were out at any time."""
-        found: set[str] = set()
-        for position in self._part.absences:
-            found.update(words(self.at(Place(position))))
-        return frozenset(found)
+        return frozenset().union(*(self.words(Place(i)) for i in self._part.absences))
+
+    def words(self, place: Place) -> frozenset[str]:
+        """Return the words at a place; those of what was out are found only once."""
+        if (known := self._words.get(place)) is not None:
+            return known
+        found = frozenset(words(self.at(place)))
+        if place.position in self._part.absences:
+            self._words[place] = found
+        return found
 
 
 class Holders:
@@ -70,7 +80,7 @@ class Holders:
         self._texts = texts
         self._by_word: dict[str, list[Place]] = defaultdict(list)
         for place in texts.places() if wanted else ():
-            for word in wanted.intersection(words(texts.at(place))):
+            for word in wanted & texts.words(place):
                 # One more than may be is enough to know that there are too many.
                 if len(found := self._by_word[word]) <= _COMMON:
                     found.append(place)

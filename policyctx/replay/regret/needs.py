@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from policyctx.replay.regret.asking import asked_again
-from policyctx.replay.regret.holders import Holders, Texts
+from policyctx.replay.regret.holders import Holders, Place, Texts
 from policyctx.replay.regret.phrases import anchors, phrases, runs_in
 from policyctx.replay.regret.strings import SURE, distinct_strings
-from policyctx.replay.regret.words import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.replay.part import Part
-    from policyctx.replay.regret.holders import Place
     from policyctx.replay.regret.strings import Distinct
 
 Kind: TypeAlias = Literal["asked again", "used"]
@@ -67,7 +65,7 @@ def _asked_again(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tup
 def _used(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tuple[int, Need]]:
     """Yield the items that alone held what a reply says, each reply by itself."""
     texts = Texts(part)
-    said = {reply: plain(part.items[reply].text) for reply, _ in replies}
+    said = {reply: texts.at(Place(reply)) for reply, _ in replies}
     strings = {reply: list(distinct_strings(text, texts.lost)) for reply, text in said.items()}
     runs = {reply: runs_in(text, texts.lost) for reply, text in said.items()}
     wanted = {word for of_one in strings.values() for one in of_one for word in one.words}

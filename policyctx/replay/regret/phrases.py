@@ -14,13 +14,19 @@ if TYPE_CHECKING:
     from policyctx.replay.regret.holders import Holders, Texts
 
 # So many words in a row are no chance, when they are no shorter than this together.
-_WORDS, _CHARS = 6, 28
+_WORDS, _CHARS = 5, 28
 # Longer ones are shown up to here; a line may have a whole file in it.
 _MOST = 40
 # A phrase that nothing else holds has a word that hardly anything else holds.
 _RARE = 4
 # Shorter words stand everywhere.
 _ANCHOR = 5
+# Between sentences and words that are written without spaces.
+_WIDE_MARKS = str.maketrans(
+    dict.fromkeys(
+        "\u3001\u3002\u300c\u300d\u300e\u300f\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f", " "
+    )
+)
 _MARKS = "\"'`.,;:!?()[]{}<>*_“”«»\u2018\u2019"
 
 
@@ -29,7 +35,7 @@ def runs_in(text: str, among: frozenset[str]) -> list[list[str]]:
     runs: list[list[str]] = []
     for line in text.split("\n"):
         run: list[str] = []
-        for said in line.split():
+        for said in line.translate(_WIDE_MARKS).split():
             word = said.strip(_MARKS)
             if word in among or not word.isalnum() or _is_known(word, among):
                 run.append(said)
@@ -50,7 +56,16 @@ def _is_known(word: str, among: frozenset[str]) -> bool:
 def anchors(runs: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield the words by which phrases may be found."""
     for run in runs:
-        yield from (word for said in run if len(word := said.strip(_MARKS)) >= _ANCHOR)
+        yield from (word for said in run if _may_anchor(word := said.strip(_MARKS)))
+
+
+def _may_anchor(word: str) -> bool:
+    """Is this long enough, and one word to an index."""
+    if len(word) < _ANCHOR:
+        return False
+    if word.isascii():
+        return word.isalnum() or word.replace("_", "").isalnum()
+    return words(word) == [word]
 
 
 def phrases(
@@ -61,7 +76,7 @@ def phrases(
         end = 0
         for i, said in enumerate(run):
             word = said.strip(_MARKS)
-            if i < end or len(word) < _ANCHOR:
+            if i < end or not _may_anchor(word):
                 continue
             for place in holders.with_word(word, most=_RARE):
                 if place.absence >= 0 or part.absence(place.position, call) is None:

@@ -1,6 +1,7 @@
 """What in a text is so particular that it must come from somewhere: paths, ids, numbers, lines.
 
-Each has a weight: 1 is enough to say that the text drew on what holds it, two of ½ are as well.
+Each has a weight: 1 is enough to say that the text drew on what holds it, two of ½ are as well,
+and so are eight characters in a row of a language written without spaces.
 What a model writes of its own accord (years, round numbers, words of a language) weighs nothing.
 """
 
@@ -26,6 +27,8 @@ class Distinct(NamedTuple):
 
 
 SURE, LIKELY = 1.0, 0.5
+# Of a gram: three that overlap make a sure sign.
+_OF_THREE = 0.34
 
 _TOKEN = re.compile(
     rf"\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|[^\W{CJK}]+(?:[./\\:@#+~-]+[^\W{CJK}]+)*|[~.]{{0,2}}/[^\W{CJK}][\w./@+~-]*"
@@ -43,8 +46,11 @@ _SENTENCE_END = ".:,;/\\-"
 
 _YEARS = range(1900, 2101)
 _SURE_DIGITS, _LIKELY_DIGITS = 5, 4
+_ID_DIGITS, _ID_LENGTH = 4, 5
 _SURE_PARTS, _SURE_LENGTH, _LIKELY_LENGTH = 4, 20, 8
 _LINE_LENGTH, _LINE_WORDS = 30, 4
+# Longer ones are data that nobody quotes.
+_MOST = 256
 
 
 def distinct_strings(text: str, among: frozenset[str]) -> Iterator[Distinct]:
@@ -53,12 +59,12 @@ def distinct_strings(text: str, among: frozenset[str]) -> Iterator[Distinct]:
     Only what is made of words `among` these can come from where they stand.
     """
     for token in dict.fromkeys(_TOKEN.findall(text)):
-        for one in _of_token(token):
+        for one in _of_token(token) if len(token) <= _MOST else ():
             if among.issuperset(one.words):
                 yield one
     for gram in dict.fromkeys(grams(text)):
         if gram in among:
-            yield Distinct(gram, LIKELY, (gram,))
+            yield Distinct(gram, _OF_THREE, (gram,))
     for line in dict.fromkeys(map(str.strip, text.split("\n"))):
         if len(line) >= _LINE_LENGTH and line.count(" ") >= _LINE_WORDS - 1:
             known = words(line)
@@ -102,10 +108,15 @@ def _of_number(token: str) -> float:
 
 def _of_path(token: str) -> float:
     parts = [part for part in _PATH_SIGN.split(token) if part.strip(".")]
-    telling = [part for part in parts if _MARKED.search(part)]
+    telling = [part for part in parts if _MARKED.search(part) or _is_mixed(part)]
     if len(parts) < 2:  # noqa: PLR2004 - a path has two parts
         return LIKELY if telling else 0
     return SURE if telling or len(parts) > 2 else 0  # noqa: PLR2004 - `and/or` is no path
+
+
+def _is_mixed(part: str) -> bool:
+    """Are there letters and digits in a part of a path."""
+    return any(map(str.isdigit, part)) and any(map(str.isalpha, part))
 
 
 def _of_file(token: str) -> float:
@@ -121,7 +132,8 @@ def _of_name(token: str) -> float:
     if digits and not token.isdigit():
         if _NAMED.fullmatch(token) or len(token) < 4:  # noqa: PLR2004 - `v1.2`
             return 0
-        return SURE if digits > 2 and len(token) > 5 else LIKELY  # noqa: PLR2004 - an id
+        is_id = digits >= _ID_DIGITS or (digits == _ID_DIGITS - 1 and len(token) > _ID_LENGTH)
+        return SURE if is_id else LIKELY
     if token.startswith("__") or len(token) < _LIKELY_LENGTH:
         return 0
     parts = [part for part in _HUMP.split(token.strip("_")) if part]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from policyctx.errors import UnreadableRecordingError
 from policyctx.messages.request import request_of
+from policyctx.replay.readers.registered import LISTS
 from policyctx.replay.reading import recordings_of
 from policyctx.testing.defining import given
 from policyctx.testing.failures import WordingError
@@ -16,6 +17,7 @@ from policyctx.testing.tables import messages_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from policyctx.replay.recording import Recording
     from policyctx.testing.conversation import Message, Shape
     from policyctx.testing.kinds import Size
     from policyctx.testing.world import World
@@ -88,16 +90,24 @@ def read_messages(text: str) -> list[Message]:
 
     Raises `WordingError` for what is no JSON. The messages of a list are not looked at.
     """
-    try:
-        return next(recordings_of(text.encode(), "the recording")).messages()
-    except UnreadableRecordingError:
-        pass
+    recording = _recording(text)
+    if recording is not None and recording.format not in LISTS:
+        return recording.messages()
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:
+        if recording is not None:
+            return recording.messages()
         where = f"line {error.lineno}, column {error.colno}"
         raise WordingError(f"not JSON: {where}: {error.msg}") from error
     return document if isinstance(document, list) else list(request_of(document).messages)
+
+
+def _recording(text: str) -> Recording | None:
+    try:
+        return next(recordings_of(text.encode("utf-8", "surrogatepass"), "the recording"))
+    except UnreadableRecordingError:
+        return None
 
 
 @given(

@@ -114,6 +114,49 @@ def test_a_compaction_of_copilot_begins_anew() -> None:
     assert [m["content"] for m in recording.messages()] == ["in short", "on"]
 
 
+TREE: Record = {"node": {"children": [{"text": "one"}, {"text": "two", "lineBreakBefore": True}]}}
+
+
+def asked(text: str, **metadata: Any) -> Record:
+    response = [{"value": "so"}, {"kind": "inlineReference"}]
+    result = {"metadata": metadata}
+    return {"message": {"text": text}, "response": response, "result": result,
+            "modelId": "copilot/gpt-x", "timestamp": 1_767_225_601_000}  # fmt: skip
+
+
+def rounds() -> Record:
+    call = {"id": "a", "name": "read_file", "arguments": '{"path":"x"}'}
+    results = {"a": {"content": [{"value": TREE}]}}
+    answered = [{"response": "hm", "toolCalls": [call]}, {"response": "done", "toolCalls": []}]
+    return {"toolCallRounds": answered, "toolCallResults": results}
+
+
+def test_each_round_of_a_copilot_chat_is_a_call() -> None:
+    chat = {"version": 3, "requests": [asked("go", **rounds()), asked("thanks")]}
+    (recording,) = read_document(chat)
+    assert roles(recording.messages()) == [
+        "user", "assistant", "tool", "assistant", "user", "assistant",
+    ]  # fmt: skip
+    assert lengths(recording) == [1, 3, 5]
+    assert recording.messages()[2]["content"] == "one\ntwo"
+    assert recording.messages()[5]["content"] == "so"
+    assert (recording.calls[0].language_model, recording.calls[0].at) == ("gpt-x", 1767225601.0)
+
+
+def test_the_changes_of_a_copilot_chat_are_carried_out() -> None:
+    records = [
+        {"kind": 0, "v": {"version": 3, "requests": []}},
+        {"kind": 2, "k": ["requests"], "v": [asked("go"), asked("undone")]},
+        {"kind": 2, "k": ["requests"], "v": [asked("on")], "i": 1},
+        {"kind": 1, "k": ["requests", 0, "message", "text"], "v": "go!"},
+        {"kind": 1, "k": ["nowhere", "to", "go"], "v": 1},
+    ]
+    (recording,) = read_lines(records)
+    said = [m["content"] for m in recording.messages() if m["role"] == "user"]
+    assert said == ["go!", "on"]
+    assert recording.not_understood == {"change that does not fit": 1}
+
+
 def trajectory(*history: Record, **more: Any) -> Record:
     return {"trajectory": [{"action": "ls"}], "history": list(history), "info": {}, **more}
 

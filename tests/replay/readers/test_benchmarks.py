@@ -140,6 +140,50 @@ def test_an_action_without_its_response_is_put_together() -> None:
     assert reply["tool_calls"][0]["function"] == {"name": "sh", "arguments": '{"command":"ls"}'}
 
 
+def sdk(kind: str, **more: Any) -> Record:
+    return {"kind": kind, "source": "agent", "timestamp": "2026-01-01T00:00:01", **more}
+
+
+def acted(event: str, call: str, response: str = "r") -> Record:
+    call_ = {"id": call, "name": "sh", "arguments": '{"cmd":"ls"}'}
+    thought = [{"type": "text", "text": "hm"}]
+    return sdk("ActionEvent", id=event, tool_call_id=call, tool_name="sh", tool_call=call_,
+               llm_response_id=response, thought=thought)  # fmt: skip
+
+
+def seen(event: str, call: str, **more: Any) -> Record:
+    observation = {"content": [{"type": "text", "text": "done"}], **more}
+    return sdk("ObservationEvent", id=event, tool_call_id=call, observation=observation)
+
+
+ASKED = sdk("MessageEvent", id="1", source="user",
+            llm_message={"role": "user", "content": [{"type": "text", "text": "go"}]})  # fmt: skip
+
+
+def test_the_sdk_of_openhands_is_read_by_the_kinds_of_its_events() -> None:
+    prompt = sdk("SystemPromptEvent", id="0", system_prompt={"type": "text", "text": "You are."},
+                 tools=[{"name": "sh"}])  # fmt: skip
+    events = [prompt, ASKED, acted("2", "a"), acted("3", "b"), seen("4", "a"),
+              seen("5", "b", is_error=True), sdk("PauseEvent"), sdk("NewEvent")]  # fmt: skip
+    (recording,) = read_lines(events)
+    assert roles(recording.messages()) == ["system", "user", "assistant", "tool", "tool"]
+    assert [call["id"] for call in recording.messages()[2]["tool_calls"]] == ["a", "b"]
+    assert recording.messages()[4]["is_error"] is True
+    assert [(one.tools, one.at) for one in recording.calls] == [([{"name": "sh"}], 1767225601.0)]
+    assert recording.not_prompt == {"PauseEvent": 1}
+    assert recording.not_understood == {"NewEvent": 1}
+
+
+def test_a_condensation_of_the_sdk_leaves_its_summary() -> None:
+    condensed = sdk(
+        "Condensation", forgotten_event_ids=["2", "4"], summary="in short", summary_offset=1
+    )
+    events = [ASKED, acted("2", "a"), seen("4", "a"), condensed, acted("6", "c", "r2")]
+    (recording,) = read_document({"instance_id": "i", "history": events})
+    assert [call.anew for call in recording.calls] == [True, True]
+    assert [*recording.calls[1].new][1]["content"] == "in short"
+
+
 def log(*messages: Record, **more: Any) -> Record:
     sample = {"id": 1, "epoch": 1, "messages": [*messages], **more}
     return {"version": 2, "eval": {"model": "openai/gpt-x"}, "samples": [sample]}
@@ -212,3 +256,14 @@ def test_an_archive_that_was_never_finished_is_read() -> None:
     sample = json.dumps(document.pop("samples")[0])
     packed = archive(_journal__start=json.dumps(document), samples__1=sample)
     assert len(list(recordings_of(packed, "s.eval"))) == 1
+
+
+def test_a_torn_file_of_an_archive_is_counted() -> None:
+    document = log(USER, REPLY)
+    sample = json.dumps(document.pop("samples")[0] | {"filler": [*range(2_000)]})
+    packed = archive(header=json.dumps(document), samples__1=sample, samples__2=sample)
+    # The data of the first file begin after its name, of 14 characters.
+    place = packed.index(b"samples/1.json") + 14 + 200
+    torn = packed[:place] + bytes(100) + packed[place + 100 :]
+    (recording,) = recordings_of(torn, "s.eval")
+    assert sum(recording.not_understood.values()) == 1

@@ -82,6 +82,15 @@ FACTS: dict[str, Callable[[random.Random], str]] = {
     "function": _name,
     "sentence": lambda r: r.choice(_SENTENCES),
     "rule": lambda r: r.choice(_RULES),
+    "bank": lambda r: f"DE{r.randrange(11, 99)} {r.randrange(10_000_001, 99_999_999)}",
+    "phone": lambda r: f"+49 30 {r.randrange(1_000_001, 9_999_999)}",
+    "branch": lambda r: f"feature/{r.choice(_VERBS)}-{r.choice(_NOUNS)}-{r.randrange(11, 99)}",
+    "variable": lambda r: f"MAX_{r.choice(_VERBS).upper()}_PER_{r.choice(_NOUNS).upper()}",
+    "error": lambda r: f"E{r.randrange(1_001, 9_998)}",
+    "host": lambda r: f"db-{r.choice(_NOUNS)}-{r.randrange(11, 99)}.internal.example.net:5433",
+    "command": lambda r: f"make {r.choice(_VERBS)} TARGET={r.choice(_NOUNS)} -j4 --keep-going",
+    "chinese order": lambda r: f"订单{r.randrange(2021, 2029)}-{r.randrange(10_001, 99_999)}",
+    "chinese amount": lambda r: f"合计{r.randrange(1_001, 9_999)}.{r.randrange(11, 99)}元",
     "street": lambda r: f"{r.choice(_PLACES)}{r.choice(_ROADS)}{r.randrange(101, 999)}号",
 }
 
@@ -167,6 +176,20 @@ def _common(draft: _Draft, target: int) -> None:
     draft.reply = _saying(draft.rng, said, chinese=draft.chinese)
 
 
+def _code(draft: _Draft, target: int) -> None:
+    lines = ["import os", "return None", 'if __name__ == "__main__":', "def main() -> None:"]
+    lines += ["from typing import Any", "git status", "npm install", "SELECT * FROM users"]
+    draft.bodies[target] = _among(draft.rng, draft.rng.choice(lines), draft.bodies[target])
+    draft.reply = "\n".join(draft.rng.sample(lines, 4))
+
+
+def _small_talk(draft: _Draft, target: int) -> None:
+    said = ["The tests pass now.", "Everything is in order.", "Let me check the logs first."]
+    said += ["好的，我来看一下。", "测试全部通过了。"]
+    draft.bodies[target] = _among(draft.rng, draft.rng.choice(said), draft.bodies[target])
+    draft.reply = " ".join(draft.rng.sample(said, 3))
+
+
 def _own_words(draft: _Draft, target: int) -> None:
     # The agent wrote it down while the result was there.
     draft.bodies[target] = _among(draft.rng, draft.fact, draft.bodies[target])
@@ -191,6 +214,8 @@ DECOYS: dict[str, Callable[[_Draft, int], None]] = {
     "still there": _still_there,
     "part of a word": _part_of_a_word,
     "common": _common,
+    "code": _code,
+    "small talk": _small_talk,
     "own words": _own_words,
     "asked again while there": _asked_again_while_there,
     "other question": _other_question,

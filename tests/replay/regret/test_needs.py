@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -117,6 +118,15 @@ def test_what_the_request_says_is_not_missed() -> None:
     messages = talk(({"at": "a"}, f"{WORDS} QX-48213-B"), ({"at": "b"}, WORDS), end="QX-48213-B")
     messages[0] = user("what is QX-48213-B")
     assert simulated(turn_by_turn(messages), CLEARS_ALL_BUT_ONE).regrets == ()
+
+
+def test_what_the_system_prompt_and_the_tools_say_is_not_missed() -> None:
+    turns = (({"at": "a"}, f"{WORDS} QX-48213-B of src/core/tax_rates.py"), ({"at": "b"}, WORDS))
+    recorded = turn_by_turn(talk(*turns, end="QX-48213-B, src/core/tax_rates.py"))
+    tools = [{"name": "look", "description": "Looks at src/core/tax_rates.py."}]
+    calls = tuple(replace(c, system="Mind QX-48213-B.", tools=tools) for c in recorded.calls)
+    assert simulated(replace(recorded, calls=calls), CLEARS_ALL_BUT_ONE).regrets == ()
+    assert simulated(recorded, CLEARS_ALL_BUT_ONE).regrets != ()
 
 
 def test_each_reply_that_needs_an_item_is_shown() -> None:

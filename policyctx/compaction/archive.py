@@ -1,0 +1,40 @@
+"""The archive of a compaction: the replaced messages, whole, as one JSON document."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from policyctx.errors import MessagesError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from policyctx.messages.items import Message
+
+ITEM_TYPE = "archive"
+"""What the store knows archives by."""
+
+_SCHEMA_VERSION = "1.0"
+
+
+def archive_name(number: int) -> str:
+    """Return what the archive of the session's first, second, … compaction is called."""
+    return f"compaction-{number:03}"
+
+
+def archive_text(number: int, messages: Sequence[Message]) -> str:
+    """Return the document; `archived_messages` reads it back."""
+    document = {"schema_version": _SCHEMA_VERSION, "compaction": number, "messages": list(messages)}
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+
+def archived_messages(text: str) -> list[dict[str, Any]]:
+    """Return the messages of a document, as they were. Raises `MessagesError` for another text."""
+    try:
+        messages = json.loads(text)["messages"]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise MessagesError("this is no archive of a compaction") from error
+    if not isinstance(messages, list):
+        raise MessagesError("this is no archive of a compaction")
+    return messages

@@ -1,0 +1,263 @@
+"""`Summarizer`: what makes a summary; the shipped ones, those registered, and one try at asking."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from contextvars import copy_context
+from dataclasses import dataclass, replace
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, runtime_checkable
+
+from policyctx.compaction.extractive.budget import words_in
+from policyctx.compaction.extractive.summary import extractive_summary
+from policyctx.compaction.pinned import pinned_section, with_pinned, without_pinned
+from policyctx.errors import SummaryError, UnknownSummarizerError
+from policyctx.policy.diagnosing import nearest
+
+if TYPE_CHECKING:
+    from policyctx.compaction.history import History
+    from policyctx.policy.models.compaction import Summary
+    from policyctx.tokens.counter import TokenCounter
+
+# An answer of more than this many times the words asked for is none; so is one of longer words
+# than any text has. A few words are never too many.
+_MOST_TIMES = 4
+_ALWAYS_ALLOWED_WORDS = 400
+_CHARS_PER_WORD = 40
+_SHOWN_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRequest:
+    """What is to be summarised, and how."""
+
+    history: History
+    settings: Summary
+    counter: TokenCounter
+    pinned: tuple[str, ...] = ()
+    """Texts that the summary must hold to the letter."""
+
+
+@runtime_checkable
+class Summarizer(Protocol):
+    """Makes summaries. One that has `summarize_async(request)` too is awaited where that can be."""
+
+    def summarize(self, request: SummaryRequest, /) -> str:
+        """Return the summary; anything raised is a failed try."""
+        ...
+
+
+Summarize: TypeAlias = Callable[[SummaryRequest], str | Awaitable[str]]
+
+
+class ExtractiveSummarizer:
+    """Writes the summary from the structure of the history: no model, no network."""
+
+    def summarize(self, request: SummaryRequest) -> str:
+        """Return the extractive summary, then what is pinned, in `max_words` words altogether.
+
+        Only what is pinned may take more.
+        """
+        settings, pinned = request.settings, request.pinned
+        earlier = {at: without_pinned(text, pinned) for at, text in request.history.earlier.items()}
+        words = max(1, settings.max_words - words_in(pinned_section(pinned)))
+        summary = extractive_summary(
+            replace(request.history, earlier=earlier),
+            settings.model_copy(update={"max_words": words}),
+        )
+        return with_pinned(summary, pinned)
+
+
+@dataclass(frozen=True, slots=True)
+class _Called:
+    """A callable as a summarizer."""
+
+    summarize: Summarize
+
+
+def register_summarizer(name: str, summarizer: Summarizer | Summarize) -> None:
+    """Let a policy's `summary.by` name this summarizer, in this process.
+
+    A callable takes a `SummaryRequest` and returns the summary, or what is awaited for it. A name
+    that is taken, a shipped one too, is taken over.
+    """
+    with _registering:
+        _registered[name] = summarizer_of(summarizer)
+
+
+def summarizer_of(given: Summarizer | Summarize) -> Summarizer:
+    """Return a summarizer for one, or for a callable that `register_summarizer` would take."""
+    made = given if isinstance(given, Summarizer) else _Called(given)
+    return cast("Summarizer", made)
+
+
+def summarizer_for(by: str, client: object = None) -> Summarizer:
+    """Return the summarizer that a policy's `summary.by` names.
+
+    `client` is the caller's `anthropic.Anthropic` or `anthropic.AsyncAnthropic`; without one
+    `anthropic` makes its own for each try, from the environment. Raises `UnknownSummarizerError`,
+    and `MissingExtraError` for `anthropic` without the package of that name.
+    """
+    if by in _registered:
+        return _registered[by]
+    if by == "extractive":
+        return ExtractiveSummarizer()
+    if by == "anthropic":
+        from policyctx.compaction.anthropic_summarizer import (  # noqa: PLC0415 - an extra
+            AnthropicSummarizer,
+        )
+
+        return AnthropicSummarizer(client)
+    known = list(dict.fromkeys(("extractive", "anthropic", *_registered)))
+    raise UnknownSummarizerError(by, known, next(iter(nearest(by, known)), None))
+
+
+def asked(summarizer: Summarizer, request: SummaryRequest, timeout: float | None = None) -> str:
+    """Return the summary from one try, made in a thread of its own.
+
+    `timeout` is in seconds, by default the policy's. A summarizer that has not answered by then is
+    left behind. Raises `SummaryError` for that, for whatever the summarizer raises, and for an
+    answer that is no text, blank, or more than four times as long as was asked for.
+    """
+    seconds = _seconds(request, timeout)
+
+    def called() -> object:
+        answer: object = summarizer.summarize(request)
+        return _in_own_loop(answer, seconds) if inspect.isawaitable(answer) else answer
+
+    try:
+        outcome = _started(called).result(seconds)
+    except TimeoutError:
+        raise _too_slow(seconds) from None
+    return _checked(outcome.answer(), request)
+
+
+async def asked_async(
+    summarizer: Summarizer,
+    request: SummaryRequest,
+    timeout: float | None = None,  # noqa: ASYNC109 - the policy's
+) -> str:
+    """Return the summary from one try, as `asked` does.
+
+    What is asynchronous is awaited here, and cancelled when it is too slow; all else has a thread.
+    """
+    seconds = _seconds(request, timeout)
+    summarize = getattr(summarizer, "summarize_async", summarizer.summarize)
+    try:
+        async with asyncio.timeout(seconds) as waiting:
+            answer = await _awaited(summarize, request)
+    except Exception as error:  # noqa: BLE001 - raised again as what it is for
+        if waiting.expired():
+            raise _too_slow(seconds) from None
+        raise _failure(error) from _chained(error)
+    return _checked(answer, request)
+
+
+async def in_thread(function: Callable[[], object]) -> object:
+    """Return what a function returns that is called in a thread; cancelled, it is left behind.
+
+    Raises `SummaryError` for what it raises.
+    """
+    outcome = await asyncio.wrap_future(_started(function))
+    return outcome.answer()
+
+
+async def _awaited(summarize: Summarize, request: SummaryRequest) -> object:
+    if inspect.iscoroutinefunction(summarize):
+        return await summarize(request)
+    answer = await in_thread(lambda: summarize(request))
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What came of a call in a thread; a future would take no `StopIteration` over."""
+
+    value: object = None
+    error: BaseException | None = None
+
+    def answer(self) -> object:
+        """Return what was returned; raises `SummaryError` for an exception, all else as it is."""
+        if isinstance(self.error, Exception | asyncio.CancelledError):
+            raise _failure(self.error) from _chained(self.error)
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+def _started(function: Callable[[], object]) -> Future[_Outcome]:
+    """Call a function in a thread that nobody waits for when the process ends."""
+    future: Future[_Outcome] = Future()
+    future.set_running_or_notify_cancel()  # from now on it cannot be cancelled under the thread
+    context = copy_context()
+
+    def run() -> None:
+        try:
+            outcome = _Outcome(context.run(function))
+        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+            outcome = _Outcome(error=error)
+        future.set_result(outcome)
+
+    Thread(target=run, name="policyctx-summary", daemon=True).start()
+    return future
+
+
+def _in_own_loop(awaitable: Awaitable[object], seconds: float) -> object:
+    async def waited() -> object:
+        try:
+            async with asyncio.timeout(seconds) as waiting:
+                return await awaitable
+        except TimeoutError:
+            if waiting.expired():
+                raise _too_slow(seconds) from None
+            raise
+
+    return asyncio.run(waited())
+
+
+def _checked(answer: object, request: SummaryRequest) -> str:
+    if not isinstance(answer, str):
+        raise SummaryError(f"the answer is no text but {type(answer).__name__}")
+    if not answer.strip():
+        raise SummaryError("the answer is empty")
+    most = max(_MOST_TIMES * request.settings.max_words, _ALWAYS_ALLOWED_WORDS)
+    if len(answer) > most * _CHARS_PER_WORD:
+        raise SummaryError(f"the answer has {len(answer)} characters, far more than was asked for")
+    if (words := words_in(answer)) > most:
+        raise SummaryError(f"the answer has {words} words, far more than was asked for")
+    return answer
+
+
+def _failure(error: BaseException) -> SummaryError:
+    if isinstance(error, SummaryError):
+        return error
+    cause = error if isinstance(error, Exception) else None
+    return SummaryError(f"the summarizer raised {_said(error)}", cause=cause)
+
+
+def _chained(error: BaseException) -> BaseException | None:
+    return error.__cause__ if isinstance(error, SummaryError) else error
+
+
+def _said(error: BaseException) -> str:
+    name = type(error).__name__
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - an error that cannot say what it is
+        return name
+    return f"{name}: {text[:_SHOWN_CHARS]}" if text else name
+
+
+def _too_slow(seconds: float) -> SummaryError:
+    return SummaryError(f"there was no answer within {seconds:g} s")
+
+
+def _seconds(request: SummaryRequest, timeout: float | None) -> float:
+    return request.settings.timeout.seconds if timeout is None else timeout
+
+
+_registered: dict[str, Summarizer] = {}
+_registering = Lock()

@@ -1,0 +1,139 @@
+"""`compact_messages`: one call that replaces a long history by a summary (PRD context-compact)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from policyctx.compaction.stats import CompactStats
+from policyctx.compaction.summarizers import summarizer_for
+from policyctx.policy.loading import parsed_policy
+from policyctx.policy.sources import Source
+from policyctx.session import Session
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+    from typing import Unpack
+
+    from policyctx.compaction.restoration import FileReader
+    from policyctx.compaction.summarizers import Summarize, Summarizer
+    from policyctx.messages.items import Message
+    from policyctx.turns.result import Result
+
+
+_LIMITS = ("max_files", "max_tokens_per_file", "max_tokens_total")
+
+
+@dataclass(frozen=True, slots=True)
+class CompactResult:
+    """What `compact_messages` came to.
+
+    `messages` is the very list that was given when nothing was compacted; `warnings` says why not,
+    where it should have been, and which files did not come back.
+    """
+
+    messages: Sequence[Message]
+    compacted: bool
+    stats: CompactStats
+    summary: str = ""
+    archive: str | None = None
+    """Absolute path of the replaced messages."""
+    warnings: tuple[str, ...] = ()
+
+
+class CompactOptions(TypedDict, total=False):
+    """How `compact_messages` goes about it; what is left out is as the preset says."""
+
+    client: object
+    """An `anthropic.Anthropic` or `anthropic.AsyncAnthropic`, which is asked for the summary."""
+    summarizer: Summarizer | Summarize
+    """What makes the summary instead: it needs no client. With neither it is extractive."""
+    model: str
+    """The model that the client asks."""
+    threshold: int | str
+    """Tokens from which on the history is long, or a share of the window such as `"80%"`."""
+    context_window: int
+    """Tokens that the agent's model can see."""
+    max_restore_files: int
+    max_restore_tokens_per_file: int
+    max_restore_tokens_total: int
+    work_dir: str | os.PathLike[str]
+    """The folder that files must be in to come back."""
+    file_reader: FileReader
+    output_dir: str | os.PathLike[str]
+    """The folder for the replaced messages."""
+
+
+def compact_messages(
+    messages: Sequence[Message], **options: Unpack[CompactOptions]
+) -> CompactResult:
+    """Replace the history by a summary once it is long, as the preset `context-compact` says.
+
+    `options` are those of `CompactOptions`, and none is needed. The files that were read last come
+    back, and the replaced messages are saved. The input is not changed, and no call knows of
+    another.
+
+    Raises `MessagesError` for what is no message list, and `PolicyError` for a value that cannot
+    be. A summary that could not be had is no error: it leaves the list as it was.
+    """
+    return _compacted(_session(options).apply(messages))
+
+
+async def compact_messages_async(
+    messages: Sequence[Message], **options: Unpack[CompactOptions]
+) -> CompactResult:
+    """`compact_messages`, awaiting an asynchronous client or summarizer, with files in a thread."""
+    return _compacted(await _session(options).apply_async(messages))
+
+
+def _session(options: CompactOptions) -> Session:
+    client = options.get("client")
+    summarizer = options.get("summarizer") or summarizer_for(
+        "extractive" if client is None else "anthropic", client
+    )
+    policy = parsed_policy(Source("compact_messages", json.dumps(_document(options))))
+    return Session(
+        policy,
+        root=options.get("output_dir"),
+        summarizer=summarizer,
+        reader=options.get("file_reader"),
+    )
+
+
+def _document(options: CompactOptions) -> dict[str, Any]:
+    """Return the preset with what the caller says over it, as a policy."""
+    work_dir = options.get("work_dir")
+    restore = {key: options.get(f"max_restore_{key[4:]}") for key in _LIMITS}
+    document: dict[str, Any] = {
+        "apiVersion": "policyctx/v1",
+        "name": "compact-messages",
+        "extends": "context-compact",
+        "model": _given(context_window=options.get("context_window")),
+        "store": {"state": "none"},
+        "compaction": {
+            "summary": _given(model=options.get("model")),
+            "restore": _given(**restore, work_dir=None if work_dir is None else str(work_dir)),
+        },
+    }
+    if "threshold" in options:
+        gate = {"tokens": {"at_least": options["threshold"]}}
+        document["steps"] = [{"name": "summarise", "do": "compact", "when": gate}]
+    return document
+
+
+def _given(**values: object) -> dict[str, object]:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _compacted(result: Result) -> CompactResult:
+    made = result.compaction
+    return CompactResult(
+        messages=result.messages,
+        compacted=made is not None,
+        stats=CompactStats() if made is None else made.stats,
+        summary="" if made is None else made.summary,
+        archive=None if made is None else made.archive_path,
+        warnings=result.warnings,
+    )

@@ -1,0 +1,50 @@
+"""A policy as a replay runs it: no model is asked, whatever the policy says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policyctx.planning.offload_policy import OffloadPolicy
+
+if TYPE_CHECKING:
+    from policyctx.policy.models import Step
+    from policyctx.policy.models.compaction import Compaction
+
+OFFLINE = "extractive"
+
+
+def online_summarizers(policy: OffloadPolicy) -> tuple[str, ...]:
+    """Return who would make the policy's summaries, by name, but for the text itself."""
+    whole = policy.policy.compaction
+    compacting = [step for step in policy.policy.steps if step.do == "compact"]
+    names = {
+        step.compaction.summary.by if step.compaction and _names_one(step) else whole.summary.by
+        for step in compacting
+    }
+    return tuple(sorted(names - {OFFLINE}))
+
+
+def offline(policy: OffloadPolicy) -> OffloadPolicy:
+    """Return the policy with its summaries made from the text alone; itself where they are so."""
+    if not online_summarizers(policy):
+        return policy
+    document = policy.policy
+    steps = tuple(
+        step.model_copy(update={"compaction": _from_text(step.compaction)})
+        if step.compaction and _names_one(step)
+        else step
+        for step in document.steps
+    )
+    changed = {"compaction": _from_text(document.compaction), "steps": steps}
+    return OffloadPolicy(document.model_copy(update=changed), root=policy.tree)
+
+
+def _names_one(step: Step) -> bool:
+    """Does the step say by itself who makes its summary."""
+    own = step.compaction
+    return own is not None and "by" in own.summary.model_fields_set
+
+
+def _from_text(compaction: Compaction) -> Compaction:
+    summary = compaction.summary.model_copy(update={"by": OFFLINE})
+    return compaction.model_copy(update={"summary": summary})

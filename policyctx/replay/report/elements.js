@@ -1,0 +1,68 @@
+// Making elements, reading the values of the page, and writing numbers.
+// Whatever comes from a session goes into a page as text, never as markup.
+
+function element(tag, properties, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties || {})) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value === true) made.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) made.setAttribute(name, value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined && child !== ""));
+  return made;
+}
+
+const valuesRead = new Map();
+
+function valuesOf(id) {
+  if (!valuesRead.has(id)) {
+    valuesRead.set(id, JSON.parse(document.getElementById(id).textContent));
+  }
+  return valuesRead.get(id);
+}
+
+const wholeNumbers = new Intl.NumberFormat("en");
+
+function whole(number) {
+  return wholeNumbers.format(number);
+}
+
+function short(number) {
+  if (number < 1000) return String(number);
+  for (const [unit, size] of [["k", 1e3], ["M", 1e6]]) {
+    if (number < size * 999.5) return `${Number((number / size).toPrecision(3))}${unit}`;
+  }
+  return `${Number((number / 1e9).toPrecision(3))}G`;
+}
+
+function dollars(number) {
+  return `$${number.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
+}
+
+// How much less there is than before, as a person reads it: −37 %.
+function change(before, after) {
+  if (!before) return "0 %";
+  const share = Math.round((100 * (after - before)) / before);
+  return `${share > 0 ? "+" : share < 0 ? "−" : ""}${Math.abs(share)} %`;
+}
+
+function counted(number, one, many) {
+  return `${whole(number)} ${number === 1 ? one : many || `${one}s`}`;
+}
+
+function section(title, ...children) {
+  return element("section", {}, element("h2", {}, title), ...children);
+}
+
+// A list of figures: the name of each, what it is, and what else there is to say.
+function figureList(figures) {
+  const groups = figures.map(([name, value, note]) =>
+    element(
+      "div",
+      {},
+      element("dt", {}, name),
+      element("dd", {}, value, note ? element("small", {}, note) : null),
+    ),
+  );
+  return element("dl", { class: "figures" }, ...groups);
+}

@@ -1,0 +1,158 @@
+"""What the page shows, as the plain values that its script reads.
+
+A session has three pieces, so that a page with many sessions reads no more than is looked at: a
+line in the overview, its calls and decisions, and its messages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from policyctx.replay.billing import billed_calls
+from policyctx.replay.cost import cost_of
+from policyctx.replay.summing import figures_of, total
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from policyctx.policy.models import Model
+    from policyctx.replay.billing import BilledCall
+    from policyctx.replay.cost import Cost
+    from policyctx.replay.part import Absence
+    from policyctx.replay.seen import SeenItem
+    from policyctx.replay.simulated import Removal, SimulatedSession
+    from policyctx.replay.summing import Figures, Sent
+
+Values = dict[str, Any]
+
+
+def overview(
+    policy: str, model: Model, sessions: Sequence[SimulatedSession], missing: Sequence[str]
+) -> Values:
+    """Return the policy, a line a session, what all of them come to, and what is missing."""
+    figures = [figures_of(session, model) for session in sessions]
+    return {
+        "policy": policy,
+        "window": model.context_window,
+        "is_priced": model.price is not None,
+        "missing": list(missing),
+        "sessions": [
+            {"name": one.name, "format": one.format, "path": one.path, **_figures(its, model)}
+            for one, its in zip(sessions, figures, strict=True)
+        ],
+        "total": _figures(total(figures), model),
+    }
+
+
+def decided(session: SimulatedSession, model: Model) -> Values:
+    """Return a session's calls, what left the context before them, and what was needed again."""
+    needed = {(r.removal.part, r.removal.position): r.needs for r in session.regrets}
+    return {
+        "calls": [_call(billed, model) for billed in billed_calls(session.calls)],
+        "removals": [
+            _removal(removal)
+            | {
+                "needs": [
+                    asdict(need)
+                    for need in needed.get((removal.part, removal.position), ())
+                    if need.call >= removal.call
+                ]
+            }
+            for removal in session.removals
+        ],
+    }
+
+
+def said(session: SimulatedSession) -> list[Values]:
+    """Return the items of a session, in the order in which a model reads them."""
+    return [_item(item) for item in session.items]
+
+
+def _figures(figures: Figures, model: Model) -> Values:
+    check = figures.check
+    return {
+        "calls": figures.calls,
+        "calls_with_usage": figures.billed,
+        "without": _sent(figures.unedited),
+        "with": _sent(figures.edited),
+        "removed": figures.removed,
+        "removed_tokens": figures.removed_tokens,
+        "regretted": figures.regretted,
+        "regretted_tokens": figures.regretted_tokens,
+        "files": figures.files,
+        "bytes": figures.bytes,
+        "compactions": figures.compactions,
+        "begun_anew": figures.begun_anew,
+        "seconds": figures.seconds,
+        "types": [{"type": name, **asdict(one)} for name, one in figures.types.items()],
+        "steps": [{"step": name, **asdict(use)} for name, use in figures.steps.items()],
+        "cost_without": _cost(figures.costs.unedited, model),
+        "cost_with": _cost(figures.costs.edited, model),
+        "check": None
+        if check is None
+        else {
+            "cached": check.cached,
+            "billed_cached": check.billed_cached,
+            "uncached": check.uncached,
+            "billed_uncached": check.billed_uncached,
+        },
+        "told": [
+            *_told(figures.not_understood, "Not understood"),
+            *_told(figures.warnings, "Warning"),
+        ],
+    }
+
+
+def _not_asked(figures: Figures) -> Iterator[str]:
+    if figures.not_asked:
+        yield f"Summaries are made from the text alone, not by {', '.join(figures.not_asked)}."
+
+
+def _told(numbers: Mapping[str, int], what: str) -> Iterator[str]:
+    for text, number in sorted(numbers.items()):
+        times = "once" if number == 1 else f"{number:,} times"
+        yield f"{what} {times}: {text}"
+
+
+def _sent(sent: Sent) -> Values:
+    return {"tokens": sent.tokens, "largest": sent.largest, "over_window": sent.over_window}
+
+
+def _cost(cost: Cost, model: Model) -> Values:
+    """Return tokens by what is taken for them, and the $ that each kind comes to, where known."""
+    price = model.price
+    tokens = asdict(cost)
+    dollars = None
+    if price is not None:
+        dollars = {kind: n * getattr(price, kind) / 1_000_000 for kind, n in tokens.items()}
+    return {"tokens": tokens, "dollars": dollars}
+
+
+def _call(billed: BilledCall, model: Model) -> Values:
+    call = billed.call
+    before = cost_of(billed.unedited, billed.idle, model)
+    after = cost_of(billed.edited, billed.idle, model)
+    return {
+        "without": billed.unedited.tokens,
+        "with": billed.edited.tokens,
+        "cached_without": before.cache_read,
+        "cached_with": after.cache_read,
+        "removed": call.removed,
+        "anew": call.anew,
+        "model": call.language_model,
+        "at": call.at,
+    }
+
+
+def _removal(removal: Removal) -> Values:
+    return {**asdict(removal), "what": removal.tool or removal.item_type}
+
+
+def _item(item: SeenItem) -> Values:
+    return {**asdict(item), "absences": [_absence(absence) for absence in item.absences]}
+
+
+def _absence(absence: Absence) -> Values:
+    until = None if absence.until == float("inf") else absence.until
+    return {"since": absence.since, "until": until, "left": absence.left}

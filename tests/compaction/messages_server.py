@@ -1,0 +1,94 @@
+"""A server on the loopback address that answers as Anthropic's messages endpoint does."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# What a request that hangs is left waiting for, at most, in seconds.
+_LONGEST_WAIT = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Scripted:
+    """One answer: a status and a body, or with `hangs` none until the server ends."""
+
+    body: str = ""
+    status: int = 200
+    hangs: bool = False
+
+
+def saying(*texts: str, stop_reason: str = "end_turn") -> Scripted:
+    """Return an answer with a message of these text blocks."""
+    message = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-some",
+        "content": [{"type": "text", "text": text} for text in texts],
+        "stop_reason": stop_reason,
+        "stop_sequence": None,
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }
+    return Scripted(json.dumps(message))
+
+
+def failing(status: int, kind: str = "api_error", said: str = "scripted") -> Scripted:
+    """Return an answer with an error."""
+    error = {"type": "error", "error": {"type": kind, "message": said}}
+    return Scripted(json.dumps(error), status)
+
+
+class MessagesServer(ThreadingHTTPServer):
+    """Gives the answers of `script` in order, then `Summary.` for ever."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.script: list[Scripted] = []
+        self.ended = Event()
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Answer(BaseHTTPRequestHandler):
+    server: MessagesServer
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.server.requests.append({**body, "path": self.path})
+        self.server.headers.append({name.lower(): text for name, text in self.headers.items()})
+        answer = self.server.script.pop(0) if self.server.script else saying("Summary.")
+        if answer.hangs:
+            self.server.ended.wait(_LONGEST_WAIT)
+            return
+        raw = answer.body.encode()
+        self.send_response(answer.status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def log_message(self, *_: object) -> None:
+        """Stay quiet."""
+
+
+@contextmanager
+def messages_server() -> Iterator[MessagesServer]:
+    """Serve in a thread until the block ends."""
+    with MessagesServer() as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.ended.set()
+            server.shutdown()
+            thread.join()

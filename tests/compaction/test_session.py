@@ -1,0 +1,376 @@
+"""A session that compacts: what is asked, kept, replaced, and found again."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from policyctx import OffloadPolicy, Session, StoreError
+from policyctx.messages.items import compact_json
+from tests.conversations import calls, chat_calls, chat_result, picture, results, thinking, user
+from tests.policies import policy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from policyctx.compaction.summarizers import SummaryRequest
+    from tests.conversations import Message
+
+SYSTEM: Message = {"role": "system", "content": "rules"}
+SUMMARY = "[Conversation compressed]\n\n"
+REPLY = "Understood. I have the context from the compressed conversation. Continuing work."
+
+
+def said(text: str = "done") -> Message:
+    return {"role": "assistant", "content": text}
+
+
+def compacting(more: str = "{}", *, over: int = 5, before: str = "") -> OffloadPolicy:
+    """Compile a policy that compacts when there are more messages than that."""
+    text = f"""\
+        model: {{tokenizer: approximate}}
+        store: {{sync: never}}
+        {before}
+        compaction: {more}
+        steps: [{{name: summarise, do: compact, when: {{messages: {{over: {over}}}}}}}]
+        """
+    return policy(text)
+
+
+def session(root: Path, *more: str, summary: Any = None, **keywords: Any) -> Session:
+    answer = (lambda _: "the summary") if summary is None else summary
+    return Session(compacting(*more, **keywords), root=root, session_id="s", summarizer=answer)
+
+
+def conversation(turns: int = 3) -> list[Message]:
+    return [SYSTEM, *(m for i in range(turns) for m in (user(f"ask {i}"), said(f"answer {i}")))]
+
+
+class Failing:
+    """A summarizer that fails so often, then answers."""
+
+    def __init__(self, times: int, error: Exception | str = "") -> None:
+        self.times, self.error, self.asked = times, error or RuntimeError("overloaded"), 0
+
+    def __call__(self, request: SummaryRequest) -> str:
+        self.asked += 1
+        if self.asked <= self.times:
+            if isinstance(self.error, str):
+                return self.error
+            raise self.error
+        return "at last"
+
+
+def test_the_history_gives_way_to_the_summary_and_its_reply(tmp_path: Path) -> None:
+    messages = conversation()
+    before = copy.deepcopy(messages)
+    result = session(tmp_path).apply(messages)
+    assert result.compacted
+    assert list(result.messages) == [SYSTEM, user(f"{SUMMARY}the summary"), said(REPLY)]
+    assert result.messages[0] is messages[0]
+    assert messages == before
+
+
+def test_below_the_trigger_the_very_list_comes_back(tmp_path: Path) -> None:
+    messages = conversation(2)
+    result = session(tmp_path).apply(messages)
+    assert not result.compacted
+    assert result.messages is messages
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_came_to_be_is_told_in_numbers(tmp_path: Path) -> None:
+    made = session(tmp_path).apply(conversation()).compaction
+    assert made is not None
+    stats = made.stats
+    assert (stats.compacted_message_count, stats.retained_message_count) == (6, 1)
+    assert (stats.restored_file_count, stats.restored_token_count) == (0, 0)
+    assert stats.original_token_count == 2 + 3 * (2 + 2)
+    assert stats.compaction_ratio == stats.compacted_token_count / stats.original_token_count
+
+
+def test_the_replaced_messages_are_archived_whole(tmp_path: Path) -> None:
+    used = session(tmp_path)
+    messages = conversation()
+    made = used.apply(messages).compaction
+    assert made is not None
+    document = json.loads(used.read("compaction-001"))
+    assert compact_json(document["messages"]) == compact_json(messages[1:])
+    assert any(event.path == "archive/compaction-001.json" for event in used.store.history())  # type: ignore[attr-defined]
+
+
+def test_without_an_archive_nothing_but_the_session_is_kept(tmp_path: Path) -> None:
+    made = session(tmp_path, "{archive: false}").apply(conversation()).compaction
+    assert made is not None
+    assert made.archive_path is None
+    assert [path.name for path in tmp_path.iterdir()] == [".policyctx"]
+
+
+def test_a_full_list_that_is_sent_again_gets_the_same_beginning(tmp_path: Path) -> None:
+    used = session(tmp_path)
+    messages = conversation()
+    first = used.apply(messages).messages
+    later = used.apply([*messages, user("and now")])
+    assert not later.compacted
+    assert list(later.messages) == [*first, user("and now")]
+
+
+def test_so_it_does_after_a_restart_and_no_model_is_asked(tmp_path: Path) -> None:
+    messages = conversation()
+    first = session(tmp_path).apply(messages).messages
+    asked = Failing(9)
+    later = session(tmp_path, summary=asked).apply([*messages, user("and now")])
+    assert compact_json(later.messages) == compact_json([*first, user("and now")])
+    assert asked.asked == 0
+
+
+def test_a_list_that_comes_back_as_it_was_handed_out_is_left_alone(tmp_path: Path) -> None:
+    first = list(session(tmp_path).apply(conversation()).messages)
+    for used in (session(tmp_path), session(tmp_path)):
+        given = [*first, user("and now")]
+        assert used.apply(given).messages is given
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_compactions_follow_one_another(restart: bool, tmp_path: Path) -> None:
+    texts = iter(["one", "two", "three", "four"])
+
+    def answer(_: SummaryRequest) -> str:
+        return next(texts)
+
+    used = session(tmp_path, summary=answer)
+    full, handed_out = conversation(), []
+    for i in range(4):
+        used = session(tmp_path, summary=answer) if restart else used
+        handed_out.append(list(used.apply(full).messages))
+        full += [user(f"more {i}"), said(), user("again"), said()]
+    assert [m[1]["content"] for m in handed_out] == [
+        f"{SUMMARY}one", f"{SUMMARY}two", f"{SUMMARY}three", f"{SUMMARY}four",
+    ]  # fmt: skip
+    assert all(len(m) == 3 for m in handed_out)
+
+
+def test_an_earlier_summary_is_known_as_one(tmp_path: Path) -> None:
+    seen: list[SummaryRequest] = []
+
+    def answer(request: SummaryRequest) -> str:
+        seen.append(request)
+        return f"round {len(seen)}"
+
+    used = session(tmp_path, summary=answer)
+    full = conversation()
+    used.apply(full)
+    used.apply([*full, user(), said(), user(), said()])
+    history = seen[1].history
+    assert dict(history.earlier) == {0: "round 1"}
+    assert history.written == {1}
+
+
+def test_a_caller_whose_list_is_another_is_compacted_anew(tmp_path: Path) -> None:
+    used = session(tmp_path)
+    used.apply(conversation())
+    other = [SYSTEM, *conversation()[1:][::-1]]
+    assert used.apply(other).compacted
+
+
+def test_a_compaction_that_freed_nothing_does_not_run_again_before_something_is_new(
+    tmp_path: Path,
+) -> None:
+    asked = Failing(0)
+    used = session(tmp_path, summary=asked, over=1)
+    messages = conversation()
+    first = used.apply(messages)
+    again = used.apply(messages)
+    assert asked.asked == 1
+    assert list(again.messages) == list(first.messages)
+    assert again.plan.outcomes[0].stopped is not None
+    assert again.plan.outcomes[0].stopped.code == "nothing_new"
+    assert used.apply([*messages, user("new")]).compacted
+
+
+class TestFailure:
+    """A summary that cannot be had leaves everything as it was, and says why."""
+
+    def test_it_is_tried_again_and_again_with_longer_waits(self, tmp_path: Path) -> None:
+        asked = Failing(2)
+        used = session(tmp_path, "{summary: {by: mine, backoff: 0s}}", summary=asked)
+        assert used.apply(conversation()).compacted
+        assert asked.asked == 3
+
+    @pytest.mark.parametrize("error", [RuntimeError("overloaded"), "  ", ValueError()])
+    def test_after_the_last_attempt_the_list_comes_back(
+        self, error: Exception | str, tmp_path: Path
+    ) -> None:
+        asked = Failing(9, error)
+        used = session(tmp_path, "{summary: {by: mine, backoff: 0s}}", summary=asked)
+        messages = conversation()
+        result = used.apply(messages)
+        assert not result.compacted
+        assert result.messages is messages
+        assert asked.asked == 3
+        assert result.warnings[0].startswith("not compacted, after 3 attempts: ")
+        assert not (tmp_path / "archive").exists()
+
+    def test_the_extractive_summary_may_stand_in(self, tmp_path: Path) -> None:
+        settings = "{summary: {by: mine, backoff: 0s, on_failure: extractive}}"
+        used = session(tmp_path, settings, summary=Failing(9))
+        result = used.apply([*conversation(), user("Never deploy on a Friday.")])
+        assert result.compacted
+        assert "Never deploy on a Friday." in result.messages[1]["content"]
+
+    def test_what_ends_the_program_passes_through(self, tmp_path: Path) -> None:
+        def interrupted(_: SummaryRequest) -> str:
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            session(tmp_path, summary=interrupted).apply(conversation())
+
+    def test_a_summary_that_is_too_long_is_none(self, tmp_path: Path) -> None:
+        used = session(
+            tmp_path, "{summary: {by: mine, backoff: 0s, attempts: 2, must_shrink_to: 50%}}",
+            summary=lambda _: "x" * 100,
+        )  # fmt: skip
+        result = used.apply(conversation())
+        assert not result.compacted
+        assert result.warnings[0].startswith("not compacted, after 2 attempts: ")
+
+    def test_nothing_is_replaced_when_the_archive_cannot_be_written(self, tmp_path: Path) -> None:
+        messages = conversation()
+        used = session(tmp_path)
+        (tmp_path / "archive").write_text("in the way", encoding="utf-8")
+        result = used.apply(messages)
+        assert not result.compacted
+        assert result.messages is messages
+        assert "not compacted" in result.warnings[0]
+
+    def test_or_that_is_an_error_where_the_policy_says_so(self, tmp_path: Path) -> None:
+        compiled = policy(
+            dedent("""\
+            store: {sync: never, on_failure: raise}
+            steps: [{name: summarise, do: compact}]
+            """)
+        )
+        (tmp_path / "archive").write_text("in the way", encoding="utf-8")
+        used = Session(compiled, root=tmp_path, session_id="s")
+        with pytest.raises(StoreError):
+            used.apply(conversation())
+
+
+def test_what_is_pinned_is_carried_over_to_the_letter_for_ever(tmp_path: Path) -> None:
+    before = "tools: {todo: {pin: true}}"
+    used = session(tmp_path, before=before)
+    todo = [calls(("a", "todo")), results(("a", "1. mend the port\n2. 测试"))]
+    full = [*conversation(), *todo, said()]
+    for _ in range(3):
+        result = used.apply(full)
+        assert "1. mend the port\n2. 测试" in result.messages[1]["content"]
+        full = [*full, *conversation()[1:]]
+
+
+def test_the_newest_messages_stay_behind_the_summary(tmp_path: Path) -> None:
+    messages = [*conversation(), user("the newest")]
+    result = session(tmp_path, "{keep_recent: {messages: 1}}").apply(messages)
+    assert list(result.messages)[1:] == [
+        user(f"{SUMMARY}the summary"), said(REPLY), user("the newest"),
+    ]  # fmt: skip
+    assert result.messages[-1] is messages[-1]
+
+
+def test_before_an_assistant_message_the_reply_is_left_out(tmp_path: Path) -> None:
+    messages = [*conversation(), calls(("a", "Read")), results(("a", "x"))]
+    result = session(tmp_path, "{keep_recent: {messages: 1}}").apply(messages)
+    assert [m["role"] for m in result.messages] == ["system", "user", "assistant", "user"]
+
+
+def test_a_running_call_stays_with_all_behind_it(tmp_path: Path) -> None:
+    running = [calls(("a", "Read"), ("b", "Read")), results(("a", "x"))]
+    result = session(tmp_path).apply([*conversation(), *running])
+    assert list(result.messages[-2:]) == running
+
+
+def test_the_other_decisions_of_the_turn_are_carried_out_first(tmp_path: Path) -> None:
+    text = """\
+        store: {sync: never}
+        items: {tool_result: {offload: true}}
+        placeholder: "[gone to {relative_path}]"
+        compaction: {keep_recent: {messages: 1}}
+        steps: [{name: s, do: offload, select: {min_chars: 50}}, {name: summarise, do: compact}]
+        """
+    seen: list[SummaryRequest] = []
+
+    def answer(request: SummaryRequest) -> str:
+        seen.append(request)
+        return "short"
+
+    used = Session(policy(text), root=tmp_path, session_id="s", summarizer=answer)
+    full = [user(), calls(("a", "Read")), results(("a", "x" * 99)), said(), user("and now")]
+    result = used.apply(full)
+    assert "[gone to" in seen[0].history.messages[2]["content"][0]["content"]
+    assert json.loads(used.read("compaction-001"))["messages"] == full[:-1]
+    assert used.read("a") == "x" * 99
+    assert list(used.apply([*full, said()]).messages) == [*result.messages, said()]
+
+
+def test_thinking_images_and_the_chat_api_are_compacted_too(tmp_path: Path) -> None:
+    odd = [
+        {"role": "assistant", "content": [thinking(), {"type": "text", "text": "hm"}]},
+        {"role": "user", "content": [picture(), {"type": "text", "text": "look"}]},
+        chat_calls(("a", "Read", '{"path": "x"}')),
+        chat_result("a", None),
+    ]
+    result = session(tmp_path).apply([*conversation(), *odd])
+    assert result.compacted
+    assert len(result.messages) == 3
+
+
+def test_async_is_the_same(tmp_path: Path) -> None:
+    async def answer(_: SummaryRequest) -> str:
+        await asyncio.sleep(0)
+        return "the summary"
+
+    messages = conversation()
+    sync = session(tmp_path / "a").apply(messages)
+    used = session(tmp_path / "b", summary=answer)
+    assert list(asyncio.run(used.apply_async(messages)).messages) == list(sync.messages)
+
+
+def test_a_plan_asks_nobody_and_changes_nothing(tmp_path: Path) -> None:
+    asked = Failing(0)
+    used = session(tmp_path, summary=asked)
+    assert used.plan(conversation()).compaction is not None
+    assert asked.asked == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("roles", [["system"] * 9, ["user"] * 9])
+def test_lists_of_one_role(roles: Sequence[str], tmp_path: Path) -> None:
+    messages = [{"role": role, "content": "words"} for role in roles]
+    result = session(tmp_path).apply(messages)
+    assert result.compacted == (roles[0] == "user")
+
+
+def test_files_that_were_read_come_back_as_they_are_now(tmp_path: Path) -> None:
+    work_dir = tmp_path / "work"
+    work_dir.mkdir()
+    (work_dir / "a.py").write_text("port = 8081\n", encoding="utf-8")
+    before = "tools: {read_file: {reads_file: path}}"
+    more = f"{{restore: {{work_dir: '{work_dir}'}}}}"
+    used = session(tmp_path / "store", more, before=before)
+    call = {"type": "tool_use", "id": "a", "name": "read_file", "input": {"path": "a.py"}}
+    read = [{"role": "assistant", "content": [call]}, results(("a", "port = 8080\n"))]
+    full = [*conversation(), *read, said()]
+    first = used.apply(full)
+    restored = [user("[Restored after compact] a.py:\nport = 8081\n"), said("Noted, file content restored.")]  # fmt: skip
+    assert list(first.messages[3:]) == restored
+    second = used.apply([*full, *conversation()[1:]])
+    assert list(second.messages[3:]) == restored
+    assert [item.type for item in used.plan(second.messages).items] == [
+        "system_prompt", "compaction_summary", "assistant_message", "restored_file",
+        "assistant_message",
+    ]  # fmt: skip

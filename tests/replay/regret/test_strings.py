@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policyctx.replay.regret.strings import LIKELY, SURE, distinct_strings
+from policyctx.replay.regret.words import GRAM, plain, stands_in, words
+
+EVERYTHING = st.text() | st.text(st.characters(codec=None), max_size=80)
+
+
+def weights(text: str) -> dict[str, float]:
+    return {one.text: one.weight for one in distinct_strings(text, frozenset(words(text)))}
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "src/core/tax_rates.py",
+        "./notes.d/today",
+        "C:\\data\\beacon\\flatten_log.txt",
+        "https://beacon.example.org/flatten/12",
+        "ORD-58213-KX",
+        "b7e41f9a02",
+        "mira.holt@northwind.example",
+        "10.20.131.74",
+        "2031-11-17",
+        "38,451.20",
+        "7348213",
+        "reconcile_the_old_ledger",
+    ],
+)
+def test_what_only_one_thing_can_be_called_is_a_sure_sign(token: str) -> None:
+    assert weights(f"see {token}, then stop.")[token] == SURE
+
+
+@pytest.mark.parametrize("token", ["tax_rates", "flattenLedger", "8081", "v1.2b"])
+def test_what_might_be_called_so_by_chance_is_a_likely_one(token: str) -> None:
+    assert weights(f"see {token}, then stop.")[token] == LIKELY
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "in 2024", "100 rows", "2,000 rows", "50%", "and/or", "read/write", "e.g. this", "i.e.",
+        "UTF-8", "sha256", "python3", "anchor.type", "Map.new", "the word", "__name__", "x = 1",
+    ],
+)  # fmt: skip
+def test_what_anybody_writes_is_no_sign(text: str) -> None:
+    assert sum(weights(text).values()) < SURE
+
+
+def test_a_line_of_several_words_is_a_sure_sign() -> None:
+    line = "Refunds above the limit need two signatures."
+    assert weights(f"rules:\n  {line}\n")[line] == SURE
+
+
+def test_what_is_written_without_spaces_is_cut_into_grams() -> None:
+    text = "退款审批必须由主管签字"
+    grams = [text[i : i + GRAM] for i in range(len(text) - GRAM + 1)]
+    assert list(weights(text)) == grams
+    assert sum(weights(text[: GRAM + 1]).values()) < SURE <= sum(weights(text[: GRAM + 2]).values())
+
+
+def test_only_what_is_made_of_known_words_can_come_from_them() -> None:
+    found = distinct_strings("see ORD-58213-KX and ORD-11111-ZZ", frozenset({"ORD", "58213", "KX"}))
+    assert [one.text for one in found] == ["ORD-58213-KX"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text", "found"),
+    [
+        ("58213", "order 58213.", True),
+        ("58213", "order 582134", False),
+        ("58213", "order 158213", False),
+        ("58213", "158213 58213", True),
+        ("58213", "订单58213号", True),
+        ("a_b", "xa_b", False),
+        ("src/x", "/repo/src/x/y", True),
+    ],
+)
+def test_a_string_stands_in_a_text_but_not_within_a_word(
+    wanted: str, text: str, found: bool
+) -> None:
+    assert stands_in(wanted, text) is found
+
+
+def test_json_is_read_as_its_keys_and_values() -> None:
+    text = '{"path": "a\\nb", "n": 7, "deep": [{"x": null, "y": true, "z": 1.5}]}'
+    assert plain(text) == "path\na\nb\nn\n7\ndeep\nx\ny\nz\n1.5"
+
+
+@pytest.mark.parametrize("text", ["[1, 2", "{not json}", "[" * 5_000 + "]" * 5_000, "plain"])
+def test_what_is_no_json_stays_as_it_is(text: str) -> None:
+    assert plain(text) == text
+
+
+@given(EVERYTHING)
+def test_any_text_has_strings_that_stand_in_it(text: str) -> None:
+    for one in distinct_strings(text, frozenset(words(text))):
+        assert one.text in text
+        assert 0 < one.weight <= SURE
+        assert one.words
+
+
+@given(EVERYTHING, EVERYTHING)
+def test_words_are_found_again_wherever_they_stand(before: str, after: str) -> None:
+    text = f"{before} ORD-58213-KX 退款审批必须 {after}"
+    assert {"ORD", "58213", "KX", "退款审批必须"} <= set(words(text))

@@ -1,0 +1,64 @@
+"""Replayed sessions for reports, and reports of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from policyctx.replay.report.writing import write_report
+from policyctx.replay.simulation import simulated
+from policyctx.tokens.usage import Usage
+from tests.conversations import call, results, user
+from tests.policies import policy
+from tests.replay.sessions import turn_by_turn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from policyctx.messages.items import Message
+    from policyctx.replay.simulated import SimulatedSession
+
+STEPS = """
+items: {tool_result: {offload: true}}
+steps: [{name: retire, do: offload, select: {types: [tool_result], keep_recent: 2}}]
+"""
+UNPRICED = policy(STEPS + "model: {context_window: 4000, cache: {min_tokens: 0}}")
+PRICED = policy(
+    STEPS + "model: {context_window: 4000,"
+    " price: {input: 3, cache_write: 3.75, cache_read: 0.3, output: 15}}"
+)
+# What a page must not take for its own.
+HOSTILE = (
+    '</script><script>document.title = "taken"</script><!-- <script> ]]>'
+    '<img src=x onerror="document.title = `taken`"> &lt;b&gt; javascript:alert(1)'
+    " \u2028\u2029\ud800"
+)
+
+
+def messages(
+    turns: int, *, text: str = "a line of output, number", tool: str = "Read"
+) -> list[Message]:
+    """A task, and for each turn a call of the tool for another file and its result."""
+    made: list[Message] = [user(text if text == HOSTILE else "the task")]
+    for i in range(turns):
+        output = "\n".join(f"{text} {i * 1000 + line}" for line in range(30))
+        made += [call(f"c{i}", tool, {"path": f"src/f{i}.py"}), results((f"c{i}", output))]
+    return made
+
+
+def replayed(
+    turns: int = 12, *, name: str = "session.jsonl", under: Any = UNPRICED, **more: Any
+) -> SimulatedSession:
+    """A session of so many calls, and one that asks for its first file again at its end."""
+    told = messages(turns, **more)
+    asked = call("again", more.get("tool", "Read"), {"path": "src/f0.py"})
+    told += [asked, results(("again", "it is there"))]
+    usages = [Usage(1_000 + 400 * i, output=20) for i in range(turns + 1)]
+    recorded = turn_by_turn(told, name=name, usages=usages)
+    return simulated(recorded, under, path=f"folder/{name}", excerpt=400)
+
+
+def report(path: Path, *sessions: SimulatedSession, under: Any = UNPRICED) -> Path:
+    """Write the report of sessions to a path, and return it."""
+    missing = [f"error: {'folder/' * 40}broken.jsonl: no message is in it"]
+    write_report(path, "test", under.policy.model, sessions, missing)
+    return path

@@ -1,0 +1,297 @@
+"""The page as a person works it, in a real browser."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+from benchmarks.browser import chromium, emulated
+from tests.replay.report.sessions import HOSTILE, PRICED, UNPRICED, replayed, report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from selenium.webdriver.chrome.webdriver import WebDriver
+    from selenium.webdriver.remote.webelement import WebElement
+
+pytestmark = pytest.mark.browser
+
+LONG, SHORT, TAKING = "long.jsonl", "short.jsonl", "hostile.jsonl"
+# What has a name for who cannot see it.
+NAMED = {
+    "button",
+    "combobox",
+    "searchbox",
+    "image",
+    "link",
+    "navigation",
+    "region",
+    "table",
+    "figure",
+}
+CONTRAST = """
+const luminance = (colour) => {
+  const [r, g, b] = colour.match(/[\\d.]+/g).map(Number).map((c) => c / 255)
+    .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const behind = (node) => {
+  for (let at = node; at; at = at.parentElement) {
+    const colour = getComputedStyle(at).backgroundColor;
+    if (!/, 0\\)$/.test(colour)) return colour;
+  }
+  return "rgb(255, 255, 255)";
+};
+const low = [];
+for (const node of document.querySelectorAll("body *")) {
+  const says = [...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
+  if (!says || !node.checkVisibility() || node.closest("svg, :disabled")) continue;
+  const [one, other] = [getComputedStyle(node).color, behind(node)].map(luminance);
+  const ratio = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+  if (ratio < 4.5) low.push([node.tagName, node.textContent.slice(0, 40), ratio]);
+}
+return low;
+"""
+
+# What is unfolded is written in the next turn of the browser's loop.
+UNFOLDED = """
+for (const details of document.querySelectorAll("details")) details.open = true;
+setTimeout(arguments[0], 50);
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[WebDriver]:
+    with ExitStack() as stack:
+        try:
+            opened = stack.enter_context(chromium())
+        except FileNotFoundError as error:
+            pytest.skip(str(error))
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    sessions = (
+        replayed(30, name=LONG),
+        replayed(3, name=SHORT),
+        replayed(6, name=TAKING, text=HOSTILE, tool="<b>Tool"),
+    )
+    return report(tmp_path_factory.mktemp("report") / "out.html", *sessions)
+
+
+@pytest.fixture
+def page(browser: WebDriver, written: Path) -> Iterator[WebDriver]:
+    """The page of three sessions; a test that leaves an error in its console fails.
+
+    It is the same from test to test, and draws all of its sections anew when one is picked.
+    """
+    if browser.current_url != written.as_uri():
+        emulated(browser)
+        browser.get(written.as_uri())
+    pick(browser, "All")
+    yield browser
+    assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
+
+
+def pick(page: WebDriver, name: str) -> None:
+    choice = Select(page.find_element(By.ID, "session"))
+    [text] = [option.text for option in choice.options if option.text.startswith(name)]
+    choice.select_by_visible_text(text)
+
+
+def part(page: WebDriver, title: str) -> WebElement:
+    return page.find_element(By.XPATH, f"//section[h2[.='{title}']]")
+
+
+def column(page: WebDriver, title: str, number: int) -> list[str]:
+    cells = part(page, title).find_elements(By.CSS_SELECTOR, f"tbody td:nth-child({number})")
+    return [cell.text for cell in cells]
+
+
+def count(page: WebDriver, title: str) -> str:
+    return part(page, title).find_element(By.TAG_NAME, "output").text
+
+
+def header(page: WebDriver, title: str, name: str) -> WebElement:
+    path = f".//th[button[normalize-space()='{name}']]"
+    return part(page, title).find_element(By.XPATH, path)
+
+
+def test_all_sessions_are_shown_first_and_each_can_be_picked(page: WebDriver) -> None:
+    assert column(page, "Sessions", 1) == [LONG, SHORT, TAKING]
+    part(page, "Sessions").find_element(By.XPATH, f".//button[.='{SHORT}']").click()
+    assert page.find_element(By.TAG_NAME, "h2").text == SHORT
+    assert Select(page.find_element(By.ID, "session")).first_selected_option.text.startswith(SHORT)
+    pick(page, "All")
+    assert page.find_element(By.TAG_NAME, "h2").text == "All sessions"
+
+
+def test_the_charts_are_drawn_and_stand_in_words_and_tables_too(page: WebDriver) -> None:
+    pick(page, LONG)
+    charts = page.find_elements(By.CSS_SELECTOR, ".chart")
+    drawn = [
+        chart.find_elements(By.CSS_SELECTOR, ".scatterlayer path, .barlayer path")
+        for chart in charts
+    ]
+    assert [(chart.get_attribute("aria-label") or "").partition(".")[0] for chart in charts] == [
+        "Context over turns",
+        "Tokens by item type",
+        "Cost under the prompt cache",
+    ]
+    assert all(drawn)
+    shown = part(page, "Context over turns")
+    assert "the window holds 4,000" in shown.text
+    shown.find_element(By.TAG_NAME, "summary").click()
+    WebDriverWait(page, 5).until(
+        lambda _: len(shown.find_elements(By.CSS_SELECTOR, "tbody tr")) == 20
+    )
+    assert "of 31 calls" in count(page, "Context over turns")
+
+
+def test_the_decisions_are_sorted_by_a_click_or_by_a_key(page: WebDriver) -> None:
+    pick(page, LONG)
+    assert column(page, "Decisions", 1) == [str(number) for number in range(4, 24)]
+    title = header(page, "Decisions", "Before call")
+    title.find_element(By.TAG_NAME, "button").click()
+    assert title.get_attribute("aria-sort") == "descending"
+    assert column(page, "Decisions", 1)[:2] == ["31", "30"]
+    title.find_element(By.TAG_NAME, "button").send_keys(Keys.ENTER)
+    assert title.get_attribute("aria-sort") == "ascending"
+    assert column(page, "Decisions", 1)[:2] == ["4", "5"]
+
+
+def test_the_decisions_are_searched_and_paged(page: WebDriver) -> None:
+    pick(page, LONG)
+    assert count(page, "Decisions") == "1–20 of 28 decisions"
+    part(page, "Decisions").find_element(By.XPATH, ".//button[.='Next']").click()
+    assert count(page, "Decisions") == "21–28 of 28 decisions"
+    search = part(page, "Decisions").find_element(By.TAG_NAME, "input")
+    search.send_keys("C0 retire")
+    assert count(page, "Decisions") == "1 decision, of 28"
+    assert column(page, "Decisions", 9) == ["call 31"]
+    search.send_keys(" nothing")
+    assert column(page, "Decisions", 1) == []
+
+
+def test_regret_shows_its_evidence(page: WebDriver) -> None:
+    pick(page, LONG)
+    found = part(page, "Regret")
+    assert "1 removed item was needed again" in found.text
+    found.find_element(By.TAG_NAME, "summary").click()
+    WebDriverWait(page, 5).until(lambda _: "again: asked again" in found.text)
+    assert "src/f0.py" in found.find_element(By.TAG_NAME, "pre").text
+
+
+def test_a_message_unfolds_with_its_text_and_its_fate(page: WebDriver) -> None:
+    pick(page, LONG)
+    part(page, "Decisions").find_element(By.CSS_SELECTOR, "td button").click()
+    [opened] = part(page, "Messages").find_elements(By.CSS_SELECTOR, "details[open]")
+    WebDriverWait(page, 5).until(lambda _: opened.find_elements(By.TAG_NAME, "pre"))
+    assert page.switch_to.active_element == opened.find_element(By.TAG_NAME, "summary")
+    assert "Out of the context from call 4 on: offload by step retire" in opened.text
+    assert "a line of output, number 29" not in opened.text
+    assert "more characters not shown" in opened.text
+
+
+def test_messages_are_searched(page: WebDriver) -> None:
+    pick(page, LONG)
+    search = part(page, "Messages").find_element(By.TAG_NAME, "input")
+    search.send_keys("it is there", Keys.ENTER)
+    assert count(page, "Messages") == "1 message, of 63"
+
+
+def test_what_a_session_holds_is_shown_as_text(page: WebDriver) -> None:
+    pick(page, TAKING)
+    first = part(page, "Messages").find_element(By.CSS_SELECTOR, "details.message")
+    first.find_element(By.TAG_NAME, "summary").click()
+    WebDriverWait(page, 5).until(lambda _: first.find_elements(By.TAG_NAME, "pre"))
+    script = "return arguments[0].querySelector('pre').textContent.toWellFormed()"
+    text = page.execute_script(script, first)
+    assert text == HOSTILE.replace("\ud800", "\ufffd")
+    assert column(page, "Decisions", 2)[0] == "<b>Tool"
+    assert page.title == "test: a replay"
+    assert page.find_elements(By.CSS_SELECTOR, "main img, main script, main b") == []
+
+
+def test_the_page_fetches_nothing_and_may_not(page: WebDriver) -> None:
+    pick(page, LONG)
+    assert page.execute_script("return performance.getEntriesByType('resource').length") == 0
+    blocked = page.execute_async_script("""
+        const told = ([done]) => (event) => done(event.effectiveDirective);
+        document.addEventListener("securitypolicyviolation", told(arguments), { once: true });
+        document.body.append(Object.assign(new Image(), { src: "http://127.0.0.1:9/x.png" }));
+    """)
+    assert blocked == "img-src"
+    assert len(page.get_log("browser")) == 1  # type: ignore[no-untyped-call] # and that is read
+
+
+def test_the_keyboard_comes_to_the_session_first_and_focus_is_seen(page: WebDriver) -> None:
+    page.refresh()
+    body = page.find_element(By.TAG_NAME, "body")
+    body.send_keys(Keys.TAB)
+    assert page.switch_to.active_element.text == "Skip to the session"
+    page.switch_to.active_element.send_keys(Keys.TAB)
+    focused = page.switch_to.active_element
+    assert focused.get_attribute("id") == "session"
+    assert focused.value_of_css_property("outline-style") == "solid"
+    assert float(focused.value_of_css_property("outline-width").removesuffix("px")) >= 2
+
+
+def test_whatever_is_worked_or_drawn_has_a_name(page: WebDriver) -> None:
+    pick(page, LONG)
+    tree: dict[str, Any] = page.execute_cdp_cmd("Accessibility.getFullAXTree", {})
+    nodes = [
+        (node["role"]["value"], node.get("name", {}).get("value", ""))
+        for node in tree["nodes"]
+        if not node["ignored"] and node["role"]["value"] in NAMED
+    ]
+    assert len({role for role, _ in nodes}) >= 7
+    assert [role for role, name in nodes if not name.strip()] == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 900)])
+def test_it_is_legible_on_a_phone_and_a_desk_by_day_and_by_night(
+    page: WebDriver, width: int, height: int, scheme: str
+) -> None:
+    emulated(page, width=width, height=height, scheme=scheme)
+    try:
+        for name in (LONG, "All"):
+            pick(page, name)
+            assert page.execute_script("return document.documentElement.scrollWidth") <= width
+            page.execute_async_script(UNFOLDED)
+            assert page.execute_script("return document.documentElement.scrollWidth") <= width
+            assert page.execute_script(CONTRAST) == []
+    finally:
+        emulated(page)
+
+
+def test_charts_are_made_to_fit_paper_and_made_wide_again(page: WebDriver) -> None:
+    pick(page, LONG)
+    drawing = page.find_element(By.CSS_SELECTOR, ".chart .main-svg")
+    wide = drawing.size["width"]
+    page.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    assert drawing.size["width"] <= 680 < wide
+    page.execute_script("window.dispatchEvent(new Event('afterprint'))")
+    assert drawing.size["width"] == wide
+
+
+def test_with_a_price_the_cost_is_shown_in_dollars(browser: WebDriver, tmp_path: Path) -> None:
+    priced = report(tmp_path / "out.html", replayed(under=PRICED), under=PRICED)
+    browser.get(priced.as_uri())
+    assert "Messages" in [title.text for title in browser.find_elements(By.TAG_NAME, "h2")]
+    assert part(browser, "Cost").text.startswith("Cost\n$0.0")
+    assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
+
+
+def test_a_report_of_no_session_says_so(browser: WebDriver, tmp_path: Path) -> None:
+    browser.get(report(tmp_path / "out.html", under=UNPRICED).as_uri())
+    assert "0 sessions" in browser.find_element(By.ID, "about").text
+    assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]

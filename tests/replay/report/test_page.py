@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import subprocess
+import sys
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.replay.report.sessions import HOSTILE, PRICED, replayed, report
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Elements and attributes by which a page would fetch something.
+LOADING = {"src", "srcset", "href", "action", "data", "poster", "background", "formaction", "ping"}
+
+
+class Parsed(HTMLParser):
+    """A page, as far as the tests ask: its elements, and what stands in its scripts."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[tuple[dict[str, str | None], str]] = []
+        self.in_script = False
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self.in_script = tag == "script"
+        if self.in_script:
+            self.scripts.append((dict(attrs), ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.in_script = self.in_script and tag != "script"
+
+    def handle_data(self, data: str) -> None:
+        if self.in_script:
+            attrs, before = self.scripts[-1]
+            self.scripts[-1] = attrs, before + data
+
+    @property
+    def security(self) -> str:
+        [found] = [a["content"] for _, a in self.elements if a.get("http-equiv")]
+        return found or ""
+
+    def values(self, element_id: str) -> Any:
+        [text] = [text for attrs, text in self.scripts if attrs.get("id") == element_id]
+        return json.loads(text)
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Parsed:
+    path = tmp_path_factory.mktemp("hostile") / "out.html"
+    session = replayed(6, text=HOSTILE, tool="<b>Tool", name=f"{HOSTILE[:40]}.jsonl")
+    return Parsed(report(path, session))
+
+
+def test_nothing_in_the_page_is_fetched(hostile: Parsed) -> None:
+    loading = [
+        value for _, attrs in hostile.elements for name, value in attrs.items() if name in LOADING
+    ]
+    assert loading == ["#main"]
+    assert {tag for tag, _ in hostile.elements} & {
+        "link",
+        "iframe",
+        "img",
+        "object",
+        "base",
+    } == set()
+
+
+def test_only_the_pages_own_scripts_may_run(hostile: Parsed) -> None:
+    rules = dict(rule.split(" ", 1) for rule in hostile.security.split("; "))
+    run = [text for attrs, text in hostile.scripts if "type" not in attrs]
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in run]
+    assert rules["default-src"] == "'none'"
+    assert rules["script-src"].split() == [f"'sha256-{digest}'" for digest in hashes]
+
+
+def test_what_a_session_holds_is_no_markup(hostile: Parsed) -> None:
+    said = hostile.values("said-0")
+    assert said[0]["text"] == HOSTILE[:400]
+    assert len(hostile.scripts) == 6
+    assert [tag for tag, _ in hostile.elements].count("b") == 0
+
+
+def test_every_call_decision_and_need_is_in_it(tmp_path: Path) -> None:
+    session = replayed()
+    decided = Parsed(report(tmp_path / "out.html", session)).values("decided-0")
+    assert len(decided["calls"]) == len(session.calls) == 13
+    assert [one["item_id"] for one in decided["removals"]] == [f"c{i}" for i in range(10)]
+    [needed] = [one for one in decided["removals"] if one["needs"]]
+    assert needed["item_id"] == "c0"
+    assert needed["needs"][0]["kind"] == "asked again"
+
+
+def test_with_prices_the_cost_is_told_in_dollars_by_kind(tmp_path: Path) -> None:
+    path = report(tmp_path / "out.html", replayed(under=PRICED), under=PRICED)
+    total = Parsed(path).values("overview")["total"]
+    cost = total["cost_without"]
+    assert cost["tokens"]["output"] == 13 * 20
+    assert cost["dollars"]["output"] == pytest.approx(13 * 20 * 15 / 1_000_000)
+
+
+def test_the_figures_of_many_sessions_are_summed_up(tmp_path: Path) -> None:
+    sessions = [replayed(turns) for turns in (4, 7)]
+    overview = Parsed(report(tmp_path / "out.html", *sessions)).values("overview")
+    assert [one["calls"] for one in overview["sessions"]] == [5, 8]
+    assert overview["total"]["calls"] == 13
+
+
+def test_the_same_sessions_give_the_same_page(tmp_path: Path) -> None:
+    session = replayed()
+    one, other = (report(tmp_path / name, session) for name in ("one.html", "other.html"))
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_without_the_library_the_extra_is_named() -> None:
+    script = (
+        "import sys; sys.modules['plotly'] = None\n"
+        "from policyctx.errors import MissingExtraError\n"
+        "from policyctx.replay.report.page import check_drawable\n"
+        "try: check_drawable()\n"
+        "except MissingExtraError as error: print(error.extra, error)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout == "report a report needs a package: pip install 'policyctx[report]'\n"

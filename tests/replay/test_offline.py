@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from typing import Any
+
+from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.policy.models import Policy
+from policyctx.replay.offline import offline, online_summarizers
+
+
+def compacting(*steps: dict[str, Any], by: str | None = None) -> OffloadPolicy:
+    document: dict[str, Any] = {"apiVersion": "policyctx/v1", "name": "test"}
+    if by is not None:
+        document["compaction"] = {"summary": {"by": by, "max_words": 300}}
+    named = [{"name": f"s{i}", "do": "compact", **step} for i, step in enumerate(steps)]
+    return OffloadPolicy(Policy.model_validate({**document, "steps": named}))
+
+
+def test_a_model_is_not_asked_for_a_summary() -> None:
+    policy = offline(compacting({}, by="anthropic"))
+    assert policy.policy.compaction.summary.by == "extractive"
+    assert policy.policy.compaction.summary.max_words == 300
+
+
+def test_nor_where_a_step_asks_for_one() -> None:
+    asking = compacting({"compaction": {"summary": {"by": "mine"}}}, by="anthropic")
+    assert online_summarizers(asking) == ("mine",)
+    assert online_summarizers(offline(asking)) == ()
+
+
+def test_a_step_that_does_not_say_who_asks_the_policys_own() -> None:
+    asking = compacting({"compaction": {"keep_first": 1}}, by="anthropic")
+    assert online_summarizers(asking) == ("anthropic",)
+    assert online_summarizers(offline(asking)) == ()
+
+
+def test_a_policy_that_asks_nobody_stays_as_it_is() -> None:
+    for policy in (compacting({}), compacting(by="anthropic")):
+        assert offline(policy) is policy

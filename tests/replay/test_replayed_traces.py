@@ -1,0 +1,46 @@
+"""Recorded sessions under the presets: nothing is refused, nothing is lost, all is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.replay.reading import recordings_in
+from policyctx.replay.simulation import simulated
+from policyctx.replay.summing import figures_of
+from tests.policies import policy
+from tests.recordings import each_recording
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEEPS_ALL = policy("items: {tool_result: {offload: true}}")
+CLEARS_ALL = policy("""
+    items: {tool_result: {offload: true}}
+    steps: [{name: clear, do: clear, select: {types: [tool_result], min_tokens: 100}}]
+    placeholder: "[gone]"
+""")
+
+
+@each_recording("claude-code", "codex", "pi", "openhands", "gemini")
+def test_a_replay_sends_what_was_recorded_and_regrets_only_what_it_removed(path: Path) -> None:
+    for recording in recordings_in(path):
+        kept, cleared = simulated(recording, KEEPS_ALL), simulated(recording, CLEARS_ALL)
+        assert len(kept.calls) == len(recording.calls)
+        assert (kept.removals, kept.regrets) == ((), ())
+        assert all(call.unedited == call.edited for call in kept.calls)
+        assert [c.unedited for c in kept.calls] == [c.unedited for c in cleared.calls]
+        removed = {(r.part, r.position) for r in cleared.removals}
+        assert {(r.removal.part, r.removal.position) for r in cleared.regrets} <= removed
+        assert not cleared.warnings
+
+
+@each_recording("claude-code")
+def test_clearing_every_result_is_regretted_more_than_a_preset(path: Path) -> None:
+    model = CLEARS_ALL.policy.model
+    for recording in recordings_in(path):
+        found = figures_of(simulated(recording, CLEARS_ALL), model)
+        preset = figures_of(simulated(recording, OffloadPolicy.load("coding-agent")), model)
+        if found.removed > 15:
+            assert found.regretted_tokens > 0.2 * found.removed_tokens
+            assert found.regretted_tokens > preset.regretted_tokens
