@@ -73,7 +73,10 @@ function contextSentence(calls, window) {
     told.push(`Over the window: ${whole(over("without"))} → ${counted(over("with"), "call")}.`);
   }
   const times = calls.filter((call) => call.removed).length;
-  told.push(times ? `Before ${counted(times, "call")} the policy removed something.` : "The policy removed nothing.");
+  const compacted = calls.filter((call) => call.compacted).length;
+  if (times) told.push(`Before ${counted(times, "call")} the policy removed something.`);
+  if (compacted) told.push(`Before ${counted(compacted, "call")} the policy replaced history by a summary.`);
+  if (!times && !compacted) told.push("The policy removed nothing.");
   const anew = calls.filter((call) => call.anew).length;
   if (anew) told.push(`${counted(anew, "time")} the recording began its list anew, as at a compaction of its own.`);
   return told.join(" ");
@@ -100,6 +103,14 @@ function contextChart(calls, window) {
       customdata: removed.map((number) => calls[number - 1].removed), hovertemplate: "%{customdata:,} items removed<extra></extra>",
     },
   ];
+  const compacted = numbers.filter((number) => calls[number - 1].compacted);
+  if (compacted.length) {
+    traces.push({
+      x: compacted, y: compacted.map((number) => calls[number - 1].with), name: "compacted by the policy",
+      type: "scatter", mode: "markers", marker: { symbol: "square", size: 10, color: COLOURS.removed },
+      hovertemplate: "history replaced by a summary<extra></extra>",
+    });
+  }
   if (anew.length) {
     traces.push({
       x: anew, y: anew.map((number) => calls[number - 1].without), name: "begun anew by the recording",
@@ -133,6 +144,7 @@ function callTable(calls) {
       numeric("From cache without", (row) => row.cached_without),
       numeric("From cache with", (row) => row.cached_with),
       numeric("Removed", (row) => row.removed),
+      { title: "Compacted", of: (row) => (row.compacted ? "yes" : "") },
       { title: "Begun anew", of: (row) => (row.anew ? "yes" : "") },
       { title: "Model", of: (row) => row.model || "" },
     ],
