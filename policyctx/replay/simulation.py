@@ -132,6 +132,8 @@ class _Simulation:
         self._warnings.update(result.warnings)
         removals = list(timeline.note(number, result.plan))
         self._take(removals, result.plan.conversation.items)
+        if result.compacted:
+            self._note_compaction(result.plan)
         facts, model = result.plan.facts, call.language_model
         unedited = self._whole.sent(context, facts, language_model=model)
         edited = self._edited.sent(result.messages, facts, language_model=model)
@@ -145,6 +147,7 @@ class _Simulation:
                 model,
                 call.at,
                 len(removals),
+                result.compacted,
                 seconds,
             )
         )
@@ -171,6 +174,7 @@ class _Simulation:
             files=self._store.files,
             bytes=self._store.bytes,
             not_asked=not_asked,
+            compactions=sum(call.compacted for call in self._calls),
             begun_anew=sum(call.anew for call in self._calls),
             records=recording.records,
             not_prompt=recording.not_prompt,
@@ -194,6 +198,13 @@ class _Simulation:
             self._first.setdefault(_sameness(items[removal.position]), removal)
         for step, taken in Counter(removal.step for removal in removals).items():
             self._fired[step] += StepUse(1, taken)
+
+    def _note_compaction(self, plan: Plan) -> None:
+        replacing = plan.compaction
+        assert replacing is not None  # noqa: S101 - it was carried out
+        items = plan.conversation.items
+        taken = sum(item.inside is None and item.message in replacing.parts for item in items)
+        self._fired[replacing.step] += StepUse(1, taken)
 
     def _end_part(self, after: Sequence[Message] = ()) -> None:
         if self._timeline is None or self._timeline.plan is None:
