@@ -98,7 +98,7 @@ class _Simulation:
         self._whole, self._edited = SentList(self._sizes), SentList(self._sizes)
         self._correction = Correction()
         self._timeline: Timeline | None = None
-        self._parts = self._compactions = 0
+        self._parts = 0
         self.plans: list[Plan] = []
         self.recorded: list[RecordedItems] = []
         self._calls: list[SimulatedCall] = []
@@ -135,7 +135,6 @@ class _Simulation:
         seconds = perf_counter() - began
         self._warnings.update(result.warnings)
         removals = list(timeline.note(number, result.plan, result.compaction))
-        self._compactions += result.compacted
         self._take(removals, timeline.recorded.items(result.plan.conversation))
         facts, model = result.plan.facts, call.language_model
         unedited = self._whole.sent(context, facts, language_model=model)
@@ -150,6 +149,7 @@ class _Simulation:
                 model,
                 call.at,
                 len(removals),
+                result.compacted,
                 seconds,
             )
         )
@@ -175,8 +175,8 @@ class _Simulation:
             regrets=tuple(self._regrets),
             files=self._store.files,
             bytes=self._store.bytes,
-            compactions=self._compactions,
             not_asked=not_asked,
+            compactions=sum(call.compacted for call in self._calls),
             begun_anew=sum(call.anew for call in self._calls),
             records=recording.records,
             not_prompt=recording.not_prompt,

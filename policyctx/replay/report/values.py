@@ -140,6 +140,7 @@ def _call(billed: BilledCall, model: Model) -> Values:
         "cached_with": after.cache_read,
         "removed": call.removed,
         "anew": call.anew,
+        "compacted": call.compacted,
         "model": call.language_model,
         "at": call.at,
     }
