@@ -19,6 +19,7 @@ from policyctx.testing.faults import home_directory, refusing_writes
 from policyctx.testing.filler import filler
 from policyctx.testing.policies import compiled
 from policyctx.testing.selecting import Selection, selection
+from policyctx.testing.summaries import FilesBelow, ScriptedSummarizer
 from policyctx.turns.result import Result
 
 if TYPE_CHECKING:
@@ -52,6 +53,10 @@ class World:
     ) -> None:
         self.root = root
         self.home = root.parent
+        self.work = root.parent / "work"
+        """The agent's working directory."""
+        self.summarizer: ScriptedSummarizer | None = None
+        """What the scenario says of summaries; None for the policy's own summarizer."""
         self.folders = tuple(folders)
         self.session_id: str | None = "session"
         """None until the session has named itself."""
@@ -93,6 +98,13 @@ class World:
         self.variables[name] = value
         self._session = None
 
+    def script_summarizer(self) -> ScriptedSummarizer:
+        """Have a summarizer of the scenario's own; return it."""
+        if self.summarizer is None:
+            self.summarizer = ScriptedSummarizer()
+            self._session = None
+        return self.summarizer
+
     def restart(self) -> None:
         """Forget what only the process knew; what is on disk stays."""
         self._session = None
@@ -126,10 +138,18 @@ class World:
         return store
 
     def _new_session(self) -> Session:
+        make = partial(
+            Session,
+            self.policy,
+            session_id=self.session_id,
+            clock=self._now,
+            summarizer=self.summarizer,
+            reader=FilesBelow(self.work),
+        )
         if not self._has_own_root:
-            return Session(self.policy, root=self.root, session_id=self.session_id, clock=self._now)
+            return make(root=self.root)
         with chdir(self.home), home_directory(self.home):
-            made = Session(self.policy, session_id=self.session_id, clock=self._now)
+            made = make()
         self.root = made.store.root
         return made
 

@@ -389,3 +389,103 @@ Feature: Outcomes that did not come
     When the policy is applied
     Then nothing is dropped
     Given a user message of 3 characters that begins with "four"
+
+  Scenario: the history to be compacted
+    Given the policy "context-compact"
+    And a user message of 10 tokens
+    When the policy is applied
+    Then the history is compacted
+
+  Scenario: 2 times
+    Given the policy
+      """
+      model: {context_window: 100}
+      steps: [{name: summarise, do: compact}]
+      """
+    And the summarizer answers "Short."
+    And a user message of 10 tokens
+    When the policy is applied
+    Then the summarizer is asked 2 times
+
+  Scenario: 'make it rhyme'
+    Given the policy
+      """
+      steps: [{name: summarise, do: compact}]
+      """
+    And the summarizer answers "Short."
+    And a user message of 10 tokens
+    When the policy is applied
+    Then the summarizer is told "make it rhyme"
+
+  Scenario: 'what nobody said'
+    Given the policy
+      """
+      steps: [{name: summarise, do: compact}]
+      """
+    And the summarizer answers "Short."
+    And a user message of 10 tokens
+    When the policy is applied
+    Then the summarizer sees "what nobody said"
+
+  Scenario: 'a.py' is not restored: there is no such file
+    Given the policy
+      """
+      tools: {read_file: {reads_file: path}}
+      steps: [{name: summarise, do: compact}]
+      """
+    And the summarizer answers "Short."
+    And the agent has read the file "a.py"
+    When the policy is applied
+    Then the file "a.py" is restored
+
+  Scenario: b.py
+    Given the policy
+      """
+      tools: {read_file: {reads_file: path}}
+      steps: [{name: summarise, do: compact}]
+      """
+    And the working directory has the file "b.py" that reads "b"
+    And the summarizer answers "Short."
+    And the agent has read the file "b.py"
+    When the policy is applied
+    Then no file is restored
+
+  Scenario: compacted_message_count: 8
+    Given the policy
+      """
+      steps: [{name: summarise, do: compact}]
+      """
+    And the summarizer answers "Short."
+    And a user message of 10 tokens
+    When the policy is applied
+    Then the compaction reports
+      | compacted_message_count | 2 |
+
+  Scenario: the second
+    Given the policy
+      """
+      steps: [{name: summarise, do: compact}]
+      """
+    And the summarizer answers "Short."
+    And the messages
+      | role      | text       |
+      | user      | the first  |
+      | assistant | the second |
+    When the policy is applied
+    Then the archive holds message 1
+
+  Scenario: no archive
+    Given the policy
+      """
+      steps: [{name: summarise, do: compact}]
+      """
+    And the summarizer answers "Short."
+    And a user message of 10 tokens
+    When the policy is applied
+    Then no archive is written
+
+  Scenario: user, user
+    Given the policy "context-compact"
+    And 2 user messages of 10 tokens
+    When the policy is applied
+    Then user and assistant take turns

@@ -10,4 +10,5 @@ MODULES = (
     "store",
     "results",
     "gates",
+    "compactions",
 )

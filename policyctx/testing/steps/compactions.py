@@ -1,0 +1,278 @@
+"""Compactions: what the summarizer says, what is on the disk, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from policyctx.compaction.prompt import instructions, parts_of, transcript
+from policyctx.compaction.stats import CompactStats
+from policyctx.testing.conversation import ToolResult
+from policyctx.testing.defining import given, then, when
+from policyctx.testing.failures import OutcomeError, WordingError
+from policyctx.testing.filler import compact, filler
+from policyctx.testing.kinds import amount
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from policyctx.compaction.summarizers import SummaryRequest
+    from policyctx.testing.kinds import Amount, Size
+    from policyctx.testing.summaries import ScriptedSummarizer
+    from policyctx.testing.world import World
+    from policyctx.turns.compacting import Compacted
+
+
+@given("the summarizer answers( {text:text})", 'the summarizer answers "Rename the field."')
+@when("the summarizer answers( {text:text})", 'the summarizer answers "Rename the field."')
+def _(policyctx_world: World, text: str = "", docstring: str = "") -> None:
+    """The summary of each compaction from here on, in place of the policy's own summarizer; the
+    text may be a docstring.
+    """
+    policyctx_world.script_summarizer().text = text or docstring
+
+
+@given(
+    "the summarizer fails( {times:number} time(s))( saying {why:text})",
+    "the summarizer fails",
+    'the summarizer fails 2 times saying "overloaded"',
+)
+@when(
+    "the summarizer fails( {times:number} time(s))( saying {why:text})",
+    "the summarizer fails",
+    'the summarizer fails 2 times saying "overloaded"',
+)
+def _(policyctx_world: World, times: float = math.inf, why: str = "scripted") -> None:
+    """So many tries from here on give no summary; without a number none does any more."""
+    scripted = policyctx_world.script_summarizer()
+    scripted.failures, scripted.why = times, why
+
+
+@given(
+    "the working directory has the file {name:text} (of {size:size}|that reads {text:text})",
+    'the working directory has the file "src/a.py" of 5,000 tokens',
+    'the working directory has the file "a.md" that reads "hello"',
+)
+@when(
+    "the working directory has the file {name:text} (of {size:size}|that reads {text:text})",
+    'the working directory has the file "src/a.py" of 5,000 tokens',
+    'the working directory has the file "a.md" that reads "hello"',
+)
+def _(policyctx_world: World, name: str, size: Size | None = None, text: str = "") -> None:
+    """A file that the agent may read, below a folder of the scenario's own. It replaces one of
+    that name; a path may lead out of the folder.
+    """
+    path = _in_work(policyctx_world, name)
+    content = text if size is None else filler(size, policyctx_world.conversation.serial())
+    path.write_text(content, encoding="utf-8", newline="")
+
+
+@given(
+    "the working directory has the {kind=folder|binary file|unreadable file} {name:text}",
+    'the working directory has the folder "src"',
+    'the working directory has the binary file "logo.png"',
+    'the working directory has the unreadable file "secrets.txt"',
+)
+def _(policyctx_world: World, kind: str, name: str) -> None:
+    """What cannot come back after a compaction."""
+    path = _in_work(policyctx_world, name)
+    if kind == "folder":
+        path.mkdir()
+        return
+    path.write_bytes(b"\x89PNG\0")
+    if kind == "unreadable file":
+        path.chmod(0)
+
+
+@given(
+    "the working directory has the link {name:text} to {target:text}",
+    'the working directory has the link "a.py" to "../secret.txt"',
+)
+def _(policyctx_world: World, name: str, target: str) -> None:
+    """A symbolic link."""
+    _in_work(policyctx_world, name).symlink_to(target)
+
+
+@given(
+    "the file {name:text} is deleted from the working directory",
+    'the file "a.py" is deleted from the working directory',
+)
+@when(
+    "the file {name:text} is deleted from the working directory",
+    'the file "a.py" is deleted from the working directory',
+)
+def _(policyctx_world: World, name: str) -> None:
+    """It is there no more, whoever has read it."""
+    _in_work(policyctx_world, name).unlink()
+
+
+@given(
+    "the agent has read the file(s) {names:names}( with {tool:name})",
+    'the agent has read the file "src/a.py"',
+    'the agent has read the files "a.py" and "b.py" with Read',
+)
+@when(
+    "the agent has read the file(s) {names:names}( with {tool:name})",
+    'the agent has read the file "src/a.py"',
+    'the agent has read the files "a.py" and "b.py" with Read',
+)
+def _(policyctx_world: World, names: tuple[str, ...], tool: str = "read_file") -> None:
+    """A call and its result for each, one after the other; the tool is `read_file`, and the path
+    in the field that the policy's `reads_file` names, or else in `path`.
+    """
+    conversation = policyctx_world.conversation
+    field = policyctx_world.policy.reads_file(tool) or "path"
+    for name in names:
+        result = ToolResult(f"call_{conversation.serial()}", f"what {name} held then", tool)
+        call = conversation.call([(result.id, tool)], {field: name})
+        policyctx_world.add([call, *conversation.answers([result])])
+
+
+def _in_work(world: World, name: str) -> Path:
+    path = world.work / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+@then(
+    "the history is {state=compacted|not compacted}",
+    "the history is compacted",
+    "the history is not compacted",
+)
+def _(policyctx_world: World, state: str) -> None:
+    """`Result.compacted` of the last event: was history replaced by a summary."""
+    result = policyctx_world.result
+    if result.compacted != (state == "compacted"):
+        found = "it is" if result.compacted else "\n".join(["it is not", *result.warnings])
+        raise OutcomeError(f"the history to be {state}", found, policyctx_world.fates)
+
+
+@then(
+    "the summarizer is asked {times:amount} time(s)",
+    "the summarizer is asked 3 times",
+    "the summarizer is asked no time",
+)
+def _(policyctx_world: World, times: Amount) -> None:
+    """How many tries there were, from the scenario's beginning on."""
+    found = len(_scripted(policyctx_world).requests)
+    if not times.holds_for(found):
+        raise OutcomeError(f"{times} times", f"{found:,}", policyctx_world.fates)
+
+
+@then(
+    "the summarizer is told {text:text}",
+    'the summarizer is told "at most 1200 words"',
+)
+def _(policyctx_world: World, text: str) -> None:
+    """A model that is asked is told these words: the sections, the rules, or the length."""
+    found = instructions(_last_request(policyctx_world).settings)
+    if text not in found:
+        raise OutcomeError(repr(text), found)
+
+
+@then(
+    "the summarizer (sees {text:text}|does not see {other:text})",
+    'the summarizer sees "Rename the field."',
+    'the summarizer does not see "You are a helpful agent."',
+)
+def _(policyctx_world: World, text: str | None = None, other: str | None = None) -> None:
+    """A model that is asked reads these words in the conversation that it is to summarise."""
+    found = transcript(parts_of(_last_request(policyctx_world).history))
+    if text is not None and text not in found:
+        raise OutcomeError(repr(text), found)
+    if other is not None and other in found:
+        raise OutcomeError(f"no {other!r}", found)
+
+
+@then(
+    "the file(s) {names:names} (is|are) restored",
+    'the file "src/a.py" is restored',
+    'the files "b.py" and "a.py" are restored',
+)
+def _(policyctx_world: World, names: tuple[str, ...]) -> None:
+    """Exactly these came back after the compaction, in this order, by the paths of their calls."""
+    found = [path for path in _compacted(policyctx_world).replacement.paths if path]
+    if found != list(names):
+        warnings = policyctx_world.result.warnings
+        raise OutcomeError(", ".join(names), "\n".join([", ".join(found) or "none", *warnings]))
+
+
+@then("no file is restored", "no file is restored")
+def _(policyctx_world: World) -> None:
+    """A compaction was made, and none came back."""
+    if found := [path for path in _compacted(policyctx_world).replacement.paths if path]:
+        raise OutcomeError("none", ", ".join(found))
+
+
+@then(
+    "the compaction reports",
+    "the compaction reports\n| compacted_message_count | 4 |\n| restored_file_count | 1 |",
+)
+def _(policyctx_world: World, datatable: Sequence[Sequence[object]]) -> None:
+    """Values of `CompactStats`, each after its name; all are 0 where no compaction was made. A
+    value may be a bound, such as `over 100`.
+    """
+    made = policyctx_world.result.compaction
+    stats = CompactStats() if made is None else made.stats
+    for name, expected in ((str(row[0]), str(row[1])) for row in datatable):
+        if not hasattr(stats, name):
+            raise WordingError(f"CompactStats has no {name!r}")
+        found = getattr(stats, name)
+        if not amount(expected).holds_for(found):
+            raise OutcomeError(f"{name}: {expected}", f"{name}: {found}")
+
+
+@then(
+    "the archive holds {items:items}",
+    "the archive holds messages 2 to 5",
+)
+def _(policyctx_world: World, items: str) -> None:
+    """The document in the store has exactly the messages of these items, as they were given."""
+    positions = sorted({fate.item.message for fate in policyctx_world.fates_of(items)})
+    expected = [policyctx_world.last.before[position] for position in positions]
+    path = _compacted(policyctx_world).archive_path
+    if path is None:
+        raise OutcomeError("an archive", "none")
+    found = json.loads(policyctx_world.session.read(path))["messages"]
+    if found != expected:
+        raise OutcomeError(compact(expected), compact(found))
+
+
+@then("no archive is written", "no archive is written")
+def _(policyctx_world: World) -> None:
+    """No replaced messages were saved below the root folder."""
+    if found := [path for path in policyctx_world.all_files() if "archive" in path]:
+        raise OutcomeError("no archive", ", ".join(found))
+
+
+@then("user and assistant take turns", "user and assistant take turns")
+def _(policyctx_world: World) -> None:
+    """Behind the system messages the roles of the edited messages alternate, the user first."""
+    roles = [message["role"] for message in policyctx_world.last.messages]
+    spoken = [role for role in roles if role != "system"]
+    if spoken[:1] != ["user"] or any(one == other for one, other in pairwise(spoken)):
+        raise OutcomeError("user, assistant, user, …", ", ".join(roles), policyctx_world.fates)
+
+
+def _compacted(world: World) -> Compacted:
+    made = world.result.compaction
+    if made is None:
+        warnings = "\n".join(world.result.warnings)
+        raise OutcomeError("a compaction", f"none\n{warnings}", world.fates)
+    return made
+
+
+def _scripted(world: World) -> ScriptedSummarizer:
+    if world.summarizer is None:
+        raise WordingError('no summarizer is given; write `Given the summarizer answers "…"`')
+    return world.summarizer
+
+
+def _last_request(world: World) -> SummaryRequest:
+    requests = _scripted(world).requests
+    if not requests:
+        raise OutcomeError("a request for a summary", "none", world.fates)
+    return requests[-1]
