@@ -34,7 +34,8 @@ function contextChart(calls, window) {
     x: numbers,
     y: calls.map((call) => call[key]),
     line: style,
-    hovertemplate: "%{y:,} tokens",
+    customdata: calls.map(key === "with" ? happened : () => ""),
+    hovertemplate: "%{y:,} tokens%{customdata}",
   });
   const limit = {
     type: "scatter",
@@ -62,11 +63,20 @@ function contextChart(calls, window) {
     layout: {
       height: 380,
       hovermode: "x unified",
-      xaxis: axis("call of a model"),
+      xaxis: axis("call of a model", { unifiedhovertitle: { text: "call %{x}" } }),
       yaxis: axis("tokens", { rangemode: "tozero", tickformat: "~s" }),
     },
     table: callTable(calls),
   });
+}
+
+// What was done before a call, as its label in the chart says it.
+function happened(call) {
+  const told = [];
+  if (call.removed) told.push(`, ${counted(call.removed, "item")} removed`);
+  if (call.compacted) told.push(", compacted");
+  if (call.anew) told.push(", begun anew by the recording");
+  return told.join("");
 }
 
 // A mark on the line of `key` at each call before which something of a kind was done.
@@ -79,10 +89,7 @@ function marks(calls, kind, key, name, symbol, color) {
     x: numbers,
     y: numbers.map((number) => calls[number - 1][key]),
     marker: { symbol, size: 9, color, line: { width: symbol.endsWith("open") ? 2 : 0 } },
-    customdata: numbers.map((number) =>
-      kind === "removed" ? ` (${calls[number - 1].removed})` : "",
-    ),
-    hovertemplate: `${name}%{customdata}<extra></extra>`,
+    hoverinfo: "skip",
   };
 }
 
