@@ -31,7 +31,7 @@ Feature: A long history gives way to a summary
       """
     And the input is not changed
 
-  @UC-001 @F-001 @F-002
+  @UC-001 @F-001 @F-002 @BR-1.3-1
   Scenario Outline: It begins at 80 % of the window, counted exactly
     Given a user message of <size> tokens
     When the policy is applied

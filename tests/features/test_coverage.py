@@ -27,6 +27,10 @@ DOCUMENTS = {
         {"UC": (5, 8), "F": (6, 6)},
         "1.2-3 1.3-3 2.2-1 3.2-20 4.1-2 4.2-1 4.3-2 4.4-2 5.1-3 5.2-1 5.3-2",
     ),
+    "context-compact": (
+        {"UC": (1, 6), "F": (1, 9)},
+        "1.2-4 1.3-5 2.2-1 3.2-69 4.1-4 4.2-3 4.3-4 4.4-4 5.1-4 5.2-4 5.3-4",
+    ),
     # Its sections have no numbers; the README says how they are counted.
     "context-filesystem": (
         {},

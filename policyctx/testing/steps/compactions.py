@@ -52,22 +52,25 @@ def _(policyctx_world: World, times: float = math.inf, why: str = "scripted") ->
 
 
 @given(
-    "the working directory has the file {name:text} (of {size:size}|that reads {text:text})",
+    "the working directory has the file(s) {names:names} (of {size:size}|that read(s) {text:text})",
     'the working directory has the file "src/a.py" of 5,000 tokens',
-    'the working directory has the file "a.md" that reads "hello"',
+    'the working directory has the files "a.md" and "b.md" that read "hello"',
 )
 @when(
-    "the working directory has the file {name:text} (of {size:size}|that reads {text:text})",
+    "the working directory has the file(s) {names:names} (of {size:size}|that read(s) {text:text})",
     'the working directory has the file "src/a.py" of 5,000 tokens',
-    'the working directory has the file "a.md" that reads "hello"',
+    'the working directory has the files "a.md" and "b.md" that read "hello"',
 )
-def _(policyctx_world: World, name: str, size: Size | None = None, text: str = "") -> None:
-    """A file that the agent may read, below a folder of the scenario's own. It replaces one of
-    that name; a path may lead out of the folder.
+def _(
+    policyctx_world: World, names: tuple[str, ...], size: Size | None = None, text: str = ""
+) -> None:
+    """Files that the agent may read, below a folder of the scenario's own. Each replaces one of
+    its name; a path may lead out of the folder.
     """
-    path = _in_work(policyctx_world, name)
-    content = text if size is None else filler(size, policyctx_world.conversation.serial())
-    path.write_text(content, encoding="utf-8", newline="")
+    for name in names:
+        path = _in_work(policyctx_world, name)
+        content = text if size is None else filler(size, policyctx_world.conversation.serial())
+        path.write_text(content, encoding="utf-8", newline="")
 
 
 @given(

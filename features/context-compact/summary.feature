@@ -1,0 +1,126 @@
+Feature: The summary
+
+  Background:
+    Given the policy:
+      """
+      extends: context-compact
+      compaction: {summary: {backoff: 0s}}
+      steps:
+        - {name: summarise, do: compact, when: {tokens: {at_least: 1}}}
+      """
+    And the summarizer answers "The summary."
+    And the messages:
+      | role      | text              |
+      | system    | You are an agent. |
+      | user      | Rename the API.   |
+      | assistant | The API is next.  |
+
+  @F-004 @BR-3.2-11 @BR-3.2-13
+  Scenario: What is replaced is what is summarised
+    When the policy is applied
+    Then the summarizer sees "Rename the API."
+    And the summarizer sees "The API is next."
+    And the summarizer does not see "You are an agent."
+    And the summarizer is asked one time
+
+  @F-004 @BR-3.2-14
+  Scenario Outline: The summary has five sections
+    When the policy is applied
+    Then the summarizer is told "## <section>"
+
+    Examples:
+      | section              |
+      | Goals & Decisions    |
+      | File Operations      |
+      | Tool Calls           |
+      | Task Status          |
+      | Errors & Resolutions |
+
+  @F-004 @BR-1.2-3 @BR-3.2-15
+  Scenario: The task status tells what was being done last, and what comes next
+    When the policy is applied
+    Then the summarizer is told "Describe in detail what was being done in the most recent exchange, and the plan for the next steps."
+
+  @F-004 @BR-1.2-3 @BR-3.2-16
+  Scenario: The rule about the most recent messages stands word for word
+    When the policy is applied
+    Then the summarizer is told "Pay special attention to the MOST RECENT messages — summarize the current task state, what was just done, and what the next logical step should be. This information is critical because the original recent messages will NOT be preserved."
+
+  @F-004 @BR-3.2-17
+  Scenario: 1200 words are asked for
+    When the policy is applied
+    Then the summarizer is told "at most 1200 words"
+
+  @F-004 @BR-3.2-17
+  Scenario: Another number of words may be asked for
+    Given the policy:
+      """
+      extends: context-compact
+      compaction: {summary: {max_words: 300}}
+      steps:
+        - {name: summarise, do: compact, when: {tokens: {at_least: 1}}}
+      """
+    When the policy is applied
+    Then the summarizer is told "at most 300 words"
+
+  @UC-006 @F-008 @BR-1.3-3 @BR-3.2-18
+  Scenario: A summary that failed is asked for again
+    Given the summarizer fails 2 times
+    When the policy is applied
+    Then the history is compacted
+    And the summarizer is asked 3 times
+
+  @UC-006 @F-008 @BR-1.3-3 @BR-3.2-18
+  Scenario: After three tries that failed the list is returned as it was
+    Given the summarizer fails 3 times saying "overloaded"
+    When the policy is applied
+    Then the history is not compacted
+    And the same list is returned
+    And the summarizer is asked 3 times
+    And no archive is written
+    And a warning says "after 3 attempts: no summary: overloaded"
+
+  @F-008 @BR-3.2-18
+  Scenario: The next call tries anew
+    Given the summarizer fails 3 times
+    When the policy is applied
+    And the policy is applied again
+    Then the history is compacted
+    And the summarizer is asked 4 times
+
+  @F-004 @F-008 @BR-3.2-19 @BR-3.2-55
+  Scenario Outline: A summary that says nothing is one that failed
+    Given the summarizer answers "<answer>"
+    When the policy is applied
+    Then the history is not compacted
+    And the same list is returned
+    And the summarizer is asked 3 times
+    And a warning says "the answer is empty"
+
+    Examples:
+      | answer |
+      |        |
+      | \n \t  |
+
+  @F-004
+  Scenario: A summary of any length replaces the history
+    Given the summarizer answers "This summary is a good deal longer than the few words that it stands for, and yet it is taken."
+    When the policy is applied
+    Then the history is compacted
+
+  @F-004 @BR-3.2-21
+  Scenario: The same list again gets the same beginning, and nobody is asked again
+    When the policy is applied
+    And the summarizer answers "Another summary."
+    And the policy is applied again
+    Then the prefix is unchanged
+    And the summarizer is asked one time
+
+  @F-004 @BR-3.2-21
+  Scenario: A new process gives the same beginning
+    When the policy is applied
+    And the process restarts
+    And the summarizer answers "Another summary."
+    And the policy is applied again
+    Then the prefix is unchanged
+    And the summarizer is asked one time
