@@ -72,14 +72,15 @@ Feature: Room is made when the context fills up
 
   @BR-4.2-4
   Scenario: What no model has seen yet stays
-    Given the request's system prompt has 150,000 tokens
+    Given the request's system prompt has 145,000 tokens
     And a session with a Bash result of 6,000 tokens
     And 2 parallel Bash results of 6,000 tokens
     When the policy is applied
     Then the first result is dropped
     And the 2nd result is kept because "recent"
     And the 3rd result is kept because "recent"
-    When the session continues for 1 turn
+    Given a user message of 4,000 tokens
+    When the policy is applied again
     Then 3 results are dropped
 
   @BR-4.2-3
@@ -90,7 +91,7 @@ Feature: Room is made when the context fills up
     When the policy is applied
     Then only the result "a" is offloaded
     And only the file "tool_result/read_file/a.json" is written
-    Given the request's system prompt has 160,000 tokens
+    Given the request's system prompt has 155,000 tokens
     And a user message that reads "go on"
     When the policy is applied again
     Then the result "b" is dropped
@@ -100,7 +101,7 @@ Feature: Room is made when the context fills up
 
   @BR-4.2-3 @BR-4.2-5
   Scenario: What retires in the same turn is passed over as well
-    Given the request's system prompt has 160,000 tokens
+    Given the request's system prompt has 155,000 tokens
     And the tool read_file is ephemeral and keeps 1 result
     And a session with a result "a" of 6,000 tokens from read_file
     And a result "b" of 6,000 tokens from read_file
@@ -111,8 +112,9 @@ Feature: Room is made when the context fills up
 
   @BR-4.2-4 @BR-5-1
   Scenario Outline: From 2,000 tokens on an item goes, below it stays
-    Given the request's system prompt has 160,000 tokens
+    Given the request's system prompt has 155,000 tokens
     And a session with a Bash result of <size> tokens
+    And a Bash result of 6,000 tokens
     And a Bash result of 10 tokens
     When the policy is applied
     Then the first result is <state>
@@ -125,8 +127,9 @@ Feature: Room is made when the context fills up
 
   @BR-4.2-4 @BR-5-2
   Scenario Outline: The same threshold holds for what the user wrote
-    Given the request's system prompt has 160,000 tokens
+    Given the request's system prompt has 155,000 tokens
     And a user message of <size> tokens
+    And a Bash result of 6,000 tokens
     And a user message that reads "go on"
     When the policy is applied
     Then the first user message is <state>
@@ -138,7 +141,8 @@ Feature: Room is made when the context fills up
 
   @BR-4.2-4 @BR-5-3
   Scenario Outline: The same threshold holds for skill prompts
-    Given the request's system prompt has 160,000 tokens
+    Given the request's system prompt has 155,000 tokens
+    And a Bash result of 6,000 tokens
     And a user message of <size> characters that begins with "Base directory for this skill:"
     And a user message that reads "go on"
     When the policy is applied
@@ -164,11 +168,12 @@ Feature: Room is made when the context fills up
 
   @BR-5-4
   Scenario: What the agent wrote never goes, however long
-    Given the request's system prompt has 160,000 tokens
+    Given the request's system prompt has 148,000 tokens
     And a session with an assistant message of 9,000 tokens
+    And a Bash result of 6,000 tokens
     And a user message that reads "go on"
     When the policy is applied
-    Then the same list is returned
+    Then every Bash result is dropped
     And every assistant message is kept
 
   @BR-5-6
@@ -177,4 +182,3 @@ Feature: Room is made when the context fills up
     And a session with a Bash result of 10 tokens
     When the policy is applied
     Then every system prompt is kept
-    And the same list is returned

@@ -35,8 +35,9 @@ Feature: The settings
           when: {tokens: {at_least: 80%}}
           select: {types: [tool_result], min_tokens: <threshold>}
       """
-    And the request's system prompt has 160,000 tokens
+    And the request's system prompt has 155,000 tokens
     And a session with a Bash result of 1,500 tokens
+    And a Bash result of 6,000 tokens
     And a user message that reads "go on"
     When the policy is applied
     Then the first result is <state>

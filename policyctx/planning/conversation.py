@@ -61,7 +61,7 @@ class Conversation:
         written: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.policy, self.ledger, self.facts = policy, ledger, facts
-        self._gone, self._written = gone, written
+        self.gone_before, self._written = gone, written
         self.judged = Counter() if judged is None else judged
         """What steps on arrival have seen, and how often one list of the session had it."""
         self._met: Counter[Arrived] = Counter()
@@ -152,7 +152,7 @@ class Conversation:
     def gone(self) -> frozenset[Key]:
         """The keys of what was dropped, from this list and before it came back."""
         dropped = (i for i, fate in self.fates.items() if fate.action == "drop")
-        return self._gone | {self._identities.key(i) for i in dropped}
+        return self.gone_before | {self._identities.key(i) for i in dropped}
 
     def report(self) -> None:
         """Note all items as judged: they are not new when another list of the session has them."""

@@ -22,7 +22,8 @@ class Decision:
 
     An offloaded item goes to `file` and leaves its `placeholder`, a cleared one only leaves that,
     a dropped one goes to `file` and leaves nothing. A summarised one goes with its message, for
-    which a summary is to stand; that is no decision of its own and not in `Plan.new`. `step` is the step that decided.
+    which a summary is to stand; that is no decision of its own, and not in `Plan.new`. `step` is
+    the step that decided.
     """
 
     position: int

@@ -76,6 +76,8 @@ class _Record:
         if found is not None and (found.action == "drop" or not self._is_replaced(position)):
             return found
         said = [v for v in self.verdicts(position) if v.reason.code != "not_selected"]
+        # That history is not summarised is no word on an item, unless there is no other.
+        said = [v for v in said if v.taken or v.step not in self._in.compacting] or said
         item = self._in.items[position]
         if not said:
             return Decision(position, item, "keep", Reason("not_selected"))

@@ -111,6 +111,7 @@ def _before_call(step: Step, outlook: Outlook) -> Outcome:
         if not taking.is_out(position)
         and not candidates.is_small(position, outlook.taken.get(position))
     ]
+    waiting += candidates.grown(outlook.taken)
     portions = in_order(waiting, step, outlook)
     while portions and stopped is None:
         before = len(outlook.taken)
@@ -142,4 +143,5 @@ def _compacted(step: Step, outlook: Outlook) -> Outcome:
 def _take(position: int, candidates: Candidates, taking: Taking, at: Snapshot) -> None:
     if not taking.is_out(position):
         treatment = candidates.treatment(position)
-        taking.take(position, candidates.ready[position], treatment, candidates.taken(position, at))
+        draft = candidates.ready.get(position)
+        taking.take(position, draft, treatment, candidates.taken(position, at))

@@ -20,6 +20,8 @@ from policyctx.planning.recency import RecentGroup, among
 from policyctx.planning.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from policyctx.messages.items import Item
     from policyctx.planning.conversation import Conversation
     from policyctx.planning.decisions import Decision
@@ -57,6 +59,7 @@ class Candidates:
         self._group_of: dict[int, RecentGroup] = {}
         self._batches: defaultdict[int, list[int]] = defaultdict(list)
         self._waiting: list[int] = []
+        self._below: set[int] = set()
 
     def add(self, position: int, item: Item) -> None:
         """Look at an item that is new in the list."""
@@ -88,7 +91,7 @@ class Candidates:
         was_ready = self._forget(position)
         for inner in self._in.inside(position):
             self._forget(inner)
-        if was_ready and self._may_take(position, fate):
+        if (was_ready or position in self._below) and self._may_take(position, fate):
             self._make_ready(position)
         around = self._in.items[position].inside
         if around is not None and self._forget(around):
@@ -137,6 +140,15 @@ class Candidates:
         """Return the verdict on an item that is ready."""
         item = self._in.items[position]
         return self._taken(item, self.treatment(position), self._recency(position, at))
+
+    def grown(self, taken: Mapping[int, Decision]) -> Iterator[int]:
+        """Yield what was below the threshold before a placeholder larger than it was left."""
+        if self.step.do == "drop":
+            now = Snapshot.of(self._in)
+            for position in sorted(self._below.intersection(taken)):
+                is_held = self._is_held(position, now)
+                if not is_held and self._may_take(position, taken[position]):
+                    yield position
 
     def is_small(self, position: int, fate: Decision | None) -> bool:
         """Is what is left of a candidate, a placeholder, below the step's threshold."""
@@ -189,6 +201,7 @@ class Candidates:
         if treatment.refusal is not None or (item.error and not self.step.select.errors):
             return
         if treatment.threshold is not None and self._is_below(item, treatment.threshold):
+            self._below.add(position)
             return
         if self._may_take(position, self._in.fates.get(position)):
             self._waiting.append(position)

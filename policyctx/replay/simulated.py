@@ -31,6 +31,8 @@ class SimulatedCall:
     """Seconds since 1970, None where the recording does not say."""
     removed: int = 0
     """Items that newly left the context before this call."""
+    compacted: bool = False
+    """Did the policy replace history by a summary before this call."""
     seconds: float = 0.0
     """Time spent in policyctx."""
 

@@ -75,7 +75,12 @@ class KnownList:
         self._given, self._left = given, left
 
     def gone_from(self, messages: Sequence[Message]) -> frozenset[Key]:
-        """Return what is missing from another list because this one was handed out without it."""
+        """Return what is missing from another list because this one was handed out without it.
+
+        What was missing from this one is missing from a list that begins with it.
+        """
+        if list(messages[: len(self._given)]) == self._given:
+            return self.conversation.gone_before
         handed_out = [message for message in self._left if message is not None]
         comes_back = len(handed_out) < len(self._left) and (
             list(messages[: len(handed_out)]) == handed_out

@@ -58,7 +58,7 @@ class Failing:
     def __init__(self, times: int, error: Exception | str = "") -> None:
         self.times, self.error, self.asked = times, error or RuntimeError("overloaded"), 0
 
-    def __call__(self, request: SummaryRequest) -> str:
+    def __call__(self, _: SummaryRequest) -> str:
         self.asked += 1
         if self.asked <= self.times:
             if isinstance(self.error, str):
@@ -300,7 +300,9 @@ def test_the_other_decisions_of_the_turn_are_carried_out_first(tmp_path: Path) -
         items: {tool_result: {offload: true}}
         placeholder: "[gone to {relative_path}]"
         compaction: {keep_recent: {messages: 1}}
-        steps: [{name: s, do: offload, select: {min_chars: 50}}, {name: summarise, do: compact}]
+        steps:
+          - {name: s, do: offload, select: {min_chars: 50}}
+          - {name: summarise, do: compact, when: {messages: {over: 4}}}
         """
     seen: list[SummaryRequest] = []
 
@@ -366,7 +368,8 @@ def test_files_that_were_read_come_back_as_they_are_now(tmp_path: Path) -> None:
     read = [{"role": "assistant", "content": [call]}, results(("a", "port = 8080\n"))]
     full = [*conversation(), *read, said()]
     first = used.apply(full)
-    restored = [user("[Restored after compact] a.py:\nport = 8081\n"), said("Noted, file content restored.")]  # fmt: skip
+    content = "[Restored after compact] a.py:\nport = 8081\n"
+    restored = [user(content), said("Noted, file content restored.")]
     assert list(first.messages[3:]) == restored
     second = used.apply([*full, *conversation()[1:]])
     assert list(second.messages[3:]) == restored

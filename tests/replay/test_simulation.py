@@ -142,3 +142,21 @@ def test_tokens_are_told_by_type(root: Path) -> None:
     assert (results.items, results.removed) == (4, 1)
     assert results.freed == replayed.removals[0].freed
     assert replayed.types["tool_call"].removed == 0
+
+
+def test_a_compaction_is_told_with_the_call_that_it_came_before(root: Path) -> None:
+    compact = policy(
+        f"""
+        model: {{context_window: 1000}}
+        compaction: {{summary: {{by: extractive}}}}
+        store: {{root: {root}}}
+        steps: [{{name: summarise, do: compact, when: {{tokens: {{at_least: 80%}}}}}}]
+        """
+    )
+    replayed = simulated(turn_by_turn(session_of(*[f"{i} {LONG}" for i in range(9)])), compact)
+    compacted = [i for i, call in enumerate(replayed.calls) if call.compacted]
+    assert replayed.compactions == replayed.steps["summarise"].calls == len(compacted) > 0
+    assert replayed.steps["summarise"].items > len(compacted)
+    assert all(
+        replayed.calls[i].edited.tokens < replayed.calls[i - 1].edited.tokens for i in compacted
+    )

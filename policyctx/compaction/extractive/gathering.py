@@ -14,6 +14,7 @@ from policyctx.compaction.extractive.revisions import Told, revised
 from policyctx.compaction.extractive.sentences import sentences_in
 from policyctx.compaction.extractive.statements import AGENT, USER, said_in
 from policyctx.compaction.extractive.tasks import status_of
+from policyctx.compaction.extractive.values import values_in
 from policyctx.messages.reading import Reading
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def _joined(digests: Sequence[Digest]) -> Digest:
 def _told(earlier: Mapping[int, Digest], said: Sequence[Said]) -> list[Told]:
     """Return what user and agent said, in order; what an earlier summary holds is at its place."""
     placed = [
-        (place, Told(statement, -1, user))
+        (place, Told(statement, -1, user, values_in(statement.text)))
         for place, digest in earlier.items()
         for user, statements in ((True, digest.told), (False, digest.agent))
         for statement in statements
@@ -98,7 +99,7 @@ def _told(earlier: Mapping[int, Digest], said: Sequence[Said]) -> list[Told]:
     heaviest = sorted(by_agent, key=lambda one: -one.weight)[:_MOST_SENTENCES]
     worth = {id(one) for one in heaviest}
     placed += [
-        (one.message, Told(one.statement, one.message, one.speaker == USER))
+        (one.message, Told(one.statement, one.message, one.speaker == USER, one.values))
         for one in said
         if (one.speaker == USER and not one.pasted) or id(one) in worth
     ]

@@ -18,7 +18,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.compaction.extractive.sentences import shortened
-from policyctx.compaction.extractive.values import NUMBER, values_in
+from policyctx.compaction.extractive.values import NUMBER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -52,6 +52,8 @@ class Told(NamedTuple):
     statement: Statement
     message: int
     user: bool
+    values: tuple[Value, ...]
+    """Those in its text."""
 
 
 class _Subject(NamedTuple):
@@ -82,7 +84,7 @@ class _Standing:
 
     def __init__(self, told: Sequence[Told], cues: Cues) -> None:
         self.told = told
-        self._subjects = [_subject(one.statement.text, cues) for one in told]
+        self._subjects = [_subject(one, cues) for one in told]
         self._counts = Counter(word for subject in self._subjects for word in _index(subject))
         self._common = max(_COMMON, len(told) // 8)
         self._held: dict[int, Statement] = {}
@@ -170,8 +172,8 @@ def _said_once(told: Sequence[Told]) -> list[Told]:
     return list(latest.values())
 
 
-def _subject(text: str, cues: Cues) -> _Subject:
-    values = values_in(text)
+def _subject(one: Told, cues: Cues) -> _Subject:
+    text, values = one.statement.text, one.values
     if not values:
         return _NO_VALUE
     return _Subject(

@@ -22,8 +22,11 @@ _LONGEST_CLAUSE = 240
 _LONGEST_LIST = 40
 
 _ABBREVIATED = r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bcf\.)(?<!\b[A-Z]\.)"
+# "ch. 2", "No. 7", "Abs. 3": a short word may well be one before a number.
+_SHORT_BEFORE = "".join(rf"(?<!\b\w{{{length}}}\.)" for length in range(1, 5))
 _SENTENCE_END = re.compile(
-    rf"(?:(?<=[.!?]){_ABBREVIATED}|(?<=[.!?][\"')\]]))\s+(?=[^a-z\s])"
+    rf"(?:(?<=[.!?]){_ABBREVIATED}|(?<=[.!?][\"')\]]))\s+(?=[^a-z\s\d])"
+    rf"|(?<=[.!?]){_SHORT_BEFORE}\s+(?=\d)"
     r"|(?<=[.!?])\s{2,}"
     r"|(?:(?<=[。！？])|(?<=[。！？][”」』\uff09\"]))\s*(?=[^\s。！？”」』\uff09\"])"
 )

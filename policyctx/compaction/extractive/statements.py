@@ -7,8 +7,8 @@ The weights rank what is kept when there is not room for all:
 - An order, by its words, is above other sentences: it binds all later work. A table of words only
   adds weight; without one the user's sentence still stands above the agent's.
 - Exact values add weight: they cannot be guessed.
-- The first of the user's words hold the task, the last what it has become. The agent's last words in
-  a turn are its answer; those before are mostly narration.
+- The first of the user's words hold the task, the last what it has become. The agent's last words
+  in a turn are its answer; those before are mostly narration.
 - A question binds nothing, and a sentence of a word or two without a value says little by itself.
 """
 

@@ -1,8 +1,8 @@
-"""Which items hold a string, found by its rarest word, in time that is linear."""
+"""Which items hold a string, found by a rare word of it, in time that is linear."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -61,16 +61,28 @@ class Texts:
     @cached_property
     def lost(self) -> frozenset[str]:
         """The words of all items that were out at any time."""
-        return frozenset().union(*(self.words(Place(i)) for i in self._part.absences))
+        return frozenset(self._lost)
 
-    def words(self, place: Place) -> frozenset[str]:
-        """Return the words at a place; those of what was out are found only once."""
-        if (known := self._words.get(place)) is not None:
-            return known
-        found = frozenset(words(self.at(place)))
-        if place.position in self._part.absences:
-            self._words[place] = found
-        return found
+    def key(self, known: Sequence[str]) -> str:
+        """Return the word by which to look for a string with these: likely the rarest."""
+        return min(known, key=lambda word: (self._lost[word], -len(word)))
+
+    @cached_property
+    def _lost(self) -> Counter[str]:
+        """In how many of the items that were out each word stands."""
+        counts: Counter[str] = Counter()
+        for position in self._part.absences:
+            counts.update(self.words(Place(position)))
+        return counts
+
+    def words(self, place: Place, among: frozenset[str] | None = None) -> frozenset[str]:
+        """Return the words at a place, or those `among` some; of what was out, found only once."""
+        if place.position not in self._part.absences:
+            found = words(self.at(place))
+            return frozenset(found) if among is None else among.intersection(found)
+        if place not in self._words:
+            self._words[place] = frozenset(words(self.at(place)))
+        return self._words[place] if among is None else among & self._words[place]
 
 
 class Holders:
@@ -80,7 +92,7 @@ class Holders:
         self._texts = texts
         self._by_word: dict[str, list[Place]] = defaultdict(list)
         for place in texts.places() if wanted else ():
-            for word in wanted & texts.words(place):
+            for word in texts.words(place, among=wanted):
                 # One more than may be is enough to know that there are too many.
                 if len(found := self._by_word[word]) <= _COMMON:
                     found.append(place)
@@ -91,9 +103,8 @@ class Holders:
         return () if len(found) > most else found
 
     def of(self, one: Distinct) -> Sequence[Place]:
-        """Return the places that may hold a string, in order: those of its rarest word."""
-        found = min((self._by_word.get(word, ()) for word in one.words), key=len, default=())
-        return () if len(found) > _COMMON else found
+        """Return the places that may hold a string, in order; see `Texts.key`."""
+        return self.with_word(self._texts.key(one.words))
 
     def holds(self, place: Place, one: Distinct) -> bool:
         """Does the text at one of these places hold the string."""

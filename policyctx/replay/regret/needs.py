@@ -68,7 +68,7 @@ def _used(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tuple[int,
     said = {reply: texts.at(Place(reply)) for reply, _ in replies}
     strings = {reply: list(distinct_strings(text, texts.lost)) for reply, text in said.items()}
     runs = {reply: runs_in(text, texts.lost) for reply, text in said.items()}
-    wanted = {word for of_one in strings.values() for one in of_one for word in one.words}
+    wanted = {texts.key(one.words) for of_one in strings.values() for one in of_one}
     wanted.update(word for of_one in runs.values() for word in anchors(of_one))
     holders = Holders(texts, frozenset(wanted))
     for reply, call in replies:

@@ -33,9 +33,11 @@ _MARKS = "\"'`.,;:!?()[]{}<>*_“”«»\u2018\u2019"
 def runs_in(text: str, among: frozenset[str]) -> list[list[str]]:
     """Return what of a text may be a phrase: words in a row that are all `among` these."""
     runs: list[list[str]] = []
+    if not text.isascii():
+        text = text.translate(_WIDE_MARKS)
     for line in text.split("\n"):
         run: list[str] = []
-        for said in line.translate(_WIDE_MARKS).split():
+        for said in line.split():
             word = said.strip(_MARKS)
             if word in among or not word.isalnum() or _is_known(word, among):
                 run.append(said)
@@ -54,9 +56,10 @@ def _is_known(word: str, among: frozenset[str]) -> bool:
 
 
 def anchors(runs: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the words by which phrases may be found."""
-    for run in runs:
-        yield from (word for said in run if _may_anchor(word := said.strip(_MARKS)))
+    """Yield the words by which phrases may be found, in no order."""
+    for said in {said for run in runs for said in run}:
+        if _may_anchor(word := said.strip(_MARKS)):
+            yield word
 
 
 def _may_anchor(word: str) -> bool:
@@ -76,7 +79,7 @@ def phrases(
         end = 0
         for i, said in enumerate(run):
             word = said.strip(_MARKS)
-            if i < end or not _may_anchor(word):
+            if i < end or len(word) < _ANCHOR:
                 continue
             for place in holders.with_word(word, most=_RARE):
                 if place.absence >= 0 or part.absence(place.position, call) is None:

@@ -68,7 +68,7 @@ def distinct_strings(text: str, among: frozenset[str]) -> Iterator[Distinct]:
     for line in dict.fromkeys(map(str.strip, text.split("\n"))):
         if len(line) >= _LINE_LENGTH and line.count(" ") >= _LINE_WORDS - 1:
             known = words(line)
-            if among.issuperset(known):
+            if known and among.issuperset(known):
                 yield Distinct(line, SURE, tuple(known))
 
 

@@ -6,7 +6,8 @@ function element(tag, properties, ...children) {
   for (const [name, value] of Object.entries(properties || {})) {
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
     else if (value === true) made.setAttribute(name, "");
-    else if (value !== false && value !== null && value !== undefined) made.setAttribute(name, value);
+    else if (value !== false && value !== null && value !== undefined)
+      made.setAttribute(name, value);
   }
   made.append(...children.filter((child) => child !== null && child !== undefined && child !== ""));
   return made;
@@ -29,7 +30,10 @@ function whole(number) {
 
 function short(number) {
   if (number < 1000) return String(number);
-  for (const [unit, size] of [["k", 1e3], ["M", 1e6]]) {
+  for (const [unit, size] of [
+    ["k", 1e3],
+    ["M", 1e6],
+  ]) {
     if (number < size * 999.5) return `${Number((number / size).toPrecision(3))}${unit}`;
   }
   return `${Number((number / 1e9).toPrecision(3))}G`;

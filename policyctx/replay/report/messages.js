@@ -31,7 +31,11 @@ class MessageList {
     for (const one of removals) this.reasons.set(`${one.part} ${one.position} ${one.call}`, one);
     this.list = element("div", {});
     this.count = element("output", { "aria-live": "polite" });
-    this.more = element("button", { type: "button", onclick: () => this.add(true) }, "Show more messages");
+    this.more = element(
+      "button",
+      { type: "button", onclick: () => this.add(true) },
+      "Show more messages",
+    );
     this.element = element("div", {}, this.finder(), this.list, this.more);
     this.find();
   }
@@ -51,8 +55,11 @@ class MessageList {
 
   find() {
     const wanted = this.query.toLowerCase();
-    const holds = (item) => [item.text, item.tool, item.item_type, item.item_id].join(" ").toLowerCase().includes(wanted);
-    this.found = wanted ? this.messages.filter((message) => message.items.some(holds)) : this.messages;
+    const holds = (item) =>
+      [item.text, item.tool, item.item_type, item.item_id].join(" ").toLowerCase().includes(wanted);
+    this.found = wanted
+      ? this.messages.filter((message) => message.items.some(holds))
+      : this.messages;
     this.drawn = 0;
     this.list.replaceChildren();
     const of = wanted ? `, of ${whole(this.messages.length)}` : "";
@@ -79,13 +86,21 @@ class MessageList {
   folded(message) {
     const tokens = message.items.reduce((sum, item) => sum + (item.inside ? 0 : item.tokens), 0);
     const [first] = message.items;
-    const kinds = [...new Set(message.items.map((item) => (item.tool ? `${item.item_type} ${item.tool}` : item.item_type)))];
+    const kinds = [
+      ...new Set(
+        message.items.map((item) =>
+          item.tool ? `${item.item_type} ${item.tool}` : item.item_type,
+        ),
+      ),
+    ];
     const gone = message.items.filter((item) => item.absences.length);
     const summary = element(
       "summary",
       {},
       `${message.number + 1}. ${first.role}: ${kinds.slice(0, 4).join(", ")}${kinds.length > 4 ? ", …" : ""}, ${counted(tokens, "token")}`,
-      gone.length ? element("span", { class: "gone" }, `, out from call ${gone[0].absences[0].since} on`) : null,
+      gone.length
+        ? element("span", { class: "gone" }, `, out from call ${gone[0].absences[0].since} on`)
+        : null,
       element("bdi", { class: "muted preview" }, preview(message)),
     );
     const details = element("details", { class: "message" }, summary);
@@ -101,7 +116,8 @@ class MessageList {
   item(item) {
     const what = [item.item_type, item.tool, item.item_id].filter(Boolean).join(" ");
     const facts = [counted(item.tokens, "token"), `there from call ${item.arrived} on`];
-    if (item.media) facts.push(`${counted(item.media, "image or document", "images or documents")} not shown`);
+    if (item.media)
+      facts.push(`${counted(item.media, "image or document", "images or documents")} not shown`);
     if (item.error) facts.push("failed");
     const rest = item.chars - [...item.text].length;
     return element(
@@ -111,25 +127,35 @@ class MessageList {
       element("p", { class: "muted" }, facts.join(", ")),
       ...item.absences.flatMap((absence) => this.fate(item, absence)),
       element("pre", { dir: "auto", tabindex: "0", "aria-label": `Text of ${what}` }, item.text),
-      rest > 0 ? element("p", { class: "muted" }, `${counted(rest, "more character")} not shown`) : null,
+      rest > 0
+        ? element("p", { class: "muted" }, `${counted(rest, "more character")} not shown`)
+        : null,
     );
   }
 
   fate(item, absence) {
     const why = this.reasons.get(`${item.part} ${item.position} ${absence.since}`);
-    const until = absence.until ? `from call ${absence.since} to ${absence.until - 1}` : `from call ${absence.since} on`;
+    const until = absence.until
+      ? `from call ${absence.since} to ${absence.until - 1}`
+      : `from call ${absence.since} on`;
     const how = why ? `: ${why.action} by step ${why.step}, ${why.reason}` : "";
     const file = why && why.path ? `, saved in ${why.path}` : "";
     const told = [element("p", { class: "gone" }, `Out of the context ${until}${how}${file}`)];
     if (absence.left) {
-      told.push(element("p", { class: "muted" }, "In its place:"), element("pre", { dir: "auto", tabindex: "0", "aria-label": "Placeholder" }, absence.left));
+      told.push(
+        element("p", { class: "muted" }, "In its place:"),
+        element("pre", { dir: "auto", tabindex: "0", "aria-label": "Placeholder" }, absence.left),
+      );
     }
     return told;
   }
 
   // Opens a message wherever it stands in the list, and goes there.
   show(part, position) {
-    const at = this.messages.findIndex((message) => message.part === part && message.items.some((item) => item.position === position));
+    const at = this.messages.findIndex(
+      (message) =>
+        message.part === part && message.items.some((item) => item.position === position),
+    );
     if (at < 0) return;
     if (!this.found.includes(this.messages[at])) {
       this.query = this.element.querySelector("input").value = "";

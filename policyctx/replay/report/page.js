@@ -7,13 +7,17 @@ function startPage() {
   report.sessions.forEach((session, number) => Object.assign(session, { number }));
   document.getElementById("title").append(`What ${report.policy} would have done`);
   const { total } = report;
-  document.getElementById("about").append(
-    `${counted(report.sessions.length, "session")}, ${counted(total.calls, "call")} of a model,` +
-      ` the usage of ${whole(total.calls_with_usage)} of them known; a window of ${whole(report.window)} tokens.`,
-  );
+  document
+    .getElementById("about")
+    .append(
+      `${counted(report.sessions.length, "session")}, ${counted(total.calls, "call")} of a model,` +
+        ` the usage of ${whole(total.calls_with_usage)} of them known; a window of ${whole(report.window)} tokens.`,
+    );
   if (report.missing.length) {
     const lines = report.missing.map((text) => element("li", {}, text));
-    document.querySelector("header form").before(element("p", {}, "Not in this report:"), element("ul", {}, ...lines));
+    document
+      .querySelector("header form")
+      .before(element("p", {}, "Not in this report:"), element("ul", {}, ...lines));
   }
   const select = picker(report, (chosen) => showChosen(report, chosen));
   report.pick = (number) => {
@@ -25,8 +29,13 @@ function startPage() {
 
 function picker(report, onPick) {
   const option = (value, text) => element("option", { value }, text);
-  const select = element("select", { id: "session", autocomplete: "off", onchange: () => onPick(select.value) });
-  if (report.sessions.length !== 1) select.append(option(ALL, `All ${whole(report.sessions.length)} sessions`));
+  const select = element("select", {
+    id: "session",
+    autocomplete: "off",
+    onchange: () => onPick(select.value),
+  });
+  if (report.sessions.length !== 1)
+    select.append(option(ALL, `All ${whole(report.sessions.length)} sessions`));
   for (const one of report.sessions) {
     const saved = change(one.without.tokens, one.with.tokens);
     select.append(option(one.number, `${one.name}: ${counted(one.calls, "call")}, ${saved}`));
@@ -41,7 +50,8 @@ function picker(report, onPick) {
 function showChosen(report, chosen) {
   const main = document.getElementById("main");
   clearCharts(main);
-  const shown = chosen === ALL ? allSections(report) : sessionSections(report, report.sessions[chosen]);
+  const shown =
+    chosen === ALL ? allSections(report) : sessionSections(report, report.sessions[chosen]);
   main.replaceChildren(...shown.sections);
   drawCharts(main);
   return shown.messages;
@@ -54,7 +64,13 @@ function allSections(report) {
   return {
     sections: [
       section("All sessions", figuresOf(total), told(total)),
-      section("Sessions", sessionTable(sessions, { isPriced: report.is_priced, onPick: (number) => pickAndGo(report, number) })),
+      section(
+        "Sessions",
+        sessionTable(sessions, {
+          isPriced: report.is_priced,
+          onPick: (number) => pickAndGo(report, number),
+        }),
+      ),
       section("Tokens sent", sessionsChart(sessions)),
       ...sharedSections(total, removals, context),
     ],
@@ -68,8 +84,16 @@ function sessionSections(report, session) {
   const context = { withSession: false, onShow: (row) => messages.show(row.part, row.position) };
   return {
     sections: [
-      section(session.name, element("p", { class: "muted" }, `${session.format}, ${session.path}`), figuresOf(session), told(session)),
-      section("Context over turns", calls.length ? contextChart(calls, report.window) : "No model was called."),
+      section(
+        session.name,
+        element("p", { class: "muted" }, `${session.format}, ${session.path}`),
+        figuresOf(session),
+        told(session),
+      ),
+      section(
+        "Context over turns",
+        calls.length ? contextChart(calls, report.window) : "No model was called.",
+      ),
       ...sharedSections(session, removalsOf(session), context),
       section("Messages", messages.element),
     ],
@@ -79,13 +103,21 @@ function sessionSections(report, session) {
 
 function sharedSections(figures, removals, context) {
   const regrets = regretsOf(removals);
-  const share = `${counted(figures.regretted, "removed item was", "removed items were")} needed again,` +
+  const share =
+    `${counted(figures.regretted, "removed item was", "removed items were")} needed again,` +
     ` ${whole(figures.regretted_tokens)} of ${whole(figures.removed_tokens)} removed tokens.`;
   return [
     section("Tokens by item type", typesChart(figures.types)),
     section("Cost", costChart(figures.cost_without, figures.cost_with, figures.check)),
-    section("Regret", element("p", {}, share), regrets.length ? regretTable(regrets, context) : null),
-    section("Decisions", removals.length ? decisionTable(removals, context) : element("p", {}, "Nothing was removed.")),
+    section(
+      "Regret",
+      element("p", {}, share),
+      regrets.length ? regretTable(regrets, context) : null,
+    ),
+    section(
+      "Decisions",
+      removals.length ? decisionTable(removals, context) : element("p", {}, "Nothing was removed."),
+    ),
   ];
 }
 
@@ -120,20 +152,43 @@ function showMessage(report, row) {
 function figuresOf(figures) {
   const { without, with: edited } = figures;
   return figureList([
-    ["Tokens sent", `${short(without.tokens)} → ${short(edited.tokens)}`, change(without.tokens, edited.tokens)],
-    ["Largest context", `${short(without.largest)} → ${short(edited.largest)}`, change(without.largest, edited.largest)],
+    [
+      "Tokens sent",
+      `${short(without.tokens)} → ${short(edited.tokens)}`,
+      change(without.tokens, edited.tokens),
+    ],
+    [
+      "Largest context",
+      `${short(without.largest)} → ${short(edited.largest)}`,
+      change(without.largest, edited.largest),
+    ],
     ["Over the window", `${whole(without.over_window)} → ${whole(edited.over_window)}`, "calls"],
     ["Removed", counted(figures.removed, "item"), `${short(figures.removed_tokens)} tokens`],
-    ["Needed again", counted(figures.regretted, "item"), `${short(figures.regretted_tokens)} tokens`],
+    [
+      "Needed again",
+      counted(figures.regretted, "item"),
+      `${short(figures.regretted_tokens)} tokens`,
+    ],
     ["Saved to", counted(figures.files, "file"), `${short(figures.bytes)} bytes`],
-    ["Compactions", whole(figures.compactions), `${whole(figures.begun_anew)} of the recording's own`],
-    ["Time in policyctx", `${figures.seconds.toFixed(2)} s`, `${((1000 * figures.seconds) / (figures.calls || 1)).toFixed(2)} ms a call`],
+    [
+      "Compactions",
+      whole(figures.compactions),
+      `${whole(figures.begun_anew)} of the recording's own`,
+    ],
+    [
+      "Time in policyctx",
+      `${figures.seconds.toFixed(2)} s`,
+      `${((1000 * figures.seconds) / (figures.calls || 1)).toFixed(2)} ms a call`,
+    ],
   ]);
 }
 
 // How often each step fired, and what could not be done or understood.
 function told(figures) {
-  const steps = figures.steps.map((one) => `Step ${one.step} took ${counted(one.items, "item")} before ${counted(one.calls, "call")}.`);
+  const steps = figures.steps.map(
+    (one) =>
+      `Step ${one.step} took ${counted(one.items, "item")} before ${counted(one.calls, "call")}.`,
+  );
   return element("ul", {}, ...[...steps, ...figures.told].map((text) => element("li", {}, text)));
 }
 

@@ -20,9 +20,19 @@ if TYPE_CHECKING:
     from policyctx.replay.simulated import SimulatedSession
 
 # In this order: each uses what stands before it.
-_SCRIPTS = ("elements.js", "table.js", "charts.js", "decisions.js", "messages.js", "page.js")
+_SCRIPTS = (
+    "elements.js",
+    "table.js",
+    "chart.js",
+    "context_chart.js",
+    "sum_charts.js",
+    "decisions.js",
+    "messages.js",
+    "page.js",
+)
 # The library is large, so it comes last: figures and tables are there before there are charts.
 _DRAW = "drawCharts(document);"
+_STYLES = ("page.css", "screens.css")
 # Nothing is fetched from anywhere. The plotting library sets styles by itself.
 _SECURITY = (
     "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline';"
@@ -43,7 +53,7 @@ def page(
     yield Template(_text("page.html")).substitute(
         security=escape(_SECURITY.format(scripts=" ".join(digest for _, digest in scripts))),
         title=escape(f"{policy}: a replay"),
-        style=_text("page.css"),
+        style="\n".join(map(_text, _STYLES)),
     )
     yield json_script("overview", overview(policy, model, sessions, missing)) + "\n"
     for number, session in enumerate(sessions):

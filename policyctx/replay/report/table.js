@@ -24,7 +24,14 @@ function searchable(columns, row) {
 }
 
 class DataTable {
-  constructor({ name, columns, rows, sort = null, descending = false, rowNames = ["row", "rows"] }) {
+  constructor({
+    name,
+    columns,
+    rows,
+    sort = null,
+    descending = false,
+    rowNames = ["row", "rows"],
+  }) {
     Object.assign(this, { name, columns, rows, sort, descending, rowNames });
     this.texts = new Map();
     this.pageRows = NARROW.matches ? 8 : 20;
@@ -34,14 +41,23 @@ class DataTable {
     this.count = element("output", { "aria-live": "polite" });
     this.before = element("button", { type: "button", onclick: () => this.turn(-1) }, "Previous");
     this.after = element("button", { type: "button", onclick: () => this.turn(1) }, "Next");
-    this.pager = element("nav", { class: "pager", "aria-label": `Pages: ${name}` }, this.before, this.after);
+    this.pager = element(
+      "nav",
+      { class: "pager", "aria-label": `Pages: ${name}` },
+      this.before,
+      this.after,
+    );
     this.headers = columns.map((column, i) => this.header(column, i));
     this.element = element("div", {}, this.finder(), this.scroller(), this.pager);
     this.find();
   }
 
   header(column, i) {
-    const button = element("button", { type: "button", onclick: () => this.sortBy(i) }, column.title);
+    const button = element(
+      "button",
+      { type: "button", onclick: () => this.sortBy(i) },
+      column.title,
+    );
     const classes = column.numeric ? "number" : null;
     return element("th", { scope: "col", role: "columnheader", class: classes }, button);
   }
@@ -60,10 +76,18 @@ class DataTable {
   }
 
   scroller() {
-    const head = element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, ...this.headers));
+    const head = element(
+      "thead",
+      { role: "rowgroup" },
+      element("tr", { role: "row" }, ...this.headers),
+    );
     const caption = element("caption", {}, this.name);
     const table = element("table", { role: "table", class: "stacks" }, caption, head, this.body);
-    return element("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": this.name }, table);
+    return element(
+      "div",
+      { class: "scroll", role: "region", tabindex: "0", "aria-label": this.name },
+      table,
+    );
   }
 
   sortBy(i) {

@@ -6,6 +6,7 @@ line in the overview, its calls and decisions, and its messages.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from policyctx.replay.billing import BilledCall
     from policyctx.replay.cost import Cost
     from policyctx.replay.part import Absence
+    from policyctx.replay.regret.needs import Need
     from policyctx.replay.seen import SeenItem
     from policyctx.replay.simulated import Removal, SimulatedSession
     from policyctx.replay.summing import Figures, Sent
@@ -47,7 +49,9 @@ def overview(
 
 def decided(session: SimulatedSession, model: Model) -> Values:
     """Return a session's calls, what left the context before them, and what was needed again."""
-    needed = {(r.removal.part, r.removal.position): r.needs for r in session.regrets}
+    needed: dict[tuple[int, int], list[Need]] = defaultdict(list)
+    for regret in session.regrets:
+        needed[regret.removal.part, regret.removal.position] += regret.needs
     return {
         "calls": [_call(billed, model) for billed in billed_calls(session.calls)],
         "removals": [
@@ -140,6 +144,7 @@ def _call(billed: BilledCall, model: Model) -> Values:
         "cached_with": after.cache_read,
         "removed": call.removed,
         "anew": call.anew,
+        "compacted": call.compacted,
         "model": call.language_model,
         "at": call.at,
     }

@@ -497,3 +497,61 @@ ERRANDS: tuple[Fact, ...] = (
     ),
     Fact("Do it like in PR #3312.", ("#3312",)),
 )
+
+NOVEL: tuple[Fact, ...] = (
+    Fact(
+        "Kindly leave chapter 3 as it stands; the publisher signed it off.",
+        ("chapter 3", "publisher signed it off"),
+    ),
+    Fact("British spelling, Oxford comma.", ("British spelling", "Oxford comma")),
+    Fact("The heroine is called Ilse Varga, 37, a notary in Pécs.", ("Ilse Varga", "37", "Pécs")),
+    Fact("No chapter may run past 4,200 words.", ("4,200 words",)),
+    Fact("I write in the mornings, so send drafts by 6:30.", ("6:30",)),
+    Fact("Quote law texts verbatim, e.g. § 14 Abs. 2 BauGB.", ("§ 14 Abs. 2 BauGB", "verbatim")),
+    Fact("the folder /mnt/archive is read-only for a reason", ("/mnt/archive", "read-only")),
+    Fact(
+        "We're called Nordlicht gGmbH on paper and Nordlicht everywhere else.",
+        ("Nordlicht gGmbH", "everywhere else"),
+    ),
+    Fact("Bibliography style: Chicago 17B.", ("Chicago 17B",)),
+    Fact("Advance copies: 25.", ()),
+    Fact("Advance copies: make that 40.", ("40",), lost=("25.",)),
+    Fact("小说名暂定《回声谷》。", ("回声谷",)),
+    Fact("第三人称,过去时,不要用感叹号。", ("第三人称", "过去时", "不要用感叹号")),
+    Fact("每章结尾留一个悬念。", ("悬念",)),
+    Fact("交稿日期是 2026 年 10 月 8 日。", ("10 月 8 日",)),
+    Fact("引文出处放在脚注,不放正文。", ("脚注", "不放正文")),
+    Fact("Whoever edits must track changes.", ("track changes",)),
+    Fact(
+        "Chapter order is fixed: Harbour, Ledger, Frost, Return.",
+        ("Harbour, Ledger, Frost, Return",),
+    ),
+    Fact("Cut adverbs wherever you can", ("Cut adverbs",)),
+    Fact("My editor Tomé dislikes semicolons.", ("Tomé", "semicolons")),
+    Fact("ISBN is 978-3-16-148410-0.", ("978-3-16-148410-0",)),
+    Fact("Export as EPUB 3.3 plus a PDF with 5 mm bleed.", ("EPUB 3.3", "5 mm bleed")),
+    Fact("Don't you dare delete the old drafts.", ("old drafts",)),
+    Fact(
+        "Someone still has to clear the lyrics on page 212 with the rights holder.",
+        ("lyrics", "page 212"),
+    ),
+    Fact(
+        "I moved the notary scene from ch. 5 to ch. 2, since Frost needs the setup.",
+        ("notary scene", "ch. 2"),
+        "assistant",
+    ),
+    Fact(
+        "The timeline only works if the fire is on 12 February 1987.",
+        ("12 February 1987",),
+        "assistant",
+    ),
+    Fact("word_count=81204 chapters=19 longest=ch7:5031", ("81204", "ch7:5031"), "tool"),
+    Fact(
+        "licence 77-B | Musikverlag Orion | fee 340 EUR | until 2027",
+        ("77-B", "Musikverlag Orion", "340 EUR"),
+        "tool",
+    ),
+    Fact("Dedication: for Mirjam.", ("for Mirjam",)),
+    Fact("Ensimmäinen luku jää ennalleen.", ("Ensimmäinen luku",)),
+    Fact("Titel bleibt unter 30 Zeichen.", ("30 Zeichen",)),
+)

@@ -8,6 +8,8 @@ SPLIT = {
     "Run v1.2.3 now. Then stop.": ["Run v1.2.3 now.", "Then stop."],
     "Ask e.g. Bob. Dr. J. Ng knows.": ["Ask e.g. Bob.", "Dr.", "J. Ng knows."],
     'He said "never." Then he left.': ['He said "never."', "Then he left."],
+    "See ch. 2 of No. 7. Then go on.": ["See ch. 2 of No. 7.", "Then go on."],
+    "That is settled. 3 remain.": ["That is settled.", "3 remain."],
     "别动它。改用三号！好吗？": ["别动它。", "改用三号！", "好吗？"],
     "他说“不行。”然后走了。": ["他说“不行。”", "然后走了。"],
     "1. Read it\n2. Mend it": ["Read it", "Mend it"],

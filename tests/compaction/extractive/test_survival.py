@@ -10,7 +10,7 @@ from policyctx.compaction.extractive import extractive_summary
 from policyctx.compaction.history import History
 from policyctx.policy.models.compaction import CompactionWording, Summary
 from policyctx.tokens.counter import counter_for
-from tests.compaction.extractive.facts import CHECKOUT, ERRANDS, JOURNEY, MIGRATION, PIPELINE
+from tests.compaction.extractive.facts import CHECKOUT, ERRANDS, JOURNEY, MIGRATION, NOVEL, PIPELINE
 from tests.compaction.extractive.sessions import turns
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ WORDING = CompactionWording()
 
 each_session = pytest.mark.parametrize(
     "facts",
-    [MIGRATION, PIPELINE, JOURNEY, CHECKOUT, ERRANDS],
-    ids=["migration", "pipeline", "journey", "checkout", "errands"],
+    [MIGRATION, PIPELINE, JOURNEY, CHECKOUT, ERRANDS, NOVEL],
+    ids=["migration", "pipeline", "journey", "checkout", "errands", "novel"],
 )
 
 

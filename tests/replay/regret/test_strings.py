@@ -56,6 +56,10 @@ def test_a_line_of_several_words_is_a_sure_sign() -> None:
     assert weights(f"rules:\n  {line}\n")[line] == SURE
 
 
+def test_a_line_of_signs_is_none() -> None:
+    assert weights("== == == ==== ==== ==== ==== ==== ====") == {}
+
+
 def test_what_is_written_without_spaces_is_cut_into_grams() -> None:
     text = "退款审批必须由主管签字"
     grams = [text[i : i + GRAM] for i in range(len(text) - GRAM + 1)]

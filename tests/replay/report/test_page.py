@@ -5,6 +5,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +98,14 @@ def test_every_call_decision_and_need_is_in_it(tmp_path: Path) -> None:
     [needed] = [one for one in decided["removals"] if one["needs"]]
     assert needed["item_id"] == "c0"
     assert needed["needs"][0]["kind"] == "asked again"
+
+
+def test_an_item_that_was_needed_in_several_lists_has_all_of_its_needs(tmp_path: Path) -> None:
+    session = replayed()
+    again = replace(session, regrets=session.regrets * 2)
+    decided = Parsed(report(tmp_path / "out.html", again)).values("decided-0")
+    [needed] = [one["needs"] for one in decided["removals"] if one["needs"]]
+    assert len(needed) == 2 * len(session.regrets[0].needs)
 
 
 def test_with_prices_the_cost_is_told_in_dollars_by_kind(tmp_path: Path) -> None:

@@ -1,0 +1,62 @@
+Feature: The history of a coding agent gives way late
+  When old results have left and the window is nearly full all the same, a summary takes the place
+  of the history. The newest message stays, so that the model has something to answer, and the
+  files that the agent read last come back.
+
+  Background:
+    Given the policy "coding-agent"
+    And the summarizer answers "The port is moved; the tests are next."
+
+  Scenario Outline: It begins at 80 % of the window
+    Given a user message of <before> tokens
+    And a user message of 60,000 tokens
+    When the policy is applied
+    Then the history is <state>
+
+    Examples:
+      | before  | state         |
+      | 99,999  | not compacted |
+      | 100,000 | compacted     |
+      | 100,001 | compacted     |
+
+  Scenario: The newest message stays behind the summary
+    Given a user message of 160,000 tokens
+    And the messages:
+      | role      | text               |
+      | assistant | The port is moved. |
+      | user      | Now the tests.     |
+    When the policy is applied
+    Then the messages are:
+      """
+      [
+        {"role": "user", "content": "[Conversation compressed]\n\nThe port is moved; the tests are next."},
+        {"role": "assistant", "content": "Understood. I have the context from the compressed conversation. Continuing work."},
+        {"role": "user", "content": "Now the tests."}
+      ]
+      """
+
+  Scenario: A result that no model has seen stays with its call
+    Given a user message of 160,000 tokens
+    And a result "new" of 20 tokens from Bash
+    When the policy is applied
+    Then the history is compacted
+    And the result "new" is kept
+
+  Scenario: Old results leave first, and that may be enough
+    Given a session with 7 Bash results of 25,000 tokens
+    When the policy is applied
+    Then 2 results are offloaded
+    And the history is not compacted
+
+  Scenario Outline: The files that it read last come back, whichever tool it reads with
+    Given the working directory has the file "port.py" that reads "PORT = 8081"
+    And a user message of 160,000 tokens
+    And the agent has read the file "port.py" with <tool>
+    And a user message of 2 tokens
+    When the policy is applied
+    Then the file "port.py" is restored
+
+    Examples:
+      | tool      |
+      | Read      |
+      | read_file |

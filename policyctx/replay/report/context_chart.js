@@ -1,0 +1,115 @@
+// The size of the context, call by call.
+
+function contextSentence(calls, window) {
+  const largest = (key) => Math.max(...calls.map((call) => call[key]));
+  const over = (key) => calls.filter((call) => call[key] > window).length;
+  const told = [
+    `The largest of ${counted(calls.length, "context")} has ${whole(largest("without"))} tokens` +
+      ` without the policy and ${whole(largest("with"))} with it;` +
+      ` the window holds ${whole(window)}.`,
+  ];
+  if (over("without")) {
+    told.push(`Over the window: ${whole(over("without"))} → ${counted(over("with"), "call")}.`);
+  }
+  const times = calls.filter((call) => call.removed).length;
+  const compacted = calls.filter((call) => call.compacted).length;
+  if (times) told.push(`Before ${counted(times, "call")} the policy removed something.`);
+  if (compacted)
+    told.push(`Before ${counted(compacted, "call")} the policy replaced history by a summary.`);
+  if (!times && !compacted) told.push("The policy removed nothing.");
+  const anew = calls.filter((call) => call.anew).length;
+  if (anew)
+    told.push(
+      `${counted(anew, "time")} the recording began its list anew, as at a compaction of its own.`,
+    );
+  return told.join(" ");
+}
+
+function contextChart(calls, window) {
+  const numbers = calls.map((_, i) => i + 1);
+  const line = (key, name, style) => ({
+    type: "scatter",
+    mode: "lines",
+    name,
+    x: numbers,
+    y: calls.map((call) => call[key]),
+    line: style,
+    customdata: calls.map(key === "with" ? happened : () => ""),
+    hovertemplate: "%{y:,} tokens%{customdata}",
+  });
+  const limit = {
+    type: "scatter",
+    mode: "lines",
+    name: "window",
+    x: [1, Math.max(2, calls.length)],
+    y: [window, window],
+    line: { color: COLOURS.window, width: 1.5, dash: "dash" },
+    hoverinfo: "skip",
+  };
+  const events = [
+    marks(calls, "removed", "with", "the policy removed items", "triangle-down", COLOURS.removed),
+    marks(calls, "compacted", "with", "compacted by the policy", "square", COLOURS.removed),
+    marks(calls, "anew", "without", "begun anew by the recording", "diamond-open", COLOURS.anew),
+  ];
+  return chart({
+    name: "Context over turns",
+    sentence: contextSentence(calls, window),
+    traces: [
+      line("without", "without the policy", { color: COLOURS.without, width: 2, dash: "dot" }),
+      line("with", "with the policy", { color: COLOURS.with, width: 2.5 }),
+      limit,
+      ...events.filter((trace) => trace.x.length),
+    ],
+    layout: {
+      height: 380,
+      hovermode: "x unified",
+      xaxis: axis("call of a model", { unifiedhovertitle: { text: "call %{x}" } }),
+      yaxis: axis("tokens", { rangemode: "tozero", tickformat: "~s" }),
+    },
+    table: callTable(calls),
+  });
+}
+
+// What was done before a call, as its label in the chart says it.
+function happened(call) {
+  const told = [];
+  if (call.removed) told.push(`, ${counted(call.removed, "item")} removed`);
+  if (call.compacted) told.push(", compacted");
+  if (call.anew) told.push(", begun anew by the recording");
+  return told.join("");
+}
+
+// A mark on the line of `key` at each call before which something of a kind was done.
+function marks(calls, kind, key, name, symbol, color) {
+  const numbers = calls.map((_, i) => i + 1).filter((number) => calls[number - 1][kind]);
+  return {
+    type: "scatter",
+    mode: "markers",
+    name,
+    x: numbers,
+    y: numbers.map((number) => calls[number - 1][key]),
+    marker: { symbol, size: 9, color, line: { width: symbol.endsWith("open") ? 2 : 0 } },
+    hoverinfo: "skip",
+  };
+}
+
+function callTable(calls) {
+  const rows = calls.map((call, i) => ({ ...call, number: i + 1 }));
+  const numeric = (title, of) => ({ title, of, numeric: true });
+  return {
+    name: "Calls of a model",
+    rowNames: ["call", "calls"],
+    rows,
+    columns: [
+      numeric("Call", (row) => row.number),
+      numeric("Without", (row) => row.without),
+      numeric("With", (row) => row.with),
+      numeric("From cache without", (row) => row.cached_without),
+      numeric("From cache with", (row) => row.cached_with),
+      numeric("Removed", (row) => row.removed),
+      { title: "Compacted", of: (row) => (row.compacted ? "yes" : "") },
+      { title: "Begun anew", of: (row) => (row.anew ? "yes" : "") },
+      { title: "Model", of: (row) => row.model || "" },
+    ],
+  };
+}
