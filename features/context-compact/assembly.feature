@@ -60,12 +60,13 @@ Feature: The new list, the archive and the report
 
   @F-007 @BR-1.3-2 @BR-4.2-2
   Scenario: The replaced messages are saved whole before anything is replaced
-    Given the messages:
+    Given the policy "context-compact"
+    And the messages:
       | role      | text              |
       | system    | You are an agent. |
       | user      | 请修改接口。       |
       | assistant | Done.             |
-    And 2 parallel Bash results of 100 tokens in blocks
+    And 2 parallel Bash results of 80,000 tokens in blocks
     When the policy is applied
     Then the archive holds messages 2 to 5
 

@@ -1,11 +1,7 @@
 Feature: A long history gives way to a summary
 
   Background:
-    Given the policy:
-      """
-      extends: context-compact
-      model: {context_window: 1000}
-      """
+    Given the policy "context-compact"
     And the summarizer answers "The API is renamed; the tests are next."
 
   @UC-001 @F-004 @F-005 @F-006 @BR-1.2-1 @BR-1.2-2 @BR-2.2-1
@@ -16,7 +12,7 @@ Feature: A long history gives way to a summary
       | system    | You are an agent.    |
       | user      | Rename the API.      |
     And the agent has read the file "src/api.py"
-    And an assistant message of 800 tokens
+    And an assistant message of 160,000 tokens
     When the policy is applied
     Then the history is compacted
     And the messages are:
@@ -38,18 +34,29 @@ Feature: A long history gives way to a summary
     Then the history is <state>
 
     Examples:
-      | size | state         |
-      | 799  | not compacted |
-      | 800  | compacted     |
-      | 801  | compacted     |
+      | size    | state         |
+      | 159,999 | not compacted |
+      | 160,000 | compacted     |
+      | 160,001 | compacted     |
 
   @F-002
   Scenario: Below the limit nothing is done, and no folder is made
-    Given a user message of 799 tokens
+    Given a user message of 159,999 tokens
     When the policy is applied
     Then the same list is returned
     And the summarizer is asked no time
     And no folder is made
+
+  @F-002
+  Scenario: A smaller window is full sooner
+    Given the policy:
+      """
+      extends: context-compact
+      model: {context_window: 1000}
+      """
+    And a user message of 800 tokens
+    When the policy is applied
+    Then the history is compacted
 
   @F-002
   Scenario: It may begin at a number of tokens
@@ -79,7 +86,7 @@ Feature: A long history gives way to a summary
   @UC-002 @BR-3.2-38 @BR-3.2-56 @BR-3.2-58
   Scenario: Where no file was read, none comes back
     Given the working directory has the file "a.py" of 10 tokens
-    And a session with 4 Bash results of 300 tokens
+    And a session with 4 Bash results of 40,000 tokens
     When the policy is applied
     Then the history is compacted
     And no file is restored
@@ -94,11 +101,11 @@ Feature: A long history gives way to a summary
       | role   | text              |
       | system | You are an agent. |
     And the agent has read the file "old.py"
-    And a user message of 800 tokens
+    And a user message of 160,000 tokens
     When the policy is applied
     Then the file "old.py" is restored
     Given the agent has read the file "new.py"
-    And a user message of 800 tokens
+    And a user message of 160,000 tokens
     And the summarizer answers "Both rounds."
     When the policy is applied again
     Then the history is compacted

@@ -1,13 +1,9 @@
 Feature: The files that were read last come back
 
   Background:
-    Given the policy:
-      """
-      extends: context-compact
-      steps:
-        - {name: summarise, do: compact, when: {tokens: {at_least: 1}}}
-      """
+    Given the policy "context-compact"
     And the summarizer answers "The summary."
+    And a user message of 160,000 tokens
 
   @F-005 @BR-3.2-22 @BR-3.2-24 @BR-3.2-25 @BR-3.2-28 @BR-3.2-33 @BR-3.2-37 @BR-5.1-4
   Scenario: The files that the agent has read come back, the newest first, as they are now
@@ -43,8 +39,6 @@ Feature: The files that were read last come back
       """
       extends: context-compact
       tools: {Read: {reads_file: file_path}}
-      steps:
-        - {name: summarise, do: compact, when: {tokens: {at_least: 1}}}
       """
     And the working directory has the file "a.py" of 10 tokens
     And the agent has read the file "a.py" with Read
@@ -53,16 +47,22 @@ Feature: The files that were read last come back
 
   @F-005 @BR-5.3-4
   Scenario: A path in another field than the tool's is none
-    Given the working directory has the file "a.py" of 10 tokens
+    Given the working directory has the files "a.py" and "b.py" of 10 tokens
     And the messages:
       """
       [
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "read_file", "input": {"file": "a.py"}}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "x"}]}
+        {"role": "assistant", "content": [
+          {"type": "tool_use", "id": "a", "name": "read_file", "input": {"path": "a.py", "limit": 5}},
+          {"type": "tool_use", "id": "b", "name": "read_file", "input": {"file": "b.py"}}
+        ]},
+        {"role": "user", "content": [
+          {"type": "tool_result", "tool_use_id": "a", "content": "x"},
+          {"type": "tool_result", "tool_use_id": "b", "content": "y"}
+        ]}
       ]
       """
     When the policy is applied
-    Then no file is restored
+    Then the file "a.py" is restored
 
   @F-005 @BR-3.2-25
   Scenario: In the chat shape of OpenAI calls count as well
@@ -101,8 +101,6 @@ Feature: The files that were read last come back
       """
       extends: context-compact
       compaction: {restore: {max_files: <most>}}
-      steps:
-        - {name: summarise, do: compact, when: {tokens: {at_least: 1}}}
       """
     And the working directory has the files "a.py" and "b.py" of 10 tokens
     And the agent has read the files "a.py" and "b.py"
@@ -120,8 +118,6 @@ Feature: The files that were read last come back
       """
       extends: context-compact
       compaction: {restore: {max_files: 2}}
-      steps:
-        - {name: summarise, do: compact, when: {tokens: {at_least: 1}}}
       """
     And the working directory has the files "a.py", "b.py" and "c.py" of 10 tokens
     And the agent has read the files "a.py", "b.py" and "c.py"
@@ -166,8 +162,6 @@ Feature: The files that were read last come back
       """
       extends: context-compact
       compaction: {restore: {max_files: 20}}
-      steps:
-        - {name: summarise, do: compact, when: {tokens: {at_least: 1}}}
       """
     And the working directory has the files "1.py", "2.py", "3.py", "4.py", "5.py", "6.py", "7.py", "8.py" and "9.py" of 5000 tokens
     And the working directory has the file "10.py" of <tenth> tokens
@@ -187,8 +181,6 @@ Feature: The files that were read last come back
       """
       extends: context-compact
       compaction: {restore: {max_tokens_total: 100}}
-      steps:
-        - {name: summarise, do: compact, when: {tokens: {at_least: 1}}}
       """
     And the working directory has the files "a.py" and "b.py" of 60 tokens
     And the working directory has the file "c.py" of 10 tokens
@@ -204,8 +196,6 @@ Feature: The files that were read last come back
       """
       extends: context-compact
       compaction: {restore: {work_dir: project}}
-      steps:
-        - {name: summarise, do: compact, when: {tokens: {at_least: 1}}}
       """
     And the working directory has the files "project/a.py" and "b.py" that read "here"
     And the agent has read the files "b.py" and "a.py"

@@ -1,19 +1,14 @@
 Feature: The summary
 
   Background:
-    Given the policy:
-      """
-      extends: context-compact
-      compaction: {summary: {backoff: 0s}}
-      steps:
-        - {name: summarise, do: compact, when: {tokens: {at_least: 1}}}
-      """
+    Given the policy "context-compact"
     And the summarizer answers "The summary."
     And the messages:
       | role      | text              |
       | system    | You are an agent. |
       | user      | Rename the API.   |
       | assistant | The API is next.  |
+    And a user message of 160,000 tokens
 
   @F-004 @BR-3.2-11 @BR-3.2-13
   Scenario: What is replaced is what is summarised
@@ -23,18 +18,33 @@ Feature: The summary
     And the summarizer does not see "You are an agent."
     And the summarizer is asked one time
 
+  @F-004 @BR-3.2-12
+  Scenario: A model of Anthropic is asked
+    When the policy is applied
+    Then the summary is asked of anthropic with the model claude-haiku-4-5
+
+  @F-004 @BR-3.2-12
+  Scenario: Another model may be asked
+    Given the policy:
+      """
+      extends: context-compact
+      compaction: {summary: {model: claude-sonnet-5}}
+      """
+    When the policy is applied
+    Then the summary is asked of anthropic with the model claude-sonnet-5
+
   @F-004 @BR-3.2-14
   Scenario Outline: The summary has five sections
     When the policy is applied
-    Then the summarizer is told "## <section>"
+    Then the summarizer is told "## <section>\n<ask>"
 
     Examples:
-      | section              |
-      | Goals & Decisions    |
-      | File Operations      |
-      | Tool Calls           |
-      | Task Status          |
-      | Errors & Resolutions |
+      | section | ask |
+      | Goals & Decisions | What the user wants, forbids and prefers, and what was decided. |
+      | File Operations | The files that were read, written or edited, and their last known state. |
+      | Tool Calls | The tools that were used, for what, and what they showed. |
+      | Task Status | What is done and what is left. |
+      | Errors & Resolutions | What went wrong, and how it was resolved. |
 
   @F-004 @BR-1.2-3 @BR-3.2-15
   Scenario: The task status tells what was being done last, and what comes next
@@ -57,8 +67,6 @@ Feature: The summary
       """
       extends: context-compact
       compaction: {summary: {max_words: 300}}
-      steps:
-        - {name: summarise, do: compact, when: {tokens: {at_least: 1}}}
       """
     When the policy is applied
     Then the summarizer is told "at most 300 words"
@@ -100,11 +108,19 @@ Feature: The summary
     Examples:
       | answer |
       |        |
-      | \n \t  |
+      | \u3000 |
 
   @F-004
   Scenario: A summary of any length replaces the history
-    Given the summarizer answers "This summary is a good deal longer than the few words that it stands for, and yet it is taken."
+    Given the policy:
+      """
+      extends: context-compact
+      steps:
+        - {name: summarise, do: compact, when: {tokens: {at_least: 1}}}
+      """
+    And no messages
+    And a user message of 10 tokens
+    And the summarizer answers "This summary is a good deal longer than the few words that it stands for, and yet it is taken."
     When the policy is applied
     Then the history is compacted
 

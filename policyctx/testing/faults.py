@@ -1,4 +1,4 @@
-"""What the operating system may do to a scenario: refuse to write, have another home directory."""
+"""What the system may do to a scenario: refuse to write, let time pass, have another home."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import builtins
 import errno
 import io
 import os
+import time
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 FULL = errno.ENOSPC
 FORBIDDEN = errno.EACCES
@@ -51,6 +52,17 @@ def refusing_writes(folder: Path, error_number: int) -> Iterator[None]:
             replaced.callback(setattr, module, name, getattr(module, name))
             setattr(module, name, function)
         yield
+
+
+@contextmanager
+def passing_time(let_pass: Callable[[float], None]) -> Iterator[None]:
+    """Have no pause take its time: `let_pass` is told its seconds. For one thread at a time."""
+    sleep = time.sleep
+    time.sleep = let_pass  # type: ignore[assignment] # it takes whatever is a number
+    try:
+        yield
+    finally:
+        time.sleep = sleep
 
 
 @contextmanager

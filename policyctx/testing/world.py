@@ -15,7 +15,7 @@ from policyctx.store.filesystem import ContextFileSystem
 from policyctx.testing.conversation import Conversation, Message
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.fates import Fate, Turn, value_at
-from policyctx.testing.faults import home_directory, refusing_writes
+from policyctx.testing.faults import home_directory, passing_time, refusing_writes
 from policyctx.testing.filler import filler
 from policyctx.testing.policies import compiled
 from policyctx.testing.selecting import Selection, selection
@@ -204,7 +204,7 @@ class World:
             self._files_before = frozenset(self.all_files())
         before = copy.deepcopy(given)
         try:
-            with self._disk():
+            with self._disk(), passing_time(self._let_pass):
                 done = act(self.session)
         except PolicyctxError as error:
             turn = Turn(kind, given, before, error=error)
@@ -217,6 +217,9 @@ class World:
         if self._session is not None and self._source is not None:
             self._observe(turn, self._session.policy, self._source)
         return turn
+
+    def _let_pass(self, seconds: float) -> None:
+        self.seconds_passed += seconds
 
     def _disk(self) -> AbstractContextManager[None]:
         if self.refusal is None:

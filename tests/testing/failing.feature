@@ -489,3 +489,13 @@ Feature: Outcomes that did not come
     And 2 user messages of 10 tokens
     When the policy is applied
     Then user and assistant take turns
+
+  Scenario: extractive claude
+    Given the policy
+      """
+      compaction: {summary: {model: claude}}
+      steps: [{name: summarise, do: compact}]
+      """
+    And the summarizer answers "Short."
+    When the policy is applied
+    Then the summary is asked of anthropic

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from policyctx.testing.faults import FULL, home_directory, refusing_writes
+from policyctx.testing.faults import FULL, home_directory, passing_time, refusing_writes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,3 +46,17 @@ def test_the_home_directory_is_another_for_a_while(tmp_path: Path) -> None:
     with home_directory(tmp_path):
         assert os.path.expanduser("~") == str(tmp_path)  # noqa: PTH111
     assert os.path.expanduser("~") == before  # noqa: PTH111
+
+
+def test_a_pause_takes_no_time_and_is_told_of() -> None:
+    passed: list[float] = []
+    with passing_time(passed.append):
+        time.sleep(3600)
+    assert passed == [3600]
+
+
+def test_afterwards_a_pause_is_one_again() -> None:
+    sleep = time.sleep
+    with pytest.raises(KeyError), passing_time(lambda _: None):
+        raise KeyError
+    assert time.sleep is sleep

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from policyctx.planning.selection import Verdict
     from policyctx.policy.lookup import Level
     from policyctx.policy.models import Step
+    from policyctx.turns.compacting import Compacted
 
 Side: TypeAlias = tuple[RulePath, str]
 
@@ -45,7 +46,12 @@ def decided_sides(plan: Plan) -> set[Side]:
         found.update(_of_decision(decision, steps[decision.step], policy))
     for outcome in plan.outcomes:
         found.update(_of_outcome(outcome, steps[outcome.step], plan))
-        found.update(_StepSides(plan, outcome, steps[outcome.step]).all())
+        step = steps[outcome.step]
+        found.update(
+            _of_compaction(outcome, plan)
+            if step.do == "compact"
+            else _StepSides(plan, outcome, step).all()
+        )
     return found
 
 
@@ -103,6 +109,35 @@ def _of_outcome(outcome: Outcome, step: Step, plan: Plan) -> Iterator[Side]:
             yield (*name, "select", "order"), "chose"
     elif has_taken:
         yield (*name, "select", "until"), "not reached"
+
+
+def _of_compaction(outcome: Outcome, plan: Plan) -> Iterator[Side]:
+    """What a step that summarises says of the messages: those that it replaces, and the others."""
+    name, replaces = ("steps", outcome.step), outcome.replaces
+    if replaces is not None:
+        yield name, "took"
+    if any(replaces is None or item.message not in replaces.parts for item in plan.items):
+        yield name, "left"
+
+
+def carried_out_sides(compacted: Compacted, plan: Plan) -> set[Side]:
+    """Return the sides of rules that a compaction made decide, once it was made."""
+    found: set[Side] = set()
+    policy = plan.conversation.policy.policy
+    for above in (("steps", compacted.replacement.step, "compaction"), ("compaction",)):
+        wordings = {"compaction_summary": "summary", "restored_file": "restored"}
+        for item_type in compacted.replacement.types:
+            if item_type:
+                found.add(((*above, "wording", wordings[item_type]), "used"))
+                found.add(((*above, "wording", wordings[item_type] + "_reply"), "used"))
+        if compacted.archive_path is not None:
+            found.add(((*above, "archive"), "saved"))
+    came_back = set(compacted.replacement.paths)
+    for item in plan.items:
+        for glob in policy.tools if item.kind == "tool_call" else ():
+            if matches(item.tool, [glob]) and any(path and path in item.text for path in came_back):
+                found.add((("tools", glob, "reads_file"), "came back"))
+    return found
 
 
 class _StepSides:

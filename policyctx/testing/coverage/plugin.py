@@ -10,7 +10,7 @@ import pytest
 
 from policyctx.errors import PolicyError, StoreError
 from policyctx.policy.loading import loaded
-from policyctx.testing.coverage.observing import decided_sides
+from policyctx.testing.coverage.observing import carried_out_sides, decided_sides
 from policyctx.testing.coverage.record import Coverage, PolicyCoverage
 from policyctx.testing.coverage.report import below_bound, missing_lines, report, table_lines
 from policyctx.testing.coverage.rules import rules_of
@@ -140,6 +140,8 @@ class RuleCoverage:
                 yield ("store", "on_conflict"), "taken"
         if turn.plan is not None:
             yield from decided_sides(turn.plan)
+        if turn.plan is not None and turn.result is not None and turn.result.compaction is not None:
+            yield from carried_out_sides(turn.result.compaction, turn.plan)
         if turn.result is not None and policy.policy.store.on_conflict == "overwrite":
             yield from self._of_names(turn.result.plan, scenario)
 

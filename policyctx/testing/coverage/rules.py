@@ -26,6 +26,7 @@ MISSING = {
     "above": "nothing was at or above it",
     "allowed": "nothing left by it",
     "below": "nothing was below it",
+    "came back": "no file came back by it",
     "chose": "there was nothing to choose from",
     "closed": "it never stayed closed",
     "ephemeral": "no such item was taken",
@@ -81,6 +82,7 @@ def rules_of(tree: Node) -> tuple[Rule, ...]:
     for section in ("items", "tools"):
         for name, node in _children(tree.child(section)):
             found += _level(node, (section, name))
+    found += _compaction(tree.child("compaction"), ("compaction",))
     for key, node in _children(tree.child("store")):
         if key in _STORE:
             found.append(_rule(("store", key), node, _STORE[key]))
@@ -88,6 +90,17 @@ def rules_of(tree: Node) -> tuple[Rule, ...]:
     for step in steps.value if steps is not None else ():
         found += _step(step)
     return tuple(found)
+
+
+def _compaction(node: Node | None, path: RulePath) -> Iterator[Rule]:
+    """Yield the rules of a map that says how history is summarised."""
+    for key, child in _children(node):
+        if key == "archive" and child.value:
+            yield _rule((*path, key), child, ("saved",))
+        if key == "wording":
+            for name, text in _children(child):
+                if text.value:
+                    yield _rule((*path, key, name), text, ("used",))
 
 
 def _step(step: Node) -> Iterator[Rule]:
@@ -98,6 +111,7 @@ def _step(step: Node) -> Iterator[Rule]:
     yield from _gates(step.child("when"), (*path, "when"))
     yield from _select(step.child("select"), (*path, "select"))
     yield from _wording(step.child("placeholder"), (*path, "placeholder"))
+    yield from _compaction(step.child("compaction"), (*path, "compaction"))
     if (shrinks := step.child("must_shrink")) is not None:
         sides = ("shrank", "would not shrink") if shrinks.value else ("took",)
         yield _rule((*path, "must_shrink"), shrinks, sides)
@@ -157,7 +171,7 @@ def _sides_of_level(key: str, value: Any) -> Sides:  # noqa: ANN401 - what YAML 
         return ("pinned",) if value else ("not pinned",)
     if key == "offload":
         return ("allowed",) if value else ("refused",)
-    return ("matched",) if key == "match" else ()
+    return {"match": ("matched",), "reads_file": ("came back",)}.get(key, ())
 
 
 def _wording(node: Node | None, path: RulePath) -> Iterator[Rule]:

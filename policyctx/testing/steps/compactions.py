@@ -166,6 +166,18 @@ def _(policyctx_world: World, times: Amount) -> None:
 
 
 @then(
+    "the summary is asked of {name:name}( with the model {model:name})",
+    "the summary is asked of extractive",
+    "the summary is asked of anthropic with the model claude-haiku-4-5",
+)
+def _(policyctx_world: World, name: str, model: str | None = None) -> None:
+    """What the policy's `summary.by` and `model` name, though the scenario answers instead."""
+    settings = _last_request(policyctx_world).settings
+    if settings.by != name or model not in {None, settings.model}:
+        raise OutcomeError(f"{name} {model or ''}".strip(), f"{settings.by} {settings.model}")
+
+
+@then(
     "the summarizer is told {text:text}",
     'the summarizer is told "at most 1200 words"',
 )
