@@ -191,7 +191,7 @@ def test_a_compaction_that_freed_nothing_does_not_run_again_before_something_is_
     assert list(again.messages) == list(first.messages)
     assert again.plan.outcomes[0].stopped is not None
     assert again.plan.outcomes[0].stopped.code == "nothing_new"
-    assert used.apply([*messages, user("new")]).compacted
+    assert used.apply([*messages, user("something that is new")]).compacted
 
 
 class TestFailure:
