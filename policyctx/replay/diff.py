@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from policyctx.planning.decisions import Action
     from policyctx.planning.plan import Plan
+    from policyctx.replay.recorded_items import RecordedItems
     from policyctx.replay.recording import Recording
     from policyctx.replay.simulated import Removal, SimulatedSession
     from policyctx.replay.simulation import Walk
@@ -76,7 +77,7 @@ def _differences(first: Walk, second: Walk) -> Iterator[Difference]:
         if one is not None and other is not None and one.action == other.action:
             continue
         part, position = place
-        item = first.plans[part].conversation.items[position]
+        item = first.recorded[part].items(first.plans[part].conversation)[position]
         yield Difference(
             session=first.session.name,
             path=first.session.path,
@@ -101,7 +102,7 @@ class _Fates:
     """What became of the items of one walk."""
 
     def __init__(self, walk: Walk, gone: dict[tuple[int, int], Removal]) -> None:
-        self._plans, self._gone = walk.plans, gone
+        self._walk, self._gone = walk, gone
         self._kept: dict[int, dict[int, Fate]] = {}
 
     def of(self, place: tuple[int, int]) -> Fate:
@@ -109,12 +110,14 @@ class _Fates:
             return Fate(removal.action, removal.step, removal.reason, removal.call)
         part, position = place
         if part not in self._kept:
-            self._kept[part] = dict(_kept(self._plans[part]))
+            self._kept[part] = dict(_kept(self._walk.plans[part], self._walk.recorded[part]))
         untouched = Fate("keep", "", "no step selects it")
         return self._kept[part].get(position, untouched)
 
 
-def _kept(plan: Plan) -> Iterator[tuple[int, Fate]]:
+def _kept(plan: Plan, recorded: RecordedItems) -> Iterator[tuple[int, Fate]]:
     """Yield what stayed by a step's word, as it stood before the last call."""
     for decision in plan.decisions:
-        yield decision.position, Fate(decision.action, decision.step, decision.reason.sentence)
+        position = recorded.position(plan.conversation, decision.position)
+        if position is not None:
+            yield position, Fate(decision.action, decision.step, decision.reason.sentence)

@@ -25,17 +25,20 @@ def online_summarizers(policy: OffloadPolicy) -> tuple[str, ...]:
 
 
 def offline(policy: OffloadPolicy) -> OffloadPolicy:
-    """Return the policy with its summaries made from the text alone; itself where they are so."""
-    if not online_summarizers(policy):
-        return policy
+    """Return the policy with its summaries made from the text alone, and no file brought back.
+
+    The files on the disk are those of today. A policy that never summarises is returned as it is.
+    """
     document = policy.policy
+    if all(step.do != "compact" for step in document.steps):
+        return policy
     steps = tuple(
-        step.model_copy(update={"compaction": _from_text(step.compaction)})
-        if step.compaction and _names_one(step)
+        step.model_copy(update={"compaction": _alone(step.compaction, named=_names_one(step))})
+        if step.compaction is not None
         else step
         for step in document.steps
     )
-    changed = {"compaction": _from_text(document.compaction), "steps": steps}
+    changed = {"compaction": _alone(document.compaction, named=True), "steps": steps}
     return OffloadPolicy(document.model_copy(update=changed), root=policy.tree)
 
 
@@ -45,6 +48,10 @@ def _names_one(step: Step) -> bool:
     return own is not None and "by" in own.summary.model_fields_set
 
 
-def _from_text(compaction: Compaction) -> Compaction:
-    summary = compaction.summary.model_copy(update={"by": OFFLINE})
-    return compaction.model_copy(update={"summary": summary})
+def _alone(compaction: Compaction, *, named: bool) -> Compaction:
+    changed: dict[str, object] = {}
+    if named:
+        changed["summary"] = compaction.summary.model_copy(update={"by": OFFLINE})
+    if named or "restore" in compaction.model_fields_set:
+        changed["restore"] = compaction.restore.model_copy(update={"max_files": 0})
+    return compaction.model_copy(update=changed)

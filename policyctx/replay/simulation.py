@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from policyctx.planning.offload_policy import OffloadPolicy
     from policyctx.planning.plan import Plan
     from policyctx.replay.model_call import ModelCall
+    from policyctx.replay.recorded_items import RecordedItems
     from policyctx.replay.recording import Recording
     from policyctx.replay.seen import SeenItem
 
@@ -51,6 +52,8 @@ class Walk:
     session: SimulatedSession
     plans: tuple[Plan, ...]
     """The last plan of each part; what comes after its call is in its conversation already."""
+    recorded: tuple[RecordedItems, ...]
+    """The items of each part as they were recorded."""
 
 
 def simulated(
@@ -77,7 +80,7 @@ def walked(
         simulation.call(call, context)
     simulation.end(() if recording.after_anew else recording.after)
     session = simulation.session(recording, path, not_asked=online_summarizers(policy))
-    return Walk(session, tuple(simulation.plans))
+    return Walk(session, tuple(simulation.plans), tuple(simulation.recorded))
 
 
 class _Simulation:
@@ -97,6 +100,7 @@ class _Simulation:
         self._timeline: Timeline | None = None
         self._parts = 0
         self.plans: list[Plan] = []
+        self.recorded: list[RecordedItems] = []
         self._calls: list[SimulatedCall] = []
         self._removals: list[Removal] = []
         self._first: dict[object, Removal] = {}
@@ -130,10 +134,8 @@ class _Simulation:
         result = self._session.apply(context, system=call.system, tools=call.tools)
         seconds = perf_counter() - began
         self._warnings.update(result.warnings)
-        removals = list(timeline.note(number, result.plan))
-        self._take(removals, result.plan.conversation.items)
-        if result.compacted:
-            self._note_compaction(result.plan)
+        removals = list(timeline.note(number, result.plan, result.compaction))
+        self._take(removals, timeline.recorded.items(result.plan.conversation))
         facts, model = result.plan.facts, call.language_model
         unedited = self._whole.sent(context, facts, language_model=model)
         edited = self._edited.sent(result.messages, facts, language_model=model)
@@ -199,18 +201,12 @@ class _Simulation:
         for step, taken in Counter(removal.step for removal in removals).items():
             self._fired[step] += StepUse(1, taken)
 
-    def _note_compaction(self, plan: Plan) -> None:
-        replacing = plan.compaction
-        assert replacing is not None  # noqa: S101 - it was carried out
-        items = plan.conversation.items
-        taken = sum(item.inside is None and item.message in replacing.parts for item in items)
-        self._fired[replacing.step] += StepUse(1, taken)
-
     def _end_part(self, after: Sequence[Message] = ()) -> None:
         if self._timeline is None or self._timeline.plan is None:
             return
         part = self._timeline.part(after)
         self.plans.append(self._timeline.plan)
+        self.recorded.append(self._timeline.recorded)
         if self._excerpt is not None:
             facts = self._timeline.plan.facts
             self._items += seen_items(self._parts - 1, part, facts, limit=self._excerpt)

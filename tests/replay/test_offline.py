@@ -33,6 +33,13 @@ def test_a_step_that_does_not_say_who_asks_the_policys_own() -> None:
     assert online_summarizers(offline(asking)) == ()
 
 
-def test_a_policy_that_asks_nobody_stays_as_it_is() -> None:
-    for policy in (compacting({}), compacting(by="anthropic")):
-        assert offline(policy) is policy
+def test_no_file_comes_back() -> None:
+    own = compacting({"compaction": {"restore": {"max_files": 3}}})
+    policy = offline(own).policy
+    assert policy.compaction.restore.max_files == 0
+    assert [s.compaction and s.compaction.restore.max_files for s in policy.steps] == [0]
+
+
+def test_a_policy_that_never_summarises_stays_as_it_is() -> None:
+    policy = compacting(by="anthropic")
+    assert offline(policy) is policy

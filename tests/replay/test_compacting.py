@@ -1,0 +1,108 @@
+"""A policy that summarises: what the summary stands for is out, and what stays keeps its place."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import pytest
+
+from policyctx.replay.diff import compared
+from policyctx.replay.simulation import simulated, walked
+from tests.conversations import call, results, session_of, user
+from tests.policies import HEAD, policy
+from tests.replay.sessions import turn_by_turn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.replay.simulated import SimulatedSession
+
+LONG = "one more line of some output\n" * 20
+COMPACTS = """
+    items: {tool_result: {offload: true}}
+    compaction: {keep_recent: {messages: 4}}
+    steps:
+      - {name: retire, do: offload, select: {types: [tool_result], keep_recent: 1}}
+      - {name: summarise, do: compact, when: {messages: {over: 12}}}
+"""
+
+
+@pytest.fixture
+def compacts() -> OffloadPolicy:
+    return policy(COMPACTS)
+
+
+def session(compacts: OffloadPolicy, *contents: str) -> SimulatedSession:
+    return simulated(turn_by_turn(session_of(*contents)), compacts)
+
+
+def test_compactions_are_counted_and_so_is_what_they_took(compacts: OffloadPolicy) -> None:
+    found = session(compacts, *[f"{LONG}{i}" for i in range(12)])
+    gone = [removal for removal in found.removals if removal.action == "summarise"]
+    assert found.compactions > 0
+    assert found.steps["summarise"].calls == found.compactions
+    assert found.steps["summarise"].items == len(gone)
+    assert all(removal.step == "summarise" for removal in gone)
+
+
+def test_what_stays_keeps_the_place_that_it_was_recorded_at(compacts: OffloadPolicy) -> None:
+    messages = session_of(*[f"{LONG}{i}" for i in range(12)])
+    found = simulated(turn_by_turn(messages), compacts)
+    for removal in found.removals:
+        if removal.item_type == "tool_result":
+            number = int(removal.item_id[1:])
+            assert removal.message == 2 * number + 2
+            assert removal.position == 2 * number + 2
+
+
+def test_each_result_is_retired_once_however_often_history_was_summarised(
+    compacts: OffloadPolicy,
+) -> None:
+    found = session(compacts, *[f"{LONG}{i}" for i in range(20)])
+    retired = [r.item_id for r in found.removals if r.action == "offload"]
+    assert len(retired) == len(set(retired))
+    assert found.compactions > 1
+
+
+def test_the_reason_names_messages_as_they_were_recorded(compacts: OffloadPolicy) -> None:
+    found = session(compacts, *[f"{LONG}{i}" for i in range(20)])
+    for removal in found.removals:
+        if removal.action == "summarise":
+            first, last = map(int, removal.reason.split("messages ")[1].split(" to "))
+            assert first <= removal.message <= last
+
+
+def test_items_are_those_that_were_recorded(compacts: OffloadPolicy) -> None:
+    messages = session_of(*[f"{LONG}{i}" for i in range(12)])
+    walk = walked(turn_by_turn(messages), compacts)
+    items = walk.recorded[0].items(walk.plans[0].conversation)
+    assert [item.message for item in items] == list(range(len(messages)))
+    assert [item.text for item in items if item.kind == "tool_result"] == [
+        f"{LONG}{i}" for i in range(12)
+    ]
+
+
+def test_what_only_the_replaced_history_held_is_missed() -> None:
+    drops = policy(COMPACTS.replace("retire, do: offload", "retire, do: clear"))
+    told = [{"at": "a"}, *({"at": str(i)} for i in range(9))]
+    messages = [user("the task")]
+    for i, arguments in enumerate(told):
+        text = f"{LONG}{i}" if i else f"{LONG}src/core/tax_rates.py"
+        messages += [call(f"c{i}", "look", arguments), results((f"c{i}", text))]
+    messages.append(call("end", "look", {"at": "src/core/tax_rates.py"}))
+    found = simulated(turn_by_turn(messages), drops)
+    assert found.compactions > 0
+    assert "c0" in {regret.removal.item_id for regret in found.regrets}
+
+
+def test_a_policy_that_summarises_is_held_against_one_that_does_not(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(HEAD + dedent(COMPACTS), encoding="utf-8")
+    recorded = turn_by_turn(session_of(*[f"{LONG}{i}" for i in range(12)]))
+    found = compared((str(mine), "coding-agent"), recorded, "")
+    assert found.differences
+    for one in found.differences:
+        assert one.first.action != one.second.action
+        assert one.message == one.position
