@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from policyctx.policy.models import Step
     from policyctx.policy.models.compaction import Compaction
 
+# A compaction that left the list above its own gate waits until a tenth of what it would replace
+# is new: summarising with every message what was summarised before costs more than it ever frees.
+_ENOUGH = 10
 _EMPTY = Reason("nothing_to_summarise")
 _NOTHING_NEW = Reason("nothing_new")
 
@@ -45,9 +48,15 @@ def replacing(step: Step, outlook: Outlook) -> Replacing | Reason:
     there = [i for i in range(parts.start, parts.end) if not outlook.is_removed(i)]
     if not there:
         return _EMPTY
-    if all(map(outlook.conversation.is_written, there)):
+    new = [message for message in there if not outlook.conversation.is_written(message)]
+    if not new:
         return _NOTHING_NEW
     tokens = sum(tokens_of(message, outlook) for message in there)
+    came = sum(tokens_of(message, outlook) for message in new)
+    if came * _ENOUGH < tokens:
+        return Reason(
+            "hardly_new", {"new": came, "tokens": tokens, "needed": -(-tokens // _ENOUGH)}
+        )
     pinned = tuple(_pinned(parts, outlook))
     limit = settings.summary.must_shrink_to
     if pinned and isinstance(limit, Share):

@@ -18,6 +18,7 @@ SENTENCES = {
     "excluded_tool": "{tool} is excepted",
     "failed_result": "a failed result stays",
     "gate_closed": "{gate}",
+    "hardly_new": "{new:,} of {tokens:,} tokens came since the last compaction, {needed:,} needed",
     "inside": "it went with the result that it stands in",
     "invalid": "{problem}",
     "large": "{size:,} >= {threshold:,} {unit}",

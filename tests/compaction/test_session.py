@@ -191,7 +191,7 @@ def test_a_compaction_that_freed_nothing_does_not_run_again_before_something_is_
     assert list(again.messages) == list(first.messages)
     assert again.plan.outcomes[0].stopped is not None
     assert again.plan.outcomes[0].stopped.code == "nothing_new"
-    assert used.apply([*messages, user("new")]).compacted
+    assert used.apply([*messages, user("something that is new")]).compacted
 
 
 class TestFailure:
@@ -377,3 +377,14 @@ def test_files_that_were_read_come_back_as_they_are_now(tmp_path: Path) -> None:
         "system_prompt", "compaction_summary", "assistant_message", "restored_file",
         "assistant_message",
     ]  # fmt: skip
+
+
+def test_above_its_own_trigger_it_waits_until_a_tenth_is_new(tmp_path: Path) -> None:
+    full = [*conversation(), user("x" * 4000)]
+    used = session(tmp_path, summary=lambda _: "y" * 4000, over=1)
+    assert used.apply(full).compacted
+    few = used.apply([*full, user("z" * 40)])
+    assert not few.compacted
+    assert few.plan.outcomes[0].stopped is not None
+    assert few.plan.outcomes[0].stopped.code == "hardly_new"
+    assert used.apply([*full, user("z" * 40), user("z" * 800)]).compacted

@@ -1,0 +1,136 @@
+"""`compact_messages`: one call, nothing to configure."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from policyctx import PolicyError, compact_messages, compact_messages_async
+from tests.conversations import results, user
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conversations import Message
+
+SYSTEM: Message = {"role": "system", "content": "rules"}
+
+
+def said(text: str = "done") -> Message:
+    return {"role": "assistant", "content": text}
+
+
+def read(path: str) -> Message:
+    call = {"type": "tool_use", "id": "a", "name": "read_file", "input": {"path": path}}
+    return {"role": "assistant", "content": [call]}
+
+
+def conversation() -> list[Message]:
+    return [
+        SYSTEM,
+        user("Move the port to 8081. Never touch legacy/."),
+        read("port.py"),
+        results(("a", "PORT = 8080\n")),
+        said("I move it next."),
+    ]
+
+
+def test_nothing_is_needed_but_the_messages() -> None:
+    messages = conversation()
+    result = compact_messages(messages)
+    assert result.messages is messages
+    assert not result.compacted
+    assert (result.stats.original_token_count, result.stats.compaction_ratio) == (0, 0.0)
+    assert (result.summary, result.archive, result.warnings) == ("", None, ())
+
+
+def test_from_the_threshold_on_a_summary_without_a_model_takes_the_place(tmp_path: Path) -> None:
+    (tmp_path / "port.py").write_text("PORT = 8081\n", encoding="utf-8")
+    result = compact_messages(
+        conversation(), threshold=1, work_dir=tmp_path, output_dir=tmp_path / "out"
+    )
+    assert result.compacted
+    assert [m["role"] for m in result.messages] == [
+        "system", "user", "assistant", "user", "assistant",
+    ]  # fmt: skip
+    assert "Never touch legacy/." in result.summary
+    assert result.messages[3]["content"] == "[Restored after compact] port.py:\nPORT = 8081\n"
+    stats = result.stats
+    assert (stats.compacted_message_count, stats.retained_message_count) == (4, 1)
+    assert stats.restored_file_count == 1
+    assert stats.restored_token_count > 0
+    assert result.archive is not None
+    assert result.archive.startswith(str(tmp_path / "out" / "archive"))
+
+
+def test_the_threshold_may_be_a_share_of_the_window(tmp_path: Path) -> None:
+    for window, compacted in ((10, True), (10_000, False)):
+        result = compact_messages(
+            conversation(), threshold="50%", context_window=window, output_dir=tmp_path
+        )
+        assert result.compacted == compacted
+
+
+def test_a_callable_makes_the_summary(tmp_path: Path) -> None:
+    result = compact_messages(
+        conversation(), threshold=1, output_dir=tmp_path, summarizer=lambda _: "in short"
+    )
+    assert result.summary == "in short"
+
+
+def test_files_stay_away_when_none_may_come_back(tmp_path: Path) -> None:
+    (tmp_path / "port.py").write_text("PORT = 8081\n", encoding="utf-8")
+    result = compact_messages(
+        conversation(), threshold=1, work_dir=tmp_path, output_dir=tmp_path, max_restore_files=0
+    )
+    assert result.stats.restored_file_count == 0
+    assert len(result.messages) == 3
+
+
+def test_a_file_that_is_gone_is_told_of(tmp_path: Path) -> None:
+    result = compact_messages(
+        conversation(), threshold=1, work_dir=tmp_path, output_dir=tmp_path / "out"
+    )
+    assert result.compacted
+    assert len(result.warnings) == 1
+    assert "port.py" in result.warnings[0]
+
+
+def test_a_failed_summary_leaves_the_list_as_it_was(tmp_path: Path) -> None:
+    def fails(_: object) -> str:
+        raise ConnectionError("unplugged")
+
+    messages = conversation()
+    result = compact_messages(messages, threshold=1, output_dir=tmp_path, summarizer=fails)
+    assert result.messages is messages
+    assert not result.compacted
+    assert "unplugged" in result.warnings[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("options", [{"threshold": "many"}, {"max_restore_files": -1}])
+def test_a_value_that_cannot_be_is_an_error(options: dict[str, object]) -> None:
+    with pytest.raises(PolicyError):
+        compact_messages(conversation(), **options)  # type: ignore[arg-type]
+
+
+def test_async_is_the_same(tmp_path: Path) -> None:
+    async def answer(_: object) -> str:
+        await asyncio.sleep(0)
+        return "in short"
+
+    found = asyncio.run(
+        compact_messages_async(conversation(), threshold=1, output_dir=tmp_path, summarizer=answer)
+    )
+    assert found.summary == "in short"
+
+
+def test_no_call_knows_of_another(tmp_path: Path) -> None:
+    messages = conversation()
+    for _ in range(2):
+        result = compact_messages(messages, threshold=1, output_dir=tmp_path)
+        assert result.compacted
+    assert json.dumps(messages) == json.dumps(conversation())
