@@ -45,8 +45,8 @@ def decided_sides(plan: Plan) -> set[Side]:
     for decision in plan.new:
         found.update(_of_decision(decision, steps[decision.step], policy))
     for outcome in plan.outcomes:
-        found.update(_of_outcome(outcome, steps[outcome.step], plan))
         step = steps[outcome.step]
+        found.update(_of_outcome(outcome, step, plan))
         found.update(
             _of_compaction(outcome, plan)
             if step.do == "compact"
@@ -93,8 +93,6 @@ def _of_outcome(outcome: Outcome, step: Step, plan: Plan) -> Iterator[Side]:
         # The same gate may stand in several alternatives.
         above = (*name, "when", str(gate.alternative)) if len(step.when) > 1 else (*name, "when")
         yield (*above, gate.gate, gate.comparison), "opened" if gate.opens else "closed"
-    if step.do == "compact":
-        yield name, "left" if outcome.replaces is None else "took"
     codes = {reason.code for _, reason in outcome.left}
     if "not_saved" in codes:
         yield ("store", "on_failure"), "failed"
