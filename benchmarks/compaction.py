@@ -6,17 +6,29 @@ and against finding the words in that text, which is the least that reading them
 
 from __future__ import annotations
 
+import atexit
 import json
 import re
+from functools import partial
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 from benchmarks.inputs import tool_outputs
+from benchmarks.planning import wait
 from benchmarks.runner import Ratio
+from policyctx import compact_messages
 from policyctx.compaction.extractive import extractive_summary
+from policyctx.compaction.files import WorkingFiles
 from policyctx.compaction.history import History
-from policyctx.policy.models.compaction import CompactionWording, Summary
+from policyctx.compaction.restoration import restore
+from policyctx.policy.models.compaction import CompactionWording, Restore, Summary
+from policyctx.tokens.counter import counter_for
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from policyctx.messages.items import Message
 
 # With results of this many characters the history has about 200,000 tokens.
@@ -51,7 +63,36 @@ def ratios() -> list[Ratio]:
             ours=lambda: extractive_summary(later, Summary()),
             baseline=lambda: json.dumps(messages),
         ),
+        *whole_compactions(messages),
     ]
+
+
+def whole_compactions(messages: list[Message]) -> Iterator[Ratio]:
+    """A compaction but for the model's part of it, and files that come back, against their limits.
+
+    The texts are counted before, as in a session that has come so far.
+    """
+    folder = mkdtemp()
+    atexit.register(rmtree, folder)
+    files = {f"file_{i}.py": text for i, text in enumerate(tool_outputs([12_000] * 5, seed=9))}
+    for name, text in files.items():
+        Path(folder, name).write_text(text, encoding="utf-8")
+    settings = Restore(work_dir=folder)
+    counter = counter_for("o200k_base")
+    yield Ratio(
+        "compact 200,000 tokens but for the model / 300 ms",
+        ours=lambda: compact_messages(
+            messages, threshold=1, output_dir=Path(folder, "out"), summarizer=lambda _: "short"
+        ),
+        baseline=partial(wait, 0.3),
+        bound=1,
+    )
+    yield Ratio(
+        "restore five files / 50 ms",
+        ours=lambda: restore(files, settings, WorkingFiles(), counter),
+        baseline=partial(wait, 0.05),
+        bound=1,
+    )
 
 
 def history_messages() -> list[Message]:
