@@ -54,7 +54,7 @@ def replay(
     as_json: arguments.Json = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Report as CSV, a line a session.")] = False,
 ) -> None:
-    """Replay recorded sessions turn by turn under a policy; write nothing.
+    """Replay recorded sessions turn by turn under a policy; write nothing but a report.
 
     Shows what it would have saved, cost and broken. The recorded reply always follows: what an
     agent would have done otherwise is not known. Exits with 1 when something could not be read,

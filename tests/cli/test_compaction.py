@@ -1,0 +1,112 @@
+"""What the commands say of a compaction."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cli.running import policyctx
+from tests.conversations import user
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+POLICY = """\
+apiVersion: policyctx/v1
+name: mine
+compaction: {keep_recent: {messages: 1}}
+steps:
+  - {name: summarise, do: compact, when: {messages: {at_least: 4}}}
+"""
+MESSAGES = [
+    {"role": "system", "content": "rules"},
+    user("Never touch legacy/."),
+    {"role": "assistant", "content": "done"},
+    user("go on"),
+]
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.yaml"
+    path.write_text(POLICY, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def messages(tmp_path: Path) -> Path:
+    path = tmp_path / "messages.json"
+    path.write_text(json.dumps(MESSAGES), encoding="utf-8")
+    return path
+
+
+def applied(policy: Path, messages: Path, root: Path, *options: str) -> Any:
+    run = policyctx("apply", policy, messages, "--root", root, *options)
+    assert run.returncode == 0, run.stderr
+    return run
+
+
+def test_a_plan_says_what_a_summary_is_to_stand_for(policy: Path, messages: Path) -> None:
+    run = policyctx("plan", policy, messages)
+    assert "messages 1 to 2, 5 tokens, would be replaced by a summary" in run.stdout
+    report = json.loads(policyctx("plan", policy, messages, "--json").stdout)
+    assert report["compaction"] == {
+        "step": "summarise", "messages": 2, "tokens": 5, "first": 1, "last": 2,
+    }  # fmt: skip
+    assert [d["decision"] for d in report["decisions"]] == [
+        "keep",
+        "summarise",
+        "summarise",
+        "keep",
+    ]
+
+
+def test_why_nothing_is_replaced_is_explained(policy: Path, tmp_path: Path) -> None:
+    short = tmp_path / "short.json"
+    short.write_text(json.dumps(MESSAGES[:2]), encoding="utf-8")
+    run = policyctx("explain", policy, short)
+    assert "closed, messages: 2 < 4; takes 0" in run.stdout
+    assert json.loads(policyctx("explain", policy, short, "--json").stdout)["compaction"] is None
+
+
+def test_applying_writes_the_new_list_and_tells_of_the_archive(
+    policy: Path, messages: Path, tmp_path: Path
+) -> None:
+    run = applied(policy, messages, tmp_path / "root")
+    new = json.loads(run.stdout)
+    assert [m["role"] for m in new] == ["system", "user", "assistant", "user"]
+    assert "Never touch legacy/." in new[1]["content"]
+    assert "messages 1 to 2, 5 tokens, were replaced by a summary" in run.stderr
+    assert f"archived in {tmp_path / 'root' / 'archive' / 'compaction-001.json'}" in run.stderr
+
+
+def test_programs_get_the_numbers(policy: Path, messages: Path, tmp_path: Path) -> None:
+    report = json.loads(applied(policy, messages, tmp_path / "root", "--json").stderr)
+    assert report["compacted"]["compacted_message_count"] == 2
+    assert report["warnings"] == []
+
+
+def test_the_archive_gives_the_messages_back_as_they_were(
+    policy: Path, messages: Path, tmp_path: Path
+) -> None:
+    root = tmp_path / "root"
+    applied(policy, messages, root)
+    run = policyctx("store", "restore-archive", root)
+    assert json.loads(run.stdout) == MESSAGES[1:3]
+    target = tmp_path / "before.json"
+    named = policyctx("store", "restore-archive", root, "compaction-001", "-o", target)
+    assert named.returncode == 0, named.stderr
+    assert target.read_text(encoding="utf-8") == run.stdout
+    assert "compaction-001" in policyctx("store", "ls", root, "--type", "archive").stdout
+    assert "compaction-001" in policyctx("store", "history", root).stdout
+
+
+def test_an_archive_that_is_not_there_is_an_error(
+    policy: Path, messages: Path, tmp_path: Path
+) -> None:
+    applied(policy, messages, tmp_path / "root")
+    run = policyctx("store", "restore-archive", tmp_path / "root", "compaction-9")
+    assert run.returncode == 1
+    assert "no archive 'compaction-9'" in run.stderr
