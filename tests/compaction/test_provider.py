@@ -1,0 +1,138 @@
+"""Whole compactions over the provider's SDK: tries, failures, and what is left of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from policyctx import Session
+from policyctx.compaction.summarizers import summarizer_for
+from tests.compaction.messages_server import (
+    MessagesServer,
+    Scripted,
+    failing,
+    messages_server,
+    saying,
+)
+from tests.conversations import calls, results, user
+from tests.policies import policy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from policyctx.turns.result import Result
+    from tests.conversations import Message
+
+anthropic = pytest.importorskip("anthropic")
+
+KEY = "sk-ant-a-secret-key"
+MESSAGES: list[Message] = [
+    {"role": "system", "content": "You are an agent."},
+    user("Rename the API."),
+    calls(("c0", "Bash")),
+    results(("c0", "ok")),
+]
+
+
+@pytest.fixture
+def server() -> Iterator[MessagesServer]:
+    with messages_server() as running:
+        yield running
+
+
+def session(root: Path, client: object, more: str = "") -> Session:
+    compiled = policy(f"""\
+        model: {{tokenizer: approximate}}
+        store: {{sync: never}}
+        compaction: {{summary: {{by: anthropic, backoff: 0s, timeout: 5s{more}}}}}
+        steps: [{{name: summarise, do: compact}}]
+        """)
+    return Session(compiled, root=root, summarizer=summarizer_for("anthropic", client))
+
+
+def applied(root: Path, server: MessagesServer, more: str = "") -> Result:
+    with anthropic.Anthropic(base_url=server.url, api_key=KEY) as client:
+        return session(root, client, more).apply(MESSAGES)
+
+
+def summary_of(result: Result) -> Any:
+    return result.messages[1]["content"]
+
+
+def test_a_models_summary_takes_the_place_of_the_history(
+    tmp_path: Path, server: MessagesServer
+) -> None:
+    server.script = [saying("The API is renamed.")]
+    result = applied(tmp_path, server)
+    assert summary_of(result) == "[Conversation compressed]\n\nThe API is renamed."
+    assert result.messages[0] is MESSAGES[0]
+
+
+def test_each_failure_of_a_provider_is_a_try(tmp_path: Path, server: MessagesServer) -> None:
+    server.script = [
+        failing(429, "rate_limit_error"),
+        failing(500),
+        failing(529, "overloaded_error"),
+        Scripted('{"content": ['),
+        saying("I cannot.", stop_reason="refusal"),
+        saying(""),
+        saying("At last."),
+    ]
+    result = applied(tmp_path, server, ", attempts: 7")
+    assert summary_of(result) == "[Conversation compressed]\n\nAt last."
+    assert len(server.requests) == 7
+
+
+def test_a_provider_that_goes_on_failing_leaves_the_list_as_it_was(
+    tmp_path: Path, server: MessagesServer
+) -> None:
+    server.script = [failing(529, "overloaded_error")] * 3
+    result = applied(tmp_path, server)
+    assert result.messages is MESSAGES
+    assert not result.compacted
+    assert result.warnings == (
+        "not compacted, after 3 attempts: no summary: the provider answered 529 overloaded_error",
+    )
+
+
+def test_the_extractive_summary_may_stand_in(tmp_path: Path, server: MessagesServer) -> None:
+    server.script = [failing(500)] * 3
+    result = applied(tmp_path, server, ", on_failure: extractive")
+    assert "Rename the API." in summary_of(result)
+    assert len(server.requests) == 3
+
+
+def test_an_async_session_awaits_an_async_client(tmp_path: Path, server: MessagesServer) -> None:
+    server.script = [failing(500), saying("Awaited.")]
+
+    async def main() -> Result:
+        async with anthropic.AsyncAnthropic(base_url=server.url, api_key=KEY) as client:
+            return await session(tmp_path, client).apply_async(MESSAGES)
+
+    assert summary_of(asyncio.run(main())) == "[Conversation compressed]\n\nAwaited."
+
+
+def test_what_is_read_again_after_a_compaction_is_told_to_the_model_as_a_summary(
+    tmp_path: Path, server: MessagesServer
+) -> None:
+    server.script = [saying("First."), saying("Second.")]
+    with anthropic.Anthropic(base_url=server.url, api_key=KEY) as client:
+        one = session(tmp_path, client)
+        first = one.apply(MESSAGES)
+        one.apply([*first.messages, user("And the tests?")])
+    asked = server.requests[1]["messages"][0]["content"]
+    assert "Summary of what came before:\nFirst.\n\nUser:\nAnd the tests?" in asked
+    assert "Understood." not in asked
+
+
+def test_no_file_of_the_session_holds_the_key(tmp_path: Path, server: MessagesServer) -> None:
+    server.script = [failing(401, "authentication_error", KEY), saying("Done.")]
+    result = applied(tmp_path, server)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if KEY.encode() in path.read_bytes()]
+    assert KEY not in json.dumps(result.messages) + "".join(result.warnings)
