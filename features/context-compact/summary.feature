@@ -80,7 +80,7 @@ Feature: The summary
 
   @UC-006 @F-008 @BR-1.3-3 @BR-3.2-18
   Scenario: After three tries that failed the list is returned as it was
-    Given the summarizer fails 3 times saying "overloaded"
+    Given the summarizer fails every time saying "overloaded"
     When the policy is applied
     Then the history is not compacted
     And the same list is returned

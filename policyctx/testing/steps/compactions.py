@@ -36,17 +36,17 @@ def _(policyctx_world: World, text: str = "", docstring: str = "") -> None:
 
 
 @given(
-    "the summarizer fails( {times:number} time(s))( saying {why:text})",
-    "the summarizer fails",
+    "the summarizer fails (every time|{times:number} time(s))( saying {why:text})",
+    "the summarizer fails every time",
     'the summarizer fails 2 times saying "overloaded"',
 )
 @when(
-    "the summarizer fails( {times:number} time(s))( saying {why:text})",
-    "the summarizer fails",
+    "the summarizer fails (every time|{times:number} time(s))( saying {why:text})",
+    "the summarizer fails every time",
     'the summarizer fails 2 times saying "overloaded"',
 )
 def _(policyctx_world: World, times: float = math.inf, why: str = "scripted") -> None:
-    """So many tries from here on give no summary; without a number none does any more."""
+    """So many tries from here on give no summary."""
     scripted = policyctx_world.script_summarizer()
     scripted.failures, scripted.why = times, why
 
