@@ -17,7 +17,12 @@ from policyctx.compaction.history import History
 from policyctx.compaction.pinned import with_pinned
 from policyctx.compaction.restoration import accesses
 from policyctx.compaction.stats import CompactStats
-from policyctx.compaction.summarizers import SummaryRequest, summarizer_for, summarizer_of
+from policyctx.compaction.summarizers import (
+    ExtractiveSummarizer,
+    SummaryRequest,
+    summarizer_for,
+    summarizer_of,
+)
 from policyctx.errors import StoreError, SummaryError
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
@@ -120,15 +125,16 @@ class Compacting:
         request = SummaryRequest(self._history(), settings, self._facts.counter, self._pinned)
         problems: list[str] = []
         # What needs no model says the same each time.
-        attempts = 1 if settings.by == "extractive" else settings.attempts
+        is_extractive = isinstance(self._summarizer, ExtractiveSummarizer)
+        attempts = 1 if is_extractive else settings.attempts
         for attempt in range(attempts):
             if attempt:
                 yield Wait(settings.backoff.seconds * 2 ** (attempt - 1))
             text = yield from self._asked(self._summarizer, request, problems)
             if text is not None:
                 return text
-        if settings.on_failure == "extractive" and settings.by != "extractive":
-            text = yield from self._asked(summarizer_for("extractive"), request, problems)
+        if settings.on_failure == "extractive" and not is_extractive:
+            text = yield from self._asked(ExtractiveSummarizer(), request, problems)
             if text is not None:
                 return text
         return (f"not compacted, after {len(problems)} attempts: {problems[-1]}",)
