@@ -45,7 +45,7 @@ def test_a_call_on_what_an_earlier_one_left_makes_no_other_summary(tmp_path: Pat
 def test_an_earlier_summary_is_told_as_one_to_the_next_call(tmp_path: Path) -> None:
     noted = Noted()
     first = compacted(session_of("one"), noted, tmp_path)
-    compacted([*first.messages, user("next")], noted, tmp_path)
+    compacted([*first.messages, user("next, go on with the other part")], noted, tmp_path)
     history = noted.requests[1].history
     assert history.earlier == {0: "what was done"}
     assert history.written == {1}
