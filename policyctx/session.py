@@ -226,7 +226,7 @@ class Session:
         known.conversation.sent = known.conversation.reading.message_count
         memory.called_at = self._clock()
         memory.sent = known.conversation, facts
-        if self._keeps_state and self.policy.asks_for_time and len(memory.ledger):
+        if self._keeps_state and self.policy.asks_for_time and memory.has_decided:
             # A session that has decided nothing leaves nothing on the disk.
             yield Remember((memory.call_record(),), important=False)
         return result
@@ -264,7 +264,7 @@ class Session:
     def _observed(self, usage: Usage) -> Turn[None]:
         memory = yield from self._remembered()
         memory.observe(usage)
-        if self._keeps_state and len(memory.ledger):
+        if self._keeps_state and memory.has_decided:
             yield Remember((memory.usage_record(),), important=False)
 
     def _carried_out(

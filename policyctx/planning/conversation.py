@@ -248,7 +248,16 @@ class Conversation:
 
     def is_written(self, message: int) -> bool:
         """Is all of a message what a compaction wrote: a summary, a file, a reply to one."""
-        return all(self.items[i].text in self._written for i in self.items_of(message))
+        positions = self.items_of(message)
+        return all(self._is_written(i) for i in positions)
+
+    def _is_written(self, position: int) -> bool:
+        item = self.items[position]
+        if item.text in self._written or self.policy.left_by_compaction(item) is not None:
+            return True
+        is_reply = item.role == "assistant" and self.policy.compaction_forms.is_reply(item.text)
+        # The same words are a reply only to what a compaction wrote.
+        return is_reply and item.message > 0 and self.is_written(item.message - 1)
 
     def _is_judged(self, item: Item) -> bool:
         arrived = item.kind, item.tool_use_id, item.text

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from policyctx.planning.compaction_forms import CompactionForms
 from policyctx.planning.item_types import TypeTable
 from policyctx.planning.paths import path_parts
 from policyctx.planning.placeholders import Wording
@@ -23,10 +24,8 @@ from policyctx.policy.lookup import (
     offload_given,
     wording,
 )
-from policyctx.policy.models.compaction import RESTORED_FIELDS, SUMMARY_FIELDS
 from policyctx.policy.models.rules import ToolRule
 from policyctx.policy.sources import policy_source
-from policyctx.policy.template import parsed_template
 from policyctx.policy.values import Share
 
 if TYPE_CHECKING:
@@ -131,25 +130,17 @@ class OffloadPolicy:
         return item if found == item.type else item._replace(type=found)
 
     def left_by_compaction(self, item: Item) -> str | None:
-        """Return the type of a message that begins as a compaction's wording does, else None."""
+        """Return the type of a message in a compaction's wording, else None."""
         if item.kind != "user_message":
             return None
-        return next((t for start, t in self._wordings if item.text.startswith(start)), None)
+        found = self.compaction_forms.left(item.text)
+        return None if found is None else found.item_type
 
     @cached_property
-    def _wordings(self) -> tuple[tuple[str, str], ...]:
-        """The fixed beginnings of what compactions leave, with the types of that."""
-        found = []
-        for step in self.policy.steps:
-            if step.do == "compact":
-                wording = compaction_of(self.policy, step).wording
-                for text, fields, item_type in (
-                    (wording.summary, SUMMARY_FIELDS, "compaction_summary"),
-                    (wording.restored, RESTORED_FIELDS, "restored_file"),
-                ):
-                    start = parsed_template(text, fields).pieces[0]
-                    found += [(start, item_type)] if start.strip() else []
-        return tuple(found)
+    def compaction_forms(self) -> CompactionForms:
+        """By which what a compaction left is known without a record of it."""
+        steps = (step for step in self.policy.steps if step.do == "compact")
+        return CompactionForms(compaction_of(self.policy, step).wording for step in steps)
 
     def reads_file(self, tool: str) -> str | None:
         """Return the input field with the path of the file that a tool reads, None for none."""

@@ -17,7 +17,12 @@ from policyctx.compaction.history import History
 from policyctx.compaction.pinned import with_pinned
 from policyctx.compaction.restoration import accesses
 from policyctx.compaction.stats import CompactStats
-from policyctx.compaction.summarizers import SummaryRequest, summarizer_for, summarizer_of
+from policyctx.compaction.summarizers import (
+    ExtractiveSummarizer,
+    SummaryRequest,
+    summarizer_for,
+    summarizer_of,
+)
 from policyctx.errors import StoreError, SummaryError
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
@@ -26,7 +31,7 @@ from policyctx.turns.driving import ReadFiles, Remember, Save, Summarise, Wait
 from policyctx.turns.replacements import Replacement, digest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from policyctx.compaction.assembly import Written
     from policyctx.compaction.restoration import FileReader, Restoration
@@ -120,15 +125,16 @@ class Compacting:
         request = SummaryRequest(self._history(), settings, self._facts.counter, self._pinned)
         problems: list[str] = []
         # What needs no model says the same each time.
-        attempts = 1 if settings.by == "extractive" else settings.attempts
+        is_extractive = isinstance(self._summarizer, ExtractiveSummarizer)
+        attempts = 1 if is_extractive else settings.attempts
         for attempt in range(attempts):
             if attempt:
                 yield Wait(settings.backoff.seconds * 2 ** (attempt - 1))
             text = yield from self._asked(self._summarizer, request, problems)
             if text is not None:
                 return text
-        if settings.on_failure == "extractive" and settings.by != "extractive":
-            text = yield from self._asked(summarizer_for("extractive"), request, problems)
+        if settings.on_failure == "extractive" and not is_extractive:
+            text = yield from self._asked(ExtractiveSummarizer(), request, problems)
             if text is not None:
                 return text
         return (f"not compacted, after {len(problems)} attempts: {problems[-1]}",)
@@ -151,24 +157,41 @@ class Compacting:
         return text
 
     def _history(self) -> History:
-        summaries, written = self._earlier.summaries, self._earlier.written
         tools = {item.tool for item in self._known.conversation.items if item.tool is not None}
         policy = self._known.conversation.policy
-        texts = [message.get("content") for message in self._rest]
-        known = [(i, text) for i, text in enumerate(texts) if isinstance(text, str)]
+        summaries = {i: text for i, m in enumerate(self._rest) if (text := self._summary_in(m))}
+        parts, left = self._parts, self._known.left
+        there = [i for i in range(parts.start, parts.end) if left[i] is not None]
+        written = {
+            place
+            for place, message in enumerate(there)
+            if self._known.conversation.is_written(message)
+        }
         return History(
             messages=self._rest,
-            earlier={i: summaries[text] for i, text in known if text in summaries},
-            written=frozenset(i for i, text in known if text in written and text not in summaries),
+            earlier=summaries,
+            written=frozenset(written - summaries.keys()),
             reads_file={tool: field for tool in tools if (field := policy.reads_file(tool))},
         )
+
+    def _summary_in(self, message: Message) -> str | None:
+        """The earlier summary in a message, by its record or its wording."""
+        return self._said(message, "compaction_summary", self._earlier.summaries)
+
+    def _said(self, message: Message, item_type: str, known: Mapping[str, str]) -> str | None:
+        text = message.get("content")
+        if not isinstance(text, str) or message["role"] != "user":
+            return None
+        if text in known:
+            return known[text]
+        left = self._known.conversation.policy.compaction_forms.left(text)
+        return left.says if left is not None and left.item_type == item_type else None
 
     def _files(self) -> ReadFiles:
         policy, restored = self._known.conversation.policy, self._earlier.restored
 
         def path_in(message: Message) -> str | None:
-            content = message.get("content")
-            return restored.get(content) if isinstance(content, str) else None
+            return self._said(message, "restored_file", restored)
 
         paths = accesses([*self._before, *self._rest], policy.reads_file, path_in)
         visible = accesses(self._behind, policy.reads_file, path_in)

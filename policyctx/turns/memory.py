@@ -50,6 +50,11 @@ class Memory:
             correction=correction_of(learnt[-1]) if learnt else Correction(),
         )
 
+    @property
+    def has_decided(self) -> bool:
+        """Was anything decided, so that the session is worth remembering."""
+        return bool(len(self.ledger) or self.replacements.made)
+
     def call_record(self) -> dict[str, Any]:
         """Return the record of the last call of a model."""
         return {"record": "call", "at": self.called_at}

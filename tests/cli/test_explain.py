@@ -4,7 +4,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from typer.testing import CliRunner
 
+from policyctx.cli.app import app
 from tests.cli.running import policyctx
 from tests.conversations import session_of
 from tests.recordings import each_recording
@@ -87,12 +89,18 @@ def test_an_unknown_item_is_an_error_that_says_which_there_are(
     assert "no item 'nothing': give a number below 7 or an id" in run.stderr
 
 
-@each_recording("claude-code", "openai-chat")
+@each_recording(
+    "claude-code", "codex", "gemini", "inspect", "mini-swe", "openai-chat", "openhands", "pi",
+    "swe-agent", "tau-bench", "tau2",
+)  # fmt: skip
 def test_why_the_largest_items_of_a_recording_are_still_there_is_answered(
     path: Path, tmp_path: Path
 ) -> None:
     """Each of the ten has a reason from each step, in words, with the line of the rule."""
-    found = report("coding-agent", path, "--why-not", "--root", tmp_path)["items"]
+    arguments = ["explain", "coding-agent", str(path), "--why-not", "--root", str(tmp_path)]
+    run = CliRunner().invoke(app, [*arguments, "--json"])
+    assert run.exit_code == 0, run.stderr
+    found = json.loads(run.stdout)["items"]
     assert 0 < len(found) <= 10
     assert found == sorted(found, key=lambda item: -item["tokens"])
     for item in found:

@@ -388,3 +388,18 @@ def test_above_its_own_trigger_it_waits_until_a_tenth_is_new(tmp_path: Path) -> 
     assert few.plan.outcomes[0].stopped is not None
     assert few.plan.outcomes[0].stopped.code == "hardly_new"
     assert used.apply([*full, user("z" * 40), user("z" * 800)]).compacted
+
+
+def test_a_callable_is_asked_again_whatever_the_policy_names(tmp_path: Path) -> None:
+    asked = Failing(1)
+    used = session(tmp_path, "{summary: {backoff: 0s}}", summary=asked)
+    assert used.apply(conversation()).compacted
+    assert asked.asked == 2
+
+
+def test_what_usage_taught_outlives_a_restart_after_a_compaction(tmp_path: Path) -> None:
+    used = session(tmp_path)
+    used.apply(conversation())
+    used.observe({"input_tokens": 5_000, "output_tokens": 1})
+    again = session(tmp_path).plan(conversation()).facts.correction
+    assert again.corrected(20) > 4_000
