@@ -51,12 +51,22 @@ Feature: The history of a coding agent gives way late
   Scenario Outline: The files that it read last come back, whichever tool it reads with
     Given the working directory has the file "port.py" that reads "PORT = 8081"
     And a user message of 160,000 tokens
-    And the agent has read the file "port.py" with <tool>
-    And a user message of 2 tokens
+    And the messages:
+      """
+      [
+        {"role": "assistant", "content": [
+          {"type": "tool_use", "id": "c1", "name": "<tool>", "input": {"<field>": "port.py"}}
+        ]},
+        {"role": "user", "content": [
+          {"type": "tool_result", "tool_use_id": "c1", "content": "PORT = 8080"}
+        ]},
+        {"role": "user", "content": "Go on."}
+      ]
+      """
     When the policy is applied
     Then the file "port.py" is restored
 
     Examples:
-      | tool      |
-      | Read      |
-      | read_file |
+      | tool      | field     |
+      | Read      | file_path |
+      | read_file | path      |

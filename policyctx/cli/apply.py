@@ -46,7 +46,8 @@ def apply(
     Example: policyctx apply coding-agent session.jsonl -o smaller.json
     """
     session = Session(policy, root=root, session_id=session_id)
-    request = read_request(messages)
+    # With `--json` stderr is a report for programs.
+    request = read_request(messages, quiet=as_json)
     if output is not None:
         _check_writable(output)
     result = session.apply(request.messages, system=request.system, tools=request.tools)

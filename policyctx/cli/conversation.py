@@ -17,23 +17,24 @@ if TYPE_CHECKING:
     from policyctx.replay.recording import Recording
 
 
-def read_request(messages: str) -> Request:
+def read_request(messages: str, *, quiet: bool = False) -> Request:
     """Read a message list, a request body or a recording; `-` is stdin.
 
-    What it is shows in the content, not in the name. Raises `MessagesError`, its text led by the
-    file's name.
+    What it is shows in the content, not in the name. Where the file holds more than what is read,
+    stderr says so, unless all is to be `quiet`. Raises `MessagesError`, its text led by the file's
+    name.
     """
-    return read_recording(messages)[0]
+    return read_recording(messages, quiet=quiet)[0]
 
 
-def read_recording(messages: str) -> tuple[Request, Recording | None]:
+def read_recording(messages: str, *, quiet: bool = False) -> tuple[Request, Recording | None]:
     """Read as `read_request` does; also return the recording that the request is the end of.
 
     That is the first of a file with several.
     """
     name = "stdin" if messages == "-" else messages
     try:
-        return _read(_content(messages), name)
+        return _read(_content(messages), name, quiet=quiet)
     except MessagesError as error:
         raise MessagesError(f"{name}: {error}", index=error.index) from error
 
@@ -47,8 +48,8 @@ def _content(messages: str) -> bytes:
         raise MessagesError(f"cannot be read: {error}") from error
 
 
-def _read(content: bytes, name: str) -> tuple[Request, Recording | None]:
-    recording = _recording(content, name)
+def _read(content: bytes, name: str, *, quiet: bool) -> tuple[Request, Recording | None]:
+    recording = _recording(content, name, quiet=quiet)
     if recording is not None and recording.format not in LISTS:
         return Request(recording.messages()), recording
     # What is a request by itself keeps what stands around its messages.
@@ -78,7 +79,7 @@ def _no_recording() -> str:
     return f"nor is it a recording that is known, of {formats}"
 
 
-def _recording(content: bytes, name: str) -> Recording | None:
+def _recording(content: bytes, name: str, *, quiet: bool) -> Recording | None:
     found = recordings_of(content, Path(name).name)
     try:
         first, second = next(found), next(found, None)
@@ -86,7 +87,7 @@ def _recording(content: bytes, name: str) -> Recording | None:
         if error.format is None or error.format in LISTS:
             return None
         raise MessagesError(f"a recording of {error.format}: {error.why}") from error
-    if second is not None:
+    if second is not None and not quiet:
         several = f"{name} holds several recordings; this is the first, {first.name}"
         console(stderr=True).print(several, soft_wrap=True)
     return first

@@ -185,8 +185,21 @@ def _merged_steps(base: Node, own: Node, problems: list[Diagnostic]) -> Node:
         elif before is not None and before.value in names:
             steps.insert(names.index(before.value), bare)
         else:
-            steps.append(bare)
+            steps.insert(_end(steps, bare, inherited), bare)
     return Node(steps, own.place, own.key)
+
+
+def _end(steps: list[Node], new: Node, inherited: list[str]) -> int:
+    """Where a new step goes: to the end, but before an inherited `compact`, which must be last."""
+    last = steps[-1] if steps else None
+    if last is None or _name(last) not in inherited or not _compacts(last) or _compacts(new):
+        return len(steps)
+    return len(steps) - 1
+
+
+def _compacts(step: Node) -> bool:
+    do = step.child("do")
+    return do is not None and do.value == "compact"
 
 
 def _text(step: Node, key: str) -> Node | None:

@@ -55,8 +55,8 @@ def test_no_such_policy_names_the_presets_and_the_nearest() -> None:
     assert run.returncode == 1
     assert run.stderr == (
         "codng-agent: PC001: no such policy: it is neither a file nor a preset;"
-        " did you mean 'coding-agent'? The presets are coding-agent, context-filesystem,"
-        " context-offload, tool-direct-offload\n"
+        " did you mean 'coding-agent'? The presets are coding-agent, context-compact,"
+        " context-filesystem, context-offload, tool-direct-offload\n"
     )
 
 

@@ -56,7 +56,10 @@ def test_programs_get_json(folder: Path) -> None:
     report = json.loads(policyctx("replay", "coding-agent", folder, "--json").stdout)
     long, short = report["sessions"]
     assert (long["name"], long["format"], long["calls"]) == ("long.jsonl", "claude-code", 8)
-    assert long["steps"] == {"retire-old-results": {"calls": 2, "items": 2}}
+    assert long["steps"] == {
+        "retire-old-results": {"calls": 2, "items": 2},
+        "summarise": {"calls": 0, "items": 0},
+    }
     assert short["tokens_with"] == short["tokens_without"]
     assert report["total"]["calls"] == 9
     assert report["total"]["tokens_without"] == long["tokens_without"] + short["tokens_without"]

@@ -87,7 +87,7 @@ def test_of_several_bases_the_later_wins(folder: Folder) -> None:
 def test_a_preset_is_extended_by_its_name(folder: Folder) -> None:
     policy = load_policy(folder.write("own", "extends: coding-agent\nmin_tokens: 9"))
     assert (policy.name, policy.min_tokens) == ("test", 9)
-    assert [step.name for step in policy.steps] == ["retire-old-results"]
+    assert [step.name for step in policy.steps] == ["retire-old-results", "summarise"]
 
 
 def test_paths_are_below_the_file_that_names_them(folder: Folder) -> None:
@@ -312,3 +312,14 @@ def test_a_known_step_stays_in_its_place(folder: Folder) -> None:
     assert folder.error(own) == (
         "own.yaml:4:32: PC107: 'b' is replaced in place; `before` is for a new step"
     )
+
+
+def test_a_new_step_goes_before_a_compaction_that_it_inherits(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(
+        "apiVersion: policyctx/v1\nname: own\nextends: coding-agent\n"
+        "steps: [{name: more, do: drop, select: {types: [tool_result]}}]\n",
+        encoding="utf-8",
+    )
+    names = [step.name for step in load_policy(path).steps]
+    assert names == ["retire-old-results", "more", "summarise"]
