@@ -29,3 +29,10 @@ Feature: The last resort is a summary of everything
     And the policy is applied again
     Then the history is not compacted
     And 0 items are newly offloaded
+
+  Scenario: What no model has seen yet stays behind the summary
+    Given an assistant message of 170,000 tokens
+    And a result "new" of 20 tokens from Bash
+    When the policy is applied
+    Then the history is compacted
+    And the result "new" is kept
