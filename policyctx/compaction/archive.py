@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import MessagesError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from policyctx.messages.items import Message
 
@@ -23,10 +24,20 @@ def archive_name(number: int) -> str:
     return f"compaction-{number:03}"
 
 
-def archive_text(number: int, messages: Sequence[Message]) -> str:
-    """Return the document; `archived_messages` reads it back."""
-    document = {"schema_version": _SCHEMA_VERSION, "compaction": number, "messages": list(messages)}
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """The document, written message by message; `archived_messages` reads it back."""
+
+    number: int
+    messages: Sequence[Message]
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the text of the document in pieces, one for each message and two around them."""
+        empty = {"schema_version": _SCHEMA_VERSION, "compaction": self.number, "messages": []}
+        yield _json(empty).removesuffix("]}")
+        for i, message in enumerate(self.messages):
+            yield f",{_json(message)}" if i else _json(message)
+        yield "]}"
 
 
 def archived_messages(text: str) -> list[dict[str, Any]]:
@@ -38,3 +49,7 @@ def archived_messages(text: str) -> list[dict[str, Any]]:
     if not isinstance(messages, list):
         raise MessagesError("this is no archive of a compaction")
     return messages
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

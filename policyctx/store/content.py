@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from policyctx.planning.paths import File
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
@@ -51,10 +53,21 @@ class Content:
     """
 
     relative_path: str
-    text: str
+    source: str | Iterable[str]
+    """The text, or its pieces in order, which need not be in memory together."""
     wanted_path: str = ""
     origin: Origin | None = None
     packed: bool = False
+
+    @property
+    def text(self) -> str:
+        """The whole text; one that comes in pieces is put together each time."""
+        return self.source if isinstance(self.source, str) else "".join(self.source)
+
+    @property
+    def pieces(self) -> Iterable[str]:
+        """The pieces of the text."""
+        return (self.source,) if isinstance(self.source, str) else self.source
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from policyctx.planning.paths import numbered
 from policyctx.store.entries import is_inside
 from policyctx.store.files import stored_bytes, text_of
 from policyctx.store.packing import PACKED
+from policyctx.store.streaming import sha256_in
 from policyctx.store.writing import TEMPORARY
 
 if TYPE_CHECKING:
@@ -88,12 +89,12 @@ class Names:
         return self._trusts and not is_known and len(path) <= _SHORT
 
     def _holds(self, path: str, one: Prepared, size: int | None = None) -> bool:
-        if one.format == "text" and size is not None and size != len(one.raw):
+        if one.format == "text" and size is not None and size != one.size:
             return False
         try:
-            raw = stored_bytes(self._tree, path)
             if one.format == "text":
-                return raw == one.raw
+                return sha256_in(self._tree, path, one.format) == one.sha256
+            raw = stored_bytes(self._tree, path)
             known = self._index.of(path, one.item_id)
             return known is not None and text_of(raw, one.format) == one.content.text
         except (FileNotFoundError, ValueError):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyctx.store.encoding import encoded, sha256_of
-from policyctx.store.files import stored_bytes, text_of
 from policyctx.store.naming import check_inside
 from policyctx.store.saving import Written
+from policyctx.store.streaming import sha256_in
 from policyctx.store.writing import Batch
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class Overwriting:
 
     def _entry(self, path: str, one: Prepared) -> Entry:
         try:
-            before = sha256_of(encoded(text_of(stored_bytes(self._tree, path), one.format)))
+            before = sha256_in(self._tree, path, one.format)
         except (OSError, ValueError):
             before = None
         return one.entry(path, self._now, replaces=before)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from types import ModuleType
 
 PACKED = ".zst"
@@ -16,6 +16,15 @@ PACKED = ".zst"
 def packed(raw: bytes) -> bytes:
     """Return the bytes as one zstd frame that knows their number."""
     return bytes(_zstandard().ZstdCompressor().compress(raw))
+
+
+def packed_pieces(raws: Iterable[bytes]) -> bytes:
+    """Return what pieces make together as one zstd frame; they are never in memory together."""
+    file = io.BytesIO()
+    with packing(file) as writer:
+        for raw in raws:
+            writer.write(raw)
+    return file.getvalue()
 
 
 def unpacked(raw: bytes) -> bytes:

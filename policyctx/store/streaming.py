@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from typing import IO, TYPE_CHECKING
 
-from policyctx.store.encoding import decoded
+from policyctx.store.encoding import decoded, encoded
 from policyctx.store.folders import READING, check_regular
 from policyctx.store.packing import PACKED, unpacking
 
@@ -34,9 +35,23 @@ def pieces(tree: Tree, path: str, form: Format) -> Iterator[str]:
 
     Raises `OSError`, and `ValueError` for what was not written here.
     """
+    texts = _texts(_raw(tree, path))
+    yield from _unenveloped(texts) if form == "envelope" else texts
+
+
+def sha256_in(tree: Tree, path: str, form: Format) -> str:
+    """Return the sha256, in hex, of the text in a file. Raises what `pieces` does."""
+    text = _raw(tree, path) if form == "text" else map(encoded, pieces(tree, path, form))
+    found = hashlib.sha256()
+    for piece in text:
+        found.update(piece)
+    return found.hexdigest()
+
+
+def _raw(tree: Tree, path: str) -> Iterator[bytes]:
     with _opened(tree, path) as file:
-        raw = iter(lambda: file.read(PIECE_BYTES), b"")
-        yield from _unenveloped(_texts(raw)) if form == "envelope" else _texts(raw)
+        while raw := file.read(PIECE_BYTES):
+            yield raw
 
 
 def _opened(tree: Tree, path: str) -> IO[bytes]:

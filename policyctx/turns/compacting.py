@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from policyctx.compaction.acceptance import problem
-from policyctx.compaction.archive import ITEM_TYPE, archive_name, archive_text
+from policyctx.compaction.archive import ITEM_TYPE, Archive, archive_name
 from policyctx.compaction.assembly import assembled
 from policyctx.compaction.files import WorkingFiles
 from policyctx.compaction.history import History
@@ -207,9 +207,10 @@ class Compacting:
         """The replaced messages, whole, as the caller gave them."""
         number = len(self._earlier.made) + 1
         replaced = self._known.given[self._parts.start : self._parts.end]
-        name, text = archive_name(number), archive_text(number, replaced)
+        name = archive_name(number)
         path = f"{ITEM_TYPE}/{name}.json"
-        return Content(path, text, path, Origin(name, ITEM_TYPE), packed=True)
+        origin = Origin(name, ITEM_TYPE)
+        return Content(path, Archive(number, replaced), path, origin, packed=True)
 
     def _written(self, summary: str, restoration: Restoration, archive_path: str) -> list[Written]:
         follows = self._behind[0]["role"] == "assistant" if self._behind else False

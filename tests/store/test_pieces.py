@@ -1,0 +1,87 @@
+"""A text that comes to the store in pieces is saved as the whole text would be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from policyctx.store.content import Content
+from policyctx.store.filesystem import ContextFileSystem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from policyctx.store.files import Format
+
+# Halves of a character that come apart, pieces of nothing, and lines over several of them.
+PIECES = ("", "一二\n", "", "three", " \ud83d", "\ude00\n", "four", "")
+TEXT = "".join(PIECES)
+
+Compress = Literal["none", "zstd"]
+
+
+@pytest.fixture(params=["none", "zstd"])
+def compress(request: pytest.FixtureRequest) -> Compress:
+    found: Compress = request.param
+    return found
+
+
+@pytest.fixture
+def store(tmp_path: Path, form: Format, compress: Compress) -> ContextFileSystem:
+    return ContextFileSystem(tmp_path, sync="never", format=form, compress=compress)
+
+
+def content(source: str | tuple[str, ...]) -> Content:
+    return Content("a.json", source, packed=True)
+
+
+def test_it_reads_back_whole(store: ContextFileSystem) -> None:
+    [file] = store.save([content(PIECES)])
+    assert store.read(file.path) == TEXT
+    assert store.verify().is_clean
+
+
+def test_the_index_says_of_it_what_it_says_of_the_whole(
+    tmp_path: Path, form: Format, compress: Compress
+) -> None:
+    [whole], [pieces] = (
+        ContextFileSystem(tmp_path / name, format=form, compress=compress).saved([content(source)])
+        for name, source in (("whole", TEXT), ("pieces", PIECES))
+    )
+    assert (pieces.sha256, pieces.size) == (whole.sha256, whole.size)
+    assert (pieces.chars, pieces.lines) == (whole.chars, whole.lines) == (len(TEXT), 3)
+
+
+def test_the_same_text_is_the_same_file(store: ContextFileSystem) -> None:
+    store.save([content(TEXT)])
+    [again] = store.saved([content(PIECES)])
+    assert again.reused
+    assert len(store.list()) == 1
+
+
+def test_another_text_gets_another_name(store: ContextFileSystem) -> None:
+    [first] = store.save([content(TEXT)])
+    [second] = store.save([content((*PIECES, "more"))])
+    assert (store.read(first.path), store.read(second.path)) == (TEXT, f"{TEXT}more")
+
+
+def test_no_pieces_are_an_empty_text(store: ContextFileSystem) -> None:
+    [saved] = store.saved([content(())])
+    assert (saved.size, saved.chars, saved.lines) == (0, 0, 0)
+    assert store.read(saved.file.path) == ""
+
+
+class Failing:
+    """Pieces that break off."""
+
+    def __iter__(self) -> Iterator[str]:
+        yield "half"
+        raise ValueError("no more")
+
+
+def test_pieces_that_break_off_leave_nothing(store: ContextFileSystem) -> None:
+    with pytest.raises(ValueError, match="no more"):
+        store.save([Content("a.json", Failing(), packed=True)])
+    assert not any(store.root.iterdir())
