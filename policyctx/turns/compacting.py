@@ -84,9 +84,10 @@ class Compacting:
         # What was pinned in what an earlier summary stands for is pinned still.
         self._pinned = tuple(dict.fromkeys([*earlier.pinned, *replacing.pinned]))
         left = known.left
-        self._rest = [m for m in left[self._parts.start : self._parts.end] if m is not None]
+        self._rest = [m for i in self._parts if (m := left[i]) is not None]
         self._before = [m for m in left[: self._parts.start] if m is not None]
-        self._behind = [m for m in left[self._parts.end :] if m is not None]
+        carried = [] if self._parts.carried is None else [left[self._parts.carried]]
+        self._behind = [m for m in [*carried, *left[self._parts.end :]] if m is not None]
 
     def run(self) -> Turn[Compacted | tuple[str, ...]]:
         """Return what was made, or warnings that say why nothing was."""
@@ -161,7 +162,7 @@ class Compacting:
         policy = self._known.conversation.policy
         summaries = {i: text for i, m in enumerate(self._rest) if (text := self._summary_in(m))}
         parts, left = self._parts, self._known.left
-        there = [i for i in range(parts.start, parts.end) if left[i] is not None]
+        there = [i for i in parts if left[i] is not None]
         written = {
             place
             for place, message in enumerate(there)
@@ -204,7 +205,7 @@ class Compacting:
         )
 
     def _archive(self) -> Content:
-        """The replaced messages, whole, as the caller gave them."""
+        """The replaced messages, whole, as the caller gave them, with one that is carried over."""
         number = len(self._earlier.made) + 1
         replaced = self._known.given[self._parts.start : self._parts.end]
         name, text = archive_name(number), archive_text(number, replaced)
@@ -222,7 +223,7 @@ class Compacting:
         )
 
     def _problems(self, messages: Sequence[Message]) -> str:
-        before = [*self._before, *self._rest, *self._behind]
+        before = [message for message in self._known.left if message is not None]
         found = new_problems(before, messages)
         return "; ".join(p for p in found if p != _ENDS_ON_REPLY or self._behind)
 
@@ -240,9 +241,10 @@ class Compacting:
             paths=tuple(one.path for one in written),
             summary=summary,
             pinned=self._pinned,
-            gone=conversation.known_keys(range(parts.start, parts.end)),
+            gone=conversation.known_keys(parts),
             step=self._replacing.step,
             archive=archive,
+            carried=None if parts.carried is None else parts.carried - parts.start,
         )
 
     def _stats(self, messages: Sequence[Message], restoration: Restoration) -> CompactStats:

@@ -53,7 +53,7 @@ def test_a_plan_says_what_a_summary_is_to_stand_for(policy: Path, messages: Path
     assert "messages 1 to 2, 5 tokens, would be replaced by a summary" in run.stdout
     report = json.loads(policyctx("plan", policy, messages, "--json").stdout)
     assert report["compaction"] == {
-        "step": "summarise", "messages": 2, "tokens": 5, "first": 1, "last": 2,
+        "step": "summarise", "messages": 2, "tokens": 5, "first": 1, "last": 2, "carried": None,
     }  # fmt: skip
     assert [d["decision"] for d in report["decisions"]] == [
         "keep",
