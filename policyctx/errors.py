@@ -144,15 +144,22 @@ class SummaryError(PolicyctxError):
     """One try at a summary gave none that can be used.
 
     `cause` is what the summariser raised, None where it raised nothing or where that would carry
-    credentials along; `status` is the provider's HTTP status, None where there was none.
+    credentials along; `status` is the provider's HTTP status, None where there was none;
+    `is_final` says that another try with the same request would fail as well.
     """
 
     def __init__(
-        self, why: str, *, cause: Exception | None = None, status: int | None = None
+        self,
+        why: str,
+        *,
+        cause: Exception | None = None,
+        status: int | None = None,
+        is_final: bool = False,
     ) -> None:
         self.why = why
         self.cause = cause
         self.status = status
+        self.is_final = is_final
         super().__init__(f"no summary: {why}")
 
 

@@ -60,6 +60,14 @@ class Compacted:
     warnings: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """What was wrong with one try at a summary."""
+
+    sentence: str
+    is_final: bool = False
+
+
 class Compacting:
     """One compaction of the list of a turn, whose other decisions were carried out already."""
 
@@ -124,7 +132,7 @@ class Compacting:
     def _summary(self) -> Turn[str | tuple[str, ...]]:
         settings = self._settings.summary
         request = SummaryRequest(self._history(), settings, self._facts.counter, self._pinned)
-        problems: list[str] = []
+        problems: list[_Problem] = []
         # What needs no model says the same each time.
         is_extractive = isinstance(self._summarizer, ExtractiveSummarizer)
         attempts = 1 if is_extractive else settings.attempts
@@ -134,26 +142,29 @@ class Compacting:
             text = yield from self._asked(self._summarizer, request, problems)
             if text is not None:
                 return text
+            if problems[-1].is_final:
+                break
         if settings.on_failure == "extractive" and not is_extractive:
             text = yield from self._asked(ExtractiveSummarizer(), request, problems)
             if text is not None:
                 return text
-        return (f"not compacted, after {len(problems)} attempts: {problems[-1]}",)
+        attempts_made = "1 attempt" if len(problems) == 1 else f"{len(problems)} attempts"
+        return (f"not compacted, after {attempts_made}: {problems[-1].sentence}",)
 
     def _asked(
-        self, summarizer: Summarizer, request: SummaryRequest, problems: list[str]
+        self, summarizer: Summarizer, request: SummaryRequest, problems: list[_Problem]
     ) -> Turn[str | None]:
         """Return an acceptable summary; else None, with what was wrong added to `problems`."""
         outcome = yield Summarise(summarizer, request)
         if isinstance(outcome, SummaryError):
-            problems.append(str(outcome))
+            problems.append(_Problem(str(outcome), outcome.is_final))
             return None
         text = with_pinned(outcome, request.pinned)
         wrong = problem(
             text, self._replacing.tokens, request.settings, request.counter, request.pinned
         )
         if wrong is not None:
-            problems.append(wrong)
+            problems.append(_Problem(wrong))
             return None
         return text
 
