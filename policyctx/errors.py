@@ -8,6 +8,7 @@ PolicyctxError
 │   └── CorruptContentError a file holds something else than was saved in it
 ├── InvalidResultError     the edited messages would be refused by a provider
 ├── SummaryError           one try at a summary gave none that can be used
+├── UnknownArchiveError    no compaction's archive has that name (a StoreError)
 ├── UnknownSummarizerError nothing that makes summaries has that name
 ├── UnrestorableFileError  a file cannot be brought back after a compaction
 ├── VocabularyError        the token vocabulary in the package is missing or damaged
@@ -112,6 +113,25 @@ class StoreError(PolicyctxError):
     def __init__(self, text: str, *, path: str) -> None:
         self.path = path
         super().__init__(text)
+
+
+class UnknownArchiveError(StoreError):
+    """No archive of a compaction has this name.
+
+    `name` is what was asked for, None for the newest of any; `known` the names that there are, the
+    oldest first; `nearest` the likeliest or None; `path` the store's root.
+    """
+
+    def __init__(
+        self, name: str | None, known: Sequence[str], nearest: str | None, *, path: str
+    ) -> None:
+        self.name = name
+        self.known = tuple(known)
+        self.nearest = nearest
+        named = "archive" if name is None else f"archive {name!r}"
+        meant = f"did you mean {nearest!r}? " if nearest else ""
+        there = f"; {meant}there are {', '.join(self.known)}" if self.known else "; there is none"
+        super().__init__(f"no {named} in {path}{'' if name is None else there}", path=path)
 
 
 class CorruptContentError(StoreError):

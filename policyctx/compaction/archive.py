@@ -26,7 +26,15 @@ def archive_name(number: int) -> str:
 def archive_text(number: int, messages: Sequence[Message]) -> str:
     """Return the document; `archived_messages` reads it back."""
     document = {"schema_version": _SCHEMA_VERSION, "compaction": number, "messages": list(messages)}
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    return _json(document)
+
+
+def messages_text(text: str) -> str:
+    """Return the part of a document that holds the messages, a JSON array, byte for byte.
+
+    Raises `MessagesError` for another text.
+    """
+    return _json(archived_messages(text))
 
 
 def archived_messages(text: str) -> list[dict[str, Any]]:
@@ -38,3 +46,7 @@ def archived_messages(text: str) -> list[dict[str, Any]]:
     if not isinstance(messages, list):
         raise MessagesError("this is no archive of a compaction")
     return messages
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
