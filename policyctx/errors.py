@@ -8,6 +8,7 @@ PolicyctxError
 │   └── CorruptContentError a file holds something else than was saved in it
 ├── InvalidResultError     the edited messages would be refused by a provider
 ├── SummaryError           one try at a summary gave none that can be used
+├── UnknownArchiveError    no compaction's archive has that name (a StoreError)
 ├── UnknownSummarizerError nothing that makes summaries has that name
 ├── UnrestorableFileError  a file cannot be brought back after a compaction
 ├── VocabularyError        the token vocabulary in the package is missing or damaged
@@ -114,6 +115,25 @@ class StoreError(PolicyctxError):
         super().__init__(text)
 
 
+class UnknownArchiveError(StoreError):
+    """No archive of a compaction has this name.
+
+    `name` is what was asked for, None for the newest of any; `known` the names that there are, the
+    oldest first; `nearest` the likeliest or None; `path` the store's root.
+    """
+
+    def __init__(
+        self, name: str | None, known: Sequence[str], nearest: str | None, *, path: str
+    ) -> None:
+        self.name = name
+        self.known = tuple(known)
+        self.nearest = nearest
+        named = "archive" if name is None else f"archive {name!r}"
+        meant = f"did you mean {nearest!r}? " if nearest else ""
+        there = f"; {meant}there are {', '.join(self.known)}" if self.known else "; there is none"
+        super().__init__(f"no {named} in {path}{'' if name is None else there}", path=path)
+
+
 class CorruptContentError(StoreError):
     """A file of the store no longer holds the text that was saved in it; it is not handed out.
 
@@ -144,15 +164,22 @@ class SummaryError(PolicyctxError):
     """One try at a summary gave none that can be used.
 
     `cause` is what the summariser raised, None where it raised nothing or where that would carry
-    credentials along; `status` is the provider's HTTP status, None where there was none.
+    credentials along; `status` is the provider's HTTP status, None where there was none;
+    `is_final` says that another try with the same request would fail as well.
     """
 
     def __init__(
-        self, why: str, *, cause: Exception | None = None, status: int | None = None
+        self,
+        why: str,
+        *,
+        cause: Exception | None = None,
+        status: int | None = None,
+        is_final: bool = False,
     ) -> None:
         self.why = why
         self.cause = cause
         self.status = status
+        self.is_final = is_final
         super().__init__(f"no summary: {why}")
 
 

@@ -1,7 +1,7 @@
 Feature: The history of a coding agent gives way late
   When old results have left and the window is nearly full all the same, a summary takes the place
-  of the history. The newest message stays, so that the model has something to answer, and the
-  files that the agent read last come back.
+  of the history. The newest message stays, and the user's newest, so that the model has something
+  to answer, and the files that the agent read last come back.
 
   Background:
     Given the policy "coding-agent"
@@ -35,8 +35,25 @@ Feature: The history of a coding agent gives way late
       ]
       """
 
+  Scenario: The request of a long turn stays behind the summary, before the newest result
+    Given a user message of 160,000 tokens
+    And the messages:
+      | role      | text                         |
+      | assistant | The port is moved.           |
+      | user      | Now the tests, all of them.  |
+    And a result "first" of 20 tokens from Bash
+    And a result "second" of 20 tokens from Bash
+    And a result "newest" of 20 tokens from Bash
+    When the policy is applied
+    Then the history is compacted
+    And message 3 is kept
+    And message 3 is the same object as before
+    And the context has 5 messages
+    And user and assistant take turns
+
   Scenario: A result that no model has seen stays with its call
     Given a user message of 160,000 tokens
+    And a user message of 20 tokens
     And a result "new" of 20 tokens from Bash
     When the policy is applied
     Then the history is compacted

@@ -152,6 +152,7 @@ def compaction_report(plan: Plan) -> dict[str, Any] | None:
         "tokens": replacing.tokens,
         "first": replacing.parts.start,
         "last": replacing.parts.end - 1,
+        "carried": replacing.parts.carried,
     }
 
 
@@ -160,6 +161,8 @@ def compaction_in_words(plan: Plan, verb: str) -> str:
     if (replacing := plan.compaction) is None:
         return ""
     messages = f"messages {replacing.parts.start:,} to {replacing.parts.end - 1:,}"
+    if replacing.parts.carried is not None:
+        messages += f" without {replacing.parts.carried:,}, the user's newest"
     return f"{messages}, {replacing.tokens:,} tokens, {verb} replaced by a summary"
 
 

@@ -42,6 +42,8 @@ _STOPPED = {
 }
 # What is wrong with the request itself; of all else the status says enough.
 _TELLING = (400, 404, 413, 422)
+# What no further try can mend: the request, the model's name, or the credentials are wrong.
+_FINAL = (*_TELLING, 401, 403)
 _SHOWN_CHARS = 200
 
 
@@ -173,11 +175,13 @@ def _failure(error: Exception, client: object, request: SummaryRequest) -> Summa
         kind = error.type if isinstance(error.type, str) else type(error).__name__
         said = f": {_shown(error, client)}" if error.status_code in _TELLING else ""
         why = f"the provider answered {error.status_code} {kind}{said}"
-        return SummaryError(why, status=error.status_code)
+        is_final = error.status_code in _FINAL
+        return SummaryError(why, status=error.status_code, is_final=is_final)
     if isinstance(error, anthropic.APIConnectionError):
         return SummaryError("the provider cannot be reached")
     if isinstance(error, TypeError) and "authentication" in str(error):
-        return SummaryError("there are no credentials: set ANTHROPIC_API_KEY or give a client")
+        why = "there are no credentials: set ANTHROPIC_API_KEY or give a client"
+        return SummaryError(why, is_final=True)
     return SummaryError(f"the provider's answer cannot be read ({type(error).__name__})")
 
 

@@ -40,6 +40,14 @@ class Archive:
         yield "]}"
 
 
+def messages_text(text: str) -> str:
+    """Return the part of a document that holds the messages, a JSON array, byte for byte.
+
+    Raises `MessagesError` for another text.
+    """
+    return _json(archived_messages(text))
+
+
 def archived_messages(text: str) -> list[dict[str, Any]]:
     """Return the messages of a document, as they were. Raises `MessagesError` for another text."""
     try:

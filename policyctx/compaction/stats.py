@@ -14,7 +14,7 @@ class CompactStats:
     compacted_message_count: int = 0
     """Messages that the summary stands for."""
     retained_message_count: int = 0
-    """Messages that stay as they were: the head, and what `keep_first` and `keep_recent` keep."""
+    """Messages that stay as they were: the head, and what the settings of `compaction` keep."""
     restored_file_count: int = 0
     restored_token_count: int = 0
     """Of the files' contents alone."""

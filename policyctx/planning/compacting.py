@@ -45,7 +45,7 @@ def replacing(step: Step, outlook: Outlook) -> Replacing | Reason:
     policy = outlook.conversation.policy
     settings = compaction_of(policy.policy, step)
     parts = partition(outlook, settings, policy.kept(settings.keep_recent))
-    there = [i for i in range(parts.start, parts.end) if not outlook.is_removed(i)]
+    there = [i for i in parts if not outlook.is_removed(i)]
     if not there:
         return _EMPTY
     new = [message for message in there if not outlook.conversation.is_written(message)]

@@ -23,7 +23,7 @@ from policyctx.planning.selection import Candidates
 from policyctx.planning.tally import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from policyctx.messages.items import Item, Message
     from policyctx.planning.facts import Facts, Unit
@@ -139,12 +139,12 @@ class Conversation:
         found = {i: self._identities.entry(i) for i in sorted(self.fates)}
         return {position: entry for position, entry in found.items() if entry is not None}
 
-    def known_keys(self, messages: range) -> tuple[Key, ...]:
+    def known_keys(self, messages: Iterable[int]) -> tuple[Key, ...]:
         """Return the keys of the items in these messages whose like the ledger knows."""
-        first, end = self.items_of(messages.start).start, self.items_of(messages.stop).start
         return tuple(
             self._identities.key(i)
-            for i in range(first, end)
+            for message in messages
+            for i in self.items_of(message)
             if self.ledger.may_know(self.items[i]) or self.ledger.rendered(self.items[i])
         )
 

@@ -119,9 +119,18 @@ class _Record:
             return self._left(position, outcome)
         parts = outcome.replaces.parts
         taken = self._in.items[position].message in parts
+        if self._in.items[position].message == parts.carried:
+            return Verdict(taken=False, reason=Reason("carried"), rule=self._carrying(outcome))
         numbers = {"first": parts.start, "last": parts.end - 1}
         reason = Reason("summarised" if taken else "not_replaced", numbers)
         return Verdict(taken=taken, reason=reason, rule=rule)
+
+    def _carrying(self, outcome: Outcome) -> RulePath:
+        """The key by which the user's newest message stays: the step's own, or the policy's."""
+        key, steps = "keep_newest_user_message", self._in.policy.policy.steps
+        own = next(step.compaction for step in steps if step.name == outcome.step)
+        is_own = own is not None and key in own.model_fields_set
+        return ("steps", outcome.step, "compaction", key) if is_own else ("compaction", key)
 
     def _left(self, position: int, outcome: Outcome) -> Verdict:
         """Why a step left an item that it might have taken."""

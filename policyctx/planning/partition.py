@@ -1,6 +1,7 @@
 """Which messages a compaction replaces: all behind the head, but a beginning and an end that stay.
 
-The head is the system messages that a list begins with (PRD context-compact F-003).
+The user's newest message may stay as well, behind what replaces the others. The head is the system
+messages that a list begins with (PRD context-compact F-003).
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from policyctx.messages.blocks import SYSTEM_ROLES
 from policyctx.planning.recency import shape_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from policyctx.planning.outlook import Outlook
     from policyctx.planning.recency import Shape
     from policyctx.policy.models.compaction import Compaction
@@ -27,9 +30,15 @@ class Partition:
     """Position of the first message that is replaced."""
     end: int
     """Position behind the last one; no more than `start` when none is."""
+    carried: int | None = None
+    """Position of the user's newest message, where it lies between and stays all the same."""
 
     def __contains__(self, message: int) -> bool:
-        return self.start <= message < self.end
+        return self.start <= message < self.end and message != self.carried
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the positions of what is replaced."""
+        return (i for i in range(self.start, self.end) if i != self.carried)
 
 
 def partition(outlook: Outlook, settings: Compaction, kept: int) -> Partition:
@@ -43,7 +52,21 @@ def partition(outlook: Outlook, settings: Compaction, kept: int) -> Partition:
     end = _whole_before(_tail(outlook, settings, kept, head), outlook)
     pending = outlook.conversation.reading.pending
     end = end if pending is None else min(end, pending)
-    return Partition(head, _whole_behind(_first(outlook, settings, head), outlook), end)
+    start = _whole_behind(_first(outlook, settings, head), outlook)
+    newest = _newest_of_user(outlook) if settings.keep_newest_user_message else None
+    is_between = newest is not None and start <= newest < end
+    return Partition(head, start, end, newest if is_between else None)
+
+
+def _newest_of_user(outlook: Outlook) -> int | None:
+    """Return the newest message that the user wrote; one with a result stays with its call."""
+    conversation = outlook.conversation
+    for message in range(len(conversation.roles) - 1, -1, -1):
+        kinds = {conversation.items[i].kind for i in conversation.items_of(message)}
+        is_users = "user_message" in kinds and "tool_result" not in kinds
+        if is_users and not outlook.is_removed(message) and not conversation.is_written(message):
+            return message
+    return None
 
 
 def _first(outlook: Outlook, settings: Compaction, head: int) -> int:

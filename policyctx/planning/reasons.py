@@ -14,6 +14,7 @@ SENTENCES = {
     "arrived_before": "it arrived in an earlier turn, and this step takes only what is new",
     "batch_recent": "called together with a recent one",
     "below_threshold": "{size:,} < {threshold:,} {unit}",
+    "carried": "the newest message of the user stays, behind the summary",
     "decided": "decided earlier, step {step}",
     "excluded_tool": "{tool} is excepted",
     "failed_result": "a failed result stays",

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from policyctx.messages.items import Item
     from policyctx.planning.conversation import Conversation
+    from policyctx.planning.partition import Partition
 
 _message = attrgetter("message")
 
@@ -49,7 +50,7 @@ class RecordedItems:
             origins.append(self._messages)
             self._messages += 1
 
-    def compacted(self, conversation: Conversation, start: int, end: int, written: int) -> None:
+    def compacted(self, conversation: Conversation, parts: Partition, written: int) -> None:
         """Know that messages of the list gave way to as many as were `written`."""
         if not self.differs:
             self._items = list(conversation.items)
@@ -59,8 +60,9 @@ class RecordedItems:
         self._partners |= self.partners(conversation)
         origins = self._origins
         kept = [i for i in range(len(origins)) if i not in conversation.removed]
-        before = [origins[i] for i in kept if i < start]
-        behind = [origins[i] for i in kept if i >= end]
+        before = [origins[i] for i in kept if i < parts.start]
+        behind = [origins[i] for i in kept if i == parts.carried]
+        behind += [origins[i] for i in kept if i >= parts.end]
         self._before = conversation, origins
         self._origins = [*before, *[None] * written, *behind]
 

@@ -131,7 +131,7 @@ class Timeline:
         items = self.recorded.items(conversation)
         replaced = [
             (position, place)
-            for message in range(parts.start, parts.end)
+            for message in parts
             for place in conversation.items_of(message)
             if (position := self.recorded.position(conversation, place)) is not None
             and conversation.is_there(place)
@@ -145,7 +145,7 @@ class Timeline:
             self._leave(position, call, fate, text)
             text = ""
             yield self._removal(call, position, fate, plan)
-        self.recorded.compacted(conversation, parts.start, parts.end, len(written))
+        self.recorded.compacted(conversation, parts, len(written))
 
     def _leave(self, position: int, call: int, fate: Decision, left: str) -> None:
         self._close(position, call)

@@ -60,6 +60,14 @@ class Compacted:
     warnings: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """What was wrong with one try at a summary."""
+
+    sentence: str
+    is_final: bool = False
+
+
 class Compacting:
     """One compaction of the list of a turn, whose other decisions were carried out already."""
 
@@ -84,9 +92,10 @@ class Compacting:
         # What was pinned in what an earlier summary stands for is pinned still.
         self._pinned = tuple(dict.fromkeys([*earlier.pinned, *replacing.pinned]))
         left = known.left
-        self._rest = [m for m in left[self._parts.start : self._parts.end] if m is not None]
+        self._rest = [m for i in self._parts if (m := left[i]) is not None]
         self._before = [m for m in left[: self._parts.start] if m is not None]
-        self._behind = [m for m in left[self._parts.end :] if m is not None]
+        carried = [] if self._parts.carried is None else [left[self._parts.carried]]
+        self._behind = [m for m in [*carried, *left[self._parts.end :]] if m is not None]
 
     def run(self) -> Turn[Compacted | tuple[str, ...]]:
         """Return what was made, or warnings that say why nothing was."""
@@ -123,7 +132,7 @@ class Compacting:
     def _summary(self) -> Turn[str | tuple[str, ...]]:
         settings = self._settings.summary
         request = SummaryRequest(self._history(), settings, self._facts.counter, self._pinned)
-        problems: list[str] = []
+        problems: list[_Problem] = []
         # What needs no model says the same each time.
         is_extractive = isinstance(self._summarizer, ExtractiveSummarizer)
         attempts = 1 if is_extractive else settings.attempts
@@ -133,26 +142,29 @@ class Compacting:
             text = yield from self._asked(self._summarizer, request, problems)
             if text is not None:
                 return text
+            if problems[-1].is_final:
+                break
         if settings.on_failure == "extractive" and not is_extractive:
             text = yield from self._asked(ExtractiveSummarizer(), request, problems)
             if text is not None:
                 return text
-        return (f"not compacted, after {len(problems)} attempts: {problems[-1]}",)
+        attempts_made = "1 attempt" if len(problems) == 1 else f"{len(problems)} attempts"
+        return (f"not compacted, after {attempts_made}: {problems[-1].sentence}",)
 
     def _asked(
-        self, summarizer: Summarizer, request: SummaryRequest, problems: list[str]
+        self, summarizer: Summarizer, request: SummaryRequest, problems: list[_Problem]
     ) -> Turn[str | None]:
         """Return an acceptable summary; else None, with what was wrong added to `problems`."""
         outcome = yield Summarise(summarizer, request)
         if isinstance(outcome, SummaryError):
-            problems.append(str(outcome))
+            problems.append(_Problem(str(outcome), outcome.is_final))
             return None
         text = with_pinned(outcome, request.pinned)
         wrong = problem(
             text, self._replacing.tokens, request.settings, request.counter, request.pinned
         )
         if wrong is not None:
-            problems.append(wrong)
+            problems.append(_Problem(wrong))
             return None
         return text
 
@@ -161,7 +173,7 @@ class Compacting:
         policy = self._known.conversation.policy
         summaries = {i: text for i, m in enumerate(self._rest) if (text := self._summary_in(m))}
         parts, left = self._parts, self._known.left
-        there = [i for i in range(parts.start, parts.end) if left[i] is not None]
+        there = [i for i in parts if left[i] is not None]
         written = {
             place
             for place, message in enumerate(there)
@@ -204,7 +216,7 @@ class Compacting:
         )
 
     def _archive(self) -> Content:
-        """The replaced messages, whole, as the caller gave them."""
+        """The replaced messages, whole, as the caller gave them, with one that is carried over."""
         number = len(self._earlier.made) + 1
         replaced = self._known.given[self._parts.start : self._parts.end]
         name = archive_name(number)
@@ -223,7 +235,7 @@ class Compacting:
         )
 
     def _problems(self, messages: Sequence[Message]) -> str:
-        before = [*self._before, *self._rest, *self._behind]
+        before = [message for message in self._known.left if message is not None]
         found = new_problems(before, messages)
         return "; ".join(p for p in found if p != _ENDS_ON_REPLY or self._behind)
 
@@ -241,9 +253,10 @@ class Compacting:
             paths=tuple(one.path for one in written),
             summary=summary,
             pinned=self._pinned,
-            gone=conversation.known_keys(range(parts.start, parts.end)),
+            gone=conversation.known_keys(parts),
             step=self._replacing.step,
             archive=archive,
+            carried=None if parts.carried is None else parts.carried - parts.start,
         )
 
     def _stats(self, messages: Sequence[Message], restoration: Restoration) -> CompactStats:

@@ -28,7 +28,7 @@ class Replacement:
     skipped: int
     """Messages between the head and the first that was replaced."""
     count: int
-    """Messages that were replaced."""
+    """Messages that were replaced, with one among them that was carried over."""
     sha256: str
     """Of them, as `digest` finds it."""
     messages: tuple[Message, ...]
@@ -45,6 +45,8 @@ class Replacement:
     step: str = ""
     archive: str | None = None
     """Below the store's root."""
+    carried: int | None = None
+    """Which of them, from 0, stands behind `messages` as it was; None for none."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain values for JSON."""
@@ -61,6 +63,7 @@ class Replacement:
             "pinned": list(self.pinned),
             "gone": [list(key) for key in self.gone],
             "archive": self.archive,
+            "carried": self.carried,
         }
 
     @classmethod
@@ -80,6 +83,7 @@ class Replacement:
             gone=tuple(Key(*key) for key in record["gone"]),
             step=record["step"],
             archive=record["archive"],
+            carried=record.get("carried"),
         )
 
     def applied(self, messages: list[Message]) -> list[Message] | None:
@@ -90,7 +94,8 @@ class Replacement:
         replaced = messages[start : start + self.count]
         if len(replaced) < self.count or digest(replaced) != self.sha256:
             return None
-        return [*messages[:start], *self.messages, *messages[start + self.count :]]
+        stays = [] if self.carried is None else [replaced[self.carried]]
+        return [*messages[:start], *self.messages, *stays, *messages[start + self.count :]]
 
 
 def digest(messages: Sequence[Message]) -> str:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from policyctx import ContextFileSystem
+from policyctx.store.content import Content
 from tests.cli.running import policyctx
 from tests.conversations import user
 
@@ -53,7 +55,7 @@ def test_a_plan_says_what_a_summary_is_to_stand_for(policy: Path, messages: Path
     assert "messages 1 to 2, 5 tokens, would be replaced by a summary" in run.stdout
     report = json.loads(policyctx("plan", policy, messages, "--json").stdout)
     assert report["compaction"] == {
-        "step": "summarise", "messages": 2, "tokens": 5, "first": 1, "last": 2,
+        "step": "summarise", "messages": 2, "tokens": 5, "first": 1, "last": 2, "carried": None,
     }  # fmt: skip
     assert [d["decision"] for d in report["decisions"]] == [
         "keep",
@@ -103,10 +105,37 @@ def test_the_archive_gives_the_messages_back_as_they_were(
     assert "compaction-001" in policyctx("store", "history", root).stdout
 
 
-def test_an_archive_that_is_not_there_is_an_error(
+def test_the_messages_come_back_byte_for_byte_as_they_stand_in_the_archive(
+    policy: Path, tmp_path: Path
+) -> None:
+    odd = tmp_path / "odd.json"
+    texts = ["移植 done, café", "half \ud83d", "a \\ and a \u0001"]
+    odd.write_text(json.dumps([*MESSAGES[:1], *map(user, texts), user("go on")]), encoding="utf-8")
+    root, target = tmp_path / "root", tmp_path / "before.json"
+    applied(policy, odd, root)
+    run = policyctx("store", "restore-archive", root, "-o", target)
+    assert run.returncode == 0, run.stderr
+    document = (
+        ContextFileSystem(root).read("archive/compaction-001.json").encode("utf-8", "surrogatepass")
+    )
+    assert document.endswith(b'"messages":' + target.read_bytes() + b"}")
+    assert json.loads(target.read_bytes().decode("utf-8", "surrogatepass")) == [*map(user, texts)]
+
+
+def test_an_archive_that_is_not_there_is_an_error_that_lists_those_that_are(
     policy: Path, messages: Path, tmp_path: Path
 ) -> None:
-    applied(policy, messages, tmp_path / "root")
-    run = policyctx("store", "restore-archive", tmp_path / "root", "compaction-9")
+    root = tmp_path / "root"
+    applied(policy, messages, root)
+    run = policyctx("store", "restore-archive", root, "compaction-9")
     assert run.returncode == 1
-    assert "no archive 'compaction-9'" in run.stderr
+    said = " ".join(run.stderr.split())
+    meant = "did you mean 'compaction-001'? there are compaction-001"
+    assert f"no archive 'compaction-9' in {root}; {meant}" in said
+
+
+def test_of_a_folder_without_archives_that_is_said(tmp_path: Path) -> None:
+    ContextFileSystem(tmp_path).save([Content("a.txt", "x", "a.txt")])
+    run = policyctx("store", "restore-archive", tmp_path, "compaction-001")
+    assert run.returncode == 1
+    assert "there is none" in " ".join(run.stderr.split())

@@ -99,6 +99,41 @@ def test_a_provider_that_goes_on_failing_leaves_the_list_as_it_was(
     )
 
 
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
+def test_what_no_further_try_can_mend_is_not_tried_again(
+    status: int, tmp_path: Path, server: MessagesServer
+) -> None:
+    server.script = [failing(status), saying("Never asked for.")]
+    result = applied(tmp_path, server)
+    assert result.messages is MESSAGES
+    assert len(server.requests) == 1
+    assert result.warnings[0].startswith(
+        f"not compacted, after 1 attempt: no summary: the provider answered {status}"
+    )
+
+
+def test_it_ends_the_tries_also_behind_one_that_could_be_mended(
+    tmp_path: Path, server: MessagesServer
+) -> None:
+    server.script = [failing(529, "overloaded_error"), failing(401), saying("Never asked for.")]
+    result = applied(tmp_path, server, ", attempts: 5, on_failure: extractive")
+    assert "Rename the API." in summary_of(result)
+    assert len(server.requests) == 2
+
+
+def test_without_credentials_nothing_is_tried_again(
+    tmp_path: Path, server: MessagesServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+    result = session(tmp_path / "store", None).apply(MESSAGES)
+    assert not result.compacted
+    assert result.warnings[0].startswith("not compacted, after 1 attempt: no summary: there are no")
+    assert server.requests == []
+
+
 def test_the_extractive_summary_may_stand_in(tmp_path: Path, server: MessagesServer) -> None:
     server.script = [failing(500)] * 3
     result = applied(tmp_path, server, ", on_failure: extractive")
@@ -130,8 +165,8 @@ def test_what_is_read_again_after_a_compaction_is_told_to_the_model_as_a_summary
 
 
 def test_no_file_of_the_session_holds_the_key(tmp_path: Path, server: MessagesServer) -> None:
-    server.script = [failing(401, "authentication_error", KEY), saying("Done.")]
-    result = applied(tmp_path, server)
+    server.script = [failing(401, "authentication_error", KEY)]
+    result = applied(tmp_path, server, ", on_failure: extractive")
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if KEY.encode() in path.read_bytes()]

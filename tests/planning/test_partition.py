@@ -176,3 +176,94 @@ def test_pins_that_leave_no_room_for_a_summary_are_told() -> None:
     assert outcome.stopped.sentence == (
         "the pinned alone have 101 tokens, and the summary may have 21"
     )
+
+
+CARRY = "{keep_newest_user_message: true, keep_recent: {messages: 1}}"
+
+
+def carried(messages: list[Message], compaction: str = CARRY, more: str = "") -> int | None:
+    found = replacing(messages, compaction, more)
+    return None if found is None else found.parts.carried
+
+
+def test_the_newest_message_of_the_user_may_stay_among_what_is_replaced() -> None:
+    messages = [SYSTEM, user("old"), said(), user("the task"), *session_of("one", "two")[1:]]
+    assert replaced(messages, CARRY) == [1, 2, 4, 5]
+    found = replacing(messages, CARRY)
+    assert found is not None
+    assert (found.parts.carried, found.messages) == (3, 4)
+
+
+def test_it_does_not_unless_the_policy_says_so() -> None:
+    messages = [user("old"), said(), user("the task"), said(), said()]
+    assert carried(messages, "{keep_recent: {messages: 1}}") is None
+
+
+@pytest.mark.parametrize(
+    ("messages", "compaction"),
+    [
+        ([user("old"), said(), user("the task")], CARRY),
+        ([user("the task"), said(), said()], "{keep_newest_user_message: true, keep_first: 1}"),
+    ],
+)
+def test_where_it_stays_anyway_nothing_is_carried(messages: list[Message], compaction: str) -> None:
+    found = replacing(messages, compaction)
+    assert found is not None
+    assert found.parts.carried is None
+
+
+def test_a_message_with_a_result_is_none_of_the_users() -> None:
+    answered = results(("a", "x"))
+    answered["content"].append({"type": "text", "text": "and hurry"})
+    messages = [user("the task"), calls(("a", "Read")), answered, said(), said()]
+    assert carried(messages) == 0
+
+
+def test_a_message_that_was_dropped_is_not_carried() -> None:
+    text = f"""\
+        compaction: {CARRY}
+        steps:
+          - {{name: forget, do: drop, select: {{types: [user_message], min_chars: 100}}}}
+          - {{name: summarise, do: compact}}
+        """
+    summary = user("[Conversation compressed]\n\nThe port is moved.")
+    messages = [said("hm"), user("x" * 100), said(), summary, said("a" * 80), said()]
+    found = planned(text, messages).compaction
+    assert found is not None
+    assert (found.parts.carried, found.messages) == (None, 4)
+
+
+def test_where_there_is_nothing_else_nothing_is_replaced() -> None:
+    text = f"compaction: {CARRY}\nsteps: [{{name: summarise, do: compact}}]"
+    [outcome] = planned(text, [SYSTEM, user("the task"), said()]).outcomes
+    assert outcome.stopped is not None
+    assert outcome.stopped.code == "nothing_to_summarise"
+
+
+def test_what_is_pinned_in_it_is_not_pinned_in_the_summary_too() -> None:
+    more = "items: {user_message: {pin: true}}"
+    messages = [user("old"), said(), user("the task"), said(), said()]
+    found = replacing(messages, CARRY, more)
+    assert found is not None
+    assert found.pinned == ("old",)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (
+            f"compaction: {CARRY}\nsteps: [{{name: summarise, do: compact}}]",
+            ("compaction", "keep_newest_user_message"),
+        ),
+        (
+            f"steps: [{{name: summarise, do: compact, compaction: {CARRY}}}]",
+            ("steps", "summarise", "compaction", "keep_newest_user_message"),
+        ),
+    ],
+)
+def test_that_it_stays_is_explained_by_the_key_that_says_so(
+    text: str, rule: tuple[str, ...]
+) -> None:
+    plan = planned(text, [user("old"), user("the task"), said(), said()])
+    decision = plan.decision(1)
+    assert (decision.action, decision.reason.code, decision.rule_path) == ("keep", "carried", rule)

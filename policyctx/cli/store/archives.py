@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from policyctx.cli.output import json_text
 from policyctx.cli.store import options  # noqa: TC001 - typer reads the annotations at run time
-from policyctx.compaction.archive import ITEM_TYPE, archived_messages
-from policyctx.errors import StoreError
+from policyctx.compaction.archive import ITEM_TYPE, messages_text
+from policyctx.errors import UnknownArchiveError
+from policyctx.policy.diagnosing import nearest
 from policyctx.store.finding import stores_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from policyctx.store.entries import Entry
+    from policyctx.store.filesystem import ContextFileSystem
 
 
 def restore_archive(
@@ -26,28 +32,33 @@ def restore_archive(
     ] = None,
     session: options.Session = None,
 ) -> None:
-    """Print the messages that a compaction replaced, a JSON array, exactly as they were.
+    """Print the messages that a compaction replaced, a JSON array, byte for byte as archived.
 
     `policyctx store ls ROOT --type archive` lists the archives.
 
     Example: policyctx store restore-archive .offload compaction-001 -o before.json
     """
     stores = stores_in(root, session=session).values()
-    found = [
-        (s, e) for s in stores for e in s.list() if e.origin and e.origin.item_type == ITEM_TYPE
-    ]
-    if archive is not None:
-        known = [(e.origin.item_id, e.path) for _, e in found if e.origin]
-        chosen = [pair for pair, names in zip(found, known, strict=True) if archive in names]
-    else:
-        chosen = sorted(found, key=lambda pair: pair[1].saved_at)
+    found = sorted(_archives(stores), key=lambda one: one[1].saved_at)
+    chosen = [one for one in found if archive is None or archive in {one[2], one[1].path}]
     if not chosen:
-        named = "archive" if archive is None else f"archive {archive!r}"
-        raise StoreError(f"no {named} in {root}", path=str(root))
-    store, entry = chosen[-1]
-    text = json_text(archived_messages(store.read(entry.path)), indent=None) + "\n"
+        known = list(dict.fromkeys(item_id for _, _, item_id in found))
+        likeliest = None if archive is None else next(iter(nearest(archive, known)), None)
+        raise UnknownArchiveError(archive, known, likeliest, path=str(root))
+    store, entry, _ = chosen[-1]
+    written = messages_text(store.read(entry.path)).encode("utf-8", "surrogatepass")
     if output is None:
-        sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))
+        sys.stdout.buffer.write(written)
         sys.stdout.buffer.flush()
     else:
-        output.write_text(text, encoding="utf-8", errors="surrogatepass")
+        output.write_bytes(written)
+
+
+def _archives(
+    stores: Iterable[ContextFileSystem],
+) -> Iterator[tuple[ContextFileSystem, Entry, str]]:
+    """Yield each archive with its store and its id."""
+    for store in stores:
+        for entry in store.list():
+            if entry.origin is not None and entry.origin.item_type == ITEM_TYPE:
+                yield store, entry, entry.origin.item_id

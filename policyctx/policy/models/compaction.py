@@ -120,6 +120,8 @@ class Compaction(Section):
         KeepRecent(messages=0)
     )
     """A tail that stays; stretched so that pairs stay whole."""
+    keep_newest_user_message: bool = False
+    """Of what is replaced, the newest message of the user stays, behind the summary."""
     summary: Summary = Summary()
     """How the summary is made."""
     restore: Restore = Restore()

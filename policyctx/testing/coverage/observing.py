@@ -128,6 +128,8 @@ def carried_out_sides(compacted: Compacted, plan: Plan) -> set[Side]:
             if item_type:
                 found.add(((*above, "wording", wordings[item_type]), "used"))
                 found.add(((*above, "wording", wordings[item_type] + "_reply"), "used"))
+        if compacted.replacement.carried is not None:
+            found.add(((*above, "keep_newest_user_message"), "carried"))
         if compacted.archive_path is not None:
             found.add(((*above, "archive"), "saved"))
     came_back = set(compacted.replacement.paths)

@@ -27,6 +27,7 @@ MISSING = {
     "allowed": "nothing left by it",
     "below": "nothing was below it",
     "came back": "no file came back by it",
+    "carried": "the user's newest message was never among what was replaced",
     "chose": "there was nothing to choose from",
     "closed": "it never stayed closed",
     "ephemeral": "no such item was taken",
@@ -97,6 +98,8 @@ def _compaction(node: Node | None, path: RulePath) -> Iterator[Rule]:
     for key, child in _children(node):
         if key == "archive" and child.value:
             yield _rule((*path, key), child, ("saved",))
+        if key == "keep_newest_user_message" and child.value:
+            yield _rule((*path, key), child, ("carried",))
         if key == "wording":
             for name, text in _children(child):
                 if text.value:
