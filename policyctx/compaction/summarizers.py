@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, runtime_checkable
 
-from policyctx.compaction.extractive.budget import words_in
 from policyctx.compaction.extractive.summary import extractive_summary
 from policyctx.compaction.pinned import pinned_section, with_pinned, without_pinned
 from policyctx.errors import SummaryError, UnknownSummarizerError
 from policyctx.policy.diagnosing import nearest
+from policyctx.tokens.words import words_in
 
 if TYPE_CHECKING:
     from policyctx.compaction.history import History

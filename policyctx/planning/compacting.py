@@ -9,14 +9,16 @@ from policyctx.planning.partition import partition, tokens_of
 from policyctx.planning.reasons import Reason
 from policyctx.policy.lookup import compaction_of
 from policyctx.policy.values import Share
+from policyctx.tokens.words import words_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from policyctx.planning.facts import Facts
     from policyctx.planning.outlook import Outlook
     from policyctx.planning.partition import Partition
     from policyctx.policy.models import Step
-    from policyctx.policy.models.compaction import Compaction
+    from policyctx.policy.models.compaction import Compaction, Summary
 
 # A compaction that left the list above its own gate waits until a tenth of what it would replace
 # is new: summarising with every message what was summarised before costs more than it ever frees.
@@ -58,12 +60,28 @@ def replacing(step: Step, outlook: Outlook) -> Replacing | Reason:
             "hardly_new", {"new": came, "tokens": tokens, "needed": -(-tokens // _ENOUGH)}
         )
     pinned = tuple(_pinned(parts, outlook))
-    limit = settings.summary.must_shrink_to
-    if pinned and isinstance(limit, Share):
-        pins = sum(outlook.facts.length(text, "tokens") for text in pinned)
-        if pins > limit.of(tokens):
-            return Reason("pins_too_large", {"pins": pins, "limit": limit.of(tokens)})
+    if (too_large := _too_large(pinned, tokens, settings.summary, outlook.facts)) is not None:
+        return too_large
     return Replacing(step.name, settings, parts, len(there), tokens, pinned)
+
+
+def _too_large(
+    pinned: tuple[str, ...], tokens: int, settings: Summary, facts: Facts
+) -> Reason | None:
+    """Why a summary of so many tokens of history could not carry what is pinned, if it could not.
+
+    Its limit is `must_shrink_to`, and `max_words` where that is off. The same text counts once.
+    """
+    texts, limit = dict.fromkeys(pinned), settings.must_shrink_to
+    if isinstance(limit, Share):
+        unit, most = "tokens", limit.of(tokens)
+        pins = sum(facts.length(text, "tokens") for text in texts)
+    else:
+        unit, most = "words", settings.max_words
+        pins = sum(map(words_in, texts))
+    if pins <= most:
+        return None
+    return Reason("pins_too_large", {"pins": pins, "limit": most, "unit": unit})
 
 
 def _pinned(parts: Partition, outlook: Outlook) -> Iterator[str]:

@@ -34,7 +34,7 @@ SENTENCES = {
     "old": "{recency}",
     "old_and_large": "{size:,} >= {threshold:,} {unit}; {recency}",
     "pinned": "pinned",
-    "pins_too_large": "the pinned alone have {pins:,} tokens, and the summary may have {limit:,}",
+    "pins_too_large": "the pinned alone have {pins:,} {unit}, and the summary may have {limit:,}",
     "placeholder": "it names the file to which an earlier call offloaded it",
     "protected": "{why}",
     "recent": "{recency}",

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx.compaction import summarizers
-from policyctx.compaction.extractive.budget import words_in
 from policyctx.compaction.extractive.summary import extractive_summary
 from policyctx.compaction.history import History
 from policyctx.compaction.summarizers import (
@@ -22,6 +21,7 @@ from policyctx.compaction.summarizers import (
 from policyctx.errors import SummaryError, UnknownSummarizerError
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import counter_for
+from policyctx.tokens.words import words_in
 from tests.conversations import user
 
 if TYPE_CHECKING:

@@ -178,6 +178,26 @@ def test_pins_that_leave_no_room_for_a_summary_are_told() -> None:
     )
 
 
+FEW_WORDS = """\
+    items: {user_message: {pin: true}}
+    compaction: {summary: {max_words: 3}}
+    steps: [{name: summarise, do: compact}]
+    """
+
+
+def test_without_a_share_more_pinned_words_than_a_summary_may_have_are_told() -> None:
+    [outcome] = planned(FEW_WORDS, [user("one 二 three 四"), said()]).outcomes
+    assert str(outcome.stopped) == (
+        "pins_too_large: the pinned alone have 4 words, and the summary may have 3"
+    )
+
+
+def test_as_many_pinned_words_as_a_summary_may_have_are_not_too_many() -> None:
+    found = planned(FEW_WORDS, [user("one 二 three"), said(), user("one 二 three")]).compaction
+    assert found is not None
+    assert found.pinned == ("one 二 three", "one 二 three")
+
+
 CARRY = "{keep_newest_user_message: true, keep_recent: {messages: 1}}"
 
 

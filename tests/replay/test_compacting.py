@@ -57,6 +57,21 @@ def test_what_stays_keeps_the_place_that_it_was_recorded_at(compacts: OffloadPol
             assert removal.position == 2 * number + 2
 
 
+def test_the_users_newest_message_is_no_removal_and_keeps_its_place_too() -> None:
+    carries = policy(
+        COMPACTS.replace("compaction: {", "compaction: {keep_newest_user_message: true, ")
+    )
+    later = session_of(*[f"{LONG}{i}" for i in range(12)])
+    messages = [user("old"), {"role": "assistant", "content": "done"}, *later]
+    found = simulated(turn_by_turn(messages), carries)
+    gone = [r for r in found.removals if r.action == "summarise"]
+    assert found.compactions > 1
+    assert [r.message for r in gone if r.item_type == "user_message"] == [0]
+    for removal in found.removals:
+        if removal.item_type == "tool_result":
+            assert removal.message == 2 * int(removal.item_id[1:]) + 4
+
+
 def test_each_result_is_retired_once_however_often_history_was_summarised(
     compacts: OffloadPolicy,
 ) -> None:

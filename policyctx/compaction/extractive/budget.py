@@ -21,6 +21,7 @@ from policyctx.compaction.extractive.digest import Group, Statement
 from policyctx.compaction.extractive.files import CHANGED
 from policyctx.compaction.extractive.statements import weight_of
 from policyctx.compaction.extractive.values import values_in
+from policyctx.tokens.words import CJK, words_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,17 +66,7 @@ _LEAST_SIZE = 250
 # Characters to a token, on the safe side either way.
 _CHARS_PER_TOKEN, _FEW_CHARS_PER_TOKEN = 4, 3
 
-_CJK = re.compile(
-    "[\u1100-\u11ff\u2e80-\u2fdf\u3000-\u30ff\u3100-\u318f\u31a0-\u31bf\u31f0-\u9fff"
-    "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]"
-)
-_WORD = re.compile(rf"{_CJK.pattern}|(?:(?!{_CJK.pattern})\S)+")
-
-
-def words_in(text: str) -> int:
-    """Return the number of words; a CJK character, or sign, is one, and parts the words beside."""
-    others, cjk = _CJK.subn(" ", text)
-    return cjk + len(others.split())
+_WORD = re.compile(rf"{CJK.pattern}|(?:(?!{CJK.pattern})\S)+")
 
 
 def size_of(text: str) -> float:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyctx.compaction.extractive.budget import first_words, fitted, room_for, words_in
+from policyctx.compaction.extractive.budget import first_words, fitted, room_for
 from policyctx.compaction.extractive.cues import SHIPPED, cues_of
 from policyctx.compaction.extractive.gathering import gathered
 from policyctx.compaction.extractive.grammar import HEADING, NOTHING, entries_of
 from policyctx.compaction.extractive.sections import Layout
+from policyctx.tokens.words import words_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

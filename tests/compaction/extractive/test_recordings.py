@@ -6,9 +6,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from policyctx.compaction.extractive import extractive_summary
-from policyctx.compaction.extractive.budget import words_in
 from policyctx.compaction.history import History
 from policyctx.policy.models.compaction import Summary
+from policyctx.tokens.words import words_in
 from tests.compaction.extractive.recorded import (
     FOLDERS,
     instructions,
