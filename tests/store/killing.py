@@ -1,8 +1,8 @@
 """Run as a program: writers of one store are killed at random moments, again and again.
 
 Arguments: a folder, the number of runs, a seed. Each run has its own store. What a writer was told
-to be saved it tells in turn, in one write to a pipe, so what arrived there was handed out; after
-the kill all of it must read back. Prints a line for each thing that is wrong, and how many
+to be saved it tells in turn, each in one write to a pipe, so what arrived there was handed out;
+after the kill all of it must read back. Prints a line for each thing that is wrong, and how many
 contents were looked at.
 """
 
@@ -87,9 +87,10 @@ def write_for_ever(root: Path, pipe: int, number: int, run: int) -> NoReturn:
         )
         if turn % 7 == number:
             store.collect(max_age=0)
-        told = zip(files, ids, contents, strict=True)
-        lines = "".join(f"{json.dumps([f.path, i, c.text])}\n" for f, i, c in told)
-        os.write(pipe, lines.encode())  # less than a pipe takes at once
+        for file, item_id, one in zip(files, ids, contents, strict=True):
+            line = f"{json.dumps([file.path, item_id, one.text])}\n".encode()
+            assert len(line) <= select.PIPE_BUF  # so that a pipe takes it whole or not at all
+            os.write(pipe, line)
 
 
 def content(number: int, turn: int, i: int) -> Content:
