@@ -27,7 +27,7 @@ COMPARISONS = {
 }
 
 
-def number(gate: str, ungated: Plan) -> Fraction | None:
+def number(gate: str, ungated: Plan, messages: list[Message]) -> Fraction | None:
     """Return what a gate compares; None where nothing is measured or selected."""
     outermost = [item for item in ungated.items if item.inside is None]
     positions = {decision.position for decision in ungated.new}
@@ -37,7 +37,7 @@ def number(gate: str, ungated: Plan) -> Fraction | None:
     if gate == "tokens":
         return Fraction(of_all)
     if gate == "messages":
-        return Fraction(len({item.message for item in ungated.items}))
+        return Fraction(len(messages))
     if gate == "items":
         return Fraction(sum(item.type == "tool_result" for item in ungated.items))
     if gate == "frees":
@@ -70,6 +70,7 @@ def test_a_verdict_is_what_counting_by_hand_says(
     step = compiled.policy.steps[0].model_copy(update={"when": ()})
     ungated = OffloadPolicy(compiled.policy.model_copy(update={"steps": (step,)}))
     [outcome] = Session(compiled, root="unused", session_id="s").plan(messages).outcomes
-    counted = number(gate, Session(ungated, root="unused", session_id="s").plan(messages))
+    by_hand = Session(ungated, root="unused", session_id="s").plan(messages)
+    counted = number(gate, by_hand, messages)
     wanted = Fraction(limit, 100) if gate == "ratio" else Fraction(limit)
     assert outcome.is_open == (counted is not None and COMPARISONS[comparison](counted, wanted))
