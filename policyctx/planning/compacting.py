@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from policyctx.policy.models import Step
     from policyctx.policy.models.compaction import Compaction, Summary
 
-# A compaction that left the list above its own gate waits until a tenth of what it would replace
-# is new: summarising with every message what was summarised before costs more than it ever frees.
-_ENOUGH = 10
 _EMPTY = Reason("nothing_to_summarise")
 _NOTHING_NEW = Reason("nothing_new")
 
@@ -55,10 +52,10 @@ def replacing(step: Step, outlook: Outlook) -> Replacing | Reason:
         return _NOTHING_NEW
     tokens = sum(tokens_of(message, outlook) for message in there)
     came = sum(tokens_of(message, outlook) for message in new)
-    if came * _ENOUGH < tokens:
-        return Reason(
-            "hardly_new", {"new": came, "tokens": tokens, "needed": -(-tokens // _ENOUGH)}
-        )
+    needed = -(-tokens * settings.min_new.numerator // settings.min_new.denominator)
+    # Nothing is held back but what was summarised before.
+    if came < tokens and came < needed:
+        return Reason("hardly_new", {"new": came, "tokens": tokens, "needed": needed})
     pinned = tuple(_pinned(parts, outlook))
     if (too_large := _too_large(pinned, tokens, settings.summary, outlook.facts)) is not None:
         return too_large

@@ -7,7 +7,15 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, Strict
 
-from policyctx.policy.models.base import Amount, Count, Duration, Names, Section, ShrinkLimit
+from policyctx.policy.models.base import (
+    Amount,
+    Count,
+    Duration,
+    Names,
+    Ratio,
+    Section,
+    ShrinkLimit,
+)
 from policyctx.policy.models.rules import KeepRecent, Recency
 from policyctx.policy.values import Duration as DurationValue
 from policyctx.policy.values import Share, short_form, template_of
@@ -122,6 +130,8 @@ class Compaction(Section):
     """A tail that stays; stretched so that pairs stay whole."""
     keep_newest_user_message: bool = False
     """Of what is replaced, the newest message of the user stays, behind the summary."""
+    min_new: Annotated[Ratio, Field(examples=["10%"])] = Fraction(1, 10)
+    """How much of what is replaced must have come since the compaction before; `0` is anything."""
     summary: Summary = Summary()
     """How the summary is made."""
     restore: Restore = Restore()
