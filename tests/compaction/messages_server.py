@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Thread
+from http.server import ThreadingHTTPServer
+from threading import Event
 from typing import TYPE_CHECKING, Any
+
+from tests.serving import Answer, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,10 +60,10 @@ class MessagesServer(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
 
-class _Answer(BaseHTTPRequestHandler):
+class _Answer(Answer):
     server: MessagesServer
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - the name that http.server calls
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.server.requests.append({**body, "path": self.path})
         self.server.headers.append({name.lower(): text for name, text in self.headers.items()})
@@ -70,25 +72,14 @@ class _Answer(BaseHTTPRequestHandler):
             self.server.ended.wait(_LONGEST_WAIT)
             return
         raw = answer.body.encode()
-        self.send_response(answer.status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(raw)))
-        self.end_headers()
-        self.wfile.write(raw)
-
-    def log_message(self, *_: object) -> None:
-        """Stay quiet."""
+        self.send_json(answer.status, raw)
 
 
 @contextmanager
 def messages_server() -> Iterator[MessagesServer]:
     """Serve in a thread until the block ends."""
-    with MessagesServer() as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with serving(MessagesServer()) as server:
         try:
             yield server
         finally:
             server.ended.set()
-            server.shutdown()
-            thread.join()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from http.server import ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
+
+from tests.serving import Answer, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,10 +31,10 @@ class CountingServer(ThreadingHTTPServer):
         return [request["messages"][0]["content"] for request in self.requests]
 
 
-class _Answer(BaseHTTPRequestHandler):
+class _Answer(Answer):
     server: CountingServer
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - the name that http.server calls
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.server.requests.append({**body, "path": self.path})
         status = self.server.statuses.pop(0) if self.server.statuses else 200
@@ -41,24 +42,11 @@ class _Answer(BaseHTTPRequestHandler):
         if status != 200:
             answer = {"type": "error", "error": {"type": "api_error", "message": "scripted"}}
         raw = json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(raw)))
-        self.end_headers()
-        self.wfile.write(raw)
-
-    def log_message(self, *_: object) -> None:
-        """Stay quiet."""
+        self.send_json(status, raw)
 
 
 @contextmanager
 def counting_server() -> Iterator[CountingServer]:
     """Serve in a thread until the block ends."""
-    with CountingServer() as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(CountingServer()) as server:
+        yield server

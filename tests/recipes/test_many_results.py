@@ -1,0 +1,277 @@
+"""The document "context offload", row by row."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+
+from policyctx import (
+    OffloadResults,
+    Session,
+    StoreError,
+    offload_tool_results,
+)
+from tests.conversations import Message, calls, results, session_of
+from tests.recipes.offloaded import (
+    TOOL_ID,
+    blocks,
+    child,
+    content,
+    files_in,
+    text,
+    words,
+)
+
+# Context offload: which results leave.
+
+
+def test_a_long_result_goes_to_a_file_and_its_path_takes_its_place(tmp_path: Path) -> None:
+    result = offload_tool_results([results((TOOL_ID, "x" * 2500))], output_dir=tmp_path)
+    assert content(result.messages[0]) == "[Content offloaded to: ./tool-result-toolu_01abc.md]"
+    assert text(tmp_path / "tool-result-toolu_01abc.md") == "x" * 2500
+
+
+@pytest.mark.parametrize(("size", "count"), [(0, 0), (1, 0), (99, 0), (100, 1), (101, 1)])
+def test_from_100_characters_on_a_result_is_offloaded(
+    tmp_path: Path, size: int, count: int
+) -> None:
+    messages = [results((TOOL_ID, "x" * size))]
+    assert offload_tool_results(messages, output_dir=tmp_path).offloaded_count == count
+
+
+@pytest.mark.parametrize(("size", "count"), [(99, 0), (100, 1)])
+def test_blocks_are_measured_as_compact_json(tmp_path: Path, size: int, count: int) -> None:
+    messages = [results((TOOL_ID, blocks(size)))]
+    assert offload_tool_results(messages, output_dir=tmp_path).offloaded_count == count
+
+
+@pytest.mark.parametrize(("sign", "size", "count"), [("读", 99, 0), ("读", 100, 1), ("🙂", 99, 0)])
+def test_a_character_is_a_code_point(tmp_path: Path, sign: str, size: int, count: int) -> None:
+    messages = [results((TOOL_ID, sign * size))]
+    assert offload_tool_results(messages, output_dir=tmp_path).offloaded_count == count
+
+
+def test_of_long_and_short_results_only_the_long_ones_leave(tmp_path: Path) -> None:
+    messages = [results(("long", "x" * 300), ("short", "y" * 30), ("other", "z" * 400))]
+    [message] = offload_tool_results(messages, output_dir=tmp_path).messages
+    assert [content(message, i) for i in range(3)] == [
+        "[Content offloaded to: ./tool-result-long.md]",
+        "y" * 30,
+        "[Content offloaded to: ./tool-result-other.md]",
+    ]
+
+
+def test_without_a_tool_result_the_same_list_comes_back(tmp_path: Path) -> None:
+    messages = [words(5000), calls(("a", "Bash"))]
+    result = offload_tool_results(messages, output_dir=tmp_path / "out")
+    assert result.messages is messages
+    assert not (tmp_path / "out").exists()
+
+
+def test_only_tool_results_leave(tmp_path: Path) -> None:
+    call = calls(("a", "Bash"))
+    call["content"][0]["input"] = {"command": "c" * 500}
+    messages = [words(500), call, results(("a", "x" * 500)), words(500)]
+    result = offload_tool_results(messages, output_dir=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["tool-result-a.md"]
+    for i in (0, 1, 3):
+        assert result.messages[i] is messages[i]
+
+
+def test_a_result_whose_call_is_not_in_the_list_leaves_as_well(tmp_path: Path) -> None:
+    messages = [results(("a", "x" * 500)), words(10)]
+    assert offload_tool_results(messages, output_dir=tmp_path).offloaded_count == 1
+
+
+def test_failed_results_leave_like_any_other(tmp_path: Path) -> None:
+    messages = [results(("a", "x" * 500), error=True)]
+    [message] = offload_tool_results(messages, output_dir=tmp_path).messages
+    assert message["content"][0]["is_error"] is True
+    assert content(message) == "[Content offloaded to: ./tool-result-a.md]"
+
+
+def test_a_long_result_leaves_even_for_a_longer_placeholder(tmp_path: Path) -> None:
+    messages = [results(("a" * 80, "x" * 100))]
+    result = offload_tool_results(messages, output_dir=tmp_path)
+    assert len(content(result.messages[0])) > 100
+    assert result.freed_chars == 100
+
+
+# Context offload: what comes back.
+
+
+def test_only_messages_that_change_are_copied(tmp_path: Path) -> None:
+    messages = session_of("x" * 500, "small")
+    result = offload_tool_results(messages, output_dir=tmp_path)
+    changed = [i for i, message in enumerate(result.messages) if message is not messages[i]]
+    assert changed == [2]
+    assert result.messages[2]["content"][0] is not messages[2]["content"][0]
+
+
+def test_the_messages_given_stay_as_they_were(tmp_path: Path) -> None:
+    messages = session_of("x" * 500, blocks(500))
+    before = copy.deepcopy(messages)
+    result = offload_tool_results(messages, output_dir=tmp_path)
+    assert messages == before
+    assert result.messages is not messages
+
+
+def test_blocks_give_way_to_a_string_and_their_json_is_the_file(tmp_path: Path) -> None:
+    found = [{"type": "text", "text": "读" * 100}, {"type": "text", "text": '"'}]
+    result = offload_tool_results([results((TOOL_ID, found))], output_dir=tmp_path)
+    assert isinstance(content(result.messages[0]), str)
+    assert text(result.files[0]) == json.dumps(found, separators=(",", ":"), ensure_ascii=False)
+
+
+def test_it_says_how_many_left_how_much_and_to_where(tmp_path: Path) -> None:
+    messages = session_of("x" * 300, "y" * 99, blocks(400))
+    result = offload_tool_results(messages, output_dir=tmp_path)
+    assert (result.offloaded_count, result.freed_chars) == (2, 700)
+    names = ("tool-result-c0.md", "tool-result-c2.md")
+    assert result.files == tuple(str(tmp_path / name) for name in names)
+
+
+def test_the_paths_are_absolute_where_the_folder_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = offload_tool_results([results(("a", "x" * 300))], output_dir="out")
+    assert result.files == (str(tmp_path / "out" / "tool-result-a.md"),)
+
+
+def test_the_oldest_goes_first(tmp_path: Path) -> None:
+    messages = session_of(*("x" * 300 for _ in range(12)))
+    files = offload_tool_results(messages, output_dir=tmp_path).files
+    assert [Path(path).name for path in files] == [f"tool-result-c{i}.md" for i in range(12)]
+
+
+def test_an_empty_list_comes_to_nothing(tmp_path: Path) -> None:
+    messages: list[Message] = []
+    result = offload_tool_results(messages, output_dir=tmp_path / "out")
+    assert result == OffloadResults([], 0, 0, ())
+    assert result.messages is messages
+    assert not (tmp_path / "out").exists()
+
+
+# Context offload: files.
+
+
+def test_the_folder_is_made_with_all_above_it(tmp_path: Path) -> None:
+    folder = tmp_path / "not" / "there" / "yet"
+    result = offload_tool_results([results(("a", "x" * 300))], output_dir=folder)
+    assert text(folder / "tool-result-a.md") == "x" * 300
+    assert result.files == (str(folder / "tool-result-a.md"),)
+
+
+def test_nothing_but_the_contents_is_written(tmp_path: Path) -> None:
+    offload_tool_results(session_of("x" * 300, "y" * 400), output_dir=tmp_path / "out")
+    assert files_in(tmp_path) == {
+        "out/tool-result-c0.md": "x" * 300,
+        "out/tool-result-c1.md": "y" * 400,
+    }
+
+
+def test_results_of_one_id_are_numbered_even_when_they_are_equal(tmp_path: Path) -> None:
+    messages = [results(("a", t * 300)) for t in "xyx"]
+    result = offload_tool_results(messages, output_dir=tmp_path)
+    assert [content(message) for message in result.messages] == [
+        "[Content offloaded to: ./tool-result-a.md]",
+        "[Content offloaded to: ./tool-result-a-1.md]",
+        "[Content offloaded to: ./tool-result-a-2.md]",
+    ]
+    assert [text(path) for path in result.files] == ["x" * 300, "y" * 300, "x" * 300]
+
+
+def test_a_later_call_overwrites_nothing_of_an_earlier_one(tmp_path: Path) -> None:
+    [first] = offload_tool_results([results(("a", "x" * 300))], output_dir=tmp_path).files
+    [second] = offload_tool_results([results(("a", "y" * 300))], output_dir=tmp_path).files
+    assert (text(first), text(second)) == ("x" * 300, "y" * 300)
+
+
+@pytest.mark.parametrize("id_", ["../../a", "a/b", "..", "a\0b", "", "读", "i" * 4096, "C:\\x"])
+def test_no_id_leads_out_of_the_folder(tmp_path: Path, id_: str) -> None:
+    result = offload_tool_results([results((id_, "x" * 300))], output_dir=tmp_path / "out")
+    [path] = map(Path, result.files)
+    assert path.parent == tmp_path / "out"
+    assert content(result.messages[0]) == f"[Content offloaded to: ./{path.name}]"
+    assert text(path) == "x" * 300
+
+
+# Context offload: a disk that fails.
+
+
+def test_a_write_that_fails_is_raised_and_the_messages_stay(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    messages = session_of("x" * 500)
+    before = copy.deepcopy(messages)
+    with pytest.raises(StoreError, match="cannot be written: Not a directory") as raised:
+        offload_tool_results(messages, output_dir=tmp_path / "file" / "out")
+    assert isinstance(raised.value.__cause__, NotADirectoryError)
+    assert messages == before
+
+
+def test_a_folder_that_may_not_be_written_is_an_error_with_the_systems_words(
+    tmp_path: Path,
+) -> None:
+    tmp_path.chmod(0o500)
+    told = child(f"""
+from policyctx import StoreError, offload_tool_result, offload_tool_results
+message = {results(("a", "x" * 500))!r}
+for write in (
+    lambda: offload_tool_results([message], output_dir={str(tmp_path)!r}),
+    lambda: offload_tool_result(message, session_id="s", output_dir={str(tmp_path)!r}),
+):
+    try:
+        write()
+    except StoreError as error:
+        print(error)
+""")
+    tmp_path.chmod(0o700)
+    assert [line.rpartition(": ")[2] for line in told.splitlines()] == ["Permission denied"] * 2
+    assert files_in(tmp_path) == {}
+
+
+def test_a_disk_that_fills_up_leaves_no_half_written_file(tmp_path: Path) -> None:
+    told = child(f"""
+import resource, signal
+from policyctx import StoreError, offload_tool_results
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+messages = {[results(("a", "x" * 500)), results(("b", "y" * 5000))]!r}
+try:
+    offload_tool_results(messages, output_dir={str(tmp_path / "out")!r})
+except StoreError as error:
+    print(error)
+""")
+    assert "File too large" in told
+    left = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "out").iterdir()}
+    assert left.items() <= {"tool-result-a.md": "x" * 500}.items()
+
+
+# Context offload: every call stands alone.
+
+
+def test_a_call_does_the_same_whatever_was_called_before(tmp_path: Path) -> None:
+    messages = session_of("x" * 500, "y" * 500)
+    first = offload_tool_results(messages, output_dir=tmp_path)
+    offload_tool_results(session_of("z" * 500)[1:], output_dir=tmp_path)
+    assert offload_tool_results(messages, output_dir=tmp_path) == first
+
+
+@pytest.mark.parametrize("id_", ["a", "call_1|fc_" + "f" * 100])
+def test_what_a_call_returned_comes_back_as_it_is(tmp_path: Path, id_: str) -> None:
+    messages = [results((id_, sign * 500)) for sign in "xyx"]
+    first = offload_tool_results(messages, output_dir=tmp_path)
+    assert first.offloaded_count == 3
+    second = offload_tool_results(first.messages, output_dir=tmp_path)
+    assert second.messages is first.messages
+
+
+@pytest.mark.parametrize("preset", ["context-offload", "tool-direct-offload"])
+def test_the_presets_keep_no_state_in_a_session_either(tmp_path: Path, preset: str) -> None:
+    session = Session(preset, root=tmp_path, session_id="s")
+    messages = session_of("x" * 1000)
+    assert [session.apply(messages).offloaded_count for _ in range(2)] == [1, 1]

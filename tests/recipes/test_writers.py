@@ -1,0 +1,115 @@
+"""Writers of the caller's, and calls that are awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from pathlib import Path
+
+import pytest
+
+from policyctx import (
+    OffloadResult,
+    StoreError,
+    offload_tool_result,
+    offload_tool_result_async,
+    offload_tool_results,
+    offload_tool_results_async,
+)
+from tests.conversations import results, session_of
+from tests.recipes.offloaded import (
+    blocks,
+    files_in,
+    text,
+    words,
+)
+from tests.writers import AwaitedMemory, Full, Memory
+
+
+def test_a_writer_writes_what_the_folder_would_hold(tmp_path: Path) -> None:
+    messages = session_of("x" * 500, blocks(400))
+    memory = Memory()
+    folder = tmp_path / "out"
+    through = offload_tool_results(messages, output_dir=folder, writer=memory)
+    assert not folder.exists()
+    assert through == offload_tool_results(messages, output_dir=folder)
+    assert memory.files == {path: text(path) for path in through.files}
+
+
+def test_a_writer_is_asked_only_for_names_of_the_call_itself(tmp_path: Path) -> None:
+    (tmp_path / "tool-result-a.md").write_text("taken", encoding="utf-8")
+    memory = Memory()
+    messages = [results(("a", t * 300)) for t in "xx"]
+    result = offload_tool_results(messages, output_dir=tmp_path, writer=memory)
+    assert [Path(path).name for path in result.files] == ["tool-result-a.md", "tool-result-a-1.md"]
+    assert files_in(tmp_path) == {"tool-result-a.md": "taken"}
+
+
+def test_a_writer_writes_one_result_over_the_earlier(tmp_path: Path) -> None:
+    memory = Memory()
+    for sign in "xy":
+        result = offload_tool_result(
+            results(("a", sign * 9)), session_id="s", output_dir=tmp_path, writer=memory
+        )
+    assert memory.files == {result.file: "y" * 9}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_writer_is_not_called_when_nothing_leaves(tmp_path: Path) -> None:
+    messages = [words(500), results(("a", "x" * 99))]
+    result = offload_tool_results(messages, output_dir=tmp_path, writer=Full())
+    assert result.messages is messages
+
+
+def test_what_a_writer_raises_is_raised_with_its_words(tmp_path: Path) -> None:
+    messages = session_of("x" * 500)
+    before = copy.deepcopy(messages)
+    with pytest.raises(StoreError, match="No space left on device") as raised:
+        offload_tool_results(messages, output_dir=tmp_path, writer=Full())
+    assert isinstance(raised.value.__cause__, OSError)
+    with pytest.raises(StoreError, match="No space left on device"):
+        offload_tool_result(messages[2], session_id="s", output_dir=tmp_path, writer=Full())
+    assert messages == before
+
+
+def test_awaited_calls_come_to_the_same(tmp_path: Path) -> None:
+    messages = session_of("x" * 500)
+    all_ = asyncio.run(offload_tool_results_async(messages, output_dir=tmp_path))
+    assert all_ == offload_tool_results(messages, output_dir=tmp_path)
+    one = asyncio.run(offload_tool_result_async(messages[2], session_id="s", output_dir=tmp_path))
+    assert one == offload_tool_result(messages[2], session_id="s", output_dir=tmp_path)
+
+
+@pytest.mark.parametrize("kind", [Memory, AwaitedMemory])
+def test_awaited_calls_take_both_kinds_of_writer(tmp_path: Path, kind: type[Memory]) -> None:
+    messages, memory = session_of("x" * 500), kind()
+    all_ = asyncio.run(offload_tool_results_async(messages, output_dir=tmp_path, writer=memory))
+    one = asyncio.run(
+        offload_tool_result_async(messages[2], session_id="s", output_dir=tmp_path, writer=memory)
+    )
+    assert memory.files == {all_.files[0]: "x" * 500, one.file: "x" * 500}
+
+
+def test_awaited_calls_raise_what_a_writer_raises(tmp_path: Path) -> None:
+    messages = session_of("x" * 500)
+    with pytest.raises(StoreError, match="No space left on device"):
+        asyncio.run(offload_tool_results_async(messages, output_dir=tmp_path, writer=Full()))
+    one = offload_tool_result_async(messages[2], session_id="s", output_dir=tmp_path, writer=Full())
+    with pytest.raises(StoreError, match="No space left on device"):
+        asyncio.run(one)
+
+
+def test_calls_that_are_awaited_together_do_not_meet(tmp_path: Path) -> None:
+    memory = AwaitedMemory()
+
+    async def together() -> list[OffloadResult]:
+        messages = [results((f"c{i}", str(i) * 1000)) for i in range(9)]
+        return await asyncio.gather(
+            *(
+                offload_tool_result_async(m, session_id="s", output_dir=tmp_path, writer=memory)
+                for m in messages
+            )
+        )
+
+    found = asyncio.run(together())
+    assert [memory.files[result.file] for result in found] == [str(i) * 1000 for i in range(9)]
