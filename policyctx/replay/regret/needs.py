@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from policyctx.replay.regret.asking import asked_again
-from policyctx.replay.regret.holders import Holders, Place, Texts
-from policyctx.replay.regret.phrases import Runs, anchors, phrases
+from policyctx.replay.regret.holders import COMMON, Holders, Place, Texts
+from policyctx.replay.regret.phrases import Runs, phrases
 from policyctx.replay.regret.strings import SURE, DistinctStrings
 
 if TYPE_CHECKING:
@@ -66,12 +66,12 @@ def _used(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tuple[int,
     """Yield the items that alone held what a reply says, each reply by itself."""
     texts = Texts(part)
     said = {reply: texts.at(Place(reply)) for reply, _ in replies}
-    distinct = DistinctStrings(texts.lost)
+    distinct = DistinctStrings(texts.lost, texts.rare(COMMON))
     strings = {reply: distinct.of(text) for reply, text in said.items()}
-    runs_in = Runs(texts.lost)
+    runs_in = Runs(texts)
     runs = {reply: runs_in.of(text) for reply, text in said.items()}
     wanted = {texts.key(one.words) for of_one in strings.values() for one in of_one}
-    wanted.update(word for of_one in runs.values() for word in anchors(of_one))
+    wanted.update(word for of_one in runs.values() for run in of_one for _, word in run.anchors)
     holders = Holders(texts, frozenset(wanted))
     for reply, call in replies:
         found: dict[int, list[Distinct]] = defaultdict(list)

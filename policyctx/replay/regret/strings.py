@@ -55,10 +55,13 @@ _MOST = 256
 
 
 class DistinctStrings:
-    """What is particular in texts, of that which can come from where these words stand."""
+    """What is particular in texts, of that which can come from where certain words stand.
 
-    def __init__(self, among: frozenset[str]) -> None:
-        self._among = among
+    All words of a string are `among` these, and one at least is `rare`.
+    """
+
+    def __init__(self, among: frozenset[str], rare: frozenset[str]) -> None:
+        self._among, self._rare = among, rare
         self._known: dict[str, Sequence[Distinct]] = {}
         """By what stands between spaces; a session names the same things again and again."""
 
@@ -76,20 +79,23 @@ class DistinctStrings:
 
     def _of_said(self, said: str) -> Sequence[Distinct]:
         """What is particular in characters without a space between."""
-        if not _TELLING.search(said.rstrip(_SENTENCE_END)) or self._among.isdisjoint(words(said)):
+        if not _TELLING.search(said.rstrip(_SENTENCE_END)) or self._rare.isdisjoint(words(said)):
             return ()
         tokens = (token for token in _TOKEN.findall(said) if len(token) <= _MOST)
         found = [one for token in tokens for one in _of_token(token)]
         if not said.isascii():
             found += (Distinct(gram, _OF_THREE, (gram,)) for gram in grams(said))
-        return [one for one in found if self._among.issuperset(one.words)] or ()
+        return [one for one in found if self._may_come(one.words)] or ()
 
     def _lines(self, text: str) -> Iterator[Distinct]:
         for line in map(str.strip, text.split("\n")):
             if len(line) >= _LINE_LENGTH and line.count(" ") >= _LINE_WORDS - 1:
                 known = words(line)
-                if known and self._among.issuperset(known):
+                if self._may_come(known):
                     yield Distinct(line, SURE, tuple(known))
+
+    def _may_come(self, known: Sequence[str]) -> bool:
+        return self._among.issuperset(known) and not self._rare.isdisjoint(known)
 
 
 def _of_token(token: str) -> tuple[Distinct, ...]:
