@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.replay.regret.strings import LIKELY, SURE, Distinct, DistinctStrings
+from policyctx.replay.regret.replies import Replies
+from policyctx.replay.regret.strings import LIKELY, SURE, Distinct
 from policyctx.replay.regret.words import GRAM, plain, stands_in, words
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ EVERYTHING = st.text() | st.text(st.characters(codec=None), max_size=80)
 def strings_of(text: str) -> Sequence[Distinct]:
     """What is particular in a text of which all words were lost, and are rare."""
     known = frozenset(words(text))
-    return DistinctStrings(known, rare=known).of(text)
+    return Replies(known, rare=known, anchors=known).read(text).strings
 
 
 def weights(text: str) -> dict[str, float]:
@@ -80,14 +81,15 @@ def test_what_is_written_without_spaces_is_cut_into_grams() -> None:
 
 def test_only_what_is_made_of_known_words_can_come_from_them() -> None:
     known = frozenset({"ORD", "58213", "KX"})
-    strings = DistinctStrings(known, rare=known)
-    found = strings.of("see ORD-58213-KX and ORD-11111-ZZ")
+    replies = Replies(known, rare=known, anchors=known)
+    found, _ = replies.read("see ORD-58213-KX and ORD-11111-ZZ")
     assert [one.text for one in found] == ["ORD-58213-KX"]
 
 
 def test_a_string_of_which_every_word_is_common_tells_nothing() -> None:
     text = "see ORD-58213-KX"
-    assert list(DistinctStrings(frozenset(words(text)), rare=frozenset()).of(text)) == []
+    replies = Replies(frozenset(words(text)), rare=frozenset(), anchors=frozenset())
+    assert replies.read(text) == ([], ())
 
 
 def test_a_string_that_is_a_part_of_several_words_is_found_once() -> None:
