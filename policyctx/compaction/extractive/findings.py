@@ -65,7 +65,7 @@ def findings_of(
     for place in weights:
         weights[place] -= _LIKE_CODE if _CODE.search(place[1]) else 0
     worth = (place for place in weights if weights[place] > 0)
-    heaviest = sorted(worth, key=lambda place: (-weights[place], -place[0]))[:_MOST_FOUND]
+    heaviest = sorted(worth, key=lambda place: (-weights[place], -place[0], place[1]))[:_MOST_FOUND]
     return [Statement(line) for _, line in sorted(heaviest)]
 
 

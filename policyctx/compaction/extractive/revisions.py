@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from heapq import nlargest
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -111,9 +112,11 @@ class _Standing:
         for word in _index(subject):
             if self._counts[word] <= self._common:
                 shared.update(self._by_word[word])
+        # Of equals the newest, so that the order of a set decides nothing.
+        likeliest = nlargest(_LIKELIEST, shared, key=lambda old: (shared[old], old))
         found = [
             old
-            for old, _ in shared.most_common(_LIKELIEST)
+            for old in likeliest
             if old in self._held
             and self._may_revise(i, old)
             and _is_revision(subject, self._subjects[old], by_user=new.user)
