@@ -7,8 +7,9 @@ said it, and which exact values are in it, weigh more than any word.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +149,30 @@ CHINESE = Language(
 SHIPPED = (ENGLISH, CHINESE)
 
 
+class Presence(NamedTuple):
+    """Cues of which it only matters whether a text has one of them."""
+
+    words: re.Pattern[str]
+    """Those in ASCII, found in a folded text: much faster than without regard to case."""
+    parts: re.Pattern[str]
+    """The others."""
+
+    def found_in(self, text: str) -> bool:
+        """Whether the text has any of them."""
+        return bool(self.words.search(text.casefold()) or self.parts.search(text))
+
+
 @dataclass(frozen=True, slots=True)
 class Cues:
     """The tables of some languages, ready to search with; each field as in `Language`."""
 
-    orders: re.Pattern[str]
-    choices: re.Pattern[str]
-    revisions: re.Pattern[str]
-    settings: re.Pattern[str]
-    plans: re.Pattern[str]
+    orders: Presence
+    choices: Presence
+    revisions: Presence
+    settings: Presence
+    plans: Presence
+    finished: Presence
     failures: re.Pattern[str]
-    finished: re.Pattern[str]
     goals: re.Pattern[str]
     files: re.Pattern[str]
     tools: re.Pattern[str]
@@ -168,27 +182,45 @@ class Cues:
     """What of a sentence says nothing of what it is about."""
 
 
-_SUBJECTLESS = ("particles", "settings", "revisions", "plans")
-
-
 @lru_cache(maxsize=16)
 def cues_of(languages: tuple[Language, ...]) -> Cues:
     """Return the tables of the languages as one."""
 
-    def found(*names: str) -> re.Pattern[str]:
-        return _any_of([cue for name in names for one in languages for cue in getattr(one, name)])
+    def all_of(*names: str) -> list[str]:
+        cues = [cue for name in names for one in languages for cue in getattr(one, name)]
+        # The longest first, so that a phrase is found before a word in it.
+        return sorted(dict.fromkeys(cues), key=len, reverse=True)
 
-    tables = {
-        field.name: found(field.name) for field in fields(Cues) if field.name != "subjectless"
-    }
-    return Cues(**tables, subjectless=found(*_SUBJECTLESS))
+    return Cues(
+        orders=_presence_of(all_of("orders")),
+        choices=_presence_of(all_of("choices")),
+        revisions=_presence_of(all_of("revisions")),
+        settings=_presence_of(all_of("settings")),
+        plans=_presence_of(all_of("plans")),
+        finished=_presence_of(all_of("finished")),
+        failures=_any_of(all_of("failures")),
+        goals=_any_of(all_of("goals")),
+        files=_any_of(all_of("files")),
+        tools=_any_of(all_of("tools")),
+        status=_any_of(all_of("status")),
+        errors=_any_of(all_of("errors")),
+        subjectless=_any_of(all_of("particles", "settings", "revisions", "plans")),
+    )
+
+
+def _presence_of(cues: list[str]) -> Presence:
+    words, parts = _words_and_parts(cues)
+    return Presence(re.compile(words), re.compile(parts, re.IGNORECASE))
 
 
 def _any_of(cues: list[str]) -> re.Pattern[str]:
-    """Return the pattern that finds any of them; nothing for none."""
-    # The longest first, so that a phrase is found before a word in it.
-    ordered = sorted(dict.fromkeys(cues), key=len, reverse=True)
-    words = "|".join(re.escape(cue) for cue in ordered if cue.isascii())
-    parts = "|".join(re.escape(cue) for cue in ordered if not cue.isascii())
-    found = [rf"(?<![A-Za-z0-9_])(?:{words})(?![A-Za-z0-9_])"] if words else []
-    return re.compile("|".join([*found, *([parts] if parts else [])]) or r"(?!)", re.IGNORECASE)
+    return re.compile("|".join(_words_and_parts(cues)), re.IGNORECASE)
+
+
+def _words_and_parts(cues: list[str]) -> tuple[str, str]:
+    """Return the pattern of the cues in ASCII, and that of the others; none finds nothing."""
+    words = "|".join(re.escape(cue) for cue in cues if cue.isascii())
+    parts = "|".join(re.escape(cue) for cue in cues if not cue.isascii())
+    nothing = "(?!)"
+    whole = rf"(?<![A-Za-z0-9_])(?:{words})(?![A-Za-z0-9_])" if words else nothing
+    return whole, parts or nothing

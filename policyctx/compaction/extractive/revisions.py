@@ -182,14 +182,14 @@ def _subject(one: Told, cues: Cues) -> _Subject:
     return _Subject(
         subject_words(_blotted(text, values), cues),
         values,
-        cues.revisions.search(text) is not None,
+        cues.revisions.found_in(text),
         frozenset(value.text for value in values if _is_set(text, value, cues)),
     )
 
 
 def _is_set(text: str, value: Value, cues: Cues) -> bool:
     before = text[max(0, value.start - _REACH) : value.start]
-    return before.rstrip().endswith((":", "=", "：")) or cues.settings.search(before) is not None
+    return before.rstrip().endswith((":", "=", "：")) or cues.settings.found_in(before)
 
 
 def subject_words(text: str, cues: Cues) -> frozenset[str]:
