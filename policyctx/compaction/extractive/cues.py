@@ -157,12 +157,14 @@ class Presence(NamedTuple):
     words: re.Pattern[str]
     """Those in ASCII, for a folded text: two searches are faster than one for all."""
     parts: re.Pattern[str]
-    """The others."""
+    """The others: none is in a text in ASCII."""
 
     def found_in(self, text: str) -> bool:
         """Whether the text has any of them."""
         folded = text.casefold()
-        return bool(self.words.search(folded) or self.parts.search(folded))
+        if self.words.search(folded):
+            return True
+        return not folded.isascii() and self.parts.search(folded) is not None
 
 
 @dataclass(frozen=True, slots=True)

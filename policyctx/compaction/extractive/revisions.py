@@ -63,7 +63,7 @@ class _Subject(NamedTuple):
     values: tuple[Value, ...]
     given: frozenset[str]
     """The values as texts."""
-    index: frozenset[str]
+    found_by: frozenset[str]
     """The words and values that it is found by."""
     revises: bool = False
     sets: frozenset[str] = frozenset()
@@ -91,7 +91,7 @@ class _Standing:
     def __init__(self, told: Sequence[Told], cues: Cues) -> None:
         self.told = told
         self._subjects = [_subject(one, cues) for one in told]
-        self._counts = Counter(word for subject in self._subjects for word in subject.index)
+        self._counts = Counter(word for subject in self._subjects for word in subject.found_by)
         self._common = max(_COMMON, len(told) // 8)
         self._held: dict[int, Statement] = {}
         self._by_word: dict[str, list[int]] = defaultdict(list)
@@ -103,18 +103,18 @@ class _Standing:
     def add(self, i: int) -> None:
         """Take statement `i` in, and out those that it takes back."""
         statement, subject = self.told[i].statement, self._subjects[i]
-        if self.told[i].message >= 0 and subject.values:
+        if self.told[i].message >= 0 and (subject.revises or subject.sets):
             for old in self._taken_back_by(i):
                 left = _left_of(self._held.pop(old), self._subjects[old], subject)
                 statement = _with_notes(statement, left)
         self._held[i] = statement
-        for word in subject.index:
+        for word in subject.found_by:
             self._by_word[word].append(i)
 
     def _taken_back_by(self, i: int) -> list[int]:
         new, subject = self.told[i], self._subjects[i]
         shared: Counter[int] = Counter()
-        for word in subject.index:
+        for word in subject.found_by:
             if self._counts[word] <= self._common:
                 shared.update(self._by_word[word])
         # Of equals the newest, so that the order of a set decides nothing.
@@ -231,7 +231,7 @@ def _is_revision(new: _Subject, old: _Subject, *, by_user: bool) -> bool:
     if new.revises and (numbers or by_user):
         # What the new one speaks of besides would be another thing of the same sort.
         return both >= (_SAME_THING if both < olds else _ALL_OF_IT) * news
-    if not numbers or not new.sets or any(value.text not in old.sets for value in changed):
+    if not numbers or any(value.text not in old.sets for value in changed):
         return False
     return both >= _SAME_WORDS * max(news, olds)
 
@@ -255,7 +255,7 @@ def _left_of(old: Statement, before: _Subject, after: _Subject) -> tuple[str, ..
     gone = [value for value in changed if kinds[value.kind] <= max(1, given[value.kind])]
     left = _blotted(old.text, gone)
     other = before.given - {value.text for value in gone}
-    says_more = not gone or before.words - after.words or other - after.index
+    says_more = not gone or before.words - after.words or other - after.found_by
     return (old.replaces, left if says_more else "", old.answers)
 
 

@@ -102,11 +102,14 @@ def _led(lead: Line, items: list[str]) -> Iterator[Line]:
 def _split(line: str) -> Iterator[str]:
     number = ""
     for piece in _SENTENCE_END.split(line):
-        text = f"{number} {one_line(piece)}".lstrip()
+        text = f"{number} {one_line(piece)}" if number else one_line(piece)
         number = text if _ONLY_NUMBER.fullmatch(text) else ""
         if number or not SAYS.search(text):
             continue
-        yield from [text] if len(text) <= _LONGEST else _clauses(text)
+        if len(text) <= _LONGEST:
+            yield text
+        else:
+            yield from _clauses(text)
     if number:
         yield number
 
