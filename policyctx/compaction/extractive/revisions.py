@@ -35,8 +35,9 @@ _ASCII_WORD = re.compile(r"[A-Za-z][A-Za-z']+")
 # A letter that names one of several, such as "server B".
 _LETTER = re.compile(r"(?<=[a-z] )[A-HJ-Z]\b")
 _CJK_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
-# Shares of the later statement's words, and of those of the longer one, that both must have.
-_SAME_THING, _ALL_OF_IT, _SAME_WORDS = 0.6, 0.4, 0.7
+# Shares of the later statement's words that both must have, less where it names the old number and
+# where it has all the words of the earlier one; and of those of the longer one.
+_SAME_THING, _NAMED_IT, _ALL_OF_IT, _SAME_WORDS = 0.6, 0.5, 0.4, 0.7
 # Statements that are looked at as the one that may be meant.
 _LIKELIEST = 8
 # A word in more statements than this says nothing of what one is about.
@@ -221,8 +222,6 @@ def _is_revision(new: _Subject, old: _Subject, *, by_user: bool) -> bool:
     if not changed:
         return False
     numbers = all(value.kind == NUMBER for value in changed)
-    if new.revises and numbers and all(value.text in new.given for value in changed):
-        return True
     named = new.given & old.given
     both = len(new.words & old.words) + len(named)
     if not both:
@@ -230,7 +229,9 @@ def _is_revision(new: _Subject, old: _Subject, *, by_user: bool) -> bool:
     news, olds = len(new.words) + len(named), len(old.words) + len(named)
     if new.revises and (numbers or by_user):
         # What the new one speaks of besides would be another thing of the same sort.
-        return both >= (_SAME_THING if both < olds else _ALL_OF_IT) * news
+        named_it = numbers and named.issuperset(value.text for value in changed)
+        least = _ALL_OF_IT if both >= olds else _NAMED_IT if named_it else _SAME_THING
+        return both >= least * news
     if not numbers or any(value.text not in old.sets for value in changed):
         return False
     return both >= _SAME_WORDS * max(news, olds)
