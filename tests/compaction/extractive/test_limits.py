@@ -12,13 +12,12 @@ import pytest
 from policyctx.compaction.extractive import ENGLISH, Language, extractive_summary
 from policyctx.compaction.history import History
 from policyctx.policy.models.compaction import Summary
-from tests.compaction.extractive.facts import JOURNEY, MIGRATION, PIPELINE
-from tests.compaction.extractive.sessions import turns
+from tests.compaction.extractive.sessions import facts_of, turns
 from tests.compaction.extractive.test_survival import after
 from tests.conversations import call, calls, picture, results, thinking, user
 
 Message = dict[str, Any]
-FACTS = [*MIGRATION, *PIPELINE, *JOURNEY]
+FACTS = [fact for name in ("migration", "pipeline", "journey") for fact in facts_of(name)]
 CJK = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]")
 
 
