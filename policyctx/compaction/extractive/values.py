@@ -1,4 +1,8 @@
-"""Exact values in a text: paths, ids, numbers, names in code, dates, commands, what is quoted."""
+"""Exact values in a text: paths, ids, numbers, names in code, dates, commands, what is quoted.
+
+All that no one can guess is one, a number of one digit as well; whether it is so particular that it
+tells where a text comes from is another question.
+"""
 
 from __future__ import annotations
 
