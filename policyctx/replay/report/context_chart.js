@@ -25,11 +25,14 @@ function contextSentence(calls, window) {
   return told.join(" ");
 }
 
+// So few that the axis would be divided into parts of a call.
+const FEW_CALLS = 8;
+
 function contextChart(calls, window) {
   const numbers = calls.map((_, i) => i + 1);
   const line = (key, name, style) => ({
     type: "scatter",
-    mode: "lines",
+    mode: calls.length > 1 ? "lines" : "markers",
     name,
     x: numbers,
     y: calls.map((call) => call[key]),
@@ -41,7 +44,7 @@ function contextChart(calls, window) {
     type: "scatter",
     mode: "lines",
     name: "window",
-    x: [1, Math.max(2, calls.length)],
+    x: calls.length > 1 ? [1, calls.length] : [0.5, 1.5],
     y: [window, window],
     line: { color: COLOURS.window, width: 1.5, dash: "dash" },
     hoverinfo: "skip",
@@ -63,7 +66,10 @@ function contextChart(calls, window) {
     layout: {
       height: 380,
       hovermode: "x unified",
-      xaxis: axis("call of a model", { unifiedhovertitle: { text: "call %{x}" } }),
+      xaxis: axis("call of a model", {
+        unifiedhovertitle: { text: "call %{x}" },
+        ...(calls.length <= FEW_CALLS ? { dtick: 1 } : {}),
+      }),
       yaxis: axis("tokens", { rangemode: "tozero", tickformat: "~s" }),
     },
     table: callTable(calls),
