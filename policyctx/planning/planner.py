@@ -15,13 +15,13 @@ from policyctx.planning.ordering import Until, in_order
 from policyctx.planning.outlook import Outlook, StepNumbers
 from policyctx.planning.plan import Outcome, Plan
 from policyctx.planning.reasons import Reason
-from policyctx.planning.snapshot import Snapshot
 from policyctx.planning.taking import Taking
 
 if TYPE_CHECKING:
     from policyctx.planning.conversation import Conversation
     from policyctx.planning.facts import Facts
     from policyctx.planning.selection import Candidates
+    from policyctx.planning.snapshot import Snapshot
     from policyctx.policy.models import Step
 
 Moment = Literal["arrival", "model_call"]
@@ -52,8 +52,7 @@ def plan(
             run = _compacted if step.do == "compact" else _before_call
             outcomes.append(run(step, outlook))
     new = tuple(outlook.taken[i] for i in sorted(outlook.taken))
-    at = Snapshot.of(conversation)
-    return Plan(new, tuple(outcomes), facts, at, conversation, comes_back, judged)
+    return Plan(new, tuple(outcomes), facts, outlook.at, conversation, comes_back, judged)
 
 
 class _Arrival:
@@ -61,7 +60,7 @@ class _Arrival:
 
     def __init__(self, outlook: Outlook, *, with_pending: bool) -> None:
         self._outlook = outlook
-        self._at = Snapshot.of(outlook.conversation)
+        self._at = outlook.at
         arriving, items = outlook.conversation.arriving, outlook.conversation.items
         # In a list, what stands behind a call without an answer is judged when that is there.
         # While results are reported one by one, calls made together with them still run.
@@ -97,12 +96,11 @@ def _before_call(step: Step, outlook: Outlook) -> Outcome:
     conversation = outlook.conversation
     candidates = conversation.candidates[step.name]
     candidates.settle()
-    verdicts = gate_verdicts(
-        step, conversation.policy.policy.model, StepNumbers(outlook, candidates)
-    )
+    gates, numbers = conversation.policy.gates[step.name], StepNumbers(outlook, candidates)
+    verdicts = gate_verdicts(step.name, gates, numbers)
     if not opens(verdicts):
         return Outcome(step.name, verdicts, is_open=False)
-    at = Snapshot.of(conversation)
+    at = outlook.at
     taking, until = Taking(outlook, step, at), Until(step, outlook)
     stopped = None
     waiting = [
@@ -131,7 +129,7 @@ def _compacted(step: Step, outlook: Outlook) -> Outcome:
     """Say what a summary is to stand for, in the list as the steps before leave it."""
     conversation = outlook.conversation
     numbers = StepNumbers(outlook, conversation.candidates[step.name])
-    verdicts = gate_verdicts(step, conversation.policy.policy.model, numbers)
+    verdicts = gate_verdicts(step.name, conversation.policy.gates[step.name], numbers)
     if not opens(verdicts):
         return Outcome(step.name, verdicts, is_open=False)
     found = replacing(step, outlook)

@@ -78,6 +78,8 @@ class Candidates:
             for position in group.aged(messages, turns):
                 item = self._in.items[position]
                 self._await(position, item, self.treatment(position))
+        if not self._waiting:
+            return
         now = Snapshot.of(self._in)
         waiting, self._waiting = self._waiting, []
         for position in waiting:

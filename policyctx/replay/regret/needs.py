@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from policyctx.replay.regret.asking import asked_again
 from policyctx.replay.regret.holders import Holders, Place, Texts
-from policyctx.replay.regret.phrases import anchors, phrases, runs_in
-from policyctx.replay.regret.strings import SURE, distinct_strings
+from policyctx.replay.regret.phrases import Runs, anchors, phrases
+from policyctx.replay.regret.strings import SURE, DistinctStrings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -66,8 +66,10 @@ def _used(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tuple[int,
     """Yield the items that alone held what a reply says, each reply by itself."""
     texts = Texts(part)
     said = {reply: texts.at(Place(reply)) for reply, _ in replies}
-    strings = {reply: list(distinct_strings(text, texts.lost)) for reply, text in said.items()}
-    runs = {reply: runs_in(text, texts.lost) for reply, text in said.items()}
+    distinct = DistinctStrings(texts.lost)
+    strings = {reply: distinct.of(text) for reply, text in said.items()}
+    runs_in = Runs(texts.lost)
+    runs = {reply: runs_in.of(text) for reply, text in said.items()}
     wanted = {texts.key(one.words) for of_one in strings.values() for one in of_one}
     wanted.update(word for of_one in runs.values() for word in anchors(of_one))
     holders = Holders(texts, frozenset(wanted))
@@ -86,19 +88,18 @@ def _used(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tuple[int,
 
 def _only_holder(part: Part, holders: Holders, one: Distinct, call: int) -> int | None:
     """Return the newest item that held a string, when nothing that the call had did."""
-    there: list[Place] = []
-    gone: list[Place] = []
-    for place in holders.of(one):
-        position, absence = place
-        if part.arrived(position) > call:
-            continue
-        now = part.absence(position, call)
-        if absence < 0:
-            (there if now is None else gone).append(place)
-        elif now is part.absences[position][absence]:
-            there.append(place)
-    # What is there is mostly enough to say no, and nothing to look for costs nothing.
-    if not gone or any(holders.holds(place, one) for place in reversed(there)):
+    places = [place for place in holders.of(one) if part.arrived(place.position) <= call]
+    gone = [place for place in places if place.absence < 0 and part.absence(place.position, call)]
+    if not gone or any(
+        holders.holds(place, one) for place in reversed(places) if _is_there(place, part, call)
+    ):
         return None
     held = [place.position for place in gone if holders.holds(place, one)]
     return held[-1] if 0 < len(held) <= _RARE else None
+
+
+def _is_there(place: Place, part: Part, call: int) -> bool:
+    """Did a call have what stands at a place: the item, or what was left of it."""
+    position, number = place
+    now = part.absence(position, call)
+    return now is None if number < 0 else now is part.absences[position][number]

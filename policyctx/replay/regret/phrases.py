@@ -30,29 +30,39 @@ _WIDE_MARKS = str.maketrans(
 _MARKS = "\"'`.,;:!?()[]{}<>*_“”«»\u2018\u2019"
 
 
-def runs_in(text: str, among: frozenset[str]) -> list[list[str]]:
-    """Return what of a text may be a phrase: words in a row that are all `among` these."""
-    runs: list[list[str]] = []
-    if not text.isascii():
-        text = text.translate(_WIDE_MARKS)
-    for line in text.split("\n"):
-        run: list[str] = []
-        for said in line.split():
-            word = said.strip(_MARKS)
-            if word in among or not word.isalnum() or _is_known(word, among):
-                run.append(said)
-                continue
-            if len(run) >= _WORDS:
-                runs.append(run)
-            run = []
-        if len(run) >= _WORDS:
-            runs.append(run)
-    return runs
+class Runs:
+    """What of texts may be a phrase: words in a row that are all `among` these."""
 
+    def __init__(self, among: frozenset[str]) -> None:
+        self._among = among
+        self._known: dict[str, bool] = {}
+        """By what stands between spaces; a session says the same words again and again."""
 
-def _is_known(word: str, among: frozenset[str]) -> bool:
-    """Are all parts of a word known, where it is cut into parts at all."""
-    return not word.isascii() and among.issuperset(words(word))
+    def of(self, text: str) -> Sequence[Sequence[str]]:
+        """Return the runs in a text, in order."""
+        if not text.isascii():
+            text = text.translate(_WIDE_MARKS)
+        lines = (line.split() for line in text.split("\n"))
+        return [run for line in lines if len(line) >= _WORDS for run in self._of_line(line)]
+
+    def _of_line(self, line: list[str]) -> Iterator[list[str]]:
+        start = 0
+        for i, said in enumerate(line):
+            known = self._known.get(said)
+            if known is None:
+                known = self._known[said] = self._is_known(said.strip(_MARKS))
+            if not known:
+                if i - start >= _WORDS:
+                    yield line[start:i]
+                start = i + 1
+        if len(line) - start >= _WORDS:
+            yield line[start:]
+
+    def _is_known(self, word: str) -> bool:
+        """Is this among the words, or cut into such by an index, or no word at all."""
+        if word in self._among or not word.isalnum():
+            return True
+        return not word.isascii() and self._among.issuperset(words(word))
 
 
 def anchors(runs: Sequence[Sequence[str]]) -> Iterator[str]:

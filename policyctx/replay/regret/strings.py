@@ -8,13 +8,12 @@ What a model writes of its own accord (years, round numbers, words of a language
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.replay.regret.words import CJK, grams, words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 class Distinct(NamedTuple):
@@ -42,6 +41,8 @@ _NUMBER = re.compile(r"\d+(?:[.,:-]\d+)*")
 # `sha256`, `utf8`, `python3`: words of the trade.
 _NAMED = re.compile(r"[A-Za-z]+[-_]?\d{1,3}|\d{1,3}[A-Za-z]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_+")
+# What has none of these weighs nothing: it is a word, or a mark beside one.
+_TELLING = re.compile(r"[\d/\\@._]|[a-z][A-Z]|[^\x00-\x7f]")
 _SENTENCE_END = ".:,;/\\-"
 
 _YEARS = range(1900, 2101)
@@ -53,26 +54,44 @@ _LINE_LENGTH, _LINE_WORDS = 30, 4
 _MOST = 256
 
 
-def distinct_strings(text: str, among: frozenset[str]) -> Iterator[Distinct]:
-    """Yield what is particular in a text, each string once; lines last.
+class DistinctStrings:
+    """What is particular in texts, of that which can come from where these words stand."""
 
-    Only what is made of words `among` these can come from where they stand.
-    """
-    for token in dict.fromkeys(_TOKEN.findall(text)):
-        for one in _of_token(token) if len(token) <= _MOST else ():
-            if among.issuperset(one.words):
-                yield one
-    for gram in dict.fromkeys(grams(text)):
-        if gram in among:
-            yield Distinct(gram, _OF_THREE, (gram,))
-    for line in dict.fromkeys(map(str.strip, text.split("\n"))):
-        if len(line) >= _LINE_LENGTH and line.count(" ") >= _LINE_WORDS - 1:
-            known = words(line)
-            if known and among.issuperset(known):
-                yield Distinct(line, SURE, tuple(known))
+    def __init__(self, among: frozenset[str]) -> None:
+        self._among = among
+        self._known: dict[str, Sequence[Distinct]] = {}
+        """By what stands between spaces; a session names the same things again and again."""
+
+    def of(self, text: str) -> Sequence[Distinct]:
+        """Return what is particular in a text, each string once; lines last."""
+        found: dict[Distinct, None] = {}
+        for said in dict.fromkeys(text.split()):
+            known = self._known.get(said)
+            if known is None:
+                known = self._known[said] = self._of_said(said)
+            if known:
+                found.update(dict.fromkeys(known))
+        found.update(dict.fromkeys(self._lines(text)))
+        return list(found)
+
+    def _of_said(self, said: str) -> Sequence[Distinct]:
+        """What is particular in characters without a space between."""
+        if not _TELLING.search(said.rstrip(_SENTENCE_END)) or self._among.isdisjoint(words(said)):
+            return ()
+        tokens = (token for token in _TOKEN.findall(said) if len(token) <= _MOST)
+        found = [one for token in tokens for one in _of_token(token)]
+        if not said.isascii():
+            found += (Distinct(gram, _OF_THREE, (gram,)) for gram in grams(said))
+        return [one for one in found if self._among.issuperset(one.words)] or ()
+
+    def _lines(self, text: str) -> Iterator[Distinct]:
+        for line in map(str.strip, text.split("\n")):
+            if len(line) >= _LINE_LENGTH and line.count(" ") >= _LINE_WORDS - 1:
+                known = words(line)
+                if known and self._among.issuperset(known):
+                    yield Distinct(line, SURE, tuple(known))
 
 
-@lru_cache(maxsize=1 << 16)  # a session names the same things again and again
 def _of_token(token: str) -> tuple[Distinct, ...]:
     """What is particular in a token, as a whole or in its parts: `x.some_long_name`."""
     token = token.rstrip(_SENTENCE_END)

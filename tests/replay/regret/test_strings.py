@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.replay.regret.strings import LIKELY, SURE, distinct_strings
+from policyctx.replay.regret.strings import LIKELY, SURE, DistinctStrings
 from policyctx.replay.regret.words import GRAM, plain, stands_in, words
 
 EVERYTHING = st.text() | st.text(st.characters(codec=None), max_size=80)
 
 
 def weights(text: str) -> dict[str, float]:
-    return {one.text: one.weight for one in distinct_strings(text, frozenset(words(text)))}
+    return {one.text: one.weight for one in DistinctStrings(frozenset(words(text))).of(text)}
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,15 @@ def test_what_is_written_without_spaces_is_cut_into_grams() -> None:
 
 
 def test_only_what_is_made_of_known_words_can_come_from_them() -> None:
-    found = distinct_strings("see ORD-58213-KX and ORD-11111-ZZ", frozenset({"ORD", "58213", "KX"}))
+    strings = DistinctStrings(frozenset({"ORD", "58213", "KX"}))
+    found = strings.of("see ORD-58213-KX and ORD-11111-ZZ")
     assert [one.text for one in found] == ["ORD-58213-KX"]
+
+
+def test_a_string_that_is_a_part_of_several_words_is_found_once() -> None:
+    text = "first.parse_row() and second.parse_row()"
+    found = DistinctStrings(frozenset(words(text))).of(text)
+    assert [one.text for one in found] == ["parse_row"]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +109,7 @@ def test_what_is_no_json_stays_as_it_is(text: str) -> None:
 
 @given(EVERYTHING)
 def test_any_text_has_strings_that_stand_in_it(text: str) -> None:
-    for one in distinct_strings(text, frozenset(words(text))):
+    for one in DistinctStrings(frozenset(words(text))).of(text):
         assert one.text in text
         assert 0 < one.weight <= SURE
         assert one.words
