@@ -20,7 +20,7 @@ function contextSentence(calls, window) {
   const anew = calls.filter((call) => call.anew).length;
   if (anew)
     told.push(
-      `${counted(anew, "time")} the recording began its list anew, as at a compaction of its own.`,
+      `${anew === 1 ? "Once" : counted(anew, "time")} the recording began its list anew, as at a compaction of its own.`,
     );
   return told.join(" ");
 }

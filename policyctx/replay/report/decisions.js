@@ -8,7 +8,7 @@ function decisionSentence(decisions) {
   const removed = decisions.some((one) => !isKept(one))
     ? "For what was removed: before which call, and why."
     : "Nothing was removed.";
-  return `${removed} For what stayed: why the last step that could have taken it did not, as of the last call.`;
+  return `${removed} For what stayed: why the last step that could have taken it did not, as of the last call of its list.`;
 }
 
 function decisionTable(decisions, { withSession, onShow }) {

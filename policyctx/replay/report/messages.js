@@ -102,7 +102,8 @@ class MessageList {
     const summary = element(
       "summary",
       {},
-      `${message.number + 1}. ${first.role}: ${kinds.slice(0, 4).join(", ")}${kinds.length > 4 ? ", …" : ""}, ${counted(tokens, "token")}`,
+      // From 0 on, as reasons and `policyctx explain` number them.
+      `Message ${message.number}, ${first.role}: ${kinds.slice(0, 4).join(", ")}${kinds.length > 4 ? ", …" : ""}, ${counted(tokens, "token")}`,
       gone.length
         ? element("span", { class: "gone" }, `, out from call ${gone[0].absences[0].since} on`)
         : null,
