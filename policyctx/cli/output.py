@@ -57,6 +57,11 @@ def json_text(value: object, *, indent: int | None = 2) -> str:
     return text
 
 
+def counted(number: int, word: str) -> str:
+    """Return `1 file` or `1,204 files`."""
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
 def saving(before: int, after: int) -> str:
     """Return `35,624 → 16,247 tokens (−54 %)`."""
     if before == after:

@@ -43,6 +43,21 @@ def test_a_line_a_session_and_the_total(folder: Path) -> None:
     assert "regret    0 of 2 removed items" in run.stdout
 
 
+def test_lines_are_in_the_order_of_the_files_however_many_processes(folder: Path) -> None:
+    (folder / "broken.jsonl").write_text('[{"role": "user", "content": 5}]', encoding="utf-8")
+    one = policyctx("replay", "coding-agent", folder, "--csv")
+    two = policyctx("replay", "coding-agent", folder, "--csv", "--jobs", "2")
+    names = [[row["name"] for row in csv.DictReader(io.StringIO(run.stdout))] for run in (one, two)]
+    assert names == [["long.jsonl", "short.jsonl"]] * 2
+    assert one.stderr == two.stderr == f"error: {folder / 'broken.jsonl'}: no message is in it\n"
+
+
+def test_a_file_that_could_not_be_read_is_not_among_those_replayed(folder: Path) -> None:
+    (folder / "broken.jsonl").write_text('[{"role": "user", "content": 5}]', encoding="utf-8")
+    run = policyctx("replay", "coding-agent", folder / "broken.jsonl", folder / "short.jsonl")
+    assert "replayed  1 session of 1 file: 1 call of a model" in run.stdout
+
+
 def test_nothing_is_written(folder: Path, tmp_path: Path) -> None:
     policyctx("replay", "coding-agent", folder, cwd=tmp_path)
     assert sorted(path.name for path in tmp_path.rglob("*")) == [
