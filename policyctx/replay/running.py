@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -59,13 +59,19 @@ Outcome: TypeAlias = "T | Failure | PassedOver | Done"
 
 
 def files(paths: Iterable[Path]) -> list[File]:
-    """Return the files among `paths` and in the folders among them, sorted within each folder."""
-    found = []
+    """Return the files among `paths` and in the folders among them, sorted within each folder.
+
+    A file that is found in two ways is there once.
+    """
+    found: dict[Path, File] = {}
     for path in paths:
+        is_named = not path.is_dir()
         for each in files_in([path]):
             size = each.stat().st_size if each.is_file() else 0
-            found.append(File(each, named=not path.is_dir(), bytes=size))
-    return found
+            earlier = found.setdefault(each.resolve(), File(each, is_named, size))
+            if is_named and not earlier.named:
+                found[each.resolve()] = replace(earlier, named=True)
+    return list(found.values())
 
 
 def worked(

@@ -60,6 +60,13 @@ def test_recordings_come_in_the_order_of_the_files(tmp_path: Path) -> None:
     assert [name for name, _ in found] == ["a.jsonl", "b.jsonl", "c.jsonl"]
 
 
+def test_a_file_that_is_found_in_two_ways_is_there_once(tmp_path: Path) -> None:
+    path = claude_code(tmp_path / "a.jsonl", "x")
+    other = claude_code(tmp_path / "b.jsonl", "x")
+    found = files([tmp_path, tmp_path / "." / "b.jsonl", other])
+    assert [(file.path, file.named) for file in found] == [(path, False), (other, True)]
+
+
 def test_several_processes_say_the_same_as_one(tmp_path: Path) -> None:
     for i in range(4):
         claude_code(tmp_path / f"{i}.jsonl", *["x"] * (i + 1))
