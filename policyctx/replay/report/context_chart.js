@@ -1,7 +1,12 @@
 // The size of the context, call by call.
 
+// Smaller ones would lie flat on the axis below a line for the window.
+const NEAR_WINDOW = 1 / 4;
+
+const largestOf = (calls, key) => Math.max(...calls.map((call) => call[key]));
+
 function contextSentence(calls, window) {
-  const largest = (key) => Math.max(...calls.map((call) => call[key]));
+  const largest = (key) => largestOf(calls, key);
   const over = (key) => calls.filter((call) => call[key] > window).length;
   const told = [
     `The largest of ${counted(calls.length, "context")} has ${whole(largest("without"))} tokens` +
@@ -37,6 +42,7 @@ function contextChart(calls, window) {
     x: numbers,
     y: calls.map((call) => call[key]),
     line: style,
+    cliponaxis: false,
     customdata: calls.map(key === "with" ? happened : () => ""),
     hovertemplate: "%{y:,} tokens%{customdata}",
   });
@@ -60,7 +66,7 @@ function contextChart(calls, window) {
     traces: [
       line("without", "without the policy", { color: COLOURS.without, width: 2, dash: "dot" }),
       line("with", "with the policy", { color: COLOURS.with, width: 2.5 }),
-      limit,
+      ...(largestOf(calls, "without") >= window * NEAR_WINDOW ? [limit] : []),
       ...events.filter((trace) => trace.x.length),
     ],
     layout: {

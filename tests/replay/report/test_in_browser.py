@@ -11,7 +11,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from benchmarks.browser import chromium, emulated
-from tests.replay.report.sessions import HOSTILE, PRICED, UNPRICED, replayed, report
+from tests.policies import policy
+from tests.replay.report.sessions import HOSTILE, PRICED, STEPS, UNPRICED, replayed, report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -320,6 +321,18 @@ def test_with_a_price_the_cost_is_shown_in_dollars(browser: WebDriver, tmp_path:
     browser.get(priced.as_uri())
     assert "Messages" in [title.text for title in browser.find_elements(By.TAG_NAME, "h2")]
     assert part(browser, "Cost").text.startswith("Cost\n$0.0")
+    assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
+
+
+def test_a_single_call_is_drawn_as_a_point_and_a_window_far_away_is_not(
+    browser: WebDriver, tmp_path: Path
+) -> None:
+    under = policy(STEPS + "model: {context_window: 100000}")
+    browser.get(report(tmp_path / "out.html", replayed(0, under=under), under=under).as_uri())
+    context = part(browser, "Context over turns")
+    assert len(context.find_elements(By.CSS_SELECTOR, ".scatterlayer .point")) == 2
+    legend = [one.text for one in context.find_elements(By.CSS_SELECTOR, ".legendtext")]
+    assert legend == ["without the policy", "with the policy"]
     assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
 
 
