@@ -5,6 +5,7 @@ A replay keeps these only for a report that shows them: everything else about a 
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from policyctx.replay.timeline import place_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from policyctx.messages.items import Item
     from policyctx.planning.plan import Plan
     from policyctx.replay.part import Absence, Part
     from policyctx.replay.recorded_items import RecordedItems
@@ -50,7 +52,7 @@ class SeenItem:
     error: bool
     tokens: int
     chars: int
-    """Of its whole text, without the bytes of media."""
+    """Of its whole text."""
     media: int
     """Images, documents and sounds in it."""
     arrived: int
@@ -58,6 +60,7 @@ class SeenItem:
     inside: bool
     """Does it stand inside a result that is an item itself."""
     text: str
+    """Without the bytes of media; of a result in blocks of text, what these say."""
     absences: tuple[Absence, ...] = ()
     """When it was not in the context as it was, and the beginning of what stood in its place."""
     kept: Kept | None = None
@@ -70,6 +73,7 @@ def seen_items(
     """Yield the items of a part; `plan` is its last, and texts are cut after `limit` characters."""
     facts, kept = plan.facts, dict(_kept(part, plan, recorded))
     for position, item in enumerate(part.items):
+        text = _said(item) if item.kind == "tool_result" else item.counted
         absences = part.absences.get(position, ())
         yield SeenItem(
             part=number,
@@ -81,14 +85,28 @@ def seen_items(
             item_id=item.item_id,
             error=item.error,
             tokens=facts.tokens(item),
-            chars=len(item.counted),
+            chars=len(text),
             media=len(item.media),
             arrived=part.arrived(position),
             inside=item.inside is not None,
-            text=item.counted[:limit],
+            text=text[:limit],
             absences=tuple(replace(one, left=one.left[:limit]) for one in absences),
             kept=kept.get(position),
         )
+
+
+def _said(result: Item) -> str:
+    """Return the texts of a result that is a list of such blocks, each on its own line."""
+    text = result.counted
+    if not text.startswith('[{"t'):
+        return text
+    try:
+        blocks = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if not all(isinstance(b, dict) and b.keys() == {"type", "text"} for b in blocks):
+        return text
+    return "\n".join(str(block["text"]) for block in blocks)
 
 
 def _kept(part: Part, plan: Plan, recorded: RecordedItems) -> Iterator[tuple[int, Kept]]:

@@ -31,6 +31,17 @@ def test_texts_are_cut_and_their_whole_length_is_told() -> None:
     ]
 
 
+def test_a_result_in_blocks_of_text_is_read_as_text() -> None:
+    block = {"type": "text", "text": "1 of 2\n"}
+    messages = session_of([block, {"type": "text", "text": "二"}], [{**block, "more": 1}], '[{"t')
+    items = simulated(recording(messages), KEEP_ONE, excerpt=100).items
+    assert [(item.text, item.chars) for item in items if item.item_type == "tool_result"] == [
+        ("1 of 2\n\n二", 9),
+        ('[{"type":"text","text":"1 of 2\\n","more":1}]', 44),
+        ('[{"t', 4),
+    ]
+
+
 def test_what_was_removed_tells_since_when_and_what_it_left() -> None:
     session = simulated(turn_by_turn(session_of(LONG, LONG, LONG)), KEEP_ONE, excerpt=40)
     removal = session.removals[0]

@@ -98,6 +98,7 @@ def _figures(figures: Figures, model: Model) -> Values:
             "billed_uncached": check.billed_uncached,
         },
         "told": [
+            *_not_asked(figures),
             *_told(figures.not_understood, "Not understood"),
             *_told(figures.warnings, "Warning"),
         ],

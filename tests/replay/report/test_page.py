@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx.replay.report.packing import packed
+from tests.policies import policy
 from tests.replay.report.sessions import HOSTILE, PRICED, replayed, report
 
 if TYPE_CHECKING:
@@ -152,6 +153,16 @@ def test_the_figures_of_many_sessions_are_summed_up(tmp_path: Path) -> None:
     overview = Parsed(report(tmp_path / "out.html", *sessions)).values("overview")
     assert [one["calls"] for one in overview["sessions"]] == [5, 8]
     assert overview["total"]["calls"] == 13
+
+
+def test_it_says_that_no_model_was_asked_for_a_summary(tmp_path: Path) -> None:
+    under = policy("""
+        steps: [{name: shorten, do: compact, when: {messages: {at_least: 4}}}]
+        compaction: {summary: {by: anthropic}}
+    """)
+    path = report(tmp_path / "out.html", replayed(under=under), under=under)
+    [session] = Parsed(path).values("overview")["sessions"]
+    assert "Summaries are made from the text alone, not by anthropic." in session["told"]
 
 
 def test_the_same_sessions_give_the_same_page(tmp_path: Path) -> None:
