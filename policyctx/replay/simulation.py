@@ -194,6 +194,8 @@ class _Simulation:
         self._session.observe(Usage(max(1, usage.prompt - spared)))
 
     def _take(self, removals: Sequence[Removal], items: Sequence[Item]) -> None:
+        if not removals:
+            return
         self._removals += removals
         for removal in removals:
             self._first.setdefault((removal.part, removal.position), removal)

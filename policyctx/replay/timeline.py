@@ -90,19 +90,19 @@ class Timeline:
 
     def types(self) -> Mapping[str, TypeTokens]:
         """Return what items of each type there were, the heaviest type first."""
-        facts, types = self.plan.facts, dict[str, TypeTokens]()
+        facts = self.plan.facts
+        types: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
         for position, item in enumerate(self.recorded.items(self.plan.conversation)):
             if item.inside is not None:
                 continue
             tokens, left = facts.tokens(item), self._left.get(position)
-            one = types.get(item.type, TypeTokens())
-            types[item.type] = TypeTokens(
-                one.items + 1,
-                one.tokens + tokens,
-                one.removed + (left is not None),
-                one.freed + (0 if left is None else tokens - left),
-            )
-        return types
+            sums = types[item.type]
+            sums[0] += 1
+            sums[1] += tokens
+            if left is not None:
+                sums[2] += 1
+                sums[3] += tokens - left
+        return {name: TypeTokens(*sums) for name, sums in types.items()}
 
     def _changed(
         self, conversation: Conversation, *, is_known: bool

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from policyctx.replay.regret.strings import Distinct
 
 # A word in more items than this tells nothing apart.
-_COMMON = 16
+COMMON = 16
 
 
 class Place(NamedTuple):
@@ -64,6 +64,10 @@ class Texts:
         """The words of all items that were out at any time."""
         return frozenset(self._lost)
 
+    def rare(self, most: int) -> frozenset[str]:
+        """The words that are in at most so many of the items that were out at any time."""
+        return frozenset(word for word, count in self._lost.items() if count <= most)
+
     def key(self, known: tuple[str, ...]) -> str:
         """Return the word by which to look for a string with these: likely the rarest."""
         if len(known) == 1:
@@ -99,10 +103,10 @@ class Holders:
         for place in texts.places() if wanted else ():
             for word in texts.words(place, among=wanted):
                 # One more than may be is enough to know that there are too many.
-                if len(found := self._by_word[word]) <= _COMMON:
+                if len(found := self._by_word[word]) <= COMMON:
                     found.append(place)
 
-    def with_word(self, word: str, *, most: int = _COMMON) -> Sequence[Place]:
+    def with_word(self, word: str, *, most: int = COMMON) -> Sequence[Place]:
         """Return the places that have a word, in order; none where there are more than `most`."""
         found = self._by_word.get(word, ())
         return () if len(found) > most else found

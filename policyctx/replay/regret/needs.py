@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from policyctx.replay.regret.asking import asked_again
-from policyctx.replay.regret.holders import Holders, Place, Texts
-from policyctx.replay.regret.phrases import Runs, anchors, phrases
-from policyctx.replay.regret.strings import SURE, DistinctStrings
+from policyctx.replay.regret.holders import COMMON, Holders, Place, Texts
+from policyctx.replay.regret.phrases import RARE, phrases
+from policyctx.replay.regret.replies import Replies
+from policyctx.replay.regret.strings import SURE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -65,17 +66,17 @@ def _asked_again(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tup
 def _used(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tuple[int, Need]]:
     """Yield the items that alone held what a reply says, each reply by itself."""
     texts = Texts(part)
-    said = {reply: texts.at(Place(reply)) for reply, _ in replies}
-    distinct = DistinctStrings(texts.lost)
-    strings = {reply: distinct.of(text) for reply, text in said.items()}
-    runs_in = Runs(texts.lost)
-    runs = {reply: runs_in.of(text) for reply, text in said.items()}
-    wanted = {texts.key(one.words) for of_one in strings.values() for one in of_one}
-    wanted.update(word for of_one in runs.values() for word in anchors(of_one))
+    replies_of = Replies(texts.lost, rare=texts.rare(COMMON), anchors=texts.rare(RARE))
+    said = {reply: replies_of.read(texts.at(Place(reply))) for reply, _ in replies}
+    wanted = {texts.key(one.words) for of_one in said.values() for one in of_one.strings}
+    wanted.update(
+        word for of_one in said.values() for run in of_one.runs for _, word in run.anchors
+    )
     holders = Holders(texts, frozenset(wanted))
     for reply, call in replies:
         found: dict[int, list[Distinct]] = defaultdict(list)
-        for one in (*strings[reply], *phrases(runs[reply], part, texts, holders, call)):
+        strings, runs = said[reply]
+        for one in (*strings, *phrases(runs, part, texts, holders, call)):
             holder = _only_holder(part, holders, one, call)
             if holder is not None:
                 found[holder].append(one)

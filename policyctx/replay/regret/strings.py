@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from policyctx.replay.regret.words import CJK, grams, words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 
 class Distinct(NamedTuple):
@@ -49,59 +49,41 @@ _YEARS = range(1900, 2101)
 _SURE_DIGITS, _LIKELY_DIGITS = 5, 4
 _ID_DIGITS, _ID_LENGTH = 4, 5
 _SURE_PARTS, _SURE_LENGTH, _LIKELY_LENGTH = 4, 20, 8
-_LINE_LENGTH, _LINE_WORDS = 30, 4
 # Longer ones are data that nobody quotes.
 _MOST = 256
 
 
-class DistinctStrings:
-    """What is particular in texts, of that which can come from where these words stand."""
+def distinct_strings(
+    said: str, may_come: Callable[[Sequence[str]], bool] = bool
+) -> Iterator[Distinct]:
+    """Yield what is particular in characters without a space between.
 
-    def __init__(self, among: frozenset[str]) -> None:
-        self._among = among
-        self._known: dict[str, Sequence[Distinct]] = {}
-        """By what stands between spaces; a session names the same things again and again."""
-
-    def of(self, text: str) -> Sequence[Distinct]:
-        """Return what is particular in a text, each string once; lines last."""
-        found: dict[Distinct, None] = {}
-        for said in dict.fromkeys(text.split()):
-            known = self._known.get(said)
-            if known is None:
-                known = self._known[said] = self._of_said(said)
-            if known:
-                found.update(dict.fromkeys(known))
-        found.update(dict.fromkeys(self._lines(text)))
-        return list(found)
-
-    def _of_said(self, said: str) -> Sequence[Distinct]:
-        """What is particular in characters without a space between."""
-        if not _TELLING.search(said.rstrip(_SENTENCE_END)) or self._among.isdisjoint(words(said)):
-            return ()
-        tokens = (token for token in _TOKEN.findall(said) if len(token) <= _MOST)
-        found = [one for token in tokens for one in _of_token(token)]
-        if not said.isascii():
-            found += (Distinct(gram, _OF_THREE, (gram,)) for gram in grams(said))
-        return [one for one in found if self._among.issuperset(one.words)] or ()
-
-    def _lines(self, text: str) -> Iterator[Distinct]:
-        for line in map(str.strip, text.split("\n")):
-            if len(line) >= _LINE_LENGTH and line.count(" ") >= _LINE_WORDS - 1:
-                known = words(line)
-                if known and self._among.issuperset(known):
-                    yield Distinct(line, SURE, tuple(known))
+    Only strings that `may_come` from where their words stand are weighed.
+    """
+    if not _TELLING.search(said.rstrip(_SENTENCE_END)):
+        return
+    for token in _TOKEN.findall(said):
+        if len(token) <= _MOST:
+            yield from _of_token(token.rstrip(_SENTENCE_END), may_come)
+    if not said.isascii():
+        for gram in grams(said):
+            if may_come((gram,)):
+                yield Distinct(gram, _OF_THREE, (gram,))
 
 
-def _of_token(token: str) -> tuple[Distinct, ...]:
-    """What is particular in a token, as a whole or in its parts: `x.some_long_name`."""
-    token = token.rstrip(_SENTENCE_END)
-    weights = {token: _weight(token)}
-    if weights[token] < SURE:
-        parts = _BETWEEN.split(token)
-        weights |= {part: _weight(part) for part in (parts if len(parts) > 1 else ())}
-    return tuple(
-        Distinct(one, weight, tuple(words(one))) for one, weight in weights.items() if weight
-    )
+def _of_token(token: str, may_come: Callable[[Sequence[str]], bool]) -> Iterator[Distinct]:
+    """Yield what is particular in a token, as a whole or in its parts: `x.some_long_name`."""
+    parts = dict.fromkeys((token, *_BETWEEN.split(token)))
+    known = {part: tuple(words(part)) for part in parts}
+    found = [part for part in parts if may_come(known[part])]
+    if not found:
+        return
+    whole = _weight(token)
+    for part in found:
+        if part == token or whole < SURE:
+            weight = whole if part == token else _weight(part)
+            if weight:
+                yield Distinct(part, weight, known[part])
 
 
 def _weight(token: str) -> float:

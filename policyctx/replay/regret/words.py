@@ -46,7 +46,8 @@ def words(text: str) -> list[str]:
     A word with letters outside of ASCII is cut where they begin and end.
     """
     if text.isascii():
-        return text.translate(_PARTING).split()
+        # Most short texts are one word, which need not be cut.
+        return [text] if text.isalnum() else text.translate(_PARTING).split()
     # A pass over what is not ASCII alone is quicker than one word by word; `?` parts words.
     others = _ASCII.sub("\n", text)
     plain_words = text.encode("ascii", "replace").decode().translate(_PARTING).split()
