@@ -210,8 +210,8 @@ class _Simulation:
         self.plans.append(self._timeline.plan)
         self.recorded.append(self._timeline.recorded)
         if self._excerpt is not None:
-            facts = self._timeline.plan.facts
-            self._items += seen_items(self._parts - 1, part, facts, limit=self._excerpt)
+            plan, recorded = self._timeline.plan, self._timeline.recorded
+            self._items += seen_items(self._parts - 1, part, plan, recorded, limit=self._excerpt)
         for position, needs in sorted(needs_of(part).items()):
             here = self._parts - 1, position
             removal = self._first.get(here) or self._first.get(_sameness(part.items[position]))
