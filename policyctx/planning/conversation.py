@@ -13,6 +13,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+from policyctx.messages.blocks import kind_of_text
 from policyctx.messages.inputs import strings_in
 from policyctx.messages.reading import Reading
 from policyctx.planning.decisions import Decision
@@ -67,6 +68,9 @@ class Conversation:
         self._met: Counter[Arrived] = Counter()
         self.reading = Reading()
         self.items: list[Item] = []
+        """As the policy types them; a placeholder has the kind and type of what it stands for."""
+        self.newest_user = -1
+        """Position of the newest message with a `user_message` item, -1 without one."""
         self.roles: list[str] = []
         self.fates: dict[int, Decision] = {}
         """What became of each item that is not in the context as it was, by position."""
@@ -88,7 +92,7 @@ class Conversation:
         before_call = {step.name for step in policy.steps("model_call")} - self.compacting
         self._growing = [c for name, c in self.candidates.items() if name in before_call]
         self._has_arrival = bool(policy.steps("arrival"))
-        self._identities = Identities(self.items, ledger, gone)
+        self._identities = Identities(self.reading.items, ledger, gone)
         self._tallies: dict[Unit, Tally] = {}
         self._tallied: dict[Unit, int] = {}
 
@@ -119,11 +123,12 @@ class Conversation:
 
     def entry(self, decision: Decision) -> Entry:
         """Return what the ledger has to keep of a decision."""
-        item = decision.item
+        item, earlier = decision.item, self._identities.replaced(decision.position)
+        is_medium = item.kind in {"image", "document"} and item.inside is None
         return Entry(
             key=self._identities.key(decision.position),
-            chars=len(item.text),
-            item_id=item.item_id,
+            chars=len(item.text) if earlier is None else earlier.chars,
+            item_id=item.item_id if earlier is None else earlier.item_id,
             item_type=item.type,
             action=decision.action,
             step=decision.step,
@@ -132,6 +137,7 @@ class Conversation:
             relative_path=decision.file.relative_path if decision.file else None,
             alike=self._identities.alike(decision.position) if decision.action == "drop" else 0,
             tool=item.tool,
+            reads_as=kind_of_text(item.role) if is_medium else "",
         )
 
     def entries(self) -> dict[int, Entry]:
@@ -145,7 +151,7 @@ class Conversation:
             self._identities.key(i)
             for message in messages
             for i in self.items_of(message)
-            if self.ledger.may_know(self.items[i]) or self.ledger.rendered(self.items[i])
+            if self.ledger.may_know(self.items[i]) or self._identities.replaced(i)
         )
 
     @property
@@ -231,16 +237,24 @@ class Conversation:
         return len(self.reading.turn_starts) - self.removed_turns
 
     def _see(self, position: int) -> None:
-        item = self.reading.items[position]
-        is_result = item.kind == "tool_result"
-        recalled = is_result and len(self.ledger) > 0 and self._reads_back(position)
-        item = self.policy.typed(item, "recalled" if recalled else self._written_type(item))
+        item = self._typed(position)
         self.items.append(item)
+        if item.kind == "user_message":
+            self.newest_user = item.message
         self.counts[item.type] += item.inside not in self.fates
         if len(self.ledger) and (entry := self._identities.entry(position)) is not None:
             self._set_fate(position, self._remembered(position, entry))
         for candidates in self._growing:
             candidates.add(position, item)
+
+    def _typed(self, position: int) -> Item:
+        item = self.reading.items[position]
+        if len(self.ledger):
+            if (replaced := self._identities.replaced(position)) is not None:
+                return self.policy.as_before(item, replaced.key.kind, replaced.item_type)
+            if item.kind == "tool_result" and self._reads_back(position):
+                return self.policy.typed(item, "recalled")
+        return self.policy.typed(item, self._written_type(item))
 
     def _written_type(self, item: Item) -> str | None:
         found = self._written.get(item.text) if item.kind == "user_message" else None

@@ -24,7 +24,7 @@ from policyctx.policy.lookup import (
     offload_given,
     wording,
 )
-from policyctx.policy.models.rules import ToolRule
+from policyctx.policy.models.rules import BUILT_IN_TYPES, ToolRule
 from policyctx.policy.sources import policy_source
 from policyctx.policy.values import Share
 
@@ -128,6 +128,14 @@ class OffloadPolicy:
             built_in = self.left_by_compaction(item) or item.kind
         found = self.types.type_of(item, built_in)
         return item if found == item.type else item._replace(type=found)
+
+    def as_before(self, item: Item, kind: str, item_type: str) -> Item:
+        """Return a placeholder as what it stands for: of this kind, and of the type that it had.
+
+        A type that this policy does not know counts as the kind.
+        """
+        is_known = self.types.lineage(item_type)[-1] in BUILT_IN_TYPES
+        return item._replace(kind=kind, type=item_type if is_known else kind)
 
     def left_by_compaction(self, item: Item) -> str | None:
         """Return the type of a message in a compaction's wording, else None."""

@@ -65,7 +65,7 @@ def test_a_placeholder_of_another_call_is_a_text_like_any_other() -> None:
     [_, key] = keys([user(), results(("a", "one"))])
     ledger = Ledger([entry(key, "one")])
     [_, other] = items_of([user(), results(("b", "[gone]"))])
-    assert ledger.rendered(other) is None
+    assert not ledger.rendered(other)
 
 
 def test_an_entry_is_found_for_the_very_content_only() -> None:
