@@ -123,21 +123,15 @@ class Conversation:
 
     def entry(self, decision: Decision) -> Entry:
         """Return what the ledger has to keep of a decision."""
-        item, earlier = decision.item, self._identities.replaced(decision.position)
-        is_medium = item.kind in {"image", "document"} and item.inside is None
-        return Entry(
-            key=self._identities.key(decision.position),
-            chars=len(item.text) if earlier is None else earlier.chars,
-            item_id=item.item_id if earlier is None else earlier.item_id,
-            item_type=item.type,
+        earlier = self._identities.replaced(decision.position)
+        return replace(
+            self._known(decision.position) if earlier is None else earlier,
             action=decision.action,
             step=decision.step,
             policy=self.policy.digest,
             placeholder=decision.placeholder,
             relative_path=decision.file.relative_path if decision.file else None,
             alike=self._identities.alike(decision.position) if decision.action == "drop" else 0,
-            tool=item.tool,
-            reads_as=kind_of_text(item.role) if is_medium else "",
         )
 
     def entries(self) -> dict[int, Entry]:
@@ -256,6 +250,23 @@ class Conversation:
                 return self.policy.typed(item, "recalled")
         return self.policy.typed(item, self._written_type(item))
 
+    def _known(self, position: int) -> Entry:
+        """Return what the ledger keeps of an item whatever becomes of it."""
+        item = self.items[position]
+        is_medium = item.kind in {"image", "document"} and item.inside is None
+        return Entry(
+            key=self._identities.key(position),
+            chars=len(item.text),
+            item_id=item.item_id,
+            item_type=item.type,
+            action="keep",
+            step="",
+            policy=self.policy.digest,
+            tool=item.tool,
+            reads_as=kind_of_text(item.role) if is_medium else "",
+            names_file=item.kind == "tool_call" and self._names_file(item.text),
+        )
+
     def _written_type(self, item: Item) -> str | None:
         found = self._written.get(item.text) if item.kind == "user_message" else None
         return found or None
@@ -283,7 +294,10 @@ class Conversation:
         call = self.reading.partners.get(position)
         if call is None:
             return False
-        given = self.items[call].text
+        replaced = self._identities.replaced(call)
+        return self._names_file(self.items[call].text) if replaced is None else replaced.names_file
+
+    def _names_file(self, given: str) -> bool:
         return self.ledger.may_name_file(given) and any(map(self.ledger.has_file, _words(given)))
 
     def _remembered(self, position: int, entry: Entry) -> Decision:

@@ -65,6 +65,8 @@ class Entry:
     tool: str | None = None
     reads_as: str = ""
     """The kind of item that its placeholder is read as, where that is not the item's own."""
+    names_file: bool = False
+    """Of a call: did its input lead to a file of the store."""
 
     def record(self) -> dict[str, Any]:
         """Return the entry as plain values for JSON."""
@@ -86,6 +88,7 @@ class Entry:
             "path": self.relative_path,
             **({"alike": self.alike} if self.alike else {}),
             **({"reads_as": self.reads_as} if self.reads_as else {}),
+            **({"names_file": True} if self.names_file else {}),
         }
 
     @classmethod
@@ -107,6 +110,7 @@ class Entry:
             alike=record.get("alike", 0),
             tool=record.get("tool"),
             reads_as=record.get("reads_as", ""),
+            names_file=record.get("names_file", False),
         )
 
     @property

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from policyctx.messages.reading import items_of
@@ -102,6 +103,8 @@ def test_what_was_rendered_is_known_still_when_the_item_has_moved_up() -> None:
 def test_an_entry_survives_as_json() -> None:
     [key] = keys([user("go")])
     original = entry(key, "go")
+    full = replace(original, alike=2, tool="Read", reads_as="user_message", names_file=True)
+    assert Entry.of(json.loads(json.dumps(full.record()))) == full
     assert Entry.of(json.loads(json.dumps(original.record()))) == original
 
 
