@@ -130,7 +130,8 @@ arrival` has no gates, no `keep_recent`, `order`, `until` or `ephemeral`.
 call with its result; parallel calls beside them stay. Thinking that would be alone in its
 message goes along when it is of an earlier turn. A removal is not made when it would leave an
 assistant message first or last, or only thinking in a message, or when what goes along is
-pinned. `drop` has no `placeholder`, `must_shrink` or `with_input`.""",
+pinned; where a later step makes room for it, it goes in the same turn. `drop` has no
+`placeholder`, `must_shrink` or `with_input`.""",
     "Select": """\
 In this order: `types` and `tools` make the candidates; `keep_recent` counts among them and
 keeps the newest; `except_tools`, `errors: false`, pins, `offload: false`, thresholds and
