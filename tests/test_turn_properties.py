@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 
 TINY = named_policies()["tiny"]
 any_policy = policies()
-# With two steps that drop, the later may make room in which the earlier can go on a turn later.
-free_policy = free_policies().filter(
-    lambda policy: sum(step.do == "drop" for step in policy.policy.steps) < 2
-)
+free_policy = free_policies()
 
 
 @given(messages=message_lists(), policy=free_policy)
