@@ -83,7 +83,7 @@ class _Arrival:
             if treatment is None or taking.is_out(position):
                 continue
             if candidates.refusal(item, treatment) is None:
-                verdict = candidates.verdict(position, self._at)
+                verdict = candidates.verdict(position, self._at, self._outlook.fate)
                 if verdict is not None and verdict.taken:
                     draft = drafted(conversation, position, step, treatment)
                     assert isinstance(draft, Draft)  # noqa: S101 - the verdict has seen to it
@@ -120,7 +120,7 @@ class _BeforeCall:
         self._at = Snapshot.of(conversation)
         self._taking, self._until = Taking(outlook, step, self._at), Until(step, outlook)
         self._stopped: Reason | None = None
-        self._removed = 0
+        self._gone = 0
 
     def run(self) -> None:
         """Take what is ready, where the gates are open."""
@@ -129,13 +129,14 @@ class _BeforeCall:
             self.go_on()
 
     def go_on(self) -> bool:
-        """Take what could not go while the messages stood that have left the list since.
+        """Take what could not go while that stood which has left the list since.
 
         Returns whether anything was taken.
         """
         took = len(self._taking.took)
-        while self._stopped is None and self._removed < len(self._outlook.removed):
-            self._take([[position] for position in self._taking.put_off()])
+        while self._is_open and self._stopped is None and self._gone < self._outlook.gone:
+            freed = {*self._taking.put_off(), *self._released()}
+            self._take(in_order(freed, self._step, self._outlook))
         return len(self._taking.took) > took
 
     def outcome(self) -> Outcome:
@@ -157,24 +158,27 @@ class _BeforeCall:
             if not self._taking.is_out(position)
             and not candidates.is_small(position, taken.get(position))
         ]
-        return [*waiting, *candidates.grown(taken)]
+        return [*waiting, *candidates.grown(taken, self._outlook.fate), *self._released()]
+
+    def _released(self) -> Iterator[int]:
+        """Yield what was held back by what the plan has taken out of the list."""
+        if self._outlook.gone:
+            yield from self._candidates.released(self._outlook.fate)
 
     def _take(self, portions: list[list[int]]) -> None:
         """Take portion by portion until enough is done."""
-        self._removed = len(self._outlook.removed)
+        self._gone = self._outlook.gone
         self._until.resume()
         for portion in portions:
             if (stopped := self._until.reached()) is not None:
                 self._stopped = stopped
                 return
             for position in portion:
-                if not self._taking.is_out(position):
-                    self._taking.take(
-                        position,
-                        self._candidates.ready.get(position),
-                        self._candidates.treatment(position),
-                        self._candidates.taken(position, self._at),
-                    )
+                draft = self._candidates.draft(position)
+                if isinstance(draft, Draft) and not self._taking.is_out(position):
+                    treatment = self._candidates.treatment(position)
+                    verdict = self._candidates.taken(position, self._at)
+                    self._taking.take(position, draft, treatment, verdict)
         self._until.pause()
 
 

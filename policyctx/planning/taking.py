@@ -46,14 +46,9 @@ class Taking:
         """Is there nothing of the item for this step to take."""
         return self._outlook.is_out(position, even_of_placeholders=self._step.do == "drop")
 
-    def take(
-        self, position: int, draft: Draft | None, treatment: Treatment, verdict: Verdict
-    ) -> None:
-        """Decide that the item leaves, with what has to leave with it; or note why it stays.
-
-        A `drop` needs no draft.
-        """
-        if self._step.do == "drop" or draft is None:
+    def take(self, position: int, draft: Draft, treatment: Treatment, verdict: Verdict) -> None:
+        """Decide that the item leaves, with what has to leave with it; or note why it stays."""
+        if self._step.do == "drop":
             self._drop(position, verdict)
             return
         decision = self._replaced(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.conversations import user
+import pytest
+
+from tests.conversations import calls, picture, results, user
 from tests.planning.plans import outcomes, planned, steps_of
 from tests.planning.test_removal import LARGE, applied, said
 
@@ -94,3 +96,46 @@ def test_what_others_make_room_for_is_not_taken_when_enough_is_free() -> None:
         "msg_002": "drop selected",
         "msg_003": "keep protected",
     }
+
+
+BATCH = """\
+    items: {tool_result: {offload: true}}
+    tools: {Read: {keep_recent: 1}}
+    steps:
+      - STEPS
+    """
+OLD = "{name: old, do: offload, must_shrink: false, select: {types: [tool_result]}}"
+READ = "{name: read, do: drop, select: {types: [tool_result], tools: [Read], keep_recent: 0}}"
+ARRIVING = READ.replace("do: drop", "do: drop, on: arrival").replace(", keep_recent: 0", "")
+
+
+@pytest.mark.parametrize("steps", [(OLD, READ), (READ, OLD), (ARRIVING, OLD)])
+def test_what_was_called_together_with_one_that_is_dropped_is_held_no_longer(
+    steps: tuple[str, ...], tmp_path: Path
+) -> None:
+    messages = [user(), calls(("a", "Bash"), ("b", "Read")), results(("a", LARGE), ("b", LARGE))]
+    text = BATCH.replace("STEPS", "\n      - ".join(steps))
+    found = planned(text, messages)
+    assert {d.item.item_id: d.action for d in found.new} == {"a": "offload", "b": "drop"}
+    [_, call, result] = applied(text, messages, tmp_path)
+    assert call == calls(("a", "Bash"))
+    assert len(result["content"]) == 1
+
+
+def test_a_recent_image_that_is_dropped_out_of_its_result_holds_no_other(tmp_path: Path) -> None:
+    text = """\
+        items:
+          tool_result: {offload: true}
+          image: {keep_recent: 1}
+        steps:
+          - {name: old, do: offload, must_shrink: false, select: {types: [tool_result, image]}}
+          - {name: images, do: drop, select: {types: [image], keep_recent: 0}}
+        """
+    shown = [{"type": "text", "text": LARGE}, picture()]
+    messages = [user(), calls(("a", "Bash"), ("b", "Shot")), results(("a", LARGE), ("b", shown))]
+    assert outcomes(text, messages) == {
+        "a": "offload selected",
+        "b": "offload selected",
+        "b-1": "drop old",
+    }
+    applied(text, messages, tmp_path)
