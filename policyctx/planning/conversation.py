@@ -204,6 +204,12 @@ class Conversation:
             return own + sum(self._change_of(i, unit) for i in self.inside(position))
         return 0 if fate.placeholder is None else self.facts.length(fate.placeholder, unit)
 
+    def own_tokens(self, position: int) -> int:
+        """Return the tokens of an item as it was before a placeholder stood for it."""
+        replaced = self._identities.replaced(position)
+        known = None if replaced is None else replaced.tokens
+        return self.facts.tokens(self.items[position]) if known is None else known
+
     def is_there(self, position: int) -> bool:
         """Is anything of the item left in the list, of one inside of another by itself."""
         fate, inside = self.fates.get(position), self.items[position].inside
@@ -265,6 +271,7 @@ class Conversation:
             tool=item.tool,
             reads_as=kind_of_text(item.role) if is_medium else "",
             names_file=item.kind == "tool_call" and self._names_file(item.text),
+            tokens=self.facts.tokens(item) if self.policy.keeps_by_tokens else None,
         )
 
     def _written_type(self, item: Item) -> str | None:

@@ -67,6 +67,8 @@ class Entry:
     """The kind of item that its placeholder is read as, where that is not the item's own."""
     names_file: bool = False
     """Of a call: did its input lead to a file of the store."""
+    tokens: int | None = None
+    """Of the item, where the policy keeps the newest by their tokens."""
 
     def record(self) -> dict[str, Any]:
         """Return the entry as plain values for JSON."""
@@ -89,6 +91,7 @@ class Entry:
             **({"alike": self.alike} if self.alike else {}),
             **({"reads_as": self.reads_as} if self.reads_as else {}),
             **({"names_file": True} if self.names_file else {}),
+            **({} if self.tokens is None else {"tokens": self.tokens}),
         }
 
     @classmethod
@@ -111,6 +114,7 @@ class Entry:
             tool=record.get("tool"),
             reads_as=record.get("reads_as", ""),
             names_file=record.get("names_file", False),
+            tokens=record.get("tokens"),
         )
 
     @property

@@ -110,6 +110,15 @@ class OffloadPolicy:
         gates = [gates for step in self.policy.steps for gates in step.when]
         return any(gate.idle is not None or gate.pays_back is not None for gate in gates)
 
+    @cached_property
+    def keeps_by_tokens(self) -> bool:
+        """Does a `keep_recent` count tokens."""
+        policy = self.policy
+        rules = (*policy.items.values(), *policy.tools.values(), *self._hints.values())
+        kept = [rule.keep_recent for rule in rules]
+        kept += [step.select.keep_recent for step in policy.steps]
+        return any(keep is not None and keep.tokens is not None for keep in kept)
+
     def steps(self, moment: str) -> tuple[Step, ...]:
         """The steps that run at `arrival` or before a `model_call`, in order."""
         return tuple(step for step in self.policy.steps if step.on == moment)

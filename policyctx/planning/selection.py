@@ -206,7 +206,7 @@ class Candidates:
             group = RecentGroup(treatment.keep_recent, treatment.kept, name)
             self._groups[key] = group
         counts_tokens = group.shape == "tokens"
-        group.add(position, item, self._in.facts.tokens(item) if counts_tokens else 0)
+        group.add(position, item, self._in.own_tokens(position) if counts_tokens else 0)
         self._group_of[position] = group
         if item.call_message is not None:
             self._batches[item.call_message].append(position)

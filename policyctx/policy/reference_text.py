@@ -54,7 +54,7 @@ code, the top level. Code gives hints by the names of tools:
 `false`, `min_tokens` is 0, nothing is pinned, and nothing is recent but what is `recalled`.
 
 A type of your own refines a built-in one, inherits its keys, and is selected where that one is
-named. Yours are tried in the order written.
+named. Yours are tried in the order written. What is offloaded or cleared keeps its type.
 
 `recalled` is a result whose call names a file of the store. It refines `tool_result`: it is
 selected where that is and inherits its keys, but for a `keep_recent` of its own: 3. No step takes

@@ -103,7 +103,9 @@ def test_what_was_rendered_is_known_still_when_the_item_has_moved_up() -> None:
 def test_an_entry_survives_as_json() -> None:
     [key] = keys([user("go")])
     original = entry(key, "go")
-    full = replace(original, alike=2, tool="Read", reads_as="user_message", names_file=True)
+    full = replace(
+        original, alike=2, tool="Read", reads_as="user_message", names_file=True, tokens=5
+    )
     assert Entry.of(json.loads(json.dumps(full.record()))) == full
     assert Entry.of(json.loads(json.dumps(original.record()))) == original
 

@@ -10,7 +10,7 @@ import pytest
 from policyctx.messages.editing import edited
 from policyctx.planning.ledger import Entry, Ledger
 from policyctx.planning.planner import plan
-from tests.conversations import picture, user
+from tests.conversations import calls, picture, results, user
 from tests.planning.plans import FACTS, conversation
 
 if TYPE_CHECKING:
@@ -157,3 +157,20 @@ def test_an_item_is_remembered_as_it_was_when_its_placeholder_is_dropped() -> No
         before.item_id,
         before.item_type,
     )
+
+
+def test_the_newest_by_tokens_are_counted_by_what_they_were() -> None:
+    by_tokens = """\
+items: {tool_result: {offload: true}, image: {}}
+placeholder: "[old]"
+steps:
+  - {name: b, do: offload, select: {types: [tool_result], tools: [B], keep_recent: 0}}
+  - {name: a, do: offload, select: {types: [tool_result], keep_recent: {tokens: 105, per: all}}}
+"""
+    messages = [
+        user(),
+        *[calls(("a", "A")), results(("a", "x" * 400))],
+        *[calls(("b", "B")), results(("b", "y" * 400))],
+    ]
+    again = read_anew(by_tokens, messages, calls(("c", "A")), results(("c", "z" * 40)))
+    assert [d.item.tool_use_id for d in plan(again, FACTS).new] == ["a"]
