@@ -57,15 +57,15 @@ class Until:
     def __init__(self, step: Step, outlook: Outlook) -> None:
         self._conditions = step.select.until or ()
         self._outlook = outlook
-        self._before = self._paused_at = self._total()
+        self._freed = self._since = 0
+
+    def resume(self) -> None:
+        """Begin, or go on behind what others have taken since the pause."""
+        self._since = self._total()
 
     def pause(self) -> None:
         """Let others take; what they free is not counted as the step's."""
-        self._paused_at = self._total()
-
-    def resume(self) -> None:
-        """Go on behind what others have taken since the pause."""
-        self._before -= self._paused_at - self._total()
+        self._freed += self._since - self._total()
 
     def reached(self) -> Reason | None:
         """Return how it was reached, None while the step is to go on."""
@@ -84,7 +84,7 @@ class Until:
                 return None
             told.append(f"tokens: {tokens:,} < {float(under):,.10g}")
         if condition.frees is not None:
-            freed = self._before - self._total()
+            freed = self._freed + self._since - self._total()
             if freed < (least := _exact(condition.frees.at_least, window)):
                 return None
             told.append(f"frees: {freed:,} >= {float(least):,.10g} tokens")

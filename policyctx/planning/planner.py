@@ -73,10 +73,8 @@ class _Arrival:
 
     def _outcome(self, step: Step) -> Outcome:
         conversation = self._outlook.conversation
-        candidates, taking = (
-            conversation.candidates[step.name],
-            Taking(self._outlook, step, self._at),
-        )
+        candidates = conversation.candidates[step.name]
+        taking = Taking(self._outlook, step, self._at)
         for position in conversation.arriving[: self.judged]:
             item = conversation.items[position]
             treatment = conversation.policy.treatment(step, item.type, item.tool)
