@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from policyctx.errors import InvalidResultError, StoreError
+from policyctx.errors import StoreError
 from policyctx.messages.reading import listed
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import Facts
@@ -22,11 +22,11 @@ from policyctx.policy.values import ROOT_FIELDS, SESSION_FIELDS
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import usage_of
+from policyctx.turns.carrying_out import carried_out
 from policyctx.turns.context_items import context_items
-from policyctx.turns.driving import Recall, Remember, Save, run, run_async
+from policyctx.turns.driving import Recall, Remember, run, run_async
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
-from policyctx.turns.result import Result
 
 if TYPE_CHECKING:
     import os
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from policyctx.tokens.usage import Usage
     from policyctx.turns.context_items import ContextItem
     from policyctx.turns.driving import Store, Turn
+    from policyctx.turns.result import Result
 
 _RANDOM = "abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -274,40 +275,14 @@ class Session:
         moments: tuple[Moment, ...],
         facts: Facts,
     ) -> Turn[Result]:
-        conversation = known.conversation
-        planned = plan(conversation, facts, moments=moments, comes_back=known.comes_back)
-        warnings: list[str] = []
-        # Edited and checked as expected first: what fails here has written nothing.
-        try:
-            changes = known.edited(planned)
-        except InvalidResultError as error:
-            if self._on_invalid == "raise":
-                raise
-            planned, changes = planned.without_decisions(str(error)), {}
-            warnings.append(str(error))
-        if planned.to_save:
-            contents = tuple(known.content(decision) for decision in planned.to_save)
-            outcome = yield Save(contents, recorded=self._keeps_state)
-            written = self._after(outcome, planned, warnings)
-            if written.new != planned.new:
-                changes = known.edited(written)
-            planned = written
-        if planned.new and self._keeps_state:
-            outcome = yield Remember(tuple(conversation.entry(d).record() for d in planned.new))
-            if isinstance(outcome, StoreError):
-                planned = self._after(outcome, planned, warnings)
-                changes = known.edited(planned)
-        conversation.adopt(planned)
-        return Result(known.handed_out(messages, changes), planned, tuple(warnings))
-
-    def _after(self, outcome: list[Any] | StoreError, planned: Plan, warnings: list[str]) -> Plan:
-        """The plan with what the store made of it; raises its error where the policy says so."""
-        if not isinstance(outcome, StoreError):
-            return planned.settled(outcome)
-        if self.policy.policy.store.on_failure == "raise":
-            raise outcome
-        warnings.append(str(outcome))
-        return planned.unsaved(str(outcome))
+        planned = plan(known.conversation, facts, moments=moments, comes_back=known.comes_back)
+        return carried_out(
+            planned,
+            known,
+            messages,
+            on_invalid=self._on_invalid,
+            keeps_state=self._keeps_state,
+        )
 
     def _remembered(self) -> Turn[Memory]:
         """What this session knows from before; nothing where each call stands alone."""

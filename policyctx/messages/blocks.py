@@ -92,6 +92,11 @@ def input_path(call: Mapping[str, Any]) -> tuple[str, ...]:
     return ("arguments",)
 
 
+def kind_of_text(role: str) -> str:
+    """Return the kind of item that a text of this role is."""
+    return _TEXT_KINDS.get(role, "user_message")
+
+
 def call_key(item: Item) -> object:
     """Return what a call and its result share, None for one that can have no other half.
 
@@ -123,7 +128,7 @@ def _path(i: int, *field: str) -> Path:
 
 def _text(place: Place, path: Path, text: str) -> Item:
     message, role, turn = place
-    kind = _TEXT_KINDS.get(role, "user_message")
+    kind = kind_of_text(role)
     return Item(message, path, kind, kind, role, text, text, (), turn)
 
 

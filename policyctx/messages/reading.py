@@ -31,8 +31,6 @@ class Reading:
         self.turn_starts: list[int] = []
         """Positions of the messages that begin a turn, ascending."""
         self.message_count = 0
-        self.newest_user = -1
-        """Position of the newest message with a `user_message` item, -1 without one."""
         self._newest_reply = range(0)  # the positions of its items
         self._open_calls: dict[object, list[int]] = {}
 
@@ -87,8 +85,6 @@ class Reading:
             else:
                 if kind == "tool_call":
                     self._open(item)
-                elif kind == "user_message":
-                    self.newest_user = item.message
                 self.items.append(item)
 
     def _inside(self, item: Item, position: int) -> Item:

@@ -13,6 +13,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+from policyctx.messages.blocks import kind_of_text
 from policyctx.messages.inputs import strings_in
 from policyctx.messages.reading import Reading
 from policyctx.planning.decisions import Decision
@@ -67,6 +68,9 @@ class Conversation:
         self._met: Counter[Arrived] = Counter()
         self.reading = Reading()
         self.items: list[Item] = []
+        """As the policy types them; a placeholder has the kind and type of what it stands for."""
+        self.newest_user = -1
+        """Position of the newest message with a `user_message` item, -1 without one."""
         self.roles: list[str] = []
         self.fates: dict[int, Decision] = {}
         """What became of each item that is not in the context as it was, by position."""
@@ -88,7 +92,7 @@ class Conversation:
         before_call = {step.name for step in policy.steps("model_call")} - self.compacting
         self._growing = [c for name, c in self.candidates.items() if name in before_call]
         self._has_arrival = bool(policy.steps("arrival"))
-        self._identities = Identities(self.items, ledger, gone)
+        self._identities = Identities(self.reading.items, ledger, gone)
         self._tallies: dict[Unit, Tally] = {}
         self._tallied: dict[Unit, int] = {}
 
@@ -119,19 +123,15 @@ class Conversation:
 
     def entry(self, decision: Decision) -> Entry:
         """Return what the ledger has to keep of a decision."""
-        item = decision.item
-        return Entry(
-            key=self._identities.key(decision.position),
-            chars=len(item.text),
-            item_id=item.item_id,
-            item_type=item.type,
+        earlier = self._identities.replaced(decision.position)
+        return replace(
+            self._known(decision.position) if earlier is None else earlier,
             action=decision.action,
             step=decision.step,
             policy=self.policy.digest,
             placeholder=decision.placeholder,
             relative_path=decision.file.relative_path if decision.file else None,
             alike=self._identities.alike(decision.position) if decision.action == "drop" else 0,
-            tool=item.tool,
         )
 
     def entries(self) -> dict[int, Entry]:
@@ -145,7 +145,7 @@ class Conversation:
             self._identities.key(i)
             for message in messages
             for i in self.items_of(message)
-            if self.ledger.may_know(self.items[i]) or self.ledger.rendered(self.items[i])
+            if self.ledger.may_know(self.items[i]) or self._identities.replaced(i)
         )
 
     @property
@@ -204,6 +204,12 @@ class Conversation:
             return own + sum(self._change_of(i, unit) for i in self.inside(position))
         return 0 if fate.placeholder is None else self.facts.length(fate.placeholder, unit)
 
+    def own_tokens(self, position: int) -> int:
+        """Return the tokens of an item as it was before a placeholder stood for it."""
+        replaced = self._identities.replaced(position)
+        known = None if replaced is None else replaced.tokens
+        return self.facts.tokens(self.items[position]) if known is None else known
+
     def is_there(self, position: int) -> bool:
         """Is anything of the item left in the list, of one inside of another by itself."""
         fate, inside = self.fates.get(position), self.items[position].inside
@@ -231,16 +237,42 @@ class Conversation:
         return len(self.reading.turn_starts) - self.removed_turns
 
     def _see(self, position: int) -> None:
-        item = self.reading.items[position]
-        is_result = item.kind == "tool_result"
-        recalled = is_result and len(self.ledger) > 0 and self._reads_back(position)
-        item = self.policy.typed(item, "recalled" if recalled else self._written_type(item))
+        item = self._typed(position)
         self.items.append(item)
+        if item.kind == "user_message":
+            self.newest_user = item.message
         self.counts[item.type] += item.inside not in self.fates
         if len(self.ledger) and (entry := self._identities.entry(position)) is not None:
             self._set_fate(position, self._remembered(position, entry))
         for candidates in self._growing:
             candidates.add(position, item)
+
+    def _typed(self, position: int) -> Item:
+        item = self.reading.items[position]
+        if len(self.ledger):
+            if (replaced := self._identities.replaced(position)) is not None:
+                return self.policy.as_before(item, replaced.key.kind, replaced.item_type)
+            if item.kind == "tool_result" and self._reads_back(position):
+                return self.policy.typed(item, "recalled")
+        return self.policy.typed(item, self._written_type(item))
+
+    def _known(self, position: int) -> Entry:
+        """Return what the ledger keeps of an item whatever becomes of it."""
+        item = self.items[position]
+        is_medium = item.kind in {"image", "document"} and item.inside is None
+        return Entry(
+            key=self._identities.key(position),
+            chars=len(item.text),
+            item_id=item.item_id,
+            item_type=item.type,
+            action="keep",
+            step="",
+            policy=self.policy.digest,
+            tool=item.tool,
+            reads_as=kind_of_text(item.role) if is_medium else "",
+            names_file=item.kind == "tool_call" and self._names_file(item.text),
+            tokens=self.facts.tokens(item) if self.policy.keeps_by_tokens else None,
+        )
 
     def _written_type(self, item: Item) -> str | None:
         found = self._written.get(item.text) if item.kind == "user_message" else None
@@ -269,7 +301,10 @@ class Conversation:
         call = self.reading.partners.get(position)
         if call is None:
             return False
-        given = self.items[call].text
+        replaced = self._identities.replaced(call)
+        return self._names_file(self.items[call].text) if replaced is None else replaced.names_file
+
+    def _names_file(self, given: str) -> bool:
         return self.ledger.may_name_file(given) and any(map(self.ledger.has_file, _words(given)))
 
     def _remembered(self, position: int, entry: Entry) -> Decision:

@@ -72,7 +72,7 @@ class _Record:
         self._new = {decision.position: decision for decision in plan.new}
 
     def decision(self, position: int) -> Decision:
-        found = self._new.get(position) or self._fates.get(position)
+        found = self._plan.fates.get(position)
         if found is not None and (found.action == "drop" or not self._is_replaced(position)):
             return found
         said = [v for v in self.verdicts(position) if v.reason.code != "not_selected"]
@@ -102,7 +102,8 @@ class _Record:
             return Verdict(taken=True, reason=new.reason, rule=new.rule_path)
         if (took := outcome.took.get(position)) is not None and new is not None:
             return took
-        verdict = self._in.candidates[outcome.step].verdict(position, self._plan.at)
+        plan, candidates = self._plan, self._in.candidates[outcome.step]
+        verdict = candidates.verdict(position, plan.at, plan.fates.get)
         if verdict is None:
             select = ("steps", outcome.step, "select")
             return Verdict(taken=False, reason=Reason("not_selected"), rule=select)
@@ -146,7 +147,7 @@ class _Record:
             until: RulePath = ("steps", outcome.step, "select", "until")
             until = until[:2] if outcome.step in self._in.compacting else until
             return Verdict(taken=False, reason=outcome.stopped, rule=until)
-        decided = self._new.get(position) or self._fates.get(position)
+        decided = self._plan.fates.get(position)
         if decided is not None:
             return Verdict(taken=False, reason=Reason("decided", {"step": decided.step}))
         rule = ("steps", outcome.step, "on")

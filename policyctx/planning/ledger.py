@@ -6,13 +6,13 @@ import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from policyctx.messages.reading import items_of
 from policyctx.planning.placeholders import content_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from policyctx.messages.items import Item, Message
     from policyctx.planning.decisions import Action
@@ -63,6 +63,12 @@ class Entry:
     alike: int = 0
     """Of one that was dropped: how many equal to it the whole list had then, itself among them."""
     tool: str | None = None
+    reads_as: str = ""
+    """The kind of item that its placeholder is read as, where that is not the item's own."""
+    names_file: bool = False
+    """Of a call: did its input lead to a file of the store."""
+    tokens: int | None = None
+    """Of the item, where the policy keeps the newest by their tokens."""
 
     def record(self) -> dict[str, Any]:
         """Return the entry as plain values for JSON."""
@@ -83,6 +89,9 @@ class Entry:
             "placeholder": self.placeholder,
             "path": self.relative_path,
             **({"alike": self.alike} if self.alike else {}),
+            **({"reads_as": self.reads_as} if self.reads_as else {}),
+            **({"names_file": True} if self.names_file else {}),
+            **({} if self.tokens is None else {"tokens": self.tokens}),
         }
 
     @classmethod
@@ -103,7 +112,20 @@ class Entry:
             relative_path=record["path"],
             alike=record.get("alike", 0),
             tool=record.get("tool"),
+            reads_as=record.get("reads_as", ""),
+            names_file=record.get("names_file", False),
+            tokens=record.get("tokens"),
         )
+
+    @property
+    def place(self) -> Place:
+        """What its placeholder is found by: the kind it is read as, its tool-use id, its text."""
+        kind, call, *_ = self.key
+        return self.reads_as or kind, call, self.placeholder
+
+
+# A kind of item, a tool-use id, and the text of a placeholder.
+Place: TypeAlias = tuple[str, str | None, str | None]
 
 
 class Ledger:
@@ -111,7 +133,7 @@ class Ledger:
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self.entries: dict[Key, Entry] = {}
-        self._rendered: dict[tuple[str, str | None, str], Entry] = {}
+        self._rendered: defaultdict[Place, dict[Key, Entry]] = defaultdict(dict)
         self._lengths: set[tuple[str, str | None, int]] = set()
         self._files: dict[str, set[str]] = defaultdict(set)
         self._endings: set[str] = set()
@@ -127,10 +149,15 @@ class Ledger:
         """Remember what was decided; an item that was decided before moves up to the new state."""
         for entry in entries:
             kind, call, *_ = entry.key
+            earlier = self.entries.get(entry.key)
             self.entries[entry.key] = entry
             self._lengths.add((kind, call, entry.chars))
             if entry.placeholder is not None:
-                self._rendered[kind, call, entry.placeholder] = entry
+                self._rendered[entry.place][entry.key] = entry
+            elif earlier is not None and earlier.placeholder is not None:
+                # Of placeholders that are alike those that still stand come first.
+                left = self._rendered[earlier.place]
+                left[entry.key] = left.pop(entry.key)
             if entry.relative_path is not None:
                 name = entry.relative_path.rpartition("/")[2]
                 self._files[name].add(entry.relative_path)
@@ -155,9 +182,9 @@ class Ledger:
         known = self._files.get(path.rpartition("/")[2], ())
         return any(path == file or path.endswith(f"/{file}") for file in known)
 
-    def rendered(self, item: Item) -> Entry | None:
-        """Return the entry that left this very text in the item's place, None for none."""
-        return self._rendered.get((item.kind, item.tool_use_id, item.text))
+    def rendered(self, item: Item) -> dict[Key, Entry]:
+        """Return the entries that left this very text; those that still stand so come first."""
+        return self._rendered.get((item.kind, item.tool_use_id, item.text), {})
 
     def may_know(self, item: Item) -> bool:
         """May there be an entry for the item; False is certain, and cheap to have."""
@@ -185,8 +212,9 @@ class Identities:
     """The keys of the items of a list that grows, each made when it is asked for.
 
     A placeholder counts as what it stands for, so an item has the same key in the list as it was
-    and in the list as it was edited. `gone` are the keys of what was taken out of the list before
-    it came back: what is equal to it keeps the key that it had.
+    and in the list as it was edited; of placeholders that are alike each stands for the next.
+    `items` are as they were read. `gone` are the keys of what was taken out of the list before it
+    came back: what is equal to it keeps the key that it had.
     """
 
     def __init__(self, items: Sequence[Item], ledger: Ledger, gone: Iterable[Key] = ()) -> None:
@@ -197,23 +225,31 @@ class Identities:
         self._alike: dict[tuple[str, str | None, int], list[int]] = defaultdict(list)
         self._likenesses: list[tuple[str, str | None, int]] = []
         self._hashes: dict[int, str] = {}
+        self._replaced: dict[int, Entry] = {}
+        self._looked_at = 0
+        self._unclaimed: dict[Place, Iterator[Entry]] = {}
 
     def entry(self, position: int) -> Entry | None:
         """Return what the ledger says of an item, whether it stands there whole or replaced."""
+        if (replaced := self.replaced(position)) is not None:
+            return replaced
         item = self._items[position]
-        if (rendered := self._ledger.rendered(item)) is not None:
-            return rendered
         return self._ledger.entries.get(self.key(position)) if self._ledger.may_know(item) else None
+
+    def replaced(self, position: int) -> Entry | None:
+        """Return the entry of what a placeholder stands for; None for an item that stands whole."""
+        for i in range(self._looked_at, len(self._items)):
+            if found := self._ledger.rendered(self._items[i]):
+                self._replaced[i] = self._next_of(found)
+        self._looked_at = len(self._items)
+        return self._replaced.get(position)
 
     def key(self, position: int) -> Key:
         """Return what the item at this position is known by."""
-        if (rendered := self._ledger.rendered(self._items[position])) is not None:
-            return rendered.key
-        for i in range(len(self._likenesses), len(self._items)):
-            self._likenesses.append(self._likeness(i))
-            self._alike[self._likenesses[i]].append(i)
-        kind, call, _ = likeness = self._likenesses[position]
-        alike, found = self._alike[likeness], self._hash(position)
+        if (replaced := self.replaced(position)) is not None:
+            return replaced.key
+        alike, found = self._of_likeness(position), self._hash(position)
+        kind, call, _ = self._likenesses[position]
         before = sum(self._hash(i) == found for i in alike[: bisect_left(alike, position)])
         for occurrence in self._gone.get((kind, call, found), ()):
             before += occurrence <= before
@@ -222,20 +258,37 @@ class Identities:
     def alike(self, position: int) -> int:
         """Return how many are equal to the item at this position, with what was taken out."""
         kind, call, found, _ = self.key(position)
-        equal = self._alike[self._likenesses[position]]
         gone = self._gone.get((kind, call, found), ())
-        return sum(self._hash(i) == found for i in equal) + len(gone)
+        return sum(self._hash(i) == found for i in self._of_likeness(position)) + len(gone)
+
+    def _next_of(self, found: dict[Key, Entry]) -> Entry:
+        """Return the first of equal placeholders that is not in the list yet, else the last."""
+        last = next(reversed(found.values()))
+        if last.place not in self._unclaimed:
+            here = [entry for key, entry in found.items() if not self._is_gone(key)]
+            self._unclaimed[last.place] = iter(here)
+        return next(self._unclaimed[last.place], last)
+
+    def _is_gone(self, key: Key) -> bool:
+        kind, call, sha256, occurrence = key
+        return occurrence in self._gone.get((kind, call, sha256), ())
+
+    def _of_likeness(self, position: int) -> list[int]:
+        """Return the positions of all that may be equal to the item at this one."""
+        for i in range(len(self._likenesses), len(self._items)):
+            self._likenesses.append(self._likeness(i))
+            self._alike[self._likenesses[i]].append(i)
+        return self._alike[self._likenesses[position]]
 
     def _likeness(self, position: int) -> tuple[str, str | None, int]:
-        item = self._items[position]
-        rendered = self._ledger.rendered(item)
-        chars = len(item.text) if rendered is None else rendered.chars
-        return item.kind, item.tool_use_id, chars
+        item, replaced = self._items[position], self.replaced(position)
+        if replaced is not None:
+            return replaced.key.kind, item.tool_use_id, replaced.chars
+        return item.kind, item.tool_use_id, len(item.text)
 
     def _hash(self, position: int) -> str:
         if position not in self._hashes:
-            item = self._items[position]
-            rendered = self._ledger.rendered(item)
-            found = content_hash(item.text) if rendered is None else rendered.key.sha256
-            self._hashes[position] = found
+            replaced = self.replaced(position)
+            text = self._items[position].text
+            self._hashes[position] = content_hash(text) if replaced is None else replaced.key.sha256
         return self._hashes[position]

@@ -25,7 +25,7 @@ from policyctx.policy.lookup import (
     offload_given,
     wording,
 )
-from policyctx.policy.models.rules import ToolRule
+from policyctx.policy.models.rules import BUILT_IN_TYPES, ToolRule
 from policyctx.policy.sources import policy_source
 from policyctx.policy.values import Share
 
@@ -122,6 +122,15 @@ class OffloadPolicy:
         """The gates of each step, by its name."""
         return {step.name: gates_of(step, self.policy.model) for step in self.policy.steps}
 
+    @cached_property
+    def keeps_by_tokens(self) -> bool:
+        """Does a `keep_recent` count tokens."""
+        policy = self.policy
+        rules = (*policy.items.values(), *policy.tools.values(), *self._hints.values())
+        kept = [rule.keep_recent for rule in rules]
+        kept += [step.select.keep_recent for step in policy.steps]
+        return any(keep is not None and keep.tokens is not None for keep in kept)
+
     def steps(self, moment: str) -> tuple[Step, ...]:
         """The steps that run at `arrival` or before a `model_call`, in order."""
         return self._steps[moment]
@@ -140,6 +149,14 @@ class OffloadPolicy:
             built_in = self.left_by_compaction(item) or item.kind
         found = self.types.type_of(item, built_in)
         return item if found == item.type else item._replace(type=found)
+
+    def as_before(self, item: Item, kind: str, item_type: str) -> Item:
+        """Return a placeholder as what it stands for: of this kind, and of the type that it had.
+
+        A type that this policy does not know counts as the kind.
+        """
+        is_known = self.types.lineage(item_type)[-1] in BUILT_IN_TYPES
+        return item._replace(kind=kind, type=item_type if is_known else kind)
 
     def left_by_compaction(self, item: Item) -> str | None:
         """Return the type of a message in a compaction's wording, else None."""

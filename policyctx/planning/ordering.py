@@ -57,7 +57,15 @@ class Until:
     def __init__(self, step: Step, outlook: Outlook) -> None:
         self._conditions = step.select.until or ()
         self._outlook = outlook
-        self._before = outlook.total("tokens") if self._conditions else 0
+        self._freed = self._since = 0
+
+    def resume(self) -> None:
+        """Begin, or go on behind what others have taken since the pause."""
+        self._since = self._total()
+
+    def pause(self) -> None:
+        """Let others take; what they free is not counted as the step's."""
+        self._freed += self._since - self._total()
 
     def reached(self) -> Reason | None:
         """Return how it was reached, None while the step is to go on."""
@@ -76,11 +84,14 @@ class Until:
                 return None
             told.append(f"tokens: {tokens:,} < {float(under):,.10g}")
         if condition.frees is not None:
-            freed = self._before - self._outlook.total("tokens")
+            freed = self._freed + self._since - self._total()
             if freed < (least := _exact(condition.frees.at_least, window)):
                 return None
             told.append(f"frees: {freed:,} >= {float(least):,.10g} tokens")
         return "; ".join(told)
+
+    def _total(self) -> int:
+        return self._outlook.total("tokens") if self._conditions else 0
 
 
 def _exact(amount: int | Share, window: int) -> float:

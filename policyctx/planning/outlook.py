@@ -26,6 +26,8 @@ class Outlook:
         self.taken: dict[int, Decision] = {}
         self.removed: set[int] = set()
         """Messages that the plan leaves nothing of."""
+        self.gone = 0
+        """How often the plan has taken an item so that no item is left of it."""
         self._paths = FreePaths(beyond=conversation.paths)
         self._lost: dict[Unit, int] = {}
         self._beside: int | None = None
@@ -36,6 +38,7 @@ class Outlook:
             before = self.size(decision.position, unit)
             self._lost[unit] += before - self._left(decision, unit)
         self.taken[decision.position] = decision
+        self.gone += decision.action == "drop" or decision.item.inside is not None
 
     def fate(self, position: int) -> Decision | None:
         """Return what became of an item, by this plan or before; None while it stands."""

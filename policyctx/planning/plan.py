@@ -67,6 +67,12 @@ class Plan:
         return self.conversation.items[: self.at.items]
 
     @cached_property
+    def fates(self) -> Mapping[int, Decision]:
+        """The decisions on what is out once this plan was carried out, by position."""
+        before = self.conversation.fates_at(self.at)
+        return before | {decision.position: decision for decision in self.new}
+
+    @cached_property
     def decisions(self) -> tuple[Decision, ...]:
         """The decision on each item that a step has as a candidate, or that is out already."""
         return tuple(decisions_at(self))
@@ -110,8 +116,7 @@ class Plan:
 
         A compaction is not deducted: how long its summary will be is not known.
         """
-        fates = self.conversation.fates_at(self.at)
-        return tokens_at(self, fates | {decision.position: decision for decision in self.new})
+        return tokens_at(self, self.fates)
 
     @property
     def freed_chars(self) -> int:

@@ -18,10 +18,10 @@ from policyctx.planning.reasons import Reason
 from policyctx.planning.taking import Taking
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from policyctx.planning.conversation import Conversation
     from policyctx.planning.facts import Facts
-    from policyctx.planning.selection import Candidates
-    from policyctx.planning.snapshot import Snapshot
     from policyctx.policy.models import Step
 
 Moment = Literal["arrival", "model_call"]
@@ -48,9 +48,7 @@ def plan(
         outcomes += arrival.outcomes()
         judged = arrival.judged
     if "model_call" in moments:
-        for step in conversation.policy.steps("model_call"):
-            run = _compacted if step.do == "compact" else _before_call
-            outcomes.append(run(step, outlook))
+        outcomes += _before_call(outlook)
     new = tuple(outlook.taken[i] for i in sorted(outlook.taken))
     return Plan(new, tuple(outcomes), facts, outlook.at, conversation, comes_back, judged)
 
@@ -73,17 +71,15 @@ class _Arrival:
 
     def _outcome(self, step: Step) -> Outcome:
         conversation = self._outlook.conversation
-        candidates, taking = (
-            conversation.candidates[step.name],
-            Taking(self._outlook, step, self._at),
-        )
+        candidates = conversation.candidates[step.name]
+        taking = Taking(self._outlook, step, self._at)
         for position in conversation.arriving[: self.judged]:
             item = conversation.items[position]
             treatment = conversation.policy.treatment(step, item.type, item.tool)
             if treatment is None or taking.is_out(position):
                 continue
             if candidates.refusal(item, treatment) is None:
-                verdict = candidates.verdict(position, self._at)
+                verdict = candidates.verdict(position, self._at, self._outlook.fate)
                 if verdict is not None and verdict.taken:
                     draft = drafted(conversation, position, step, treatment)
                     assert isinstance(draft, Draft)  # noqa: S101 - the verdict has seen to it
@@ -91,38 +87,96 @@ class _Arrival:
         return Outcome(step.name, took=taking.took, left=tuple(taking.left))
 
 
-def _before_call(step: Step, outlook: Outlook) -> Outcome:
-    """Run one step before a model call."""
-    conversation = outlook.conversation
-    candidates = conversation.candidates[step.name]
-    candidates.settle()
-    gates, numbers = conversation.policy.gates[step.name], StepNumbers(outlook, candidates)
-    verdicts = gate_verdicts(step.name, gates, numbers)
-    if not opens(verdicts):
-        return Outcome(step.name, verdicts, is_open=False)
-    at = outlook.at
-    taking, until = Taking(outlook, step, at), Until(step, outlook)
-    stopped = None
-    waiting = [
-        position
-        for position in candidates.ready
-        if not taking.is_out(position)
-        and not candidates.is_small(position, outlook.taken.get(position))
-    ]
-    waiting += candidates.grown(outlook.taken)
-    portions = in_order(waiting, step, outlook)
-    while portions and stopped is None:
-        before = len(outlook.taken)
+def _before_call(outlook: Outlook) -> Iterator[Outcome]:
+    """Run the steps before a model call in order, and let each go on where later ones made room."""
+    steps = outlook.conversation.policy.steps("model_call")
+    begun: list[_BeforeCall] = []
+    for step in steps:
+        if step.do != "compact":
+            begun.append(_BeforeCall(step, outlook))
+            begun[-1].run()
+    while any(each.go_on() for each in begun):
+        pass
+    yield from (each.outcome() for each in begun)
+    yield from (_compacted(step, outlook) for step in steps if step.do == "compact")
+
+
+class _BeforeCall:
+    """A step before a model call: what it takes now, and what it takes when others made room."""
+
+    def __init__(self, step: Step, outlook: Outlook) -> None:
+        self._step, self._outlook = step, outlook
+        conversation = outlook.conversation
+        self._candidates = conversation.candidates[step.name]
+        self._candidates.settle()
+        gates, numbers = (
+            conversation.policy.gates[step.name],
+            StepNumbers(outlook, self._candidates),
+        )
+        self._verdicts = gate_verdicts(step.name, gates, numbers)
+        self._is_open = opens(self._verdicts)
+        self._taking, self._until = Taking(outlook, step, outlook.at), Until(step, outlook)
+        self._stopped: Reason | None = None
+        self._gone = 0
+
+    def run(self) -> None:
+        """Take what is ready, where the gates are open."""
+        if self._is_open:
+            self._take(in_order(self._waiting(), self._step, self._outlook))
+            self.go_on()
+
+    def go_on(self) -> bool:
+        """Take what could not go while that stood which has left the list since.
+
+        Returns whether anything was taken.
+        """
+        took = len(self._taking.took)
+        while self._is_open and self._stopped is None and self._gone < self._outlook.gone:
+            freed = {*self._taking.put_off(), *self._released()}
+            self._take(in_order(freed, self._step, self._outlook))
+        return len(self._taking.took) > took
+
+    def outcome(self) -> Outcome:
+        """Return what became of the step."""
+        return Outcome(
+            self._step.name,
+            self._verdicts,
+            self._is_open,
+            took=self._taking.took,
+            stopped=self._stopped,
+            left=tuple(self._taking.left),
+        )
+
+    def _waiting(self) -> list[int]:
+        candidates, taken = self._candidates, self._outlook.taken
+        waiting = [
+            position
+            for position in candidates.ready
+            if not self._taking.is_out(position)
+            and not candidates.is_small(position, taken.get(position))
+        ]
+        return [*waiting, *candidates.grown(taken, self._outlook.fate), *self._released()]
+
+    def _released(self) -> Iterator[int]:
+        """Yield what was held back by what the plan has taken out of the list."""
+        if self._outlook.gone:
+            yield from self._candidates.released(self._outlook.fate)
+
+    def _take(self, portions: list[list[int]]) -> None:
+        """Take portion by portion until enough is done."""
+        self._gone = self._outlook.gone
+        self._until.resume()
         for portion in portions:
-            if (stopped := until.reached()) is not None:
-                break
+            if (stopped := self._until.reached()) is not None:
+                self._stopped = stopped
+                return
             for position in portion:
-                _take(position, candidates, taking, at)
-        # What would have left the list without a beginning may go once more of it is gone.
-        made_room = stopped is None and len(outlook.taken) > before
-        portions = [[position] for position in taking.put_off()] if made_room else []
-    left = tuple(taking.left)
-    return Outcome(step.name, verdicts, took=taking.took, stopped=stopped, left=left)
+                draft = self._candidates.draft(position)
+                if isinstance(draft, Draft) and not self._taking.is_out(position):
+                    treatment = self._candidates.treatment(position)
+                    verdict = self._candidates.taken(position, self._outlook.at)
+                    self._taking.take(position, draft, treatment, verdict)
+        self._until.pause()
 
 
 def _compacted(step: Step, outlook: Outlook) -> Outcome:
@@ -136,10 +190,3 @@ def _compacted(step: Step, outlook: Outlook) -> Outcome:
     if isinstance(found, Reason):
         return Outcome(step.name, verdicts, stopped=found)
     return Outcome(step.name, verdicts, replaces=found)
-
-
-def _take(position: int, candidates: Candidates, taking: Taking, at: Snapshot) -> None:
-    if not taking.is_out(position):
-        treatment = candidates.treatment(position)
-        draft = candidates.ready.get(position)
-        taking.take(position, draft, treatment, candidates.taken(position, at))

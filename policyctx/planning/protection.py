@@ -30,8 +30,10 @@ def protection(
     item = conversation.items[position]
     if item.message >= at.pending and step.on == "model_call":
         return _PENDING
-    if item.kind == "tool_call" and position not in conversation.reading.partners:
-        return _PENDING
+    if item.kind == "tool_call":
+        result = conversation.reading.partners.get(position)
+        if result is None or result >= at.items:
+            return _PENDING
     if item.kind == "user_message" and item.message == at.newest_user:
         return _NEWEST
     if item.kind == "thinking" and item.turn == at.turns:

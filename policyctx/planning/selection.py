@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import replace
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from policyctx.planning.drafts import Draft, drafted, freed_tokens
 from policyctx.planning.gates import measures
@@ -20,7 +20,7 @@ from policyctx.planning.recency import RecentGroup, among
 from policyctx.planning.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from policyctx.messages.items import Item
     from policyctx.planning.conversation import Conversation
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from policyctx.planning.offload_policy import Threshold, Treatment
     from policyctx.policy.lookup import RulePath
     from policyctx.policy.models import Step
+
+
+# What became of the item at a position, None while it stands.
+FateOf: TypeAlias = "Callable[[int], Decision | None]"
 
 
 class Verdict(NamedTuple):
@@ -83,7 +87,7 @@ class Candidates:
         now = Snapshot.of(self._in)
         waiting, self._waiting = self._waiting, []
         for position in waiting:
-            if self._is_held(position, now):
+            if self._is_held(position, now, self._in.fates.get):
                 self._waiting.append(position)
             else:
                 self._make_ready(position)
@@ -105,15 +109,18 @@ class Candidates:
             heappop(self._first)
         return self._first[0] if self._first else None
 
-    def verdict(self, position: int, at: Snapshot) -> Verdict | None:
-        """Judge one item as the list stood `at` that moment; None for what is no candidate."""
+    def verdict(self, position: int, at: Snapshot, fate_of: FateOf) -> Verdict | None:
+        """Judge one item as the list stood `at` that moment; None for what is no candidate.
+
+        `fate_of` says what had become of each item then.
+        """
         item = self._in.items[position]
         treatment = self._in.policy.treatment(self.step, item.type, item.tool)
         if treatment is None:
             return None
         draft = drafted(self._in, position, self.step, treatment)
         return (
-            self._held_by_recency(position, treatment, at)
+            self._held_by_recency(position, treatment, at, fate_of)
             or _protected(protection(self._in, position, self.step, at))
             or self.refusal(item, treatment)
             or self._undrafted(draft)
@@ -143,14 +150,19 @@ class Candidates:
         item = self._in.items[position]
         return self._taken(item, self.treatment(position), self._recency(position, at))
 
-    def grown(self, taken: Mapping[int, Decision]) -> Iterator[int]:
+    def grown(self, taken: Mapping[int, Decision], fate_of: FateOf) -> Iterator[int]:
         """Yield what was below the threshold before a placeholder larger than it was left."""
         if self.step.do == "drop":
-            now = Snapshot.of(self._in)
-            for position in sorted(self._below.intersection(taken)):
-                is_held = self._is_held(position, now)
-                if not is_held and self._may_take(position, taken[position]):
-                    yield position
+            yield from self._free(sorted(self._below.intersection(taken)), fate_of)
+
+    def released(self, fate_of: FateOf) -> Iterator[int]:
+        """Yield what nothing but a recent one held back that `fate_of` says is gone."""
+        yield from self._free(self._waiting, fate_of)
+
+    def draft(self, position: int) -> Draft | Reason:
+        """Return the draft for a candidate, or why nothing is to be gained by it."""
+        ready = self.ready.get(position)
+        return ready or drafted(self._in, position, self.step, self.treatment(position))
 
     def is_small(self, position: int, fate: Decision | None) -> bool:
         """Is what is left of a candidate, a placeholder, below the step's threshold."""
@@ -159,10 +171,12 @@ class Candidates:
             return False
         return self._in.facts.length(fate.placeholder, threshold.unit) < threshold.amount
 
-    def _held_by_recency(self, position: int, treatment: Treatment, at: Snapshot) -> Verdict | None:
+    def _held_by_recency(
+        self, position: int, treatment: Treatment, at: Snapshot, fate_of: FateOf
+    ) -> Verdict | None:
         if self._is_recent(position, at):
             return _left(Reason("recent", self._recency(position, at)), treatment.keep_recent_rule)
-        if (batch := self._recent_in_batch(position, at)) is not None:
+        if (batch := self._recent_in_batch(position, at, fate_of)) is not None:
             rule = self.treatment(batch).keep_recent_rule
             return _left(Reason("batch_recent"), rule)
         return None
@@ -194,7 +208,7 @@ class Candidates:
             group = RecentGroup(treatment.keep_recent, treatment.kept, name)
             self._groups[key] = group
         counts_tokens = group.shape == "tokens"
-        group.add(position, item, self._in.facts.tokens(item) if counts_tokens else 0)
+        group.add(position, item, self._in.own_tokens(position) if counts_tokens else 0)
         self._group_of[position] = group
         if item.call_message is not None:
             self._batches[item.call_message].append(position)
@@ -255,24 +269,40 @@ class Candidates:
         is_above = self.step.do == "drop" and fate.action != "drop"
         return is_above and not self.is_small(position, fate)
 
-    def _is_held(self, position: int, at: Snapshot) -> bool:
+    def _free(self, positions: Iterable[int], fate_of: FateOf) -> Iterator[int]:
+        """Yield those that nothing holds and of which enough is left."""
+        now = Snapshot.of(self._in)
+        for position in positions:
+            is_held = self._is_held(position, now, fate_of)
+            if not is_held and self._may_take(position, fate_of(position)):
+                yield position
+
+    def _is_held(self, position: int, at: Snapshot, fate_of: FateOf) -> bool:
         if protection(self._in, position, self.step, at) is not None:
             return True
-        return self._recent_in_batch(position, at) is not None
+        return self._recent_in_batch(position, at, fate_of) is not None
 
     def _is_below(self, item: Item, threshold: Threshold) -> bool:
         amount, unit, _ = threshold
         return not self._in.facts.reaches(item, amount, unit)
 
-    def _recent_in_batch(self, position: int, at: Snapshot) -> int | None:
-        """A recent one among the candidates that were called together with this one."""
+    def _recent_in_batch(self, position: int, at: Snapshot, fate_of: FateOf) -> int | None:
+        """A recent one, not gone, among the candidates called together with this one."""
         call = self._in.items[position].call_message
         if call is None:
             return None
         for other in self._batches.get(call, ()):
-            if other != position and other < at.items and self._is_recent(other, at):
+            is_other = other != position and other < at.items
+            if is_other and self._is_recent(other, at) and self._stands(other, fate_of):
                 return other
         return None
+
+    def _stands(self, position: int, fate_of: FateOf) -> bool:
+        """Is an item there; of one inside of another no placeholder tells that it was."""
+        fate, inside = fate_of(position), self._in.items[position].inside
+        if inside is not None:
+            return fate is None and fate_of(inside) is None
+        return fate is None or fate.action != "drop"
 
     def _is_recent(self, position: int, at: Snapshot) -> bool:
         group = self._group_of.get(position)

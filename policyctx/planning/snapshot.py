@@ -31,7 +31,7 @@ class Snapshot:
             items=len(conversation.items),
             messages=reading.message_count,
             turns=len(reading.turn_starts),
-            newest_user=reading.newest_user,
+            newest_user=conversation.newest_user,
             pending=float("inf") if reading.pending is None else reading.pending,
             changes=len(conversation.history),
         )

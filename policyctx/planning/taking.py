@@ -6,12 +6,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from policyctx.planning.decisions import Decision
-from policyctx.planning.drafts import left_in_place, not_shrinking, unit_of, wanted_path
+from policyctx.planning.drafts import (
+    expected_file,
+    left_in_place,
+    not_shrinking,
+    unit_of,
+    wanted_path,
+)
 from policyctx.planning.paths import File
 from policyctx.planning.reasons import Reason
 from policyctx.planning.removal import messages_without, removed_with
 
 if TYPE_CHECKING:
+    from policyctx.messages.items import Item
     from policyctx.planning.drafts import Draft
     from policyctx.planning.facts import Unit
     from policyctx.planning.offload_policy import Treatment
@@ -39,14 +46,9 @@ class Taking:
         """Is there nothing of the item for this step to take."""
         return self._outlook.is_out(position, even_of_placeholders=self._step.do == "drop")
 
-    def take(
-        self, position: int, draft: Draft | None, treatment: Treatment, verdict: Verdict
-    ) -> None:
-        """Decide that the item leaves, with what has to leave with it; or note why it stays.
-
-        A `drop` needs no draft.
-        """
-        if self._step.do == "drop" or draft is None:
+    def take(self, position: int, draft: Draft, treatment: Treatment, verdict: Verdict) -> None:
+        """Decide that the item leaves, with what has to leave with it; or note why it stays."""
+        if self._step.do == "drop":
             self._drop(position, verdict)
             return
         decision = self._replaced(
@@ -95,14 +97,17 @@ class Taking:
             return
         wording = self._in.policy.wording(self._step, item.type, item.tool)
         wanted = "" if self._step.do == "clear" else wanted_path(item, self._in.policy, self._facts)
-        expected = File(wanted, f"{self._facts.root}/{wanted}")
-        text = left_in_place(item, wording, expected, self._facts, unit)
-        facts = self._facts
-        if text is None or facts.length(text, unit) >= facts.size(item, unit):
+        # No name is used up for what would stay under any.
+        if not self._shortens(item, wording, expected_file(wanted, self._facts), unit):
             return
-        rule = ("steps", self._step.name, "select", "with_input")
         decision = self._replaced(call, wanted, wording, unit)
-        self._outlook.take(replace(decision, reason=Reason("with_result"), rule_path=rule))
+        if self._shortens(item, wording, decision.file or _NO_FILE, unit):
+            rule = ("steps", self._step.name, "select", "with_input")
+            self._outlook.take(replace(decision, reason=Reason("with_result"), rule_path=rule))
+
+    def _shortens(self, item: Item, wording: Wording, file: File, unit: Unit) -> bool:
+        text = left_in_place(item, wording, file, self._facts, unit)
+        return text is not None and self._facts.length(text, unit) < self._facts.size(item, unit)
 
     def _drop(self, position: int, verdict: Verdict) -> None:
         going = removed_with(position, self._step, self._outlook, self._at)

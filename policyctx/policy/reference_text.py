@@ -54,7 +54,7 @@ code, the top level. Code gives hints by the names of tools:
 `false`, `min_tokens` is 0, nothing is pinned, and nothing is recent but what is `recalled`.
 
 A type of your own refines a built-in one, inherits its keys, and is selected where that one is
-named. Yours are tried in the order written.
+named. Yours are tried in the order written. What is offloaded or cleared keeps its type.
 
 `recalled` is a result whose call names a file of the store. It refines `tool_result`: it is
 selected where that is and inherits its keys, but for a `keep_recent` of its own: 3. No step takes
@@ -130,7 +130,8 @@ arrival` has no gates, no `keep_recent`, `order`, `until` or `ephemeral`.
 call with its result; parallel calls beside them stay. Thinking that would be alone in its
 message goes along when it is of an earlier turn. A removal is not made when it would leave an
 assistant message first or last, or only thinking in a message, or when what goes along is
-pinned. `drop` has no `placeholder`, `must_shrink` or `with_input`.""",
+pinned; where a later step makes room for it, it goes in the same turn. `drop` has no
+`placeholder`, `must_shrink` or `with_input`.""",
     "Select": """\
 In this order: `types` and `tools` make the candidates; `keep_recent` counts among them and
 keeps the newest; `except_tools`, `errors: false`, pins, `offload: false`, thresholds and

@@ -55,7 +55,7 @@ def told_by(reading: Reading) -> tuple[object, ...]:
     """All that a reading tells."""
     return (
         reading.items, reading.partners, reading.turn_starts, reading.message_count,
-        reading.newest_user, reading.pending,
+        reading.pending,
     )  # fmt: skip
 
 
@@ -127,11 +127,9 @@ def test_a_call_is_pending_while_the_newest_reply_waits_for_an_answer(
 
 
 @given(messages=LISTS)
-def test_the_newest_user_message_and_the_turns_are_known(messages: list[Message]) -> None:
+def test_the_turns_are_known(messages: list[Message]) -> None:
     reading = read(messages)
     assert reading.message_count == len(messages)
-    users = [item.message for item in reading.items if item.kind == "user_message"]
-    assert reading.newest_user == max(users, default=-1)
     for item in reading.items:
         assert item.turn == sum(start <= item.message for start in reading.turn_starts)
 

@@ -161,13 +161,6 @@ def test_a_reply_that_says_nothing_does_not_go_on() -> None:
     assert reading.pending == 0
 
 
-def test_the_newest_user_message_is_no_result() -> None:
-    reading = Reading()
-    assert reading.newest_user == -1
-    reading.extend([{"role": "user", "content": "go"}, reply(("a", "read")), user(result("a"))])
-    assert reading.newest_user == 0
-
-
 def test_turns_are_known_by_their_first_messages() -> None:
     reading = Reading()
     reading.extend([{"role": "user", "content": "go"}, reply(("a", "read")), user(result("a"))])

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from policyctx import Session
+from policyctx.planning.planner import plan
 from tests.conversations import calls, chat_calls, chat_result, results, session_of, user
-from tests.planning.plans import adopted, conversation, planned
+from tests.planning.plans import ALL, FACTS, adopted, conversation, planned
 from tests.policies import policy
 
 if TYPE_CHECKING:
@@ -207,3 +208,11 @@ def test_an_item_that_arrived_before_says_so() -> None:
     again = planned(LATER, session_of(LARGE))
     assert [v.reason.code for v in again.verdicts(2)] == ["below_threshold"]
     assert after.arriving == []
+
+
+def test_what_was_said_of_a_call_stays_so_when_its_answer_has_come() -> None:
+    text = f"{ALL}steps: [{{name: s, on: arrival, do: offload, select: {{types: ['*']}}}}]"
+    growing = conversation(text, [user(), calls(("a", "Bash"))])
+    found = plan(growing, FACTS)
+    growing.extend([results(("a", "ok"))])
+    assert found.decisions[-1].reason.code == "answer_pending"

@@ -184,3 +184,16 @@ def test_an_input_that_was_shortened_looks_so_for_ever(tmp_path: Path) -> None:
     again = session.apply([*messages, user()], changed=True)
     assert again.messages == [*first.messages, user()]
     assert again.plan.new == ()
+
+
+@pytest.mark.parametrize(("longer_by", "goes"), [(1, False), (2, False), (3, True)])
+def test_an_input_that_a_longer_name_of_its_file_would_not_shorten_stays(
+    longer_by: int, goes: bool
+) -> None:
+    measured = 'min_chars: 0\n        placeholder: "[{relative_path}]"'
+    size = len("[./tool_call/Write/a.md]") + longer_by
+    messages = [*pair({"content": LARGE}), *pair({"content": "y" * size})]
+    found = planned(along("true", more=measured), messages)
+    kinds = ["tool_call", "tool_result", *["tool_call"] * goes, "tool_result"]
+    assert [d.item.kind for d in found.new] == kinds
+    assert all(d.placeholder is not None for d in found.new)

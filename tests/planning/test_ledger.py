@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from policyctx.messages.reading import items_of
@@ -65,7 +66,7 @@ def test_a_placeholder_of_another_call_is_a_text_like_any_other() -> None:
     [_, key] = keys([user(), results(("a", "one"))])
     ledger = Ledger([entry(key, "one")])
     [_, other] = items_of([user(), results(("b", "[gone]"))])
-    assert ledger.rendered(other) is None
+    assert not ledger.rendered(other)
 
 
 def test_an_entry_is_found_for_the_very_content_only() -> None:
@@ -102,6 +103,10 @@ def test_what_was_rendered_is_known_still_when_the_item_has_moved_up() -> None:
 def test_an_entry_survives_as_json() -> None:
     [key] = keys([user("go")])
     original = entry(key, "go")
+    full = replace(
+        original, alike=2, tool="Read", reads_as="user_message", names_file=True, tokens=5
+    )
+    assert Entry.of(json.loads(json.dumps(full.record()))) == full
     assert Entry.of(json.loads(json.dumps(original.record()))) == original
 
 

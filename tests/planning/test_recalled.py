@@ -151,6 +151,22 @@ def test_what_reads_back_an_old_file_is_recalled_after_a_restart(tmp_path: Path)
     assert type_of_last(second, [*left, *reading]) == "recalled"
 
 
+def test_what_was_read_back_stays_recalled_when_the_input_of_its_call_gave_way(
+    tmp_path: Path,
+) -> None:
+    shortening = OFFLOAD.replace("items: {", "items: {tool_call: {offload: true}, ").replace(
+        "steps:",
+        "steps:\n      - {name: i, do: clear, placeholder: gone, select: {types: [tool_call]}}",
+    )
+    first = Session(policy(shortening), root=tmp_path, session_id="s")
+    left = first.apply(read_with(first, "Read", {"file_path": path_of(first)})).messages
+    assert left[-2]["content"][0]["input"] == {"file_path": "gone"}
+    for session in (Session(policy(shortening), root=tmp_path, session_id="s"), first):
+        result = session.apply(left, changed=True)
+        assert result.plan.items[-1].type == "recalled"
+        assert result.messages is left
+
+
 @pytest.mark.parametrize(
     "given",
     [

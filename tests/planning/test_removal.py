@@ -150,28 +150,6 @@ def test_a_removal_that_would_put_an_assistant_message_last_is_not_made(tmp_path
     assert str(decision.reason) == "without_it: without it an assistant message would come last"
 
 
-def test_one_removal_makes_room_for_another(tmp_path: Path) -> None:
-    text = "steps: [{name: s, do: drop, select: {types: [assistant_message, user_message]}}]"
-    messages = [user("a"), said("b"), user("c"), said("d"), user("e")]
-    # The first words cannot go while the reply to them stands.
-    assert applied(text, messages, tmp_path) == [user("e")]
-
-
-def test_what_others_make_room_for_is_not_taken_when_enough_is_free() -> None:
-    text = """\
-        steps:
-          - name: s
-            do: drop
-            select: {types: [assistant_message, user_message], until: {frees: {at_least: 9}}}
-        """
-    messages = [user("x" * 20), said("y" * 40), user("e")]
-    assert outcomes(text, messages) == {
-        "msg_001": "keep until_reached",
-        "msg_002": "drop selected",
-        "msg_003": "keep protected",
-    }
-
-
 def test_what_is_pinned_holds_its_partner() -> None:
     text = f"items: {{tool_call: {{pin: true}}}}\n{RESULTS}"
     [decision] = planned(text, session_of(LARGE)).decisions

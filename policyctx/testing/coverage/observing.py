@@ -160,7 +160,7 @@ class _StepSides:
                 yield from self._of_item(position, item)
 
     def _of_item(self, position: int, item: Item) -> Iterator[Side]:
-        verdict = self._candidates.verdict(position, self._plan.at)
+        verdict = self._candidates.verdict(position, self._plan.at, self._plan.fates.get)
         if verdict is None:
             yield from self._passed_over(item)
             return
