@@ -11,6 +11,8 @@ from policyctx.tokens.correction import Correction
 from policyctx.tokens.media import medium_tokens
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from policyctx.messages.items import Item
     from policyctx.tokens.counter import TokenCounter
 
@@ -48,6 +50,12 @@ class Facts:
     def tokens(self, item: Item) -> int:
         """Return what the item costs in the context, in tokens."""
         return self._scaled(self.counter.count(item.counted)) + self._of_media(item)
+
+    def tokens_of(self, items: Sequence[Item]) -> list[int]:
+        """Return what each item costs; together they are counted quicker than one by one."""
+        counts = self.counter.count_many([item.counted for item in items])
+        pairs = zip(counts, items, strict=True)
+        return [self._scaled(count) + self._of_media(item) for count, item in pairs]
 
     def reaches(self, item: Item, amount: int, unit: Unit) -> bool:
         """Is the item this large; its tokens are counted only when its length leaves it open."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -75,8 +74,7 @@ class Numbers(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class GateVerdict:
+class GateVerdict(NamedTuple):
     """One comparison of one gate of a step.
 
     `number` is None when there was nothing to compare, and `note` says why. Of the comparisons of

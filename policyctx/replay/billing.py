@@ -7,8 +7,7 @@ what a policy spared is taken off it, at the scale that the responses of the ses
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.tokens.correction import Correction
 
@@ -19,16 +18,14 @@ if TYPE_CHECKING:
     from policyctx.replay.simulated import SimulatedCall
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(NamedTuple):
     """A prompt in the provider's tokens, and how many at its beginning were sent before."""
 
     tokens: int
     shared: int
 
 
-@dataclass(frozen=True, slots=True)
-class BilledCall:
+class BilledCall(NamedTuple):
     """A call with its two prompts as a provider would bill them."""
 
     call: SimulatedCall

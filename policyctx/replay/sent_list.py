@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import accumulate
-from typing import TYPE_CHECKING
+from itertools import accumulate, islice
+from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.messages.blocks import items_in
 
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from policyctx.planning.facts import Facts
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(NamedTuple):
     """What one call was sent, in tokens as the policy counts them, system prompt and tools too."""
 
     tokens: int
@@ -39,17 +37,18 @@ class MessageSizes:
     def measure(self, messages: Iterable[Message], facts: Facts) -> None:
         """Count messages together, which is quicker than one by one."""
         items = [(message, _items(message)) for message in messages]
-        facts.counter.count_many([item.counted for _, found in items for item in found])
+        sizes = iter(facts.tokens_of([item for _, found in items for item in found]))
         for message, found in items:
-            self._know(message, found, facts)
+            self._know(message, sum(islice(sizes, len(found))))
 
     def tokens(self, message: Message, facts: Facts) -> int:
         """Return what a message takes, in tokens."""
         known = self._known.get(id(message))
-        return self._know(message, _items(message), facts) if known is None else known[1]
+        if known is not None:
+            return known[1]
+        return self._know(message, sum(facts.tokens_of(_items(message))))
 
-    def _know(self, message: Message, items: Iterable[Item], facts: Facts) -> int:
-        size = sum(map(facts.tokens, items))
+    def _know(self, message: Message, size: int) -> int:
         # The message itself is kept, so that no other object can have its identity.
         self._known[id(message)] = message, size
         return size

@@ -92,10 +92,11 @@ class Timeline:
         """Return what items of each type there were, the heaviest type first."""
         facts = self.plan.facts
         types: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
-        for position, item in enumerate(self.recorded.items(self.plan.conversation)):
+        items = self.recorded.items(self.plan.conversation)
+        for position, (item, tokens) in enumerate(zip(items, facts.tokens_of(items), strict=True)):
             if item.inside is not None:
                 continue
-            tokens, left = facts.tokens(item), self._left.get(position)
+            left = self._left.get(position)
             sums = types[item.type]
             sums[0] += 1
             sums[1] += tokens
