@@ -22,13 +22,16 @@ _LONGEST_CLAUSE = 240
 _LONGEST_LIST = 40
 
 _ABBREVIATED = r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bcf\.)(?<!\b[A-Z]\.)"
-# "ch. 2", "No. 7", "Abs. 3": a short word may well be one before a number.
+# "ch. 2", "No. 7", "Abs. 3": a short word may well be one before a number, or a shorter one before
+# a small letter, such as "ca. ten".
 _SHORT_BEFORE = "".join(rf"(?<!\b\w{{{length}}}\.)" for length in range(1, 5))
+_SHORTER_BEFORE = "".join(rf"(?<!\b\w{{{length}}}\.)" for length in range(1, 4))
 # Only after one of these; that it is looked at first makes the search fast.
 _MAY_END = r"(?<=[.!?\"')\]。！？”」』\uff09])"
 _SENTENCE_END = re.compile(
     rf"{_MAY_END}(?:(?:(?<=[.!?]){_ABBREVIATED}|(?<=[.!?][\"')\]]))\s+(?=[^a-z\s\d])"
     rf"|(?<=[.!?]){_SHORT_BEFORE}\s+(?=\d)"
+    rf"|(?<=[.!?]){_SHORTER_BEFORE}\s+(?=[a-z])"
     r"|(?<=[.!?])\s{2,}"
     r"|(?:(?<=[。！？])|(?<=[。！？][”」』\uff09\"]))\s*(?=[^\s。！？”」』\uff09\"]))"
 )

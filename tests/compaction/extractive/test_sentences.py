@@ -10,6 +10,8 @@ SPLIT = {
     'He said "never." Then he left.': ['He said "never."', "Then he left."],
     "See ch. 2 of No. 7. Then go on.": ["See ch. 2 of No. 7.", "Then go on."],
     "That is settled. 3 remain.": ["That is settled.", "3 remain."],
+    "push to main never. next: the docs! ok?": ["push to main never.", "next: the docs!", "ok?"],
+    "It takes ca. ten minutes, cf. the docs.": ["It takes ca. ten minutes, cf. the docs."],
     "别动它。改用三号！好吗？": ["别动它。", "改用三号！", "好吗？"],
     "他说“不行。”然后走了。": ["他说“不行。”", "然后走了。"],
     "1. Read it\n2. Mend it": ["Read it", "Mend it"],
