@@ -111,21 +111,21 @@ def _marks(text: str) -> list[tuple[int, int]]:
     return outermost
 
 
-def typed_lines(lines: list[Line]) -> set[int]:
-    """Return the positions of the lines that were typed: all, or the ends of a long text."""
-    sizes = [0 if line.pasted else _words(line.text) for line in lines]
+def ends_typed(sentences: list[Line]) -> set[int]:
+    """Return the positions of the sentences that were typed: all, or the ends of a long text."""
+    sizes = [0 if sentence.pasted else _words(sentence.text) for sentence in sentences]
     if sum(sizes) <= _MOST_TYPED:
-        return set(range(len(lines)))
+        return set(range(len(sentences)))
     typed: set[int] = set()
     for order, most in (
-        (range(len(lines)), _TYPED_BEFORE),
-        (range(len(lines))[::-1], _TYPED_AFTER),
+        (range(len(sentences)), _TYPED_BEFORE),
+        (range(len(sentences))[::-1], _TYPED_AFTER),
     ):
         seen = 0
         for i in order:
-            seen += sizes[i]
-            if seen > most:
+            if seen >= most:
                 break
+            seen += sizes[i]
             typed.add(i)
     return typed
 

@@ -6,7 +6,7 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from policyctx.compaction.extractive.pasted import BULLET, SAYS, Line, lines_of, typed_lines
+from policyctx.compaction.extractive.pasted import BULLET, SAYS, Line, ends_typed, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,13 +22,16 @@ _LONGEST_CLAUSE = 240
 _LONGEST_LIST = 40
 
 _ABBREVIATED = r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bcf\.)(?<!\b[A-Z]\.)"
-# "ch. 2", "No. 7", "Abs. 3": a short word may well be one before a number.
+# "ch. 2", "No. 7", "Abs. 3": a short word may well be one before a number, or a shorter one before
+# a small letter, such as "ca. ten".
 _SHORT_BEFORE = "".join(rf"(?<!\b\w{{{length}}}\.)" for length in range(1, 5))
+_SHORTER_BEFORE = "".join(rf"(?<!\b\w{{{length}}}\.)" for length in range(1, 4))
 # Only after one of these; that it is looked at first makes the search fast.
 _MAY_END = r"(?<=[.!?\"')\]。！？”」』\uff09])"
 _SENTENCE_END = re.compile(
     rf"{_MAY_END}(?:(?:(?<=[.!?]){_ABBREVIATED}|(?<=[.!?][\"')\]]))\s+(?=[^a-z\s\d])"
     rf"|(?<=[.!?]){_SHORT_BEFORE}\s+(?=\d)"
+    rf"|(?<=[.!?]){_SHORTER_BEFORE}\s+(?=[a-z])"
     r"|(?<=[.!?])\s{2,}"
     r"|(?:(?<=[。！？])|(?<=[。！？][”」』\uff09\"]))\s*(?=[^\s。！？”」』\uff09\"]))"
 )
@@ -53,16 +56,19 @@ def sentences_in(text: str) -> Iterator[Sentence]:
         text = f"{text[: _MOST_READ // 2]}\n{text[-_MOST_READ // 2 :]}"
     if _ONLY_BRACKETED.fullmatch(text):
         return
-    lines = list(_with_lists_joined(lines_of(text)))
-    typed = typed_lines(lines)
+    sentences = [
+        Line(sentence, line.pasted)
+        for line in _with_lists_joined(lines_of(text))
+        for sentence in _split(line.text)
+    ]
+    typed = ends_typed(sentences)
     left = _MOST_PASTED
-    for i, line in enumerate(lines):
-        pasted = line.pasted or i not in typed
-        if pasted and left <= 0:
-            continue
-        for sentence in _split(line.text):
-            left -= pasted
-            yield Sentence(sentence, pasted)
+    for i, (sentence, pasted) in enumerate(sentences):
+        if i in typed and not pasted:
+            yield Sentence(sentence)
+        elif left:
+            left -= 1
+            yield Sentence(sentence, pasted=True)
 
 
 def _with_lists_joined(lines: Iterator[Line]) -> Iterator[Line]:
@@ -79,7 +85,9 @@ def _with_lists_joined(lines: Iterator[Line]) -> Iterator[Line]:
         lead, items = None, []
         plain = line.text[bullet.end() :] if bullet else line.text
         if plain.rstrip().endswith((":", "：")):
-            lead = Line(plain.strip(), line.pasted)
+            *before, last = _SENTENCE_END.split(plain.strip())
+            yield from (Line(sentence, line.pasted) for sentence in before)
+            lead = Line(last, line.pasted)
         else:
             yield Line(plain, line.pasted)
     if lead is not None:

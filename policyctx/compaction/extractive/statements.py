@@ -6,7 +6,7 @@ The weights rank what is kept when there is not room for all:
   else again, while the agent's own words follow from it.
 - An order, by its words, is above other sentences: it binds all later work. A table of words only
   adds weight; without one the user's sentence still stands above the agent's.
-- Exact values add weight: they cannot be guessed.
+- An exact value weighs as much as an order, since it cannot be guessed, and more of them add to it.
 - The first of the user's words hold the task, the last what it has become. The agent's last words
   in a turn are its answer; those before are mostly narration.
 - A question binds nothing, and a sentence of a word or two without a value says little by itself.
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 USER, AGENT = "user", "agent"
 
 _ORDER, _CHOICE, _VALUE, _MOST_VALUES, _LAST_WORDS = 4.0, 3.0, 1.0, 3, 2.0
+# With its weight as a value, the first that the user gives has that of an order.
+_EXACT = 3.0
 _PLAN, _QUESTION, _HARDLY_ANYTHING = -2.0, -2.0, -4.0
 
 # An answer of at most so many characters is understood by its question alone.
@@ -103,7 +105,7 @@ def weight_of(
     if agent:
         tells, plans = cues.choices.found_in(text), cues.plans.found_in(text)
         return _agents_weight(text, values, tells=tells, plans=plans)
-    weight = _values_weight(text, values)
+    weight = _values_weight(text, values) + (_EXACT if values else 0)
     if statement.replaces or cues.orders.found_in(text):
         return weight + _ORDER
     says_little = not values and not statement.answers and _says_little(text)

@@ -23,10 +23,14 @@ _CHAR = f"[{_LAST}{_INSIDE}]"
 _PLAIN = rf"[A-Za-z][a-z]*+[{_INSIDE}]*+(?![{_LAST}])"
 # A run of such characters that is no plain word, with the commas of its thousands.
 _TOKEN = re.compile(rf"(?<!{_CHAR})(?!{_PLAIN}){_CHAR}*(?:(?<=\d),(?=\d{{3}}){_CHAR}*)*[{_LAST}]")
-# Numbers in CJK numerals, before what they count; one alone is an article more often than a number.
-_CJK_NUMERALS = "零二两三四五六七八九十百千万半"
+# Numbers in CJK numerals: a digit with its power of ten, and any before what they count. One alone
+# is an article more often than a number.
+_CJK_NUMERALS = "零二两三四五六七八九十百千万亿半"
+_CJK_DIGITS = "二两三四五六七八九"
 _CJK_NUMBER = re.compile(
-    rf"(?:周|星期)[一二三四五六日天]|[{_CJK_NUMERALS}][一{_CJK_NUMERALS}]*(?=[点天个小分秒米次月年号元块人页行条倍周])"
+    "(?:周|星期)[一二三四五六日天]"
+    rf"|(?:[{_CJK_DIGITS}][十百千万亿]|十[一{_CJK_DIGITS}])[一{_CJK_NUMERALS}]*"
+    rf"|[{_CJK_NUMERALS}][一{_CJK_NUMERALS}]*(?=[点天个小分秒米次月年号元块人页行条倍周])"
 )
 # Without any of these there is no value: true of most sentences. The first characters by themselves
 # make the search fast.

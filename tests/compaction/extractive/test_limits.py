@@ -18,6 +18,7 @@ from tests.conversations import call, calls, picture, results, thinking, user
 
 Message = dict[str, Any]
 FACTS = [fact for name in ("migration", "pipeline", "journey") for fact in facts_of(name)]
+TOWNS = ["Ghent", "Porto", "Turku", "Lagos", "Osaka", "Quito", "Perth", "Izmir"]
 CJK = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]")
 
 
@@ -62,6 +63,18 @@ def test_questions_yield_before_orders() -> None:
     summary = extractive_summary(History(told), settings(max_words=400))
     assert [order for order in orders if order not in summary] == []
     assert [question for question in questions if question not in summary]
+
+
+def test_exact_values_do_not_yield_to_talk_that_sounds_like_orders() -> None:
+    talk = [f"Bert always wants to go on about {a} and {b}." for a in TOWNS for b in TOWNS]
+    facts = [f"Kim now has desk {i * 7919}." for i in range(1, 9)]
+    messages = [
+        message
+        for i, fact in enumerate(facts)
+        for message in (user(fact), *(user(one) for one in talk[8 * i : 8 * i + 8]))
+    ]
+    summary = extractive_summary(History(messages), settings(max_words=400))
+    assert [fact for fact in facts if fact not in summary] == []
 
 
 def test_a_summary_grows_by_what_is_new_only() -> None:

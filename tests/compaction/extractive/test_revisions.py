@@ -25,6 +25,8 @@ TAKEN_BACK = [
     ("Use version 2.3.1 of the client.", "Actually pin the client to version 2.4.0.", "2.3.1"),
     ("The password rotates every 90 days.", "Rather every 60 days.", "90"),
     ("每周五下午三点开评审会。", "评审会改到周四下午两点。", "周五"),
+    ("总预算卡在二十六万八。", "总预算放宽到二十八万。", "二十六万八"),
+    ("定金付三千就行。", "定金改成四千五。", "三千"),
     ("用 8 个线程。", "改用 4 个线程。", "8 个"),
     ("Spend at most $500 on ads.", "Ads: make it $750.", "500"),
     ("max_connections must be 50", "max_connections: 80 after all", "50"),

@@ -10,6 +10,8 @@ SPLIT = {
     'He said "never." Then he left.': ['He said "never."', "Then he left."],
     "See ch. 2 of No. 7. Then go on.": ["See ch. 2 of No. 7.", "Then go on."],
     "That is settled. 3 remain.": ["That is settled.", "3 remain."],
+    "push to main never. next: the docs! ok?": ["push to main never.", "next: the docs!", "ok?"],
+    "It takes ca. ten minutes, cf. the docs.": ["It takes ca. ten minutes, cf. the docs."],
     "别动它。改用三号！好吗？": ["别动它。", "改用三号！", "好吗？"],
     "他说“不行。”然后走了。": ["他说“不行。”", "然后走了。"],
     "1. Read it\n2. Mend it": ["Read it", "Mend it"],
@@ -53,3 +55,16 @@ def test_a_line_typed_amid_a_pasted_log_is_typed() -> None:
     log[30] = "from here on it goes wrong, never restart it"
     typed = [line.text for line in sentences_in("\n".join(log)) if not line.pasted]
     assert typed == [log[30]]
+
+
+def test_a_list_belongs_to_the_last_sentence_before_it() -> None:
+    before = [f"It rained in town number {i}." for i in range(9)]
+    text = f"{' '.join(before)} Mind these:\n- a.py\n- b.py"
+    assert [sentence.text for sentence in sentences_in(text)] == [*before, "Mind these: a.py; b.py"]
+
+
+def test_of_one_long_line_both_ends_are_typed() -> None:
+    told = ["Never restart it.", *("It ran on and on." for _ in range(200)), "Ask Kim first."]
+    typed = [one.text for one in sentences_in(" ".join(told)) if not one.pasted]
+    assert (typed[0], typed[-1]) == (told[0], told[-1])
+    assert len(typed) < len(told) / 2
