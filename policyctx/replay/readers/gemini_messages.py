@@ -69,7 +69,7 @@ def _block(part: Record) -> Record:
         source = {"type": "base64", "media_type": data.get("mimeType"), "data": data.get("data")}
         kind = "image" if word(data.get("mimeType")).startswith("image/") else "document"
         return {"type": kind, "source": source}
-    return {"type": next(iter(part), "part"), **part}
+    return {**part, "type": next(iter(part), "part")}
 
 
 def _call(call: Record) -> Record:
@@ -106,5 +106,5 @@ def _response_text(response: Record) -> str:
 
 def _alone(blocks: list[Record]) -> object:
     """Return a text where that is all there is, else the blocks."""
-    alone = len(blocks) == 1 and blocks[0]["type"] == "text"
-    return blocks[0]["text"] if alone else blocks
+    alone = blocks[0].get("text") if len(blocks) == 1 else None
+    return alone if isinstance(alone, str) else blocks

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from policyctx.tokens.usage import Usage
 from tests.replay.readers.reading import lengths, read_document, read_lines, roles
 
@@ -127,6 +129,14 @@ def test_a_masked_result_of_gemini_holds_that_of_its_call_alone() -> None:
     calls = [{**CALL, "result": [SHOWN, other]}, {**CALL, "id": "b", "result": [SHOWN, other]}]
     (recording,) = read_document(gemini({"type": "gemini", "content": "", "toolCalls": calls}))
     assert [block["content"] for block in recording.after[1]["content"]] == ["done", "other"]
+
+
+@pytest.mark.parametrize("odd", [{"type": "text"}, {"text": 5}, {"type": []}, {}])
+def test_an_odd_part_of_a_gemini_result_is_kept_as_it_is(odd: Record) -> None:
+    call = {**CALL, "result": [odd]}
+    (recording,) = read_document(gemini({"type": "gemini", "content": "", "toolCalls": [call]}))
+    ((result,),) = [message["content"] for message in recording.after[1:]]
+    assert isinstance(result["content"][0]["type"], str)
 
 
 def test_what_is_no_message_among_those_of_gemini_is_counted() -> None:

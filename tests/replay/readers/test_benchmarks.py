@@ -47,6 +47,16 @@ def test_values_that_are_no_objects_are_counted(document: object, name: str) -> 
     assert len(recording.messages()) == 1
 
 
+@pytest.mark.parametrize("odd", [{}, [], None])
+def test_an_odd_id_of_an_openhands_event_is_no_harm(odd: object) -> None:
+    events = [
+        {**EVENT, "id": odd, "action": "message", "args": {"content": "go"}},
+        {**EVENT, "action": "condensation", "args": {"forgotten_event_ids": [odd]}},
+    ]
+    (recording,) = read_document({"instance_id": "i", "history": events})
+    assert roles(recording.messages()) == ["user"]
+
+
 def test_simulations_without_messages_are_counted() -> None:
     (recording,) = read_document({"simulations": [{"messages": [USER]}, {"messages": []}, 5]})
     assert recording.not_understood == {"simulation without a conversation": 2}

@@ -180,6 +180,12 @@ def test_an_older_compaction_is_a_root_without_a_boundary() -> None:
     assert said(context_of(records)) == ["the summary", ["going on"]]
 
 
+def test_a_reply_may_begin_with_a_string() -> None:
+    first = record("2", "1", "assistant", message={"id": "m1", "role": "assistant", "content": "a"})
+    records = [user("1", None, "go"), first, reply("3", "2", "m1", text("b"))]
+    assert said(context_of(records)) == ["go", "a", ["b"]]
+
+
 @pytest.mark.parametrize("repeated", [lambda r: [*r, *r], lambda r: [x for x in r for _ in "ab"]])
 def test_a_record_that_is_written_twice_counts_once(
     repeated: Callable[[list[Record]], list[Record]],
