@@ -11,9 +11,10 @@ from policyctx.replay.model_call import ModelCall
 from policyctx.replay.recording import Recording
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from policyctx.messages.items import Message
+    from policyctx.replay.readers.fields import Record
     from policyctx.tokens.usage import Usage
 
 
@@ -47,6 +48,15 @@ class RecordingBuilder:
     def pass_over(self, what: str, *, known: bool = True) -> None:
         """Count a record that gives no message: a known one, or one not understood."""
         (self.not_prompt if known else self.not_understood)[what] += 1
+
+    def objects(self, values: object, what: str) -> Iterator[Record]:
+        """Yield the objects of a list; its other values are records that are not understood."""
+        for value in values if isinstance(values, list) else ():
+            if isinstance(value, dict):
+                yield value
+            else:
+                self.records += 1
+                self.pass_over(what, known=False)
 
     def count(self, other: RecordingBuilder) -> None:
         """Add what another one counted."""

@@ -71,9 +71,11 @@ class ClaudeAgent:
         if not isinstance(message["content"], list):
             return None
         if reply := word(message.get("id")):
-            return self._replies.get(reply)
-        caller = self._caller(message)
-        return caller and caller.results
+            node = self._replies.get(reply)
+        else:
+            caller = self._caller(message)
+            node = caller and caller.results
+        return node if node is not None and isinstance(node.message["content"], list) else None
 
     def _caller(self, message: Message) -> _Node | None:
         """Return the reply with the call that a message answers, None when it answers none."""

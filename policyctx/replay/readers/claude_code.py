@@ -81,9 +81,14 @@ class _Session:
             self.of_no_agent.records += 1
             self.of_no_agent.pass_over(kind or "record without a type", known=kind in _NOT_PROMPT)
             return
-        agent = self._agent(record)
+        uuid = word(record.get("uuid"))
+        agent = self._by_uuid.get(uuid) or self._agent(record)
         agent.builder.records += 1
-        self._by_uuid[word(record.get("uuid"))] = agent
+        if uuid in self._by_uuid:
+            agent.builder.pass_over("repeated record")
+            return
+        if uuid:
+            self._by_uuid[uuid] = agent
         if record.get("isApiErrorMessage"):
             agent.pass_over(record, "API error")
         elif kind not in _MESSAGES:

@@ -1,27 +1,30 @@
 """Sessions as Gemini CLI records them: a document with the messages, later JSON lines.
 
 A reply carries its calls with their results. Its `thoughts` are summaries for the screen and are
-not sent again. Messages take the form of Anthropic's API.
+not sent again. In lines, a message is written again whenever something joins it, and the newest
+version counts; what changed further back is written as a new list of all messages.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from operator import is_
+from typing import TYPE_CHECKING, Any
 
-from policyctx.messages.items import compact_json
 from policyctx.replay.readers.building import RecordingBuilder
-from policyctx.replay.readers.fields import Record, mapping, number, objects, seconds, word
-from policyctx.tokens.usage import Usage
+from policyctx.replay.readers.fields import Record, mapping, seconds, word
+from policyctx.replay.readers.gemini_messages import answered_by, billed, prompt_of, reply_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from policyctx.messages.items import Message
     from policyctx.replay.readers.source import Source
     from policyctx.replay.recording import Recording
 
 FORMAT = "gemini-cli"
 
 _HEAD = {"sessionId", "projectHash"}
+_MESSAGES = ("user", "gemini")
 # What the program tells its user.
 _NOT_PROMPT = ("info", "error", "warning")
 
@@ -34,12 +37,12 @@ def recognises(record: object) -> bool:
 def recordings(source: Source) -> Iterator[Recording]:
     """Yield the session."""
     session = _Session()
-    for record in source.objects():
-        if "messages" not in record:
+    for record in source.elements("messages"):
+        session.read(mapping(record))
+    if not session.builder.records:
+        for record in source.objects():
             session.read(record)
-            continue
-        for message in objects(record["messages"]):
-            session.read(message)
+    session.settle()
     if not session.builder.is_empty:
         yield session.builder.recording(source.name, FORMAT)
 
@@ -47,95 +50,81 @@ def recordings(source: Source) -> Iterator[Recording]:
 class _Session:
     def __init__(self) -> None:
         self.builder = RecordingBuilder()
-        self._ends: dict[str, int] = {}
-        """By the id of a message: how long the context was before it."""
+        self._turns: dict[str, list[Message]] = {}
+        """By the id of a record: what it put into the context, which is all of them in order."""
+        self._newest: Record | None = None
+        """A message of which a newer version may come."""
+        self._answered: set[str] = set()
 
     def read(self, record: Record) -> None:
         self.builder.records += 1
         kind = word(record.get("type"))
-        before = len(self.builder.context)
-        if kind == "user":
-            self.builder.add({"role": "user", "content": _content(record.get("content"))})
-        elif kind == "gemini":
-            self._reply(record)
+        changed = mapping(record.get("$set"))
+        if kind in _MESSAGES:
+            self._add(record)
         elif "$rewindTo" in record:
-            end = self._ends.get(word(record["$rewindTo"]), before)
-            self.builder.begin_anew(self.builder.context[:end])
+            self._rewind(word(record["$rewindTo"]))
+        elif isinstance(changed.get("messages"), list):
+            self._replace(changed["messages"])
         else:
             known = kind in _NOT_PROMPT or "$set" in record or record.keys() >= _HEAD
             self.builder.pass_over(kind or "record about the session", known=known)
-        self._ends.setdefault(word(record.get("id")), before)
 
-    def _reply(self, record: Record) -> None:
-        model = word(record.get("model")) or None
-        self.builder.called(
-            _billed(mapping(record.get("tokens"))), model, seconds(record.get("timestamp"))
-        )
-        calls = objects(record.get("toolCalls"))
-        content = [*_blocks(record.get("content")), *map(_call, calls)]
-        if content:
-            self.builder.add({"role": "assistant", "content": content})
-        results = [_result(call) for call in calls if call.get("result") is not None]
-        if results:
-            self.builder.add({"role": "user", "content": results})
+    def _add(self, record: Record) -> None:
+        before = self._newest
+        if before is not None and word(before.get("id")) == word(record.get("id")) != "":
+            self.builder.pass_over("earlier version of a message")
+        else:
+            self.settle()
+        self._newest = record
 
+    def settle(self) -> None:
+        """Put the newest message into the context: no newer version of it comes."""
+        record, self._newest = self._newest, None
+        if record is None:
+            return
+        key, messages = self._key(record), self._messages(record)
+        if key in self._turns:
+            self.builder.pass_over("earlier version of a message")
+            if messages != self._turns[key]:
+                self._turns[key] = messages
+                self.builder.begin_anew(self._context())
+            return
+        if record.get("type") == "gemini":
+            model = word(record.get("model")) or None
+            self.builder.called(billed(record), model, seconds(record.get("timestamp")))
+        self._turns[key] = [message for message in messages if self.builder.add(message)]
 
-def _billed(tokens: Record) -> Usage | None:
-    prompt, cached = number(tokens.get("input")), number(tokens.get("cached"))
-    output = number(tokens.get("output")) + number(tokens.get("thoughts"))
-    cached = min(prompt, cached)
-    return Usage(prompt - cached, cached, 0, output) if prompt else None
+    def _rewind(self, to: str) -> None:
+        """Take back a message and all after it; all there is when it is unknown."""
+        self.settle()
+        keys = list(self._turns)
+        for key in keys[keys.index(to) if to in keys else 0 :]:
+            del self._turns[key]
+        self.builder.begin_anew(self._context())
 
+    def _replace(self, records: list[Any]) -> None:
+        """Take a new list of all messages, which begins the context anew where it differs."""
+        self.settle()
+        known, self._turns, self._answered = self._turns, {}, set()
+        for record in map(mapping, records):
+            key, messages = self._key(record), self._messages(record)
+            self._turns[key] = known[key] if known.get(key) == messages else messages
+        old, new = self.builder.context, self._context()
+        if len(new) >= len(old) and all(map(is_, old, new)):
+            for message in new[len(old) :]:
+                self.builder.add(message)
+        else:
+            self.builder.begin_anew(new)
 
-def _content(content: object) -> object:
-    return _blocks(content) if isinstance(content, list) else content
+    def _key(self, record: Record) -> str:
+        return word(record.get("id")) or f"#{len(self._turns)}"
 
+    def _context(self) -> list[Message]:
+        return [message for messages in self._turns.values() for message in messages]
 
-def _blocks(content: object) -> list[Record]:
-    """Return parts as blocks; a text alone is one."""
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}] if content else []
-    return [_block(part) for part in objects(content)]
-
-
-def _block(part: Record) -> Record:
-    if isinstance(part.get("text"), str):
-        return {"type": "text", "text": part["text"]}
-    data = mapping(part.get("inlineData"))
-    if data:
-        source = {"type": "base64", "media_type": data.get("mimeType"), "data": data.get("data")}
-        kind = "image" if word(data.get("mimeType")).startswith("image/") else "document"
-        return {"type": kind, "source": source}
-    return {"type": next(iter(part), "part"), **part}
-
-
-def _call(call: Record) -> Record:
-    name, call_id = word(call.get("name")), word(call.get("id"))
-    return {"type": "tool_use", "id": call_id, "name": name, "input": call.get("args")}
-
-
-def _result(call: Record) -> Record:
-    result = {
-        "type": "tool_result",
-        "tool_use_id": word(call.get("id")),
-        "content": _result_content(call.get("result")),
-    }
-    return result | ({"is_error": True} if call.get("status") == "error" else {})
-
-
-def _result_content(result: object) -> object:
-    """Return what the tool gave: a text where that is all, else blocks."""
-    if isinstance(result, str):
-        return result
-    parts = result if isinstance(result, list) else [result]
-    blocks: list[Record] = []
-    for part in objects(parts):
-        response = mapping(mapping(part.get("functionResponse")).get("response"))
-        if not response:
-            blocks.append(_block(part))
-            continue
-        said = response.get("output", response.get("error"))
-        text = said if isinstance(said, str) else compact_json(response)
-        blocks.append({"type": "text", "text": text})
-    alone = len(blocks) == 1 and blocks[0]["type"] == "text"
-    return blocks[0]["text"] if alone else blocks
+    def _messages(self, record: Record) -> list[Message]:
+        if record.get("type") == "gemini":
+            self._answered.update(answered_by(record))
+            return reply_of(record)
+        return prompt_of(record, self._answered) if record.get("type") == "user" else []

@@ -55,9 +55,10 @@ def _read(sample: Record, model: str | None) -> RecordingBuilder:
     builder = RecordingBuilder()
     transcript = mapping(sample.get("transcript"))
     texts = mapping(sample.get("attachments") or transcript.get("content"))
-    events = objects(sample.get("events") or transcript.get("events"))
+    found = sample.get("events") or transcript.get("events")
+    events = list(builder.objects(found, "record that is no event"))
     calls = [event for event in events if event.get("event") == "model"]
-    messages = objects(sample.get("messages"))
+    messages = list(builder.objects(sample.get("messages"), "record that is no message"))
     by_reply = _by_reply(calls, messages)
     for record in messages:
         builder.records += 1

@@ -45,7 +45,7 @@ def recordings(source: Source) -> Iterator[Recording]:
         builder = RecordingBuilder()
         history = objects(record.get("history"))
         of_instance = _events(builder, history[0] if history else {}, _longest(record))
-        for event in history:
+        for event in builder.objects(record.get("history"), "record that is no event"):
             of_instance.read(event)
         if builder.is_empty:
             source.not_understood["instance without a conversation"] += 1

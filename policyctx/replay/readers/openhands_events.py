@@ -38,7 +38,7 @@ class Events:
         self._longest = longest
         self._responses: set[str] = set()
         self._tools: object = None
-        self._by_event: dict[object, Message] = {}
+        self._by_event: dict[int | str, Message] = {}
 
     def read(self, event: Record) -> None:
         """Read the next event."""
@@ -48,8 +48,9 @@ class Events:
             self._observe(event)
         else:
             self._act(event)
-        if len(self._builder.context) > before:
-            self._by_event[event.get("id")] = self._builder.context[-1]
+        event_id = event.get("id")
+        if len(self._builder.context) > before and isinstance(event_id, int | str):
+            self._by_event[event_id] = self._builder.context[-1]
 
     def _act(self, event: Record) -> None:
         kind, args = word(event.get("action")), mapping(event.get("args"))
@@ -111,7 +112,8 @@ class Events:
             first, last = args.get("forgotten_events_start_id"), args.get("forgotten_events_end_id")
             whole = isinstance(first, int) and isinstance(last, int)
             forgotten = [i for i in self._by_event if whole and _within(i, first, last)]
-        gone = {id(self._by_event[i]) for i in forgotten if i in self._by_event}
+        known = [i for i in forgotten if isinstance(i, int | str) and i in self._by_event]
+        gone = {id(self._by_event[i]) for i in known}
         context = self._builder.context
         kept = [message for message in context if id(message) not in gone]
         if summary := word(args.get("summary")):

@@ -65,10 +65,16 @@ class _Session:
         self._tip: _Entry | None = None
         self._entries: list[_Entry | None] = []
         """By their place in the file: where the context ends with each."""
+        self._silent: set[int] = set()
+        """The places of those that began no message."""
         self._by_id: dict[str, int] = {}
 
     def read(self, record: Record) -> None:
         self.builder.records += 1
+        entry_id = word(record.get("id"))
+        if entry_id in self._by_id:
+            self.builder.pass_over("repeated entry")
+            return
         kind, before = word(record.get("type")), self._before(record)
         entry = before
         if kind == "compaction":
@@ -79,7 +85,10 @@ class _Session:
             self.builder.pass_over("empty reply")
         else:
             self.builder.pass_over(kind or "record without a type", known=kind in _NOT_PROMPT)
-        self._by_id[word(record.get("id"))] = len(self._entries)
+        if entry is before:
+            self._silent.add(len(self._entries))
+        if entry_id:
+            self._by_id[entry_id] = len(self._entries)
         self._entries.append(entry)
 
     def _before(self, record: Record) -> _Entry | None:
@@ -110,10 +119,7 @@ class _Session:
 
     def _compacted(self, record: Record, before: _Entry | None) -> _Entry:
         """Begin the context anew: with the summary, then what the compaction kept."""
-        context = _path(before)
-        first = self._first_kept(record)
-        places = [i for i, message in enumerate(context) if first and message is first.message]
-        kept = context[places[0] :] if places else []
+        kept = self._kept(record, _path(before))
         summary: dict[str, Any] = {"role": "user", "content": word(record.get("summary"))}
         tip = _Entry(summary, None)
         for message in kept:
@@ -122,11 +128,21 @@ class _Session:
         self._tip = tip
         return tip
 
-    def _first_kept(self, record: Record) -> _Entry | None:
+    def _kept(self, record: Record, context: list[Message]) -> list[Message]:
+        """Return what a compaction kept: from the entry that it names on, or from the next message.
+
+        Nothing, where the context lacks the entry.
+        """
         position = record.get("firstKeptEntryIndex")
         if not isinstance(position, int):
             position = self._by_id.get(word(record.get("firstKeptEntryId")), len(self._entries))
-        return self._entries[position] if 0 <= position < len(self._entries) else None
+        if not 0 <= position < len(self._entries):
+            return []
+        entry = self._entries[position]
+        if entry is None:
+            return context
+        places = [i for i, message in enumerate(context) if message is entry.message]
+        return context[places[0] + (position in self._silent) :] if places else []
 
 
 def _path(entry: _Entry | None) -> list[Message]:

@@ -42,10 +42,14 @@ def recordings(source: Source) -> Iterator[Recording]:
     system = word(source.field("info", "environment_info", "policy")) or None
     for simulation in map(mapping, source.elements("simulations")):
         conversation = _Conversation(model, system)
-        for message in objects(simulation.get("messages")):
+        for message in conversation.builder.objects(
+            simulation.get("messages"), "record that is no message"
+        ):
             conversation.read(message)
         name = names.of(simulation.get("task_id"), simulation.get("trial"))
-        if not conversation.builder.is_empty:
+        if conversation.builder.is_empty:
+            source.not_understood["simulation without a conversation"] += 1
+        else:
             yield conversation.builder.recording(name, FORMAT)
 
 
@@ -67,8 +71,10 @@ class _Conversation:
         elif role in ("user", "system") and not message.get("tool_calls"):
             self._asked = True
             self.builder.add({"role": role, "content": message.get("content")})
+        elif role == "user":
+            self.builder.pass_over("call of the user's own tools")
         else:
-            self.builder.pass_over("call of the user's own tools", known=role == "user")
+            self.builder.pass_over(f"{role} message", known=False)
 
     def _reply(self, message: Record) -> None:
         if self._asked:

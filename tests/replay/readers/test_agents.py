@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from policyctx.tokens.usage import Usage
 from tests.replay.readers.reading import lengths, read_document, read_lines, roles
 
@@ -66,6 +68,80 @@ def test_gemini_lines_may_rewind() -> None:
     (recording,) = read_lines(records)
     assert lengths(recording) == [1, 1]
     assert recording.messages()[1]["content"] == [{"type": "text", "text": "sure"}]
+
+
+LINES_HEAD: Record = {"sessionId": "s", "projectHash": "p"}
+GO: Record = {"id": "1", "type": "user", "content": "go"}
+TOKENS: Record = {"input": 100, "cached": 60, "output": 5}
+
+
+def test_a_rewind_of_gemini_to_what_is_not_there_takes_all_back() -> None:
+    records = [LINES_HEAD, GO, {"$rewindTo": "lost"}, {**GO, "id": "2", "content": "anew"}]
+    (recording,) = read_lines(records)
+    assert [message["content"] for message in recording.messages()] == ["anew"]
+
+
+def test_the_newest_version_of_a_gemini_message_counts() -> None:
+    said = {"id": "2", "type": "gemini", "content": "so"}
+    called = {**said, "tokens": TOKENS, "toolCalls": [{**CALL, "result": [SHOWN]}]}
+    touched = {"$set": {"lastUpdated": "2026-01-01T00:00:01Z"}}
+    last = {"id": "3", "type": "gemini", "content": "done"}
+    records = [LINES_HEAD, GO, said, touched, {**said, "tokens": TOKENS}, called, touched, last]
+    (recording,) = read_lines(records)
+    assert lengths(recording) == [1, 3]
+    assert roles(recording.messages()) == ["user", "assistant", "user", "assistant"]
+    assert recording.calls[0].usage == Usage(40, 60, output=5)
+    assert recording.records == 8
+    assert recording.not_prompt["earlier version of a message"] == 2
+
+
+def test_a_session_of_gemini_may_get_a_new_list_of_messages() -> None:
+    reply = {"id": "2", "type": "gemini", "content": "so"}
+    masked = [{**GO, "content": [{"text": "in short"}]}, reply]
+    records = [LINES_HEAD, GO, reply, {"$set": {"messages": masked}}, {**reply, "id": "3"}]
+    (recording,) = read_lines(records)
+    assert [call.anew for call in recording.calls] == [True, True]
+    assert recording.calls[1].new[0]["content"] == "in short"
+    assert len(recording.calls[1].new) == 2
+
+
+def test_a_new_list_of_gemini_that_says_the_same_changes_nothing() -> None:
+    response = {"functionResponse": {**SHOWN["functionResponse"], "id": "a"}}
+    reply = {
+        "id": "2",
+        "type": "gemini",
+        "content": "so",
+        "toolCalls": [{**CALL, "result": [SHOWN]}],
+    }
+    synced = [
+        {**GO, "content": [{"text": "go"}]},
+        {**reply, "content": [{"text": "so"}, {"functionCall": {"id": "a", "name": "sh"}}]},
+        {"id": "r", "type": "user", "content": [response]},
+    ]
+    last = {"id": "3", "type": "gemini", "content": "done"}
+    (recording,) = read_lines([LINES_HEAD, GO, reply, {"$set": {"messages": synced}}, last])
+    assert [call.anew for call in recording.calls] == [True, False]
+    assert roles(recording.messages()) == ["user", "assistant", "user", "assistant"]
+
+
+def test_a_masked_result_of_gemini_holds_that_of_its_call_alone() -> None:
+    other = {"functionResponse": {"id": "b", "response": {"output": "other"}}}
+    calls = [{**CALL, "result": [SHOWN, other]}, {**CALL, "id": "b", "result": [SHOWN, other]}]
+    (recording,) = read_document(gemini({"type": "gemini", "content": "", "toolCalls": calls}))
+    assert [block["content"] for block in recording.after[1]["content"]] == ["done", "other"]
+
+
+@pytest.mark.parametrize("odd", [{"type": "text"}, {"text": 5}, {"type": []}, {}])
+def test_an_odd_part_of_a_gemini_result_is_kept_as_it_is(odd: Record) -> None:
+    call = {**CALL, "result": [odd]}
+    (recording,) = read_document(gemini({"type": "gemini", "content": "", "toolCalls": [call]}))
+    ((result,),) = [message["content"] for message in recording.after[1:]]
+    assert isinstance(result["content"][0]["type"], str)
+
+
+def test_what_is_no_message_among_those_of_gemini_is_counted() -> None:
+    (recording,) = read_document(gemini({"type": "user", "content": "go"}, 7))  # type: ignore[arg-type]
+    assert recording.not_understood == {"record about the session": 1}
 
 
 def event(kind: str, **fields: Any) -> Record:

@@ -18,6 +18,55 @@ GREETING: Record = {"role": "assistant", "content": "Hi!", "tool_calls": None}
 USER: Record = {"role": "user", "content": "go"}
 
 
+ODD: list[Any] = [7, None, "x", []]
+EVENT: Record = {"source": "user", "timestamp": "2026-01-01T00:00:01Z"}
+CHAT: Record = {"version": 3, "requests": [{"message": {"text": "go"}}, *ODD]}
+
+
+@pytest.mark.parametrize(
+    ("document", "name"),
+    [
+        ({"simulations": [{"messages": [USER, *ODD]}]}, "record that is no message"),
+        ([{"task_id": 1, "traj": [USER, *ODD]}], "record that is no message"),
+        (
+            {"version": 2, "eval": {}, "samples": [{"messages": [USER, *ODD]}]},
+            "record that is no message",
+        ),
+        (
+            {"instance_id": "i", "history": [{**EVENT, "action": "message"}, *ODD]},
+            "record that is no event",
+        ),
+        (CHAT, "record that is no request"),
+    ],
+    ids=["tau2", "tau-bench", "inspect", "openhands", "copilot-chat"],
+)
+def test_values_that_are_no_objects_are_counted(document: object, name: str) -> None:
+    (recording,) = read_document(document)
+    assert recording.not_understood == {name: 4}
+    assert recording.records == 5
+    assert len(recording.messages()) == 1
+
+
+@pytest.mark.parametrize("odd", [{}, [], None])
+def test_an_odd_id_of_an_openhands_event_is_no_harm(odd: object) -> None:
+    events = [
+        {**EVENT, "id": odd, "action": "message", "args": {"content": "go"}},
+        {**EVENT, "action": "condensation", "args": {"forgotten_event_ids": [odd]}},
+    ]
+    (recording,) = read_document({"instance_id": "i", "history": events})
+    assert roles(recording.messages()) == ["user"]
+
+
+def test_simulations_without_messages_are_counted() -> None:
+    (recording,) = read_document({"simulations": [{"messages": [USER]}, {"messages": []}, 5]})
+    assert recording.not_understood == {"simulation without a conversation": 2}
+
+
+def test_a_role_that_tau2_does_not_have_is_counted_by_its_name() -> None:
+    (recording,) = read_document(simulation(USER, {"role": "judge", "content": "hm"}))
+    assert recording.not_understood == {"judge message": 1}
+
+
 def test_each_task_of_tau_bench_is_a_recording() -> None:
     traj = [USER, {"role": "assistant", "content": "so"}]
     tasks = [{"task_id": 4, "trial": trial, "traj": traj} for trial in (0, 0, 1)]

@@ -11,7 +11,7 @@ from policyctx.replay.reading import recordings_of
 from policyctx.tokens.usage import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from policyctx.messages.items import Message
     from policyctx.replay.model_call import ModelCall
@@ -180,6 +180,25 @@ def test_an_older_compaction_is_a_root_without_a_boundary() -> None:
     assert said(context_of(records)) == ["the summary", ["going on"]]
 
 
+def test_a_reply_may_begin_with_a_string() -> None:
+    first = record("2", "1", "assistant", message={"id": "m1", "role": "assistant", "content": "a"})
+    records = [user("1", None, "go"), first, reply("3", "2", "m1", text("b"))]
+    assert said(context_of(records)) == ["go", "a", ["b"]]
+
+
+@pytest.mark.parametrize("repeated", [lambda r: [*r, *r], lambda r: [x for x in r for _ in "ab"]])
+def test_a_record_that_is_written_twice_counts_once(
+    repeated: Callable[[list[Record]], list[Record]],
+) -> None:
+    records = [*CALLED, user("3", "2", [result("a")]), reply("4", "3", "m2", text("done"))]
+    twice = repeated(records)
+    assert said(context_of(twice)) == said(context_of(records))
+    assert contexts_of(twice) == contexts_of(records)
+    (recording,) = read(twice)
+    assert recording.records == 8
+    assert recording.not_prompt == {"repeated record": 4}
+
+
 def test_a_record_that_is_no_message_is_a_link_in_the_chain() -> None:
     records = [
         *CALLED,
@@ -285,7 +304,8 @@ def test_a_reply_over_several_lines_is_one_call() -> None:
 
 
 def test_the_last_line_of_a_reply_tells_what_was_billed() -> None:
-    first, last = (billed(reply("2", "1", "m1", text(words)), 50) for words in ("so", "so be it"))
+    first = billed(reply("2", "1", "m1", text("so")), 50)
+    last = billed(reply("3", "2", "m1", text("be it")), 50)
     last["message"]["usage"]["output_tokens"] = 17
     (called,) = calls_of([user("1", None, "go"), first, last])
     assert called.usage is not None

@@ -98,6 +98,37 @@ def test_a_compaction_keeps_what_it_points_back_to(first: Record) -> None:
     assert [call.anew for call in recording.calls] == [True, False, True]
 
 
+@pytest.mark.parametrize("first", [{"firstKeptEntryIndex": 3}, {"firstKeptEntryId": "3"}])
+def test_a_compaction_may_point_to_an_entry_that_is_no_message(first: Record) -> None:
+    records = [
+        HEAD,
+        user("go", id="1", parentId=None),
+        reply(prompt=1, id="2", parentId="1"),
+        {"type": "model_change", "id": "3", "parentId": "2"},
+        user("on", id="4", parentId="3"),
+        {"type": "compaction", "id": "5", "parentId": "4", "summary": "in short", **first},
+    ]
+    (recording,) = read_lines(records)
+    summary, kept = recording.messages()
+    assert summary["content"] == "in short"
+    assert kept["content"][0]["text"] == "on"
+
+
+def test_an_entry_that_is_written_twice_counts_once() -> None:
+    records = [
+        HEAD,
+        user("go", id="1", parentId=None),
+        reply("a", prompt=1, id="2", parentId="1"),
+        result("a", id="3", parentId="2"),
+        reply(prompt=1, id="4", parentId="3"),
+    ]
+    (recording,) = read_lines(records)
+    (twice,) = read_lines([record for record in records for _ in range(2)])
+    assert twice.messages() == recording.messages()
+    assert len(twice.calls) == 2
+    assert twice.not_prompt == {"session": 1, "repeated entry": 5}
+
+
 def test_a_branch_that_was_left_is_left_out() -> None:
     records = [
         HEAD,
