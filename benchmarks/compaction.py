@@ -10,12 +10,13 @@ import atexit
 import json
 import re
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
-from benchmarks.inputs import tool_outputs
+from benchmarks.inputs import sentences, tool_outputs
 from benchmarks.planning import wait
 from benchmarks.runner import Ratio
 from policyctx import compact_messages
@@ -36,6 +37,11 @@ TURNS, CALLS, CHARS = 40, 4, 3_200
 TOOLS = ("Read", "Bash", "Grep", "Edit")
 # `json.dumps` of them takes over 2 ms where the summary may take 500 ms: half of that is the goal.
 MOST = 120
+# Of prose every word is to be read. Turns of so many sentences asked and answered; with so many
+# turns it has about 200,000 tokens, which may take 500 ms.
+ASKED, ANSWERED, PROSE_TURNS, CHINESE_TURNS = 8, 25, 450, 400
+# `json.dumps` of it takes over 2 ms, and over 1.5 ms where it is Chinese.
+MOST_OF_PROSE, MOST_OF_CHINESE = 240, 320
 _WORD = re.compile(r"\w+")
 
 
@@ -52,6 +58,18 @@ def ratios() -> list[Ratio]:
             ours=lambda: extractive_summary(first, Summary()),
             baseline=lambda: json.dumps(messages),
             bound=MOST,
+        ),
+        *(
+            Ratio(
+                f"extractive summary of prose in {language} / json.dumps",
+                ours=partial(extractive_summary, History(prose), Summary()),
+                baseline=partial(json.dumps, prose),
+                bound=bound,
+            )
+            for language, prose, bound in (
+                ("English", prose_messages(PROSE_TURNS), MOST_OF_PROSE),
+                ("Chinese", prose_messages(CHINESE_TURNS, chinese=True), MOST_OF_CHINESE),
+            )
         ),
         Ratio(
             "extractive summary / the words of its text",
@@ -113,3 +131,14 @@ def history_messages() -> list[Message]:
             messages.append({"role": "user", "content": [result]})
     messages.append({"role": "assistant", "content": "All parts are within their limits now."})
     return messages
+
+
+def prose_messages(turns: int, *, chinese: bool = False) -> list[Message]:
+    """Return a talk without calls: turns of a request and an answer of some sentences each."""
+    written = iter(sentences(turns * (ASKED + ANSWERED), seed=7, chinese=chinese))
+    between = "" if chinese else " "
+    return [
+        {"role": role, "content": between.join(islice(written, count))}
+        for _ in range(turns)
+        for role, count in (("user", ASKED), ("assistant", ANSWERED))
+    ]

@@ -25,13 +25,25 @@ if TYPE_CHECKING:
 _OTHERS: tuple[Action, ...] = ("clear", "drop")
 # Wide enough that a line of a table is never wrapped where programs or files read it.
 _PLAIN_WIDTH = 10_000
+# What a file's name or a session holds must not work the terminal.
+_CONTROLS = {
+    code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"
+}
+
+
+class _Console(Console):
+    """A console that shows control characters instead of obeying them."""
+
+    def print(self, *objects: Any, **options: Any) -> None:  # noqa: ANN401 - as the library has it
+        shown = (o.translate(_CONTROLS) if isinstance(o, str) else o for o in objects)
+        super().print(*shown, **options)
 
 
 def console(*, stderr: bool = False) -> Console:
     """Return a console: colours and the terminal's width on a terminal, plain lines elsewhere."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else _PLAIN_WIDTH
-    return Console(stderr=stderr, width=width, highlight=False, emoji=False, markup=False)
+    return _Console(stderr=stderr, width=width, highlight=False, emoji=False, markup=False)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, numeric: set[str]) -> Table:
@@ -43,8 +55,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, numeric: 
             column, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold"
         )
     for row in rows:
-        made.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else str(cell)) for cell in row))
+        made.add_row(*map(_cell, row))
     return made
+
+
+def _cell(value: object) -> Text:
+    return Text(f"{value:,}" if isinstance(value, int) else str(value).translate(_CONTROLS))
 
 
 def json_text(value: object, *, indent: int | None = 2) -> str:
@@ -55,6 +71,11 @@ def json_text(value: object, *, indent: int | None = 2) -> str:
     except UnicodeEncodeError:
         return json.dumps(value, indent=indent)
     return text
+
+
+def counted(number: int, word: str) -> str:
+    """Return `1 file` or `1,204 files`."""
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
 
 
 def saving(before: int, after: int) -> str:

@@ -11,10 +11,10 @@ from policyctx.cli.output import console
 from policyctx.replay.running import Done, Failure, PassedOver, files, worked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from policyctx.replay.running import Work
+    from policyctx.replay.running import File, Work
 
 T = TypeVar("T")
 
@@ -33,6 +33,16 @@ class Gathered(Generic[T]):
     of_files: int = 0
     is_interrupted: bool = False
 
+    def add(self, outcomes: Iterable[T | Failure | PassedOver]) -> None:
+        """Add what came of a file."""
+        for outcome in outcomes:
+            if isinstance(outcome, Failure):
+                self.failures.append(outcome)
+            elif isinstance(outcome, PassedOver):
+                self.passed_over.append(outcome.path)
+            else:
+                self.results.append(outcome)
+
     @property
     def exit_code(self) -> int:
         """0; 1 when something could not be read or replayed; 130 after Ctrl-C."""
@@ -40,9 +50,14 @@ class Gathered(Generic[T]):
 
 
 def gathered(paths: Sequence[Path], work: Work[T], *, jobs: int) -> Gathered[T]:
-    """Do the work on every recording; Ctrl-C ends it, and what is done until then is returned."""
+    """Do the work on every recording; Ctrl-C ends it, and what is done until then is returned.
+
+    The order is that of the files, however many processes there are.
+    """
     found = files(paths)
     so_far: Gathered[T] = Gathered(of_files=len(found))
+    of_file: list[T | Failure | PassedOver] = []
+    by_file: dict[File, list[T | Failure | PassedOver]] = {}
     err = console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -56,16 +71,16 @@ def gathered(paths: Sequence[Path], work: Work[T], *, jobs: int) -> Gathered[T]:
         try:
             for outcome in worked(found, work, jobs=jobs):
                 if isinstance(outcome, Done):
+                    by_file[outcome.file], of_file = of_file, []
                     so_far.files += 1
                     bars.advance(bar, outcome.file.bytes)
-                elif isinstance(outcome, Failure):
-                    so_far.failures.append(outcome)
-                elif isinstance(outcome, PassedOver):
-                    so_far.passed_over.append(outcome.path)
                 else:
-                    so_far.results.append(outcome)
+                    of_file.append(outcome)
         except KeyboardInterrupt:
             so_far.is_interrupted = True
+    for file in found:
+        so_far.add(by_file.get(file, ()))
+    so_far.add(of_file)
     return so_far
 
 

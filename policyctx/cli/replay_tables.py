@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policyctx.cli.output import saving, table
+from policyctx.cli.output import counted, saving, table
 from policyctx.replay.checking import MEANINGS, TOLERANCE
 from policyctx.replay.summing import figures_of, total
 
@@ -61,7 +61,7 @@ def print_regrets(out: Console, sessions: Sequence[SimulatedSession]) -> None:
                 soft_wrap=True,
             )
             for need in regret.needs:
-                found = " | ".join(_shortened(text) for text in need.found)
+                found = " | ".join(dict.fromkeys(map(_shortened, need.found)))
                 out.print(
                     f"  call {need.call}, {need.item_id}: {need.kind}: {found}", soft_wrap=True
                 )
@@ -108,10 +108,11 @@ def _cells(name: str, figures: Figures, *, is_wide: bool) -> list[object]:
 
 
 def _summary(whole: Figures, so_far: Gathered[SimulatedSession], model: Model) -> Iterator[str]:
-    files = so_far.files - len(so_far.passed_over)
+    unread = {failure.path for failure in so_far.failures if not failure.recording}
+    files = so_far.files - len(so_far.passed_over) - len(unread)
     yield (
-        f"replayed  {whole.sessions:,} sessions of {files:,} files:"
-        f" {whole.calls:,} calls of a model, the usage of {whole.billed:,} of them known"
+        f"replayed  {counted(whole.sessions, 'session')} of {counted(files, 'file')}:"
+        f" {counted(whole.calls, 'call')} of a model, the usage of {whole.billed:,} of them known"
     )
     yield f"sent      {saving(whole.unedited.tokens, whole.edited.tokens)}"
     yield (
@@ -120,10 +121,11 @@ def _summary(whole: Figures, so_far: Gathered[SimulatedSession], model: Model) -
         f" {whole.edited.over_window:,} calls"
     )
     for name, use in whole.steps.items():
-        yield f"step      {name}: {use.items:,} items before {use.calls:,} calls"
+        times = counted(use.calls, "call")
+        yield f"step      {name}: {counted(use.items, 'item')} before {times}"
     yield (
-        f"saved     {whole.files:,} files, {whole.bytes:,} bytes;"
-        f" {whole.compactions:,} compactions, {whole.begun_anew:,} of the recordings' own"
+        f"saved     {counted(whole.files, 'file')}, {counted(whole.bytes, 'byte')};"
+        f" {counted(whole.compactions, 'compaction')}, {whole.begun_anew:,} of the recordings' own"
     )
     if whole.not_asked:
         yield f"summary   from the text alone: a replay does not ask {', '.join(whole.not_asked)}"
@@ -161,8 +163,8 @@ def _print_check(out: Console, rows: Sequence[tuple[str, Figures]], whole: Figur
     is_wide = out.width >= _WIDE
     out.print()
     out.print(
-        f"the prompt cache as foreseen for the {whole.checked_sessions:,} sessions as they were"
-        " whose usage is known in full, against the bill:",
+        "the prompt cache as foreseen without the policy, against the bill,"
+        f" of {counted(whole.checked_sessions, 'session')} whose usage is known in full:",
         soft_wrap=is_wide,
     )
     columns = ["session", *(_CHECKED if is_wide else _CHECKED[2::3]), "why"]

@@ -6,6 +6,7 @@ import copy
 import json
 from collections import defaultdict
 from dataclasses import dataclass
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import MessagesError
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from policyctx.messages.items import Item, Message, Path
+
+# Values that are JSON already, and have nothing in them that could change.
+_FLAT = frozenset({str, int, bool, NoneType})
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,4 +152,6 @@ def block_of(message: Message, item: Item) -> Any:  # noqa: ANN401 - a block is 
     """Return, as plain JSON, the block that holds an item; the message where it is the content."""
     indices = [i for i, part in enumerate(item.path) if isinstance(part, int)]
     block = _at(message, item.path[: indices[-1] + 1]) if indices else message
+    if type(block) is dict and _FLAT.issuperset(map(type, block.values())):
+        return dict(block)  # most are a text under a key or two
     return json.loads(compact_json(block))

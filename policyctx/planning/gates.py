@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 from policyctx.policy.models.gates import COMPARISONS
 from policyctx.policy.values import Duration, Share
@@ -109,13 +109,28 @@ class GateVerdict:
         )
 
 
-def gate_verdicts(step: Step, model: Model, numbers: Numbers) -> tuple[GateVerdict, ...]:
-    """Compare the numbers with every gate of a step; no gates, no verdicts."""
+class Gate(NamedTuple):
+    """One gate of a step, with what each of its comparisons has for a limit."""
+
+    name: str
+    given: Gates
+    limits: tuple[tuple[str, Number], ...]
+    alternative: int
+
+
+def gates_of(step: Step, model: Model) -> tuple[Gate, ...]:
+    """Return the gates of a step, in order, with their limits for this model."""
     return tuple(
-        verdict
+        Gate(name, gates, tuple(_limits(comparisons, model)), alternative)
         for alternative, gates in enumerate(step.when)
-        for verdict in _compared(step.name, gates, model, numbers, alternative)
+        for name in type(gates).model_fields
+        if (comparisons := getattr(gates, name)) is not None
     )
+
+
+def gate_verdicts(step: str, gates: Sequence[Gate], numbers: Numbers) -> tuple[GateVerdict, ...]:
+    """Compare the numbers with every gate of a step; no gates, no verdicts."""
+    return tuple(verdict for gate in gates for verdict in _compared(step, gate, numbers))
 
 
 def opens(verdicts: Sequence[GateVerdict]) -> bool:
@@ -131,22 +146,20 @@ def measures(step: Step) -> frozenset[str]:
     return frozenset({*found, "freed"} if asks else found)
 
 
-def _compared(
-    step: str, gates: Gates, model: Model, numbers: Numbers, alternative: int
-) -> Iterator[GateVerdict]:
-    for gate in type(gates).model_fields:
-        comparisons = getattr(gates, gate)
-        if comparisons is None:
-            continue
-        number, kind, note = _measured(gate, gates, numbers)
-        for comparison in COMPARISONS:
-            wanted = getattr(comparisons, comparison)
-            if wanted is not None:
-                limit = _limit(wanted, model)
-                holds = number is not None and _holds(number, comparison, limit)
-                yield GateVerdict(
-                    step, gate, comparison, number, limit, holds, kind, alternative, note
-                )
+def _compared(step: str, gate: Gate, numbers: Numbers) -> Iterator[GateVerdict]:
+    number, kind, note = _measured(gate.name, gate.given, numbers)
+    for comparison, limit in gate.limits:
+        holds = number is not None and _holds(number, comparison, limit)
+        yield GateVerdict(
+            step, gate.name, comparison, number, limit, holds, kind, gate.alternative, note
+        )
+
+
+def _limits(comparisons: object, model: Model) -> Iterator[tuple[str, Number]]:
+    for comparison in COMPARISONS:
+        wanted = getattr(comparisons, comparison)
+        if wanted is not None:
+            yield comparison, _limit(wanted, model)
 
 
 def _measured(gate: str, gates: Gates, numbers: Numbers) -> tuple[Number | None, Kind, str]:
@@ -178,7 +191,8 @@ def _ratio(gates: Gates, numbers: Numbers) -> tuple[Number | None, Kind, str]:
 
 def _limit(wanted: object, model: Model) -> Number:
     if isinstance(wanted, Share):
-        return wanted.percent * model.context_window / 100
+        limit = wanted.percent * model.context_window / 100
+        return int(limit) if limit == int(limit) else limit
     if wanted == "cache_ttl":
         return model.cache.ttl.seconds
     if isinstance(wanted, Duration):

@@ -136,6 +136,8 @@ class Ledger:
         self._rendered: defaultdict[Place, dict[Key, Entry]] = defaultdict(dict)
         self._lengths: set[tuple[str, str | None, int]] = set()
         self._files: dict[str, set[str]] = defaultdict(set)
+        self._endings: set[str] = set()
+        """With which the names of files end: a look for one of these is cheaper than for them."""
         self._has_odd_names = False
         """Is a file's name made of more than files usually are, by the policy's own `path`."""
         self.add(entries)
@@ -159,6 +161,7 @@ class Ledger:
             if entry.relative_path is not None:
                 name = entry.relative_path.rpartition("/")[2]
                 self._files[name].add(entry.relative_path)
+                self._endings.add(name.rpartition(".")[2])
                 self._has_odd_names |= _BETWEEN_NAMES.search(name) is not None
 
     @property
@@ -168,8 +171,11 @@ class Ledger:
 
     def may_name_file(self, given: str) -> bool:
         """May a call's input, as JSON, lead to a file; False is certain, and cheap to have."""
-        names = self._files.keys()
-        return not names.isdisjoint(_BETWEEN_NAMES.split(given)) or self._has_odd_names
+        if self._has_odd_names:
+            return True
+        if not any(ending in given for ending in self._endings):
+            return False
+        return not self._files.keys().isdisjoint(_BETWEEN_NAMES.split(given))
 
     def has_file(self, path: str) -> bool:
         """Does a path, absolute or relative, lead to a file that an entry names."""

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from policyctx.planning.compaction_forms import CompactionForms
+from policyctx.planning.gates import gates_of
 from policyctx.planning.item_types import TypeTable
 from policyctx.planning.paths import path_parts
 from policyctx.planning.placeholders import Wording
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from policyctx.errors import Place
     from policyctx.messages.items import Item
+    from policyctx.planning.gates import Gate
     from policyctx.policy.models import KeepRecent, Policy, Step
     from policyctx.policy.nodes import Node
     from policyctx.policy.sources import PolicyName
@@ -87,7 +89,12 @@ class OffloadPolicy:
         self.types = TypeTable(policy.items)
         self.tree = root
         """What the policy was read from, with the place of each value; None for one from code."""
+        self.hints = hints or {}
         self._hints = {tool: ToolRule.model_validate(rule) for tool, rule in (hints or {}).items()}
+        self._steps = {
+            moment: tuple(step for step in policy.steps if step.on == moment)
+            for moment in ("arrival", "model_call")
+        }
         self._treatments: dict[tuple[str, str, str | None], Treatment | None] = {}
 
     @classmethod
@@ -119,9 +126,14 @@ class OffloadPolicy:
         kept += [step.select.keep_recent for step in policy.steps]
         return any(keep is not None and keep.tokens is not None for keep in kept)
 
+    @cached_property
+    def gates(self) -> Mapping[str, tuple[Gate, ...]]:
+        """The gates of each step, by its name."""
+        return {step.name: gates_of(step, self.policy.model) for step in self.policy.steps}
+
     def steps(self, moment: str) -> tuple[Step, ...]:
         """The steps that run at `arrival` or before a `model_call`, in order."""
-        return tuple(step for step in self.policy.steps if step.on == moment)
+        return self._steps[moment]
 
     def place(self, rule: RulePath) -> Place | None:
         """Return where the policy's file says this; None for a default, or a policy from code."""

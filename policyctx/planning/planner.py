@@ -15,7 +15,6 @@ from policyctx.planning.ordering import Until, in_order
 from policyctx.planning.outlook import Outlook, StepNumbers
 from policyctx.planning.plan import Outcome, Plan
 from policyctx.planning.reasons import Reason
-from policyctx.planning.snapshot import Snapshot
 from policyctx.planning.taking import Taking
 
 if TYPE_CHECKING:
@@ -51,8 +50,7 @@ def plan(
     if "model_call" in moments:
         outcomes += _before_call(outlook)
     new = tuple(outlook.taken[i] for i in sorted(outlook.taken))
-    at = Snapshot.of(conversation)
-    return Plan(new, tuple(outcomes), facts, at, conversation, comes_back, judged)
+    return Plan(new, tuple(outcomes), facts, outlook.at, conversation, comes_back, judged)
 
 
 class _Arrival:
@@ -60,7 +58,7 @@ class _Arrival:
 
     def __init__(self, outlook: Outlook, *, with_pending: bool) -> None:
         self._outlook = outlook
-        self._at = Snapshot.of(outlook.conversation)
+        self._at = outlook.at
         arriving, items = outlook.conversation.arriving, outlook.conversation.items
         # In a list, what stands behind a call without an answer is judged when that is there.
         # While results are reported one by one, calls made together with them still run.
@@ -111,12 +109,10 @@ class _BeforeCall:
         conversation = outlook.conversation
         self._candidates = conversation.candidates[step.name]
         self._candidates.settle()
-        self._verdicts = gate_verdicts(
-            step, conversation.policy.policy.model, StepNumbers(outlook, self._candidates)
-        )
+        numbers = StepNumbers(outlook, self._candidates)
+        self._verdicts = gate_verdicts(step.name, conversation.policy.gates[step.name], numbers)
         self._is_open = opens(self._verdicts)
-        self._at = Snapshot.of(conversation)
-        self._taking, self._until = Taking(outlook, step, self._at), Until(step, outlook)
+        self._taking, self._until = Taking(outlook, step, outlook.at), Until(step, outlook)
         self._stopped: Reason | None = None
         self._gone = 0
 
@@ -175,7 +171,7 @@ class _BeforeCall:
                 draft = self._candidates.draft(position)
                 if isinstance(draft, Draft) and not self._taking.is_out(position):
                     treatment = self._candidates.treatment(position)
-                    verdict = self._candidates.taken(position, self._at)
+                    verdict = self._candidates.taken(position, self._outlook.at)
                     self._taking.take(position, draft, treatment, verdict)
         self._until.pause()
 
@@ -184,7 +180,7 @@ def _compacted(step: Step, outlook: Outlook) -> Outcome:
     """Say what a summary is to stand for, in the list as the steps before leave it."""
     conversation = outlook.conversation
     numbers = StepNumbers(outlook, conversation.candidates[step.name])
-    verdicts = gate_verdicts(step, conversation.policy.policy.model, numbers)
+    verdicts = gate_verdicts(step.name, conversation.policy.gates[step.name], numbers)
     if not opens(verdicts):
         return Outcome(step.name, verdicts, is_open=False)
     found = replacing(step, outlook)

@@ -31,6 +31,7 @@ SENTENCES = {
     "not_saved": "{error}",
     "offload_off": "its type or tool may not be offloaded",
     "not_replaced": "the summary stands for messages {first} to {last}",
+    "not_summarised": "no summary was made; a warning says why",
     "old": "{recency}",
     "old_and_large": "{size:,} >= {threshold:,} {unit}; {recency}",
     "pinned": "pinned",

@@ -82,6 +82,8 @@ class Candidates:
             for position in group.aged(messages, turns):
                 item = self._in.items[position]
                 self._await(position, item, self.treatment(position))
+        if not self._waiting:
+            return
         now = Snapshot.of(self._in)
         waiting, self._waiting = self._waiting, []
         for position in waiting:
@@ -95,8 +97,11 @@ class Candidates:
         was_ready = self._forget(position)
         for inner in self._in.inside(position):
             self._forget(inner)
-        if (was_ready or position in self._below) and self._may_take(position, fate):
-            self._make_ready(position)
+        if self._may_take(position, fate):
+            if was_ready:
+                self._make_ready(position)
+            elif position in self._below:
+                self._waiting.append(position)
         around = self._in.items[position].inside
         if around is not None and self._forget(around):
             self._make_ready(around)

@@ -75,29 +75,25 @@ def checked(calls: Sequence[BilledCall], model: Model) -> Check | None:
     Usage that never speaks of a cache is not enough: many recordings leave that out.
     """
     usages = [billed.call.usage for billed in calls]
-    if not all(usage and usage.prompt for usage in usages):
+    billed_for = [usage for usage in usages if usage is not None and usage.prompt]
+    if len(billed_for) < len(calls):
         return None
-    if not any(usage and (usage.cache_read or usage.cache_write) for usage in usages):
+    if not any(usage.cache_read or usage.cache_write for usage in billed_for):
         return None
-    total = Check(0, 0, 0, 0, 0)
-    for i, billed in enumerate(calls):
-        usage = billed.call.usage
-        assert usage is not None  # noqa: S101 - just seen
-        foreseen = cost_of(billed.unedited, billed.idle, model)
-        causes: tuple[tuple[Cause, int], ...] = ()
-        off = foreseen.cache_read - usage.cache_read
+    foreseen = [cost_of(billed.unedited, billed.idle, model) for billed in calls]
+    causes: Counter[Cause] = Counter()
+    for i, (billed, usage, cost) in enumerate(zip(calls, billed_for, foreseen, strict=True)):
+        off = cost.cache_read - usage.cache_read
         if abs(off) > _UNTOLD:
-            cause = _cause(billed, off, model, is_first=i == 0)
-            causes = ((cause, abs(off)),)
-        total += Check(
-            1,
-            foreseen.cache_read,
-            foreseen.uncached,
-            usage.cache_read,
-            usage.prompt - usage.cache_read,
-            causes,
-        )
-    return total
+            causes[_cause(billed, off, model, is_first=i == 0)] += abs(off)
+    return Check(
+        len(calls),
+        sum(cost.cache_read for cost in foreseen),
+        sum(cost.uncached for cost in foreseen),
+        sum(usage.cache_read for usage in billed_for),
+        sum(usage.prompt - usage.cache_read for usage in billed_for),
+        tuple(causes.most_common()),
+    )
 
 
 def _cause(billed: BilledCall, off: int, model: Model, *, is_first: bool) -> Cause:

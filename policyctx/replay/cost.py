@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from policyctx.policy.models import Model, Prices
     from policyctx.replay.billing import BilledCall, Size
@@ -69,16 +69,13 @@ class Costs:
         return Costs(self.unedited + other.unedited, self.edited + other.edited)
 
 
-def costs_of(calls: Iterable[BilledCall], model: Model) -> Costs:
+def costs_of(calls: Sequence[BilledCall], model: Model) -> Costs:
     """Return what calls of one session cost, under the cache that the policy describes."""
-    total = Costs()
-    for billed in calls:
-        output = 0 if billed.call.usage is None else billed.call.usage.output
-        total += Costs(
-            cost_of(billed.unedited, billed.idle, model) + Cost(output=output),
-            cost_of(billed.edited, billed.idle, model) + Cost(output=output),
-        )
-    return total
+    output = sum(0 if one.call.usage is None else one.call.usage.output for one in calls)
+    return Costs(
+        _together([cost_of(one.unedited, one.idle, model) for one in calls], output),
+        _together([cost_of(one.edited, one.idle, model) for one in calls], output),
+    )
 
 
 def cost_of(size: Size, idle: float | None, model: Model) -> Cost:
@@ -89,3 +86,12 @@ def cost_of(size: Size, idle: float | None, model: Model) -> Cost:
     expired = idle is not None and idle > cache.ttl.seconds
     read = 0 if expired or size.shared < cache.min_tokens else size.shared
     return Cost(cache_read=read, cache_write=size.tokens - read)
+
+
+def _together(prompts: Sequence[Cost], output: int) -> Cost:
+    return Cost(
+        sum(cost.cache_read for cost in prompts),
+        sum(cost.cache_write for cost in prompts),
+        sum(cost.input for cost in prompts),
+        output,
+    )

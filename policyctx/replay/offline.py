@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from policyctx.planning.offload_policy import OffloadPolicy
@@ -24,6 +25,7 @@ def online_summarizers(policy: OffloadPolicy) -> tuple[str, ...]:
     return tuple(sorted(names - {OFFLINE}))
 
 
+@lru_cache(maxsize=8)  # a process replays many recordings under few policies
 def offline(policy: OffloadPolicy) -> OffloadPolicy:
     """Return the policy with its summaries made from the text alone, and no file brought back.
 
@@ -39,7 +41,8 @@ def offline(policy: OffloadPolicy) -> OffloadPolicy:
         for step in document.steps
     )
     changed = {"compaction": _alone(document.compaction, named=True), "steps": steps}
-    return OffloadPolicy(document.model_copy(update=changed), root=policy.tree)
+    document = document.model_copy(update=changed)
+    return OffloadPolicy(document, hints=policy.hints, root=policy.tree)
 
 
 def _names_one(step: Step) -> bool:

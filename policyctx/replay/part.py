@@ -44,6 +44,11 @@ class Part:
     beside: Sequence[str] = ()
     """What was sent along with the messages: system prompts and schemas of tools, as JSON."""
 
+    @property
+    def last_call(self) -> int:
+        """The number of the last call that was made with the list."""
+        return self.first_call + len(self.known) - 2
+
     def arrived(self, position: int) -> int:
         """Return the number of the first call that had the item; one more than any, after them."""
         return self.first_call + bisect_right(self.known, position)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -13,7 +12,7 @@ from policyctx.errors import PolicyctxError, UnreadableRecordingError
 from policyctx.replay.reading import files_in, recordings_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from policyctx.replay.recording import Recording
@@ -60,20 +59,29 @@ Outcome: TypeAlias = "T | Failure | PassedOver | Done"
 
 
 def files(paths: Iterable[Path]) -> list[File]:
-    """Return the files among `paths` and in the folders among them, sorted within each folder."""
-    found = []
+    """Return the files among `paths` and in the folders among them, sorted within each folder.
+
+    A file that is found in two ways is there once.
+    """
+    found: dict[Path, File] = {}
     for path in paths:
+        is_named = not path.is_dir()
         for each in files_in([path]):
             size = each.stat().st_size if each.is_file() else 0
-            found.append(File(each, named=not path.is_dir(), bytes=size))
-    return found
+            earlier = found.setdefault(each.resolve(), File(each, is_named, size))
+            if is_named and not earlier.named:
+                found[each.resolve()] = replace(earlier, named=True)
+    return list(found.values())
 
 
-def worked(found: Sequence[File], work: Work[T], *, jobs: int = 1) -> Iterator[Outcome[T]]:
+def worked(
+    found: Sequence[File], work: Work[T], *, jobs: int = 1
+) -> Generator[Outcome[T], None, None]:
     """Yield what `work` makes of each recording, what failed, and each file when it is done.
 
-    The order is that of the files, however many processes there are. A file that cannot be read
-    does not stop the rest; errors other than `PolicyctxError` do.
+    What comes of a file stands together, and ends with its `Done`. One process takes the files in
+    their order; of several, the file that is done first comes first. A file that cannot be read
+    does not stop the rest; errors other than `PolicyctxError` do. To close it ends the processes.
     """
     if jobs == 1 or len(found) < 2:  # noqa: PLR2004 - one file is for one process
         for file in found:
@@ -82,7 +90,7 @@ def worked(found: Sequence[File], work: Work[T], *, jobs: int = 1) -> Iterator[O
     context = multiprocessing.get_context("spawn")
     with context.Pool(min(jobs, len(found)), initializer=_leave_interrupts) as pool:
         # Leaving the context ends the processes, whatever they are at.
-        for outcomes in pool.imap(partial(_listed, work), found):
+        for outcomes in pool.imap_unordered(partial(_listed, work), found):
             yield from outcomes
 
 

@@ -54,6 +54,8 @@ class Removal:
     tool: str | None
     action: Action
     step: str
+    code: str
+    """Of the reason."""
     reason: str
     rule: str
     """The key that it went by: `tools.mcp__*.min_tokens`."""

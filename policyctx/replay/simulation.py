@@ -194,6 +194,8 @@ class _Simulation:
         self._session.observe(Usage(max(1, usage.prompt - spared)))
 
     def _take(self, removals: Sequence[Removal], items: Sequence[Item]) -> None:
+        if not removals:
+            return
         self._removals += removals
         for removal in removals:
             self._first.setdefault((removal.part, removal.position), removal)
@@ -208,8 +210,8 @@ class _Simulation:
         self.plans.append(self._timeline.plan)
         self.recorded.append(self._timeline.recorded)
         if self._excerpt is not None:
-            facts = self._timeline.plan.facts
-            self._items += seen_items(self._parts - 1, part, facts, limit=self._excerpt)
+            plan, recorded = self._timeline.plan, self._timeline.recorded
+            self._items += seen_items(self._parts - 1, part, plan, recorded, limit=self._excerpt)
         for position, needs in sorted(needs_of(part).items()):
             here = self._parts - 1, position
             removal = self._first.get(here) or self._first.get(_sameness(part.items[position]))

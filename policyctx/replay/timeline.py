@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from policyctx.messages.items import Message
     from policyctx.planning.compacting import Replacing
     from policyctx.planning.conversation import Conversation
+    from policyctx.planning.offload_policy import OffloadPolicy
     from policyctx.planning.plan import Plan
+    from policyctx.policy.lookup import RulePath
     from policyctx.replay.unwritten_store import UnwrittenStore
     from policyctx.turns.compacting import Compacted
 
@@ -88,19 +90,19 @@ class Timeline:
 
     def types(self) -> Mapping[str, TypeTokens]:
         """Return what items of each type there were, the heaviest type first."""
-        facts, types = self.plan.facts, dict[str, TypeTokens]()
+        facts = self.plan.facts
+        types: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
         for position, item in enumerate(self.recorded.items(self.plan.conversation)):
             if item.inside is not None:
                 continue
             tokens, left = facts.tokens(item), self._left.get(position)
-            one = types.get(item.type, TypeTokens())
-            types[item.type] = TypeTokens(
-                one.items + 1,
-                one.tokens + tokens,
-                one.removed + (left is not None),
-                one.freed + (0 if left is None else tokens - left),
-            )
-        return types
+            sums = types[item.type]
+            sums[0] += 1
+            sums[1] += tokens
+            if left is not None:
+                sums[2] += 1
+                sums[3] += tokens - left
+        return {name: TypeTokens(*sums) for name, sums in types.items()}
 
     def _changed(
         self, conversation: Conversation, *, is_known: bool
@@ -162,7 +164,6 @@ class Timeline:
         left = facts.length(decision.placeholder or "", "tokens")
         before = self._left.get(position, tokens)
         self._left[position] = left
-        place = plan.conversation.policy.place(decision.rule_path)
         path = decision.file.relative_path if decision.file else None
         return Removal(
             call=call,
@@ -174,12 +175,19 @@ class Timeline:
             tool=item.tool,
             action=decision.action,
             step=decision.step,
+            code=decision.reason.code,
             reason=decision.reason.sentence,
             rule=decision.rule,
-            place="" if place is None else f"{place.file}:{place.line}",
+            place=place_of(plan.conversation.policy, decision.rule_path),
             tokens=tokens,
             freed=before - left,
             path=path,
             bytes=0 if path is None else self._store.size(path),
             taken=decision.reason.code not in {"with_call", "with_result"},
         )
+
+
+def place_of(policy: OffloadPolicy, rule: RulePath) -> str:
+    """Return `file:line` of what says so; empty when nothing in a file does."""
+    place = policy.place(rule)
+    return "" if place is None else f"{place.file}:{place.line}"

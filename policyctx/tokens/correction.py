@@ -8,8 +8,8 @@ how both grew or shrank between two responses.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyctx.errors import UsageError
 
@@ -30,8 +30,7 @@ _OUT_OF_LINE = 0.2
 _OUT_OF_SIGHT = 0.3
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """One response: what was counted for its prompt, and what was billed, in tokens."""
 
     counted: int
@@ -80,7 +79,14 @@ class Correction:
 
     def as_record(self) -> dict[str, Any]:
         """Return plain values for a JSON file; `correction_of` reads them back."""
-        return asdict(self)
+        return {
+            "scale": self.scale,
+            "overhead": self.overhead,
+            "counted_squares": self.counted_squares,
+            "billed_products": self.billed_products,
+            "last": None if self.last is None else self.last._asdict(),
+            "doubted": None if self.doubted is None else self.doubted._asdict(),
+        }
 
     def _is_in_line(self, before: Point, point: Point) -> bool:
         """Say whether a response is billed about as the line through the one before has it."""
@@ -97,7 +103,7 @@ class Correction:
         products = self.billed_products * _MEMORY + counted * billed
         prior = _PRIOR_TOKENS**2
         scale = (products + prior) / (squares + prior)
-        return replace(self, scale=scale, counted_squares=squares, billed_products=products)
+        return Correction(scale, self.overhead, squares, products, self.last, self.doubted)
 
 
 def correction_of(record: Mapping[str, Any]) -> Correction:
@@ -122,4 +128,5 @@ def _point(record: Mapping[str, Any] | None) -> Point | None:
 def _through(correction: Correction, point: Point) -> Correction:
     """Shift the line so that it goes through this response."""
     overhead = point.billed - correction.scale * point.counted
-    return replace(correction, overhead=overhead, last=point, doubted=None)
+    squares, products = correction.counted_squares, correction.billed_products
+    return Correction(correction.scale, overhead, squares, products, last=point)

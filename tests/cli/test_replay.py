@@ -43,6 +43,21 @@ def test_a_line_a_session_and_the_total(folder: Path) -> None:
     assert "regret    0 of 2 removed items" in run.stdout
 
 
+def test_lines_are_in_the_order_of_the_files_however_many_processes(folder: Path) -> None:
+    (folder / "broken.jsonl").write_text('[{"role": "user", "content": 5}]', encoding="utf-8")
+    one = policyctx("replay", "coding-agent", folder, "--csv")
+    two = policyctx("replay", "coding-agent", folder, "--csv", "--jobs", "2")
+    names = [[row["name"] for row in csv.DictReader(io.StringIO(run.stdout))] for run in (one, two)]
+    assert names == [["long.jsonl", "short.jsonl"]] * 2
+    assert one.stderr == two.stderr == f"error: {folder / 'broken.jsonl'}: no message is in it\n"
+
+
+def test_a_file_that_could_not_be_read_is_not_among_those_replayed(folder: Path) -> None:
+    (folder / "broken.jsonl").write_text('[{"role": "user", "content": 5}]', encoding="utf-8")
+    run = policyctx("replay", "coding-agent", folder / "broken.jsonl", folder / "short.jsonl")
+    assert "replayed  1 session of 1 file: 1 call of a model" in run.stdout
+
+
 def test_nothing_is_written(folder: Path, tmp_path: Path) -> None:
     policyctx("replay", "coding-agent", folder, cwd=tmp_path)
     assert sorted(path.name for path in tmp_path.rglob("*")) == [
@@ -106,17 +121,38 @@ def test_what_is_no_recording_in_a_folder_is_told_and_no_error(folder: Path) -> 
     assert run.stderr.startswith("passed over: 1 file is no recording")
 
 
-def test_what_was_needed_is_shown_with_its_evidence(tmp_path: Path) -> None:
+def tickets(path: Path) -> Path:
+    """A session whose last answer needs what its first result alone held."""
     texts = [f"ticket QX-{48_000 + i}-B\n" + TEXTS[i] for i in range(8)]
-    path = claude_code(tmp_path / "s.jsonl", *texts)
+    claude_code(path, *texts)
     answer = {"role": "assistant", "content": "closing QX-48000-B"}
     record = {"type": "assistant", "uuid": "end", "parentUuid": "u16", "sessionId": "s"}
     with path.open("a", encoding="utf-8") as file:
         file.write("\n" + json.dumps(record | {"message": answer}))
-    run = policyctx("replay", "coding-agent", path, "--regret-details")
+    return path
+
+
+def test_what_was_needed_is_shown_with_its_evidence(tmp_path: Path) -> None:
+    run = policyctx("replay", "coding-agent", tickets(tmp_path / "s.jsonl"), "--regret-details")
     assert "regret    1 of 3 removed items were needed again" in run.stdout
     assert "s.jsonl: c0 (Bash, " in run.stdout
     assert "call 9, msg_018: used: QX-48000-B" in run.stdout
+
+
+def test_what_a_session_holds_does_not_work_the_terminal(tmp_path: Path) -> None:
+    path = tickets(tmp_path / "s.jsonl")
+    text = path.read_text(encoding="utf-8").replace('"Bash"', r'"\u001b[2JBash"')
+    path.write_text(text, encoding="utf-8")
+    run = policyctx("replay", "coding-agent", path, "--regret-details")
+    assert r"s.jsonl: c0 (\x1b[2JBash, " in run.stdout
+    assert "\x1b" not in run.stdout
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no file has such a name there")
+def test_what_a_file_is_called_does_not_work_the_terminal(tmp_path: Path) -> None:
+    run = policyctx("replay", "coding-agent", claude_code(tmp_path / "\x1b[2J.jsonl", "done"))
+    assert "\\x1b[2J.jsonl" in run.stdout
+    assert "\x1b" not in run.stdout
 
 
 def test_an_unknown_policy_is_told_before_anything_is_read(folder: Path) -> None:

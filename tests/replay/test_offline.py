@@ -40,6 +40,15 @@ def test_no_file_comes_back() -> None:
     assert [s.compaction and s.compaction.restore.max_files for s in policy.steps] == [0]
 
 
+def test_what_code_said_of_a_tool_is_kept() -> None:
+    step = {"name": "shorten", "do": "compact"}
+    document = {"apiVersion": "policyctx/v1", "name": "test", "steps": [step]}
+    hints = {"browser": {"pin": True}}
+    policy = offline(OffloadPolicy(Policy.model_validate(document), hints=hints))
+    assert policy.pinned("tool_result", "browser") is not None
+    assert policy.pinned("tool_result", "Read") is None
+
+
 def test_a_policy_that_never_summarises_stays_as_it_is() -> None:
     policy = compacting(by="anthropic")
     assert offline(policy) is policy

@@ -1,16 +1,22 @@
 from __future__ import annotations
 
 import json
+import os
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from policyctx.errors import MessagesError
 from policyctx.replay.running import Done, Failure, PassedOver, files, worked
 from tests.conversations import session_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from policyctx.replay.recording import Recording
+    from policyctx.replay.running import Outcome
 
 
 def claude_code(path: Path, *contents: str) -> Path:
@@ -30,6 +36,17 @@ def calls_of(recording: Recording, path: str) -> tuple[str, int]:
     return recording.name, len(recording.calls)
 
 
+def by_file(outcomes: Iterable[Outcome[Any]]) -> dict[Path, list[Any]]:
+    found: dict[Path, list[Any]] = {}
+    of_file: list[Any] = []
+    for outcome in outcomes:
+        if isinstance(outcome, Done):
+            found[outcome.file.path], of_file = of_file, []
+        else:
+            of_file.append(outcome)
+    return found
+
+
 def refuse_the_second(recording: Recording, path: str) -> str:
     if "2" in recording.name:
         raise MessagesError("not this one")
@@ -43,12 +60,28 @@ def test_recordings_come_in_the_order_of_the_files(tmp_path: Path) -> None:
     assert [name for name, _ in found] == ["a.jsonl", "b.jsonl", "c.jsonl"]
 
 
+def test_a_file_that_is_found_in_two_ways_is_there_once(tmp_path: Path) -> None:
+    path = claude_code(tmp_path / "a.jsonl", "x")
+    other = claude_code(tmp_path / "b.jsonl", "x")
+    found = files([tmp_path, tmp_path / "." / "b.jsonl", other])
+    assert [(file.path, file.named) for file in found] == [(path, False), (other, True)]
+
+
 def test_several_processes_say_the_same_as_one(tmp_path: Path) -> None:
     for i in range(4):
         claude_code(tmp_path / f"{i}.jsonl", *["x"] * (i + 1))
     (tmp_path / "notes.txt").write_text("no recording", encoding="utf-8")
     found = files([tmp_path])
-    assert list(worked(found, calls_of, jobs=2)) == list(worked(found, calls_of))
+    assert by_file(worked(found, calls_of, jobs=2)) == by_file(worked(found, calls_of))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
+def test_of_several_processes_the_file_that_is_done_first_comes_first(tmp_path: Path) -> None:
+    os.mkfifo(endless := tmp_path / "a.jsonl")
+    claude_code(tmp_path / "b.jsonl", "x")
+    outcomes = worked(files([endless, tmp_path / "b.jsonl"]), calls_of, jobs=2)
+    with closing(outcomes):
+        assert next(outcomes) == ("b.jsonl", 1)
 
 
 def test_a_recording_that_fails_does_not_stop_the_rest(tmp_path: Path) -> None:

@@ -1,9 +1,17 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from policyctx.cli.output import place
+from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.replay.simulation import simulated
+from policyctx.session import Session
 from tests.conversations import picture, results, session_of, user
 from tests.policies import policy
 from tests.replay.sessions import recording, turn_by_turn
+
+if TYPE_CHECKING:
+    from policyctx.replay.simulated import SimulatedSession
 
 LONG = "one more line of some output\n" * 20
 KEEP_ONE = policy("""
@@ -20,6 +28,17 @@ def test_texts_are_cut_and_their_whole_length_is_told() -> None:
     items = simulated(turn_by_turn(session_of("输出" * 50)), KEEP_ONE, excerpt=10).items
     assert [(item.text, item.chars) for item in items if item.tool and item.role == "user"] == [
         ("输出" * 5, 100)
+    ]
+
+
+def test_a_result_in_blocks_of_text_is_read_as_text() -> None:
+    block = {"type": "text", "text": "1 of 2\n"}
+    messages = session_of([block, {"type": "text", "text": "二"}], [{**block, "more": 1}], '[{"t')
+    items = simulated(recording(messages), KEEP_ONE, excerpt=100).items
+    assert [(item.text, item.chars) for item in items if item.item_type == "tool_result"] == [
+        ("1 of 2\n\n二", 9),
+        ('[{"type":"text","text":"1 of 2\\n","more":1}]', 44),
+        ('[{"t', 4),
     ]
 
 
@@ -50,3 +69,76 @@ def test_the_bytes_of_an_image_are_not_kept() -> None:
     session = simulated(recording(messages), KEEP_ONE, excerpt=10_000)
     assert sum(item.media for item in session.items if not item.inside) == 1
     assert not any(data in item.text for item in session.items)
+
+
+def test_what_stays_tells_why_as_of_the_last_call() -> None:
+    under = policy("""
+        min_tokens: 20
+        items: {tool_result: {offload: true}}
+        steps: [{name: retire, do: offload, select: {types: [tool_result], keep_recent: 2}}]
+    """)
+    told = [*session_of("short", LONG, LONG, LONG), user("and now?")]
+    session = simulated(recording(told, [user("more")], after=[user("last")]), under, excerpt=10)
+    assert kept_by_id(session) == {
+        "c0": "below_threshold: 1 < 20 tokens",
+        "c2": "recent: 2nd newest of Bash, 2 kept",
+        "c3": "recent: 1st newest of Bash, 2 kept",
+    }
+    [stays] = [item.kept for item in session.items if item.kept and item.item_id == "c0"]
+    assert (stays.call, stays.step, stays.rule) == (2, "retire", "min_tokens")
+
+
+def test_what_stays_has_the_reason_that_a_plan_of_the_last_list_has() -> None:
+    under = OffloadPolicy.load("coding-agent")
+    messages = session_of(*["short", LONG * 30] * 6, tool="Read")
+    session = simulated(turn_by_turn(messages), under, excerpt=0)
+    alone = Session(under, session_id="session_00000000_000000_replay")
+    plan = alone.plan(messages[:-2])
+    stay = [decision for decision in plan.decisions if decision.action == "keep"]
+    found = [
+        (item.position, item.kept.reason, item.kept.place) for item in session.items if item.kept
+    ]
+    assert found == [
+        (decision.position, str(decision.reason), place(under, decision.rule_path))
+        for decision in stay
+    ]
+    assert {decision.reason.code for decision in stay} == {
+        "recent",
+        "below_threshold",
+        "gate_closed",
+    }
+
+
+def test_each_list_tells_why_at_its_own_last_call() -> None:
+    lists = session_of(LONG, "a"), [user("b")], session_of("c")
+    session = simulated(recording(*lists, anew=[2]), KEEP_ONE, excerpt=10)
+    found = [(item.part, item.text, item.kept.call) for item in session.items if item.kept]
+    assert found == [(0, "a", 2), (1, "c", 3)]
+
+
+def test_what_stands_in_a_result_that_left_does_not_stay() -> None:
+    under = policy("""
+        items: {tool_result: {offload: true}, image: {offload: true}}
+        steps:
+          - {name: retire, do: offload, select: {types: [tool_result], keep_recent: 1}}
+          - {name: shorten, do: compact, when: {tokens: {at_least: 90%}}}
+    """)
+    with_picture = [{"type": "text", "text": LONG}, picture()]
+    session = simulated(recording(session_of(with_picture, with_picture)), under, excerpt=10)
+    pictures = [item for item in session.items if item.item_type == "image"]
+    assert [item.kept is not None for item in pictures] == [False, True]
+
+
+def test_what_no_summary_was_made_of_stays_and_says_so() -> None:
+    under = policy("""
+        steps: [{name: shorten, do: compact, when: {messages: {at_least: 2}}}]
+        compaction: {summary: {must_shrink_to: 1%}}
+    """)
+    session = simulated(recording(session_of("short")), under, excerpt=10)
+    assert session.warnings
+    reasons = {item.kept.reason for item in session.items if item.kept}
+    assert reasons == {"not_summarised: no summary was made; a warning says why"}
+
+
+def kept_by_id(session: SimulatedSession) -> dict[str, str]:
+    return {item.item_id: item.kept.reason for item in session.items if item.kept}

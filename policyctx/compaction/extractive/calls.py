@@ -23,7 +23,8 @@ _LOOKED_AT = 300
 
 _EXIT = re.compile(r"exit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}[1-9]", re.IGNORECASE)
 _SAID = re.compile(r'\W{0,3}"?(?:error"?:\s*"[^"]|success"?:\s*false)', re.IGNORECASE)
-_BEFORE_WORDS = re.compile(r"(?:\W|<[\w-]+>)*(?:[A-Za-z_][\w.]*(?=Error|Exception))?")
+_BEFORE_WORDS = re.compile(r"(?:\W|<[\w-]+>)*")
+_EXCEPTION = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception)(?::|\s*$)", re.MULTILINE)
 _PATH_FIELDS = re.compile(r"path|file|uri|notebook", re.IGNORECASE)
 
 
@@ -101,12 +102,9 @@ def _is_path(value: str) -> bool:
 
 def _failed(text: str, cues: Cues) -> bool:
     """Whether a result reads like a failure, as those without a flag must be told."""
-    start = text[:_LOOKED_AT]
-    begins = _BEFORE_WORDS.match(start)
-    if begins and cues.failures.match(start, begins.end()):
-        return True
-    ends = text[-_LOOKED_AT:]
-    return bool(_SAID.match(start) or _EXIT.search(start) or _EXIT.search(ends))
+    start, ends = text[:_LOOKED_AT], text[-_LOOKED_AT:]
+    said = _tells(start, cues) or _SAID.match(start)
+    return bool(said or _EXIT.search(start) or _EXIT.search(ends))
 
 
 def error_in(text: str, cues: Cues) -> str:
@@ -118,8 +116,10 @@ def error_in(text: str, cues: Cues) -> str:
 
 
 def _tells(line: str, cues: Cues) -> bool:
+    """Whether a line begins with a failure, or with an exception as it is printed."""
     begins = _BEFORE_WORDS.match(line)
-    return bool(begins and cues.failures.match(line, begins.end()))
+    at = begins.end() if begins else 0
+    return bool(cues.failures.match(line, at) or _EXCEPTION.match(line, at))
 
 
 def counted(earlier: Iterable[ToolCount], calls: Sequence[Call]) -> tuple[ToolCount, ...]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from policyctx.compaction.extractive.calls import Call
     from policyctx.compaction.extractive.cues import Cues
     from policyctx.compaction.extractive.statements import Said
+    from policyctx.compaction.extractive.values import Value
     from policyctx.messages.items import Item
 
 _TOKEN = re.compile(r"[A-Za-z0-9_#$€£¥][A-Za-z0-9_.:@$%,#+-]*[A-Za-z0-9_%]")
@@ -65,7 +66,7 @@ def findings_of(
     for place in weights:
         weights[place] -= _LIKE_CODE if _CODE.search(place[1]) else 0
     worth = (place for place in weights if weights[place] > 0)
-    heaviest = sorted(worth, key=lambda place: (-weights[place], -place[0]))[:_MOST_FOUND]
+    heaviest = sorted(worth, key=lambda place: (-weights[place], -place[0], place[1]))[:_MOST_FOUND]
     return [Statement(line) for _, line in sorted(heaviest)]
 
 
@@ -73,20 +74,20 @@ def _mentions(said: Sequence[Said], calls: Iterable[Call]) -> Mapping[str, tuple
     """Return by value the last message that names it, and its weight: more by the user's words."""
     mentions: dict[str, tuple[int, float]] = {}
 
-    def mention(text: str, message: int, weight: float) -> None:
-        for value in values_in(text):
+    def mention(values: Iterable[Value], message: int, weight: float) -> None:
+        for value in values:
             word = value.text
             if value.kind != PATH and len(word) >= _SHORTEST and any(map(str.isdigit, word)):
                 _, before = mentions.get(word, (0, 0.0))
                 mentions[word] = (message, max(weight, before))
 
     for one in said:
-        mention(one.text, one.message, _BY_USER if one.speaker == USER else _BY_AGENT)
+        mention(one.values, one.message, _BY_USER if one.speaker == USER else _BY_AGENT)
     longest = 80
     for call in calls:
         for given in call.fields.values():
             if isinstance(given, str) and len(given) <= longest:
-                mention(given, call.message, _BY_CALL)
+                mention(values_in(given), call.message, _BY_CALL)
     return mentions
 
 

@@ -95,9 +95,10 @@ def _told(earlier: Mapping[int, Digest], said: Sequence[Said]) -> list[Told]:
         for user, statements in ((True, digest.told), (False, digest.agent))
         for statement in statements
     ]
-    by_agent = [one for one in said if one.speaker == AGENT and one.weight >= _LEAST_WEIGHT]
-    heaviest = sorted(by_agent, key=lambda one: -one.weight)[:_MOST_SENTENCES]
-    worth = {id(one) for one in heaviest}
+    weights = ((one.weight, one) for one in said if one.speaker == AGENT)
+    heavy = [pair for pair in weights if pair[0] >= _LEAST_WEIGHT]
+    heaviest = sorted(heavy, key=lambda pair: -pair[0])[:_MOST_SENTENCES]
+    worth = {id(one) for _, one in heaviest}
     placed += [
         (one.message, Told(one.statement, one.message, one.speaker == USER, one.values))
         for one in said

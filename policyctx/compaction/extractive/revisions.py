@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from heapq import nlargest
 from itertools import islice
+from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.compaction.extractive.sentences import shortened
@@ -33,8 +35,9 @@ _ASCII_WORD = re.compile(r"[A-Za-z][A-Za-z']+")
 # A letter that names one of several, such as "server B".
 _LETTER = re.compile(r"(?<=[a-z] )[A-HJ-Z]\b")
 _CJK_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
-# Shares of the later statement's words, and of those of the longer one, that both must have.
-_SAME_THING, _ALL_OF_IT, _SAME_WORDS = 0.6, 0.4, 0.7
+# Shares of the later statement's words that both must have, less where it names the old number and
+# where it has all the words of the earlier one; and of those of the longer one.
+_SAME_THING, _NAMED_IT, _ALL_OF_IT, _SAME_WORDS = 0.6, 0.5, 0.4, 0.7
 # Statements that are looked at as the one that may be meant.
 _LIKELIEST = 8
 # A word in more statements than this says nothing of what one is about.
@@ -59,13 +62,17 @@ class Told(NamedTuple):
 class _Subject(NamedTuple):
     words: frozenset[str]
     values: tuple[Value, ...]
-    revises: bool
-    sets: frozenset[str]
+    given: frozenset[str]
+    """The values as texts."""
+    found_by: frozenset[str]
+    """The words and values that it is found by."""
+    revises: bool = False
+    sets: frozenset[str] = frozenset()
     """The values that something is given, by a word before them."""
 
 
 # A statement without a value neither takes back nor is taken back, whatever it is about.
-_NO_VALUE = _Subject(frozenset(), (), revises=False, sets=frozenset())
+_NO_VALUE = _Subject(frozenset(), (), frozenset(), frozenset())
 
 
 def revised(told: Sequence[Told], cues: Cues) -> list[Told]:
@@ -85,7 +92,7 @@ class _Standing:
     def __init__(self, told: Sequence[Told], cues: Cues) -> None:
         self.told = told
         self._subjects = [_subject(one, cues) for one in told]
-        self._counts = Counter(word for subject in self._subjects for word in _index(subject))
+        self._counts = Counter(word for subject in self._subjects for word in subject.found_by)
         self._common = max(_COMMON, len(told) // 8)
         self._held: dict[int, Statement] = {}
         self._by_word: dict[str, list[int]] = defaultdict(list)
@@ -97,23 +104,25 @@ class _Standing:
     def add(self, i: int) -> None:
         """Take statement `i` in, and out those that it takes back."""
         statement, subject = self.told[i].statement, self._subjects[i]
-        if self.told[i].message >= 0 and subject.values:
+        if self.told[i].message >= 0 and (subject.revises or subject.sets):
             for old in self._taken_back_by(i):
                 left = _left_of(self._held.pop(old), self._subjects[old], subject)
                 statement = _with_notes(statement, left)
         self._held[i] = statement
-        for word in _index(subject):
+        for word in subject.found_by:
             self._by_word[word].append(i)
 
     def _taken_back_by(self, i: int) -> list[int]:
         new, subject = self.told[i], self._subjects[i]
         shared: Counter[int] = Counter()
-        for word in _index(subject):
+        for word in subject.found_by:
             if self._counts[word] <= self._common:
                 shared.update(self._by_word[word])
+        # Of equals the newest, so that the order of a set decides nothing.
+        likeliest = nlargest(_LIKELIEST, zip(shared.values(), shared, strict=True))
         found = [
             old
-            for old, _ in shared.most_common(_LIKELIEST)
+            for _, old in likeliest
             if old in self._held
             and self._may_revise(i, old)
             and _is_revision(subject, self._subjects[old], by_user=new.user)
@@ -148,11 +157,6 @@ class _Standing:
         return []
 
 
-def _index(subject: _Subject) -> frozenset[str]:
-    """Return the words and values that a statement is found by."""
-    return subject.words | {value.text for value in subject.values}
-
-
 def _units(text: str, subject: _Subject) -> frozenset[str]:
     """Return the words beside a statement's numbers."""
     numbers = (value for value in subject.values if value.kind == NUMBER)
@@ -176,30 +180,28 @@ def _subject(one: Told, cues: Cues) -> _Subject:
     text, values = one.statement.text, one.values
     if not values:
         return _NO_VALUE
-    return _Subject(
-        subject_words(_blotted(text, values), cues),
-        values,
-        cues.revisions.search(text) is not None,
-        frozenset(value.text for value in values if _is_set(text, value, cues)),
-    )
+    words = subject_words(_blotted(text, values), cues)
+    given = frozenset(value.text for value in values)
+    sets = frozenset(value.text for value in values if _is_set(text, value, cues))
+    return _Subject(words, values, given, words | given, cues.revisions.found_in(text), sets)
 
 
 def _is_set(text: str, value: Value, cues: Cues) -> bool:
     before = text[max(0, value.start - _REACH) : value.start]
-    return before.rstrip().endswith((":", "=", "：")) or cues.settings.search(before) is not None
+    return before.rstrip().endswith((":", "=", "：")) or cues.settings.found_in(before)
 
 
 def subject_words(text: str, cues: Cues) -> frozenset[str]:
     """Return what a text is about: its words, and of CJK each two characters in a row."""
     letters = _LETTER.findall(text)
-    return all_words(cues.subjectless.sub(" ", text)) | set(letters)
+    return all_words(cues.subjectless.sub(" ", text.casefold())) | set(letters)
 
 
 def all_words(text: str) -> frozenset[str]:
     """Return the words of a text, in the singular, and of CJK each two characters in a row."""
     words = {_singular(word) for word in _ASCII_WORD.findall(text.lower())}
     for run in _CJK_RUN.findall(text):
-        words |= {run[i : i + 2] for i in range(len(run) - 1)}
+        words.update(map(add, run, run[1:]))
     return frozenset(words)
 
 
@@ -220,29 +222,27 @@ def _is_revision(new: _Subject, old: _Subject, *, by_user: bool) -> bool:
     if not changed:
         return False
     numbers = all(value.kind == NUMBER for value in changed)
-    given = {value.text for value in new.values}
-    if new.revises and numbers and all(value.text in given for value in changed):
-        return True
-    named = given & {value.text for value in old.values}
+    named = new.given & old.given
     both = len(new.words & old.words) + len(named)
     if not both:
         return False
     news, olds = len(new.words) + len(named), len(old.words) + len(named)
     if new.revises and (numbers or by_user):
         # What the new one speaks of besides would be another thing of the same sort.
-        return both >= (_SAME_THING if both < olds else _ALL_OF_IT) * news
-    if not numbers or not new.sets or any(value.text not in old.sets for value in changed):
+        named_it = numbers and named.issuperset(value.text for value in changed)
+        least = _ALL_OF_IT if both >= olds else _NAMED_IT if named_it else _SAME_THING
+        return both >= least * news
+    if not numbers or any(value.text not in old.sets for value in changed):
         return False
     return both >= _SAME_WORDS * max(news, olds)
 
 
 def _changed(new: _Subject, old: _Subject) -> list[Value]:
     """Return the values of the old statement that the new one gives another value for."""
-    given, had = {value.text for value in new.values}, {value.text for value in old.values}
-    kinds = {value.kind for value in new.values if value.text not in had}
+    kinds = {value.kind for value in new.values if value.text not in old.given}
     changed = [value for value in old.values if value.kind in kinds]
-    named = [value for value in changed if value.text in given]
-    kept = [value for value in changed if value.text not in given]
+    named = [value for value in changed if value.text in new.given]
+    kept = [value for value in changed if value.text not in new.given]
     # "8081, not 8080" names the value that it takes back.
     return named if named and new.revises else kept
 
@@ -250,14 +250,13 @@ def _changed(new: _Subject, old: _Subject) -> list[Value]:
 def _left_of(old: Statement, before: _Subject, after: _Subject) -> tuple[str, ...]:
     """Return what is left of a statement that was taken back: its notes and its other words."""
     changed = _changed(after, before)
-    had = {value.text for value in before.values}
     kinds = Counter(value.kind for value in changed)
-    given = Counter(value.kind for value in after.values if value.text not in had)
+    given = Counter(value.kind for value in after.values if value.text not in before.given)
     # Which of several values was meant, no one can say where fewer are given: then all stay.
     gone = [value for value in changed if kinds[value.kind] <= max(1, given[value.kind])]
     left = _blotted(old.text, gone)
-    other = {value.text for value in before.values} - {value.text for value in gone}
-    says_more = not gone or before.words - after.words or other - _index(after)
+    other = before.given - {value.text for value in gone}
+    says_more = not gone or before.words - after.words or other - after.found_by
     return (old.replaces, left if says_more else "", old.answers)
 
 

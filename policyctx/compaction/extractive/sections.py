@@ -36,15 +36,15 @@ class Layout:
         self.names = tuple(section.name for section in sections)
         self._cues = cues
         kinds = {
-            cues.goals: _ASKED,
-            cues.files: (Group.FILES,),
-            cues.tools: (Group.TOOLS,),
-            cues.status: _STATUS,
-            cues.errors: (Group.FAILURES,),
+            _ASKED: cues.goals,
+            (Group.FILES,): cues.files,
+            (Group.TOOLS,): cues.tools,
+            _STATUS: cues.status,
+            (Group.FAILURES,): cues.errors,
         }
         hits = {
             groups: [len(pattern.findall(name)) for name in self.names]
-            for pattern, groups in kinds.items()
+            for groups, pattern in kinds.items()
         }
         self._own = {
             i: subject_words(f"{section.name} {section.ask}", cues)

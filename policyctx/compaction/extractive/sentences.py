@@ -24,15 +24,16 @@ _LONGEST_LIST = 40
 _ABBREVIATED = r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bcf\.)(?<!\b[A-Z]\.)"
 # "ch. 2", "No. 7", "Abs. 3": a short word may well be one before a number.
 _SHORT_BEFORE = "".join(rf"(?<!\b\w{{{length}}}\.)" for length in range(1, 5))
+# Only after one of these; that it is looked at first makes the search fast.
+_MAY_END = r"(?<=[.!?\"')\]。！？”」』\uff09])"
 _SENTENCE_END = re.compile(
-    rf"(?:(?<=[.!?]){_ABBREVIATED}|(?<=[.!?][\"')\]]))\s+(?=[^a-z\s\d])"
+    rf"{_MAY_END}(?:(?:(?<=[.!?]){_ABBREVIATED}|(?<=[.!?][\"')\]]))\s+(?=[^a-z\s\d])"
     rf"|(?<=[.!?]){_SHORT_BEFORE}\s+(?=\d)"
     r"|(?<=[.!?])\s{2,}"
-    r"|(?:(?<=[。！？])|(?<=[。！？][”」』\uff09\"]))\s*(?=[^\s。！？”」』\uff09\"])"
+    r"|(?:(?<=[。！？])|(?<=[。！？][”」』\uff09\"]))\s*(?=[^\s。！？”」』\uff09\"]))"
 )
 _CLAUSE_END = re.compile(r"(?<=[,;:])\s+|(?<=[，；：、])")
 _ONLY_BRACKETED = re.compile(r"\s*\[[^\]\n]*\]\s*")
-_SPACES = re.compile(r"\s+")
 _ONLY_NUMBER = re.compile(r"\W*\d{1,2}\.")
 
 
@@ -101,11 +102,14 @@ def _led(lead: Line, items: list[str]) -> Iterator[Line]:
 def _split(line: str) -> Iterator[str]:
     number = ""
     for piece in _SENTENCE_END.split(line):
-        text = f"{number} {_SPACES.sub(' ', piece).strip()}".lstrip()
+        text = f"{number} {one_line(piece)}" if number else one_line(piece)
         number = text if _ONLY_NUMBER.fullmatch(text) else ""
         if number or not SAYS.search(text):
             continue
-        yield from [text] if len(text) <= _LONGEST else _clauses(text)
+        if len(text) <= _LONGEST:
+            yield text
+        else:
+            yield from _clauses(text)
     if number:
         yield number
 
@@ -135,5 +139,5 @@ def shortened(text: str, most: int) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text without line breaks."""
-    return _SPACES.sub(" ", text).strip()
+    """Return the text with each run of white space, line breaks among them, as one space."""
+    return " ".join(text.split())

@@ -89,10 +89,9 @@ def said_in(items: Iterable[Item], cues: Cues) -> Iterator[Said]:
 def _said_by_agent(item: Item, cues: Cues, *, last: bool) -> Iterator[Said]:
     for text, pasted in sentences_in(item.text):
         if not pasted:
-            tells, plans = cues.choices.search(text), cues.plans.search(text)
             yield Said(
-                Statement(text), item.message, AGENT, values_in(text),
-                tells=tells is not None, plans=plans is not None, last=last,
+                Statement(text), item.message, AGENT, values_in(text), last=last,
+                tells=cues.choices.found_in(text), plans=cues.plans.found_in(text),
             )  # fmt: skip
 
 
@@ -102,10 +101,10 @@ def weight_of(
     """Return how much a sentence weighs by its words, among those of its group."""
     text = statement.text
     if agent:
-        tells, plans = cues.choices.search(text), cues.plans.search(text)
-        return _agents_weight(text, values, tells=tells is not None, plans=plans is not None)
+        tells, plans = cues.choices.found_in(text), cues.plans.found_in(text)
+        return _agents_weight(text, values, tells=tells, plans=plans)
     weight = _values_weight(text, values)
-    if statement.replaces or cues.orders.search(text):
+    if statement.replaces or cues.orders.found_in(text):
         return weight + _ORDER
     says_little = not values and not statement.answers and _says_little(text)
     return weight + (_HARDLY_ANYTHING if says_little else 0)

@@ -118,5 +118,5 @@ def _tasks_in(fields: Mapping[str, object], cues: Cues) -> dict[str, bool]:
             if isinstance(status, str):
                 told = [v for k, v in entry.items() if isinstance(v, str) and k != "status"]
                 if text := shortened(one_line(max(told, key=len, default="")), _LONGEST):
-                    tasks[text] = cues.finished.search(status) is None
+                    tasks[text] = not cues.finished.found_in(status)
     return tasks

@@ -1,4 +1,8 @@
-"""Exact values in a text: paths, ids, numbers, names in code, dates, commands, what is quoted."""
+"""Exact values in a text: paths, ids, numbers, names in code, dates, commands, what is quoted.
+
+All that no one can guess is one, a number of one digit as well; whether it is so particular that it
+tells where a text comes from is another question.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +15,25 @@ if TYPE_CHECKING:
 _QUOTED = re.compile(
     r"`([^`\n]{1,200})`|\"([^\"\n]{2,120})\"|“([^”\n]{1,120})”|「([^」\n]{1,120})」"
 )
-# A run of what values are written with. Letters are those of ASCII, so that `用8080端口` has one.
-_TOKEN = re.compile(r"(?:[A-Za-z0-9_~./\\@:#$€£¥%+&?=*-]|(?<=\d),(?=\d{3}))*[A-Za-z0-9_/%*]")
+# The characters that a value may end with, and those that it has before that only. Letters are
+# those of ASCII, so that `用8080端口` has one.
+_LAST, _INSIDE = r"A-Za-z0-9_/%*", r"~.\\@:#$€£¥+&?=-"
+_CHAR = f"[{_LAST}{_INSIDE}]"
+# A word like most, with what signs there are at its end.
+_PLAIN = rf"[A-Za-z][a-z]*+[{_INSIDE}]*+(?![{_LAST}])"
+# A run of such characters that is no plain word, with the commas of its thousands.
+_TOKEN = re.compile(rf"(?<!{_CHAR})(?!{_PLAIN}){_CHAR}*(?:(?<=\d),(?=\d{{3}}){_CHAR}*)*[{_LAST}]")
 # Numbers in CJK numerals, before what they count; one alone is an article more often than a number.
 _CJK_NUMERALS = "零二两三四五六七八九十百千万半"
 _CJK_NUMBER = re.compile(
     rf"(?:周|星期)[一二三四五六日天]|[{_CJK_NUMERALS}][一{_CJK_NUMERALS}]*(?=[点天个小分秒米次月年号元块人页行条倍周])"
 )
-# Without any of these there is no value: true of most sentences.
-_HINT = re.compile(rf"{_CJK_NUMBER.pattern}|[\d/\\_@`\"“「]|\.[A-Za-z]|[a-z][A-Z]|--")
+# Without any of these there is no value: true of most sentences. The first characters by themselves
+# make the search fast.
+_HINT = re.compile(
+    rf"(?=[周星{_CJK_NUMERALS}\d/\\_@`\"“「.A-Z-])"
+    rf"(?:{_CJK_NUMBER.pattern}|[\d/\\_@`\"“「]|\.[A-Za-z]|(?<=[a-z])[A-Z]|--)"
+)
 _NUMBER = re.compile(r"[#$€£¥v+-]?\d[\d.,:/-]*(?:[A-Za-z%]{0,3})")
 _INNER_DOT = re.compile(r"[A-Za-z0-9_]\.[A-Za-z0-9_]*[A-Za-z]")
 _CAMEL = re.compile(r"[a-z0-9][A-Z]")
@@ -64,12 +78,10 @@ def values_in(text: str) -> tuple[Value, ...]:
 
 
 def _bare(text: str, start: int, end: int) -> Iterator[Value]:
-    for number in _CJK_NUMBER.finditer(text, start, end):
+    for number in () if text.isascii() else _CJK_NUMBER.finditer(text, start, end):
         yield Value(number[0], number.start(), number.end(), NUMBER)
     for token in _TOKEN.finditer(text, start, end):
         word = token[0]
-        if word.isalpha() and (word.islower() or word.istitle()):
-            continue  # most words, and no value
         begin = token.start()
         bare = word.lstrip("=:?&.") if word[0] in "=:?&" else word
         begin += len(word) - len(bare)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.replay.regret.words import plain, stands_in, words
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from policyctx.replay.regret.strings import Distinct
 
 # A word in more items than this tells nothing apart.
-_COMMON = 16
+COMMON = 16
 
 
 class Place(NamedTuple):
@@ -33,19 +34,19 @@ class Texts:
         self._part = part
         self._plain: dict[int, str] = {}
         self._words: dict[Place, frozenset[str]] = {}
+        self._keys: dict[tuple[str, ...], str] = {}
 
     def at(self, place: Place) -> str:
         """Return what stands at a place."""
         position, absence = place
         if absence >= 0:
             return self._part.absences[position][absence].left
-        beside = self._part.beside
-        text = self._part.items[position].counted if position >= 0 else beside[-1 - position]
-        if not text.startswith(("{", "[")):
-            return text
-        if position not in self._plain:
-            self._plain[position] = plain(text)
-        return self._plain[position]
+        text = self._plain.get(position)
+        if text is None:
+            beside = self._part.beside
+            text = self._part.items[position].counted if position >= 0 else beside[-1 - position]
+            text = self._plain[position] = plain(text)
+        return text
 
     def places(self) -> Iterator[Place]:
         """Yield where anything stands, in the order of the items."""
@@ -63,17 +64,25 @@ class Texts:
         """The words of all items that were out at any time."""
         return frozenset(self._lost)
 
-    def key(self, known: Sequence[str]) -> str:
+    def rare(self, most: int) -> frozenset[str]:
+        """The words that are in at most so many of the items that were out at any time."""
+        return frozenset(word for word, count in self._lost.items() if count <= most)
+
+    def key(self, known: tuple[str, ...]) -> str:
         """Return the word by which to look for a string with these: likely the rarest."""
-        return min(known, key=lambda word: (self._lost[word], -len(word)))
+        if len(known) == 1:
+            return known[0]
+        found = self._keys.get(known)
+        if found is None:
+            counts = self._lost
+            found = self._keys[known] = min(known, key=lambda word: (counts[word], -len(word)))
+        return found
 
     @cached_property
     def _lost(self) -> Counter[str]:
         """In how many of the items that were out each word stands."""
-        counts: Counter[str] = Counter()
-        for position in self._part.absences:
-            counts.update(self.words(Place(position)))
-        return counts
+        absences = self._part.absences
+        return Counter(chain.from_iterable(self.words(Place(position)) for position in absences))
 
     def words(self, place: Place, among: frozenset[str] | None = None) -> frozenset[str]:
         """Return the words at a place, or those `among` some; of what was out, found only once."""
@@ -94,10 +103,10 @@ class Holders:
         for place in texts.places() if wanted else ():
             for word in texts.words(place, among=wanted):
                 # One more than may be is enough to know that there are too many.
-                if len(found := self._by_word[word]) <= _COMMON:
+                if len(found := self._by_word[word]) <= COMMON:
                     found.append(place)
 
-    def with_word(self, word: str, *, most: int = _COMMON) -> Sequence[Place]:
+    def with_word(self, word: str, *, most: int = COMMON) -> Sequence[Place]:
         """Return the places that have a word, in order; none where there are more than `most`."""
         found = self._by_word.get(word, ())
         return () if len(found) > most else found

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from policyctx.replay.regret.asking import asked_again
-from policyctx.replay.regret.holders import Holders, Place, Texts
-from policyctx.replay.regret.phrases import anchors, phrases, runs_in
-from policyctx.replay.regret.strings import SURE, distinct_strings
+from policyctx.replay.regret.holders import COMMON, Holders, Place, Texts
+from policyctx.replay.regret.phrases import RARE, phrases
+from policyctx.replay.regret.replies import Replies
+from policyctx.replay.regret.strings import SURE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -65,15 +66,17 @@ def _asked_again(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tup
 def _used(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tuple[int, Need]]:
     """Yield the items that alone held what a reply says, each reply by itself."""
     texts = Texts(part)
-    said = {reply: texts.at(Place(reply)) for reply, _ in replies}
-    strings = {reply: list(distinct_strings(text, texts.lost)) for reply, text in said.items()}
-    runs = {reply: runs_in(text, texts.lost) for reply, text in said.items()}
-    wanted = {texts.key(one.words) for of_one in strings.values() for one in of_one}
-    wanted.update(word for of_one in runs.values() for word in anchors(of_one))
+    replies_of = Replies(texts.lost, rare=texts.rare(COMMON), anchors=texts.rare(RARE))
+    said = {reply: replies_of.read(texts.at(Place(reply))) for reply, _ in replies}
+    wanted = {texts.key(one.words) for of_one in said.values() for one in of_one.strings}
+    wanted.update(
+        word for of_one in said.values() for run in of_one.runs for _, word in run.anchors
+    )
     holders = Holders(texts, frozenset(wanted))
     for reply, call in replies:
         found: dict[int, list[Distinct]] = defaultdict(list)
-        for one in (*strings[reply], *phrases(runs[reply], part, texts, holders, call)):
+        strings, runs = said[reply]
+        for one in (*strings, *phrases(runs, part, texts, holders, call)):
             holder = _only_holder(part, holders, one, call)
             if holder is not None:
                 found[holder].append(one)
@@ -86,19 +89,18 @@ def _used(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tuple[int,
 
 def _only_holder(part: Part, holders: Holders, one: Distinct, call: int) -> int | None:
     """Return the newest item that held a string, when nothing that the call had did."""
-    there: list[Place] = []
-    gone: list[Place] = []
-    for place in holders.of(one):
-        position, absence = place
-        if part.arrived(position) > call:
-            continue
-        now = part.absence(position, call)
-        if absence < 0:
-            (there if now is None else gone).append(place)
-        elif now is part.absences[position][absence]:
-            there.append(place)
-    # What is there is mostly enough to say no, and nothing to look for costs nothing.
-    if not gone or any(holders.holds(place, one) for place in reversed(there)):
+    places = [place for place in holders.of(one) if part.arrived(place.position) <= call]
+    gone = [place for place in places if place.absence < 0 and part.absence(place.position, call)]
+    if not gone or any(
+        holders.holds(place, one) for place in reversed(places) if _is_there(place, part, call)
+    ):
         return None
     held = [place.position for place in gone if holders.holds(place, one)]
     return held[-1] if 0 < len(held) <= _RARE else None
+
+
+def _is_there(place: Place, part: Part, call: int) -> bool:
+    """Did a call have what stands at a place: the item, or what was left of it."""
+    position, number = place
+    now = part.absence(position, call)
+    return now is None if number < 0 else now is part.absences[position][number]

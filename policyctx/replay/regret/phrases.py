@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.replay.regret.strings import SURE, Distinct
 from policyctx.replay.regret.words import words
@@ -14,55 +14,27 @@ if TYPE_CHECKING:
     from policyctx.replay.regret.holders import Holders, Texts
 
 # So many words in a row are no chance, when they are no shorter than this together.
-_WORDS, _CHARS = 5, 28
+WORDS, _CHARS = 5, 28
 # Longer ones are shown up to here; a line may have a whole file in it.
 _MOST = 40
 # A phrase that nothing else holds has a word that hardly anything else holds.
-_RARE = 4
+RARE = 4
 # Shorter words stand everywhere.
 _ANCHOR = 5
-# Between sentences and words that are written without spaces.
-_WIDE_MARKS = str.maketrans(
-    dict.fromkeys(
-        "\u3001\u3002\u300c\u300d\u300e\u300f\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f", " "
-    )
-)
-_MARKS = "\"'`.,;:!?()[]{}<>*_“”«»\u2018\u2019"
+# What stands around a word and is none of it.
+MARKS = "\"'`.,;:!?()[]{}<>*_“”«»\u2018\u2019"
 
 
-def runs_in(text: str, among: frozenset[str]) -> list[list[str]]:
-    """Return what of a text may be a phrase: words in a row that are all `among` these."""
-    runs: list[list[str]] = []
-    if not text.isascii():
-        text = text.translate(_WIDE_MARKS)
-    for line in text.split("\n"):
-        run: list[str] = []
-        for said in line.split():
-            word = said.strip(_MARKS)
-            if word in among or not word.isalnum() or _is_known(word, among):
-                run.append(said)
-                continue
-            if len(run) >= _WORDS:
-                runs.append(run)
-            run = []
-        if len(run) >= _WORDS:
-            runs.append(run)
-    return runs
+class Run(NamedTuple):
+    """What of a text may be a phrase: words in a row that all stand in what was lost."""
+
+    said: Sequence[str]
+    """The words, with the marks around them."""
+    anchors: Sequence[tuple[int, str]]
+    """The words by which it may be found, without their marks, and where in it they stand."""
 
 
-def _is_known(word: str, among: frozenset[str]) -> bool:
-    """Are all parts of a word known, where it is cut into parts at all."""
-    return not word.isascii() and among.issuperset(words(word))
-
-
-def anchors(runs: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the words by which phrases may be found, in no order."""
-    for said in {said for run in runs for said in run}:
-        if _may_anchor(word := said.strip(_MARKS)):
-            yield word
-
-
-def _may_anchor(word: str) -> bool:
+def may_anchor(word: str) -> bool:
     """Is this long enough, and one word to an index."""
     if len(word) < _ANCHOR:
         return False
@@ -72,36 +44,35 @@ def _may_anchor(word: str) -> bool:
 
 
 def phrases(
-    runs: Sequence[Sequence[str]], part: Part, texts: Texts, holders: Holders, call: int
+    runs: Sequence[Run], part: Part, texts: Texts, holders: Holders, call: int
 ) -> Iterator[Distinct]:
     """Yield the phrases that stand in an item which a call did not have."""
-    for run in runs:
+    for said, anchors in runs:
         end = 0
-        for i, said in enumerate(run):
-            word = said.strip(_MARKS)
-            if i < end or len(word) < _ANCHOR:
+        for i, word in anchors:
+            if i < end:
                 continue
-            for place in holders.with_word(word, most=_RARE):
+            for place in holders.with_word(word, most=RARE):
                 if place.absence >= 0 or part.absence(place.position, call) is None:
                     continue
-                found = _longest(run, i, texts.at(place))
+                found = _longest(said, i, texts.at(place))
                 if found is not None:
                     start, end = found
-                    known = tuple(anchors([run[start:end]]))
-                    yield Distinct(_joined(run, start, end), SURE, known)
+                    known = tuple(word for at, word in anchors if start <= at < end)
+                    yield Distinct(_joined(said, start, end), SURE, known)
                     break
 
 
-def _longest(run: Sequence[str], i: int, text: str) -> tuple[int, int] | None:
+def _longest(said: Sequence[str], i: int, text: str) -> tuple[int, int] | None:
     """Return where the longest run of words around one stands that a text holds too."""
     start, end = i, i + 1
-    while end < min(len(run), i + _MOST) and _joined(run, start, end + 1) in text:
+    while end < min(len(said), i + _MOST) and _joined(said, start, end + 1) in text:
         end += 1
-    while start > max(0, end - _MOST) and _joined(run, start - 1, end) in text:
+    while start > max(0, end - _MOST) and _joined(said, start - 1, end) in text:
         start -= 1
-    is_long = end - start >= _WORDS and len(_joined(run, start, end)) >= _CHARS
+    is_long = end - start >= WORDS and len(_joined(said, start, end)) >= _CHARS
     return (start, end) if is_long else None
 
 
-def _joined(run: Sequence[str], start: int, end: int) -> str:
-    return " ".join(run[start:end]).strip(_MARKS)
+def _joined(said: Sequence[str], start: int, end: int) -> str:
+    return " ".join(said[start:end]).strip(MARKS)

@@ -8,13 +8,12 @@ What a model writes of its own accord (years, round numbers, words of a language
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.replay.regret.words import CJK, grams, words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 
 class Distinct(NamedTuple):
@@ -42,47 +41,49 @@ _NUMBER = re.compile(r"\d+(?:[.,:-]\d+)*")
 # `sha256`, `utf8`, `python3`: words of the trade.
 _NAMED = re.compile(r"[A-Za-z]+[-_]?\d{1,3}|\d{1,3}[A-Za-z]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_+")
+# What has none of these weighs nothing: it is a word, or a mark beside one.
+_TELLING = re.compile(r"[\d/\\@._]|[a-z][A-Z]|[^\x00-\x7f]")
 _SENTENCE_END = ".:,;/\\-"
 
 _YEARS = range(1900, 2101)
 _SURE_DIGITS, _LIKELY_DIGITS = 5, 4
 _ID_DIGITS, _ID_LENGTH = 4, 5
 _SURE_PARTS, _SURE_LENGTH, _LIKELY_LENGTH = 4, 20, 8
-_LINE_LENGTH, _LINE_WORDS = 30, 4
 # Longer ones are data that nobody quotes.
 _MOST = 256
 
 
-def distinct_strings(text: str, among: frozenset[str]) -> Iterator[Distinct]:
-    """Yield what is particular in a text, each string once; lines last.
+def distinct_strings(
+    said: str, may_come: Callable[[Sequence[str]], bool] = bool
+) -> Iterator[Distinct]:
+    """Yield what is particular in characters without a space between.
 
-    Only what is made of words `among` these can come from where they stand.
+    Only strings that `may_come` from where their words stand are weighed.
     """
-    for token in dict.fromkeys(_TOKEN.findall(text)):
-        for one in _of_token(token) if len(token) <= _MOST else ():
-            if among.issuperset(one.words):
-                yield one
-    for gram in dict.fromkeys(grams(text)):
-        if gram in among:
-            yield Distinct(gram, _OF_THREE, (gram,))
-    for line in dict.fromkeys(map(str.strip, text.split("\n"))):
-        if len(line) >= _LINE_LENGTH and line.count(" ") >= _LINE_WORDS - 1:
-            known = words(line)
-            if known and among.issuperset(known):
-                yield Distinct(line, SURE, tuple(known))
+    if not _TELLING.search(said.rstrip(_SENTENCE_END)):
+        return
+    for token in _TOKEN.findall(said):
+        if len(token) <= _MOST:
+            yield from _of_token(token.rstrip(_SENTENCE_END), may_come)
+    if not said.isascii():
+        for gram in grams(said):
+            if may_come((gram,)):
+                yield Distinct(gram, _OF_THREE, (gram,))
 
 
-@lru_cache(maxsize=1 << 16)  # a session names the same things again and again
-def _of_token(token: str) -> tuple[Distinct, ...]:
-    """What is particular in a token, as a whole or in its parts: `x.some_long_name`."""
-    token = token.rstrip(_SENTENCE_END)
-    weights = {token: _weight(token)}
-    if weights[token] < SURE:
-        parts = _BETWEEN.split(token)
-        weights |= {part: _weight(part) for part in (parts if len(parts) > 1 else ())}
-    return tuple(
-        Distinct(one, weight, tuple(words(one))) for one, weight in weights.items() if weight
-    )
+def _of_token(token: str, may_come: Callable[[Sequence[str]], bool]) -> Iterator[Distinct]:
+    """Yield what is particular in a token, as a whole or in its parts: `x.some_long_name`."""
+    parts = dict.fromkeys((token, *_BETWEEN.split(token)))
+    known = {part: tuple(words(part)) for part in parts}
+    found = [part for part in parts if may_come(known[part])]
+    if not found:
+        return
+    whole = _weight(token)
+    for part in found:
+        if part == token or whole < SURE:
+            weight = whole if part == token else _weight(part)
+            if weight:
+                yield Distinct(part, weight, known[part])
 
 
 def _weight(token: str) -> float:

@@ -13,7 +13,7 @@ _FIRST_CJK = "\u3040"
 GRAM = 6
 
 _PARTING = str.maketrans(dict.fromkeys(set(string.punctuation) - {"_"}, " "))
-_OTHERS = re.compile(r"[^\x00-\x7f]+")
+_ASCII = re.compile(r"[\x00-\x7f]+")
 _OTHER_WORD = re.compile(rf"[^\W\x00-\x7f{CJK}]+")
 _RUN = re.compile(rf"[{CJK}]{{{GRAM},}}")
 
@@ -46,10 +46,11 @@ def words(text: str) -> list[str]:
     A word with letters outside of ASCII is cut where they begin and end.
     """
     if text.isascii():
-        return text.translate(_PARTING).split()
-    # A pass over what is not ASCII alone is quicker than one word by word.
-    others = "\n".join(_OTHERS.findall(text))
-    plain_words = _OTHERS.sub(" ", text).translate(_PARTING).split()
+        # Most short texts are one word, which need not be cut.
+        return [text] if text.isalnum() else text.translate(_PARTING).split()
+    # A pass over what is not ASCII alone is quicker than one word by word; `?` parts words.
+    others = _ASCII.sub("\n", text)
+    plain_words = text.encode("ascii", "replace").decode().translate(_PARTING).split()
     return [*plain_words, *_OTHER_WORD.findall(others), *grams(others)]
 
 

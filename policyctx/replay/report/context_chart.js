@@ -1,7 +1,12 @@
 // The size of the context, call by call.
 
+// Smaller ones would lie flat on the axis below a line for the window.
+const NEAR_WINDOW = 1 / 4;
+
+const largestOf = (calls, key) => Math.max(...calls.map((call) => call[key]));
+
 function contextSentence(calls, window) {
-  const largest = (key) => Math.max(...calls.map((call) => call[key]));
+  const largest = (key) => largestOf(calls, key);
   const over = (key) => calls.filter((call) => call[key] > window).length;
   const told = [
     `The largest of ${counted(calls.length, "context")} has ${whole(largest("without"))} tokens` +
@@ -20,20 +25,24 @@ function contextSentence(calls, window) {
   const anew = calls.filter((call) => call.anew).length;
   if (anew)
     told.push(
-      `${counted(anew, "time")} the recording began its list anew, as at a compaction of its own.`,
+      `${anew === 1 ? "Once" : counted(anew, "time")} the recording began its list anew, as at a compaction of its own.`,
     );
   return told.join(" ");
 }
+
+// So few that the axis would be divided into parts of a call.
+const FEW_CALLS = 8;
 
 function contextChart(calls, window) {
   const numbers = calls.map((_, i) => i + 1);
   const line = (key, name, style) => ({
     type: "scatter",
-    mode: "lines",
+    mode: calls.length > 1 ? "lines" : "markers",
     name,
     x: numbers,
     y: calls.map((call) => call[key]),
     line: style,
+    cliponaxis: false,
     customdata: calls.map(key === "with" ? happened : () => ""),
     hovertemplate: "%{y:,} tokens%{customdata}",
   });
@@ -41,7 +50,7 @@ function contextChart(calls, window) {
     type: "scatter",
     mode: "lines",
     name: "window",
-    x: [1, Math.max(2, calls.length)],
+    x: calls.length > 1 ? [1, calls.length] : [0.5, 1.5],
     y: [window, window],
     line: { color: COLOURS.window, width: 1.5, dash: "dash" },
     hoverinfo: "skip",
@@ -57,13 +66,16 @@ function contextChart(calls, window) {
     traces: [
       line("without", "without the policy", { color: COLOURS.without, width: 2, dash: "dot" }),
       line("with", "with the policy", { color: COLOURS.with, width: 2.5 }),
-      limit,
+      ...(largestOf(calls, "without") >= window * NEAR_WINDOW ? [limit] : []),
       ...events.filter((trace) => trace.x.length),
     ],
     layout: {
       height: 380,
       hovermode: "x unified",
-      xaxis: axis("call of a model", { unifiedhovertitle: { text: "call %{x}" } }),
+      xaxis: axis("call of a model", {
+        unifiedhovertitle: { text: "call %{x}" },
+        ...(calls.length <= FEW_CALLS ? { dtick: 1 } : {}),
+      }),
       yaxis: axis("tokens", { rangemode: "tozero", tickformat: "~s" }),
     },
     table: callTable(calls),

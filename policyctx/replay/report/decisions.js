@@ -1,6 +1,17 @@
-// The tables of what left the context, of what was needed again, and of the sessions.
+// The tables of what was decided, of what was needed again, and of the sessions.
 
-function decisionTable(removals, { withSession, onShow }) {
+const FATES = { removed: "Removed", kept: "Kept" };
+const isKept = (decision) => decision.action === "keep";
+
+function decisionSentence(decisions) {
+  if (!decisions.length) return "No step of the policy selects an item.";
+  const removed = decisions.some((one) => !isKept(one))
+    ? "For what was removed: before which call, and why."
+    : "Nothing was removed.";
+  return `${removed} For what stayed: why the last step that could have taken it did not, as of the last call of its list.`;
+}
+
+function decisionTable(decisions, { withSession, onShow }) {
   const numeric = (title, of) => ({ title, of, numeric: true });
   const columns = [
     numeric("Before call", (row) => row.call),
@@ -8,20 +19,22 @@ function decisionTable(removals, { withSession, onShow }) {
       title: "Item",
       of: (row) => row.what,
       search: (row) => `${row.what} ${row.item_type} ${row.item_id}`,
-      show: (row) => itemButton(row, onShow),
+      show: (row) => itemAndType(row, onShow),
     },
     { title: "Action", of: (row) => row.action },
     { title: "Step", of: (row) => row.step, words: true },
     numeric("Tokens", (row) => row.tokens),
-    numeric("Freed", (row) => row.freed),
+    {
+      ...numeric("Freed", (row) => row.freed),
+      show: (row) => (isKept(row) ? "" : whole(row.freed)),
+    },
     {
       title: "Why",
       of: (row) => row.reason,
-      search: (row) => `${row.reason} ${row.place} ${row.rule}`,
+      search: (row) => `${row.reason} ${placeOf(row)} ${row.rule} ${row.path || ""}`,
       show: reasonAndPlace,
       words: true,
     },
-    { title: "File", of: (row) => row.path || "", words: true },
     {
       title: "Needed again",
       of: (row) => row.needs.length && row.needs[0].call,
@@ -36,8 +49,10 @@ function decisionTable(removals, { withSession, onShow }) {
   return new DataTable({
     name: "Decisions",
     rowNames: ["decision", "decisions"],
-    rows: removals,
+    // What stayed is most of it, and comes last.
+    rows: [...decisions.filter((row) => !isKept(row)), ...decisions.filter(isKept)],
     columns,
+    filter: { title: "Show", of: (row) => (isKept(row) ? "kept" : "removed"), names: FATES },
   }).element;
 }
 
@@ -50,9 +65,20 @@ function itemButton(row, onShow) {
   );
 }
 
+// Of a tool there are calls and results.
+function itemAndType(row, onShow) {
+  const type = row.what === row.item_type ? null : row.item_type;
+  const muted = type && element("div", { class: "muted" }, type);
+  return element("div", {}, itemButton(row, onShow), muted);
+}
+
 function reasonAndPlace(row) {
-  const says = row.place || row.rule;
-  return element("div", {}, row.reason, says ? element("div", { class: "muted" }, says) : null);
+  return element("div", {}, row.reason, element("div", { class: "muted" }, placeOf(row)));
+}
+
+// Which line says so, in the words of `policyctx explain`.
+function placeOf(row) {
+  return row.place || (row.rule ? `${row.rule}, by default` : "always so");
 }
 
 function neededAt(row) {
@@ -140,7 +166,7 @@ function sessionTable(sessions, { isPriced, onPick }) {
     },
     numeric("Calls", (row) => row.calls),
     numeric(
-      "Sent",
+      "Tokens sent",
       (row) => row.without.tokens,
       (row) => short(row.without.tokens),
     ),
@@ -164,10 +190,10 @@ function sessionTable(sessions, { isPriced, onPick }) {
       (row) => row.with.largest,
       (row) => short(row.with.largest),
     ),
-    numeric("Over", (row) => row.without.over_window),
+    numeric("Over window", (row) => row.without.over_window),
     numeric("Over with it", (row) => row.with.over_window),
     numeric("Removed", (row) => row.removed),
-    numeric("Regret", (row) => row.regretted),
+    numeric("Needed again", (row) => row.regretted),
   ];
   if (isPriced) {
     for (const [title, key] of [

@@ -13,13 +13,27 @@ function element(tag, properties, ...children) {
   return made;
 }
 
-const valuesRead = new Map();
-
 function valuesOf(id) {
-  if (!valuesRead.has(id)) {
-    valuesRead.set(id, JSON.parse(document.getElementById(id).textContent));
+  return JSON.parse(document.getElementById(id).textContent);
+}
+
+const rowsRead = new Map();
+
+// The rows of a packed table, which are the same objects each time.
+function rowsOf(id) {
+  if (!rowsRead.has(id)) rowsRead.set(id, unpacked(valuesOf(id)));
+  return rowsRead.get(id);
+}
+
+function unpacked(table) {
+  const rows = Array.from({ length: table.rows }, () => ({}));
+  for (const [name, column] of Object.entries(table.columns)) {
+    const all = Array.isArray(column) ? column : column.at.map((place) => column.values[place]);
+    rows.forEach((row, i) => {
+      row[name] = all[i];
+    });
   }
-  return valuesRead.get(id);
+  return rows;
 }
 
 const wholeNumbers = new Intl.NumberFormat("en");

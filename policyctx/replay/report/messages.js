@@ -23,12 +23,17 @@ function preview(message) {
 }
 
 class MessageList {
-  constructor(items, removals) {
+  constructor(items, decisions, calls) {
     this.messages = messagesOf(items);
+    this.calls = calls;
     this.shown = [];
     this.query = "";
     this.reasons = new Map();
-    for (const one of removals) this.reasons.set(`${one.part} ${one.position} ${one.call}`, one);
+    this.kept = new Map();
+    for (const one of decisions) {
+      if (isKept(one)) this.kept.set(`${one.part} ${one.position}`, one);
+      else this.reasons.set(`${one.part} ${one.position} ${one.call}`, one);
+    }
     this.list = element("div", {});
     this.count = element("output", { "aria-live": "polite" });
     this.more = element(
@@ -97,7 +102,8 @@ class MessageList {
     const summary = element(
       "summary",
       {},
-      `${message.number + 1}. ${first.role}: ${kinds.slice(0, 4).join(", ")}${kinds.length > 4 ? ", …" : ""}, ${counted(tokens, "token")}`,
+      // From 0 on, as reasons and `policyctx explain` number them.
+      `Message ${message.number}, ${first.role}: ${kinds.slice(0, 4).join(", ")}${kinds.length > 4 ? ", …" : ""}, ${counted(tokens, "token")}`,
       gone.length
         ? element("span", { class: "gone" }, `, out from call ${gone[0].absences[0].since} on`)
         : null,
@@ -115,7 +121,9 @@ class MessageList {
 
   item(item) {
     const what = [item.item_type, item.tool, item.item_id].filter(Boolean).join(" ");
-    const facts = [counted(item.tokens, "token"), `there from call ${item.arrived} on`];
+    const since =
+      item.arrived > this.calls ? "came after the last call" : `there from call ${item.arrived} on`;
+    const facts = [counted(item.tokens, "token"), since];
     if (item.media)
       facts.push(`${counted(item.media, "image or document", "images or documents")} not shown`);
     if (item.error) facts.push("failed");
@@ -126,6 +134,7 @@ class MessageList {
       element("h3", {}, what),
       element("p", { class: "muted" }, facts.join(", ")),
       ...item.absences.flatMap((absence) => this.fate(item, absence)),
+      this.stay(item),
       element("pre", { dir: "auto", tabindex: "0", "aria-label": `Text of ${what}` }, item.text),
       rest > 0
         ? element("p", { class: "muted" }, `${counted(rest, "more character")} not shown`)
@@ -138,7 +147,7 @@ class MessageList {
     const until = absence.until
       ? `from call ${absence.since} to ${absence.until - 1}`
       : `from call ${absence.since} on`;
-    const how = why ? `: ${why.action} by step ${why.step}, ${why.reason}` : "";
+    const how = why ? `: ${why.action} by step ${why.step}, ${why.reason} (${placeOf(why)})` : "";
     const file = why && why.path ? `, saved in ${why.path}` : "";
     const told = [element("p", { class: "gone" }, `Out of the context ${until}${how}${file}`)];
     if (absence.left) {
@@ -148,6 +157,14 @@ class MessageList {
       );
     }
     return told;
+  }
+
+  // Why it was still there at the last call.
+  stay(item) {
+    const why = this.kept.get(`${item.part} ${item.position}`);
+    if (!why) return null;
+    const told = `Kept at call ${why.call}, by step ${why.step}: ${why.reason} (${placeOf(why)})`;
+    return element("p", {}, told);
   }
 
   // Opens a message wherever it stands in the list, and goes there.

@@ -60,7 +60,7 @@ function showChosen(report, chosen) {
 function allSections(report) {
   const { total, sessions } = report;
   const context = { withSession: true, onShow: (row) => showMessage(report, row) };
-  const removals = sessions.flatMap((session) => removalsOf(session));
+  const decisions = sessions.flatMap((session) => decisionsOf(session));
   return {
     sections: [
       section("All sessions", figuresOf(total), told(total)),
@@ -72,15 +72,16 @@ function allSections(report) {
         }),
       ),
       section("Tokens sent", sessionsChart(sessions)),
-      ...sharedSections(total, removals, context),
+      ...sharedSections(total, decisions, context),
     ],
     messages: null,
   };
 }
 
 function sessionSections(report, session) {
-  const { calls } = valuesOf(`decided-${session.number}`);
-  const messages = new MessageList(valuesOf(`said-${session.number}`), removalsOf(session));
+  const calls = rowsOf(`calls-${session.number}`);
+  const decisions = decisionsOf(session);
+  const messages = new MessageList(rowsOf(`said-${session.number}`), decisions, calls.length);
   const context = { withSession: false, onShow: (row) => messages.show(row.part, row.position) };
   return {
     sections: [
@@ -94,15 +95,15 @@ function sessionSections(report, session) {
         "Context over turns",
         calls.length ? contextChart(calls, report.window) : "No model was called.",
       ),
-      ...sharedSections(session, removalsOf(session), context),
+      ...sharedSections(session, decisions, context),
       section("Messages", messages.element),
     ],
     messages,
   };
 }
 
-function sharedSections(figures, removals, context) {
-  const regrets = regretsOf(removals);
+function sharedSections(figures, decisions, context) {
+  const regrets = regretsOf(decisions);
   const share =
     `${counted(figures.regretted, "removed item was", "removed items were")} needed again,` +
     ` ${whole(figures.regretted_tokens)} of ${whole(figures.removed_tokens)} removed tokens.`;
@@ -116,21 +117,22 @@ function sharedSections(figures, removals, context) {
     ),
     section(
       "Decisions",
-      removals.length ? decisionTable(removals, context) : element("p", {}, "Nothing was removed."),
+      element("p", {}, decisionSentence(decisions)),
+      decisions.length ? decisionTable(decisions, context) : null,
     ),
   ];
 }
 
-function removalsOf(session) {
-  const { removals } = valuesOf(`decided-${session.number}`);
-  for (const removal of removals) removal.session = session;
-  return removals;
+function decisionsOf(session) {
+  const decisions = rowsOf(`decisions-${session.number}`);
+  for (const decision of decisions) decision.session = session;
+  return decisions;
 }
 
 // One line an item, by the decision that took it first.
-function regretsOf(removals) {
+function regretsOf(decisions) {
   const first = new Map();
-  for (const one of removals) {
+  for (const one of decisions) {
     const key = `${one.session.number} ${one.part} ${one.position}`;
     if (one.needs.length && !first.has(key)) first.set(key, one);
   }

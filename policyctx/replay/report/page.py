@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from policyctx.errors import MissingExtraError
 from policyctx.replay.report.embedding import inline_script, json_script
-from policyctx.replay.report.values import decided, overview, said
+from policyctx.replay.report.packing import packed
+from policyctx.replay.report.values import calls, decisions, overview, said
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,8 +58,9 @@ def page(
     )
     yield json_script("overview", overview(policy, model, sessions, missing)) + "\n"
     for number, session in enumerate(sessions):
-        yield json_script(f"decided-{number}", decided(session, model)) + "\n"
-        yield json_script(f"said-{number}", said(session)) + "\n"
+        yield json_script(f"calls-{number}", packed(calls(session, model))) + "\n"
+        yield json_script(f"decisions-{number}", packed(decisions(session))) + "\n"
+        yield json_script(f"said-{number}", packed(said(session))) + "\n"
     yield from (f"{script}\n" for script, _ in scripts)
     yield "</body>\n</html>\n"
 

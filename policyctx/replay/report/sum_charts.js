@@ -72,7 +72,9 @@ function typesChart(types) {
     : "";
   return chart({
     name: "Tokens by item type",
-    sentence: `The items of all lists, each counted once, have ${whole(all)} tokens; the policy freed ${whole(freed)} of them.${most}`,
+    sentence:
+      `The items of all lists, each counted once, have ${whole(all)} tokens by the policy's own` +
+      ` tokenizer; the policy freed ${whole(freed)} of them.${most}`,
     traces: [
       bar("stayed", (one) => one.tokens - one.freed, { color: COLOURS.with }),
       bar("freed", (one) => one.freed, {

@@ -2,14 +2,19 @@
 //
 // A column has a `title`, and `of(row)` gives what it sorts by. It may have `show(row)`, a text or
 // an element in place of that; `search(row)`, the words to be found by; and be `numeric`, or
-// `words`, which are given room. `rowNames` say what one row is, and what many are.
+// `words`, which are given room. `rowNames` say what one row is, and what many are. A `filter` has a
+// `title`, and `names` for the kinds of rows that `of(row)` tells apart.
 
 // Fewer where a row is a card as wide as the screen.
 const NARROW = window.matchMedia("(max-width: 40rem)");
 
+const ANY = "any";
+// Many times quicker than `localeCompare`.
+const collator = new Intl.Collator("en", { numeric: true });
+
 function compared(one, other) {
   if (typeof one === "number" && typeof other === "number") return one - other;
-  return String(one).localeCompare(String(other), "en", { numeric: true });
+  return collator.compare(String(one), String(other));
 }
 
 function shownIn(column, row) {
@@ -31,8 +36,10 @@ class DataTable {
     sort = null,
     descending = false,
     rowNames = ["row", "rows"],
+    filter = null,
   }) {
-    Object.assign(this, { name, columns, rows, sort, descending, rowNames });
+    Object.assign(this, { name, columns, rows, sort, descending, rowNames, filter });
+    this.kind = ANY;
     this.texts = new Map();
     this.pageRows = NARROW.matches ? 8 : 20;
     this.page = 0;
@@ -72,7 +79,33 @@ class DataTable {
       },
     });
     const label = element("label", {}, `Search ${this.rowNames[1]}`, input);
-    return element("div", { class: "finder", role: "search" }, label, this.count);
+    const kinds = this.filter ? this.kinds() : null;
+    return element("div", { class: "finder", role: "search" }, label, kinds, this.count);
+  }
+
+  // Returns a choice of the kind of rows that are shown.
+  kinds() {
+    const { title, of, names } = this.filter;
+    const numbers = new Map();
+    for (const row of this.rows) numbers.set(of(row), (numbers.get(of(row)) || 0) + 1);
+    const option = (value, name, number) =>
+      element("option", { value }, `${name} (${whole(number)})`);
+    const options = Object.entries(names).map(([kind, name]) =>
+      option(kind, name, numbers.get(kind) || 0),
+    );
+    const select = element(
+      "select",
+      {
+        autocomplete: "off",
+        onchange: () => {
+          this.kind = select.value;
+          this.find();
+        },
+      },
+      option(ANY, "All", this.rows.length),
+      ...options,
+    );
+    return element("label", { class: "kinds" }, title, select);
   }
 
   scroller() {
@@ -111,7 +144,10 @@ class DataTable {
 
   find() {
     const words = this.query.toLowerCase().split(/\s+/).filter(Boolean);
-    this.found = this.rows.filter((row) => words.every((word) => this.textOf(row).includes(word)));
+    const isOfKind = (row) => this.kind === ANY || this.filter.of(row) === this.kind;
+    this.found = this.rows.filter(
+      (row) => isOfKind(row) && words.every((word) => this.textOf(row).includes(word)),
+    );
     if (this.sort !== null) {
       const column = this.columns[this.sort];
       const sign = this.descending ? -1 : 1;

@@ -1,7 +1,7 @@
 """What the page shows, as the plain values that its script reads.
 
-A session has three pieces, so that a page with many sessions reads no more than is looked at: a
-line in the overview, its calls and decisions, and its messages.
+A session has four pieces, so that a page with many sessions reads no more than is looked at: a
+line in the overview, and the rows of its calls, its decisions and its items.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from policyctx.replay.cost import Cost
     from policyctx.replay.part import Absence
     from policyctx.replay.regret.needs import Need
-    from policyctx.replay.seen import SeenItem
+    from policyctx.replay.seen import Kept, SeenItem
     from policyctx.replay.simulated import Removal, SimulatedSession
     from policyctx.replay.summing import Figures, Sent
 
@@ -47,25 +47,21 @@ def overview(
     }
 
 
-def decided(session: SimulatedSession, model: Model) -> Values:
-    """Return a session's calls, what left the context before them, and what was needed again."""
+def calls(session: SimulatedSession, model: Model) -> list[Values]:
+    """Return the calls of a session."""
+    return [_call(billed, model) for billed in billed_calls(session.calls)]
+
+
+def decisions(session: SimulatedSession) -> list[Values]:
+    """Return what left the context of a session and was needed again, then what stayed, and why."""
     needed: dict[tuple[int, int], list[Need]] = defaultdict(list)
     for regret in session.regrets:
         needed[regret.removal.part, regret.removal.position] += regret.needs
-    return {
-        "calls": [_call(billed, model) for billed in billed_calls(session.calls)],
-        "removals": [
-            _removal(removal)
-            | {
-                "needs": [
-                    asdict(need)
-                    for need in needed.get((removal.part, removal.position), ())
-                    if need.call >= removal.call
-                ]
-            }
-            for removal in session.removals
-        ],
-    }
+    gone = [
+        _removal(removal, needed.get((removal.part, removal.position), ()))
+        for removal in session.removals
+    ]
+    return gone + [_stay(item, item.kept) for item in session.items if item.kept is not None]
 
 
 def said(session: SimulatedSession) -> list[Values]:
@@ -102,6 +98,7 @@ def _figures(figures: Figures, model: Model) -> Values:
             "billed_uncached": check.billed_uncached,
         },
         "told": [
+            *_not_asked(figures),
             *_told(figures.not_understood, "Not understood"),
             *_told(figures.warnings, "Warning"),
         ],
@@ -150,12 +147,61 @@ def _call(billed: BilledCall, model: Model) -> Values:
     }
 
 
-def _removal(removal: Removal) -> Values:
-    return {**asdict(removal), "what": removal.tool or removal.item_type}
+def _removal(removal: Removal, needs: Sequence[Need]) -> Values:
+    return {
+        **_subject(removal),
+        "call": removal.call,
+        "action": removal.action,
+        "step": removal.step,
+        "reason": f"{removal.code}: {removal.reason}",
+        "rule": removal.rule,
+        "place": removal.place,
+        "freed": removal.freed,
+        "path": removal.path,
+        "needs": [asdict(need) for need in needs if need.call >= removal.call],
+    }
+
+
+def _stay(item: SeenItem, kept: Kept) -> Values:
+    return {
+        **_subject(item),
+        **asdict(kept),
+        "action": "keep",
+        "freed": 0,
+        "path": None,
+        "needs": [],
+    }
+
+
+def _subject(of: Removal | SeenItem) -> Values:
+    return {
+        "part": of.part,
+        "position": of.position,
+        "item_id": of.item_id,
+        "item_type": of.item_type,
+        "what": of.tool or of.item_type,
+        "tokens": of.tokens,
+    }
 
 
 def _item(item: SeenItem) -> Values:
-    return {**asdict(item), "absences": [_absence(absence) for absence in item.absences]}
+    return {
+        "part": item.part,
+        "position": item.position,
+        "message": item.message,
+        "role": item.role,
+        "item_type": item.item_type,
+        "tool": item.tool,
+        "item_id": item.item_id,
+        "error": item.error,
+        "tokens": item.tokens,
+        "chars": item.chars,
+        "media": item.media,
+        "arrived": item.arrived,
+        "inside": item.inside,
+        "text": item.text,
+        "absences": [_absence(absence) for absence in item.absences],
+    }
 
 
 def _absence(absence: Absence) -> Values:

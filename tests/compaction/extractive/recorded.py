@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 
 FOLDERS = ("claude-code", "codex", "pi", "gemini", "tau2", "openai-chat")
 
-# What a program wrote in the user's name: elements, caveats, notes in brackets, summaries, skills.
+# What a program wrote in the user's name: elements, caveats, notes in brackets, summaries, skills,
+# the prompt of a shell and what was printed after it.
 BY_A_PROGRAM = re.compile(
     r"\s*(<|Caveat:|\[Request|# AGENTS|This session is being continued|Base directory for)"
+    r"|~\S* \(.*\)\n"
 )
-# A longer text is a document, not a few sentences.
-LONGEST_MESSAGE = 1_200
+# A text that is longer, or has headings, is a document that was pasted.
+LONGEST_MESSAGE = 2_000
+HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
 
 
 def recorded_messages(path: Path) -> list[Message]:
@@ -53,6 +56,7 @@ def instructions(messages: Sequence[Message]) -> list[str]:
         for item in items_of(messages)
         if item.kind == "user_message"
         and not BY_A_PROGRAM.match(item.text)
+        and not HEADING.search(item.text)
         and len(item.text) <= LONGEST_MESSAGE
     ]
     sentences = (

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from benchmarks.inputs import tool_outputs
 
@@ -12,6 +15,8 @@ if TYPE_CHECKING:
 
 Message = dict[str, Any]
 
+# What was said in the sessions of the tests, in many wordings and several languages.
+FACTS = Path(__file__).parent / "facts"
 TOOLS = ("Read", "Bash", "Grep", "Edit")
 # What a user says in between, and nobody needs to remember.
 CHATTER = ("Looks fine so far, continue.", "Hm, and why is that?", "嗯,继续吧", "Thanks!", "go on")
@@ -27,6 +32,20 @@ class Fact:
     """`user`, `assistant`, or `tool`: the result of a call, spoken of later."""
     lost: tuple[str, ...] = ()
     """What it takes back: these are nowhere from then on."""
+
+
+def facts_of(session: str) -> tuple[Fact, ...]:
+    """Read the facts of a session, in the order in which they are said."""
+    entries = yaml.safe_load((FACTS / f"{session}.yaml").read_text(encoding="utf-8"))
+    return tuple(
+        Fact(
+            said=entry["said"],
+            kept=tuple(entry["kept"]),
+            by=entry.get("by", "user"),
+            lost=tuple(entry.get("lost", ())),
+        )
+        for entry in entries
+    )
 
 
 def turns(facts: Sequence[Fact], *, count: int, seed: int, chars: int = 4_000) -> Iterator[Message]:

@@ -118,6 +118,8 @@ def test_counts_of_earlier_rounds_add_up() -> None:
     "text",
     [
         "Traceback (most recent call last):\n  File 'a.py'\nKeyError: 'rate_limit'",
+        "KeyError: 'rate_limit'",
+        "config.errors.MissingKeyError: rate_limit",
         "error: missing key rate_limit",
         '{"error": "rate_limit is missing"}',
         "Process exited with code 2\nrate_limit unset",
@@ -130,6 +132,25 @@ def test_a_failure_without_a_flag_is_seen_in_its_words(text: str) -> None:
     )
     assert "- run: 1 call, 1 failed" in section(summary, "Tool Calls")
     assert any("start" in line for line in section(summary, "Errors & Resolutions"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["AppError.ts:3: export class AppError", "handleError(rate_limit)", "ErrorBoundary is mounted"],
+)
+def test_a_result_that_only_names_an_error_is_no_failure(text: str) -> None:
+    summary = summary_of(
+        user("Start."), chat_calls(("c1", "run", '{"cmd": "start"}')), chat_result("c1", text)
+    )
+    assert "- run: 1 call" in section(summary, "Tool Calls")
+    assert "failed" not in summary
+
+
+def test_of_a_traceback_the_exception_is_told() -> None:
+    trace = "Traceback (most recent call last):\n  File 'a.py', line 3\nKeyError: 'rate_limit'\n"
+    failed = [call("c1", "Bash", {"command": "start"}), results(("c1", trace), error=True)]
+    errors = "\n".join(section(summary_of(*failed), "Errors & Resolutions"))
+    assert "KeyError: 'rate_limit'" in errors
 
 
 def test_an_error_is_told_with_how_it_was_resolved() -> None:

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -8,13 +12,12 @@ import pytest
 from policyctx.compaction.extractive import ENGLISH, Language, extractive_summary
 from policyctx.compaction.history import History
 from policyctx.policy.models.compaction import Summary
-from tests.compaction.extractive.facts import JOURNEY, MIGRATION, PIPELINE
-from tests.compaction.extractive.sessions import turns
+from tests.compaction.extractive.sessions import facts_of, turns
 from tests.compaction.extractive.test_survival import after
 from tests.conversations import call, calls, picture, results, thinking, user
 
 Message = dict[str, Any]
-FACTS = [*MIGRATION, *PIPELINE, *JOURNEY]
+FACTS = [fact for name in ("migration", "pipeline", "journey") for fact in facts_of(name)]
 CJK = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]")
 
 
@@ -71,6 +74,37 @@ def test_a_summary_grows_by_what_is_new_only() -> None:
 def test_the_same_history_gives_the_same_summary() -> None:
     history = History(list(turns(FACTS, count=12, seed=1, chars=500)))
     assert extractive_summary(history, Summary()) == extractive_summary(history, Summary())
+
+
+SUMMARISED = """
+import json, sys
+from policyctx.compaction.extractive import extractive_summary
+from policyctx.compaction.history import History
+from policyctx.policy.models.compaction import Summary
+print(ascii(extractive_summary(History(json.load(sys.stdin)), Summary())))
+"""
+
+
+def test_another_process_gives_the_same_summary() -> None:
+    told = [f"Use {i} s for {'reads' if i % 2 else 'writes'}." for i in range(10, 24)]
+    lots = [f"Lot A-{i} holds the rest." for i in range(100, 160)]
+    run = [call("c1", "Bash", {"command": "list"}), results(("c1", "\n".join(lots)))]
+    spoken = user("Check " + ", ".join(f"A-{i}" for i in range(100, 160)) + ".")
+    changed = user("Actually use 30 s for reads and writes.")
+    more = turns((), count=6, seed=1)
+    messages = [user(" ".join(told)), *run, spoken, *more, changed]
+    texts = [
+        subprocess.run(
+            [sys.executable, "-c", SUMMARISED],
+            input=json.dumps(messages),
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    ]
+    assert len(set(texts)) == 1
 
 
 def test_what_a_compaction_wrote_is_not_summarised() -> None:
@@ -185,6 +219,16 @@ def test_a_language_can_be_added() -> None:
     summary = extractive_summary(History(told), Summary(), (ENGLISH, german))
     assert "45 Euro" in summary
     assert "30" not in summary
+
+
+@pytest.mark.parametrize(
+    "languages", [(), (Language(name="German", orders=("niemals",)),)], ids=["none", "German"]
+)
+def test_a_summary_needs_no_shipped_language(languages: tuple[Language, ...]) -> None:
+    history = History([user("Niemals Port 4711 nehmen."), *turns((), count=1, seed=1, chars=300)])
+    summary = extractive_summary(history, Summary(), languages)
+    assert "Niemals Port 4711 nehmen." in summary
+    assert extractive_summary(after(summary, []), Summary(), languages) == summary
 
 
 def test_a_models_summary_is_kept_beside_much_that_is_new() -> None:

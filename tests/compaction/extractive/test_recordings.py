@@ -36,13 +36,21 @@ class Round:
 
 
 @cache
-def rounds(path: Path) -> list[Round]:
+def fifth(path: Path) -> int:
+    """A fifth of the tokens of the first history: what each summary may have at most."""
+    first = pieces(recorded_messages(path), ROUNDS)[0]
+    return max(tokens(first), REALISTIC) // 5
+
+
+@cache
+def rounds(path: Path, max_words: int = Summary().max_words) -> list[Round]:
     """Compact a recording five times on its way."""
+    settings = Summary(max_words=max_words)
     done: list[Round] = []
     for piece in pieces(recorded_messages(path), ROUNDS):
         history = after(done[-1].summary, piece) if done else History(piece)
         seen = [*(done[-1].seen if done else ()), *piece]
-        done.append(Round(seen, extractive_summary(history, Summary())))
+        done.append(Round(seen, extractive_summary(history, settings)))
     return done
 
 
@@ -50,12 +58,24 @@ def evened(text: str) -> str:
     return re.sub(r"[\s*•❯>-]+", " ", text).strip().casefold().rstrip(".: ")
 
 
+def lost(one: Round) -> list[str]:
+    """What a user typed up to there, and the summary lacks."""
+    held = evened(one.summary)
+    return [text for text in instructions(one.seen) if evened(text) not in held]
+
+
+@each_recording(*FOLDERS)
+def test_nothing_a_user_typed_is_lost_within_a_fifth_of_the_first_history(path: Path) -> None:
+    # A word is a token at least, so that the fifth is what bounds the summary.
+    for one in rounds(path, max_words=fifth(path)):
+        assert lost(one) == []
+        assert COUNTER.count(one.summary) <= fifth(path)
+
+
 @each_recording(*FOLDERS)
 def test_what_a_user_typed_is_only_lost_when_the_summary_is_full(path: Path) -> None:
     for one in rounds(path):
-        held = evened(one.summary)
-        lost = [text for text in instructions(one.seen) if evened(text) not in held]
-        assert not lost or words_in(one.summary) > 0.95 * Summary().max_words
+        assert not lost(one) or words_in(one.summary) > 0.95 * Summary().max_words
 
 
 @each_recording(*FOLDERS)
@@ -66,10 +86,8 @@ def test_a_summary_of_a_recording_keeps_to_its_words(path: Path) -> None:
 
 @each_recording(*FOLDERS)
 def test_a_summary_is_a_fifth_of_the_first_piece_of_a_recording_at_most(path: Path) -> None:
-    compactions = rounds(path)
-    first = max(tokens(compactions[0].seen), REALISTIC)
-    for one in compactions:
-        assert COUNTER.count(one.summary) <= first / 5
+    for one in rounds(path):
+        assert COUNTER.count(one.summary) <= fifth(path)
 
 
 @each_recording(*FOLDERS)

@@ -47,6 +47,22 @@ BOTH_HOLD = [
     ("The build takes 5 minutes.", "Add a test that takes 2 minutes at most."),
     ("Server A runs on 10.0.0.1.", "Server B runs on 10.0.0.2."),
     ("First case: expect 200.", "Second case: expect 404."),
+    (
+        "Pay up to $71 by gift card, the rest by the card ending in 8023.",
+        "Make the change to the later train, refund the card ending in 8023, send a $150 coupon.",
+    ),
+    (
+        "先用 71 元的礼品卡,余款用尾号 8023 的卡支付。",
+        "改成明天的航班,退款到尾号 8023 的卡,再发一张 150 元的代金券。",
+    ),
+]
+
+NAMES_THE_OLD_VALUE = [
+    ("Use 8080 for the preview.", "Change the port from 8080 to 8081."),
+    ("The budget of the trip is $400.", "Make it $450 instead of $400 please."),
+    ("Keep logs for 7 days.", "7 days is wrong, keep them 14 days instead."),
+    ("Use port 8080 for the preview.", "I was wrong about the port: it is 8081, not 8080, sorry."),
+    ("部署在 8080 端口。", "端口从 8080 改成 8081。"),
 ]
 
 
@@ -69,6 +85,13 @@ def test_the_later_of_two_values_for_one_thing_holds(earlier: str, later: str, g
 def test_two_things_of_one_sort_do_not_take_each_other_back(earlier: str, later: str) -> None:
     lines = summary_of(earlier, later).split("\n")
     assert lines.index(f"- {earlier}") < lines.index(f"- {later}")
+
+
+@pytest.mark.parametrize(("earlier", "later"), NAMES_THE_OLD_VALUE)
+def test_a_correction_may_name_the_value_that_it_takes_back(earlier: str, later: str) -> None:
+    lines = summary_of(earlier, later).split("\n")
+    assert f"- {later}" in lines
+    assert f"- {earlier}" not in lines
 
 
 def test_what_else_a_revised_sentence_says_is_kept() -> None:

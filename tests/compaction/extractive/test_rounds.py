@@ -4,11 +4,13 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING
 
+import yaml
+
 from benchmarks.inputs import tool_outputs
 from policyctx.compaction.extractive import extractive_summary
 from policyctx.compaction.history import History
 from policyctx.policy.models.compaction import Summary
-from tests.compaction.extractive.facts import HELD, ROUND_BY_ROUND, TAKEN_BACK
+from tests.compaction.extractive.sessions import FACTS
 from tests.compaction.extractive.test_survival import after
 from tests.conversations import chat_calls, chat_result, user
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from tests.compaction.extractive.sessions import Message
 
 TOOLS = ("search", "read_file", "run")
+ROUNDS = yaml.safe_load((FACTS / "rounds.yaml").read_text(encoding="utf-8"))
 
 
 def chat_turns(told: Sequence[str], *, seed: int) -> Iterator[Message]:
@@ -35,7 +38,7 @@ def chat_turns(told: Sequence[str], *, seed: int) -> Iterator[Message]:
 @cache
 def last_summary() -> str:
     summary = ""
-    for seed, told in enumerate(ROUND_BY_ROUND):
+    for seed, told in enumerate(ROUNDS["told"]):
         new = list(chat_turns(told, seed=seed))
         history = after(summary, new) if summary else History(new)
         summary = extractive_summary(history, Summary())
@@ -43,13 +46,13 @@ def last_summary() -> str:
 
 
 def test_what_was_said_in_any_round_is_in_the_last_summary() -> None:
-    assert [part for part in HELD if part not in last_summary()] == []
+    assert [part for part in ROUNDS["held"] if part not in last_summary()] == []
 
 
 def test_what_a_later_round_took_back_is_gone() -> None:
-    assert [part for part in TAKEN_BACK if part in last_summary()] == []
+    assert [part for part in ROUNDS["taken_back"] if part in last_summary()] == []
 
 
 def test_the_calls_of_all_rounds_are_counted() -> None:
-    turns = sum(map(len, ROUND_BY_ROUND))
+    turns = sum(map(len, ROUNDS["told"]))
     assert f"- run: {turns} calls" in last_summary()

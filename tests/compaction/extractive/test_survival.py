@@ -10,8 +10,7 @@ from policyctx.compaction.extractive import extractive_summary
 from policyctx.compaction.history import History
 from policyctx.policy.models.compaction import CompactionWording, Summary
 from policyctx.tokens.counter import counter_for
-from tests.compaction.extractive.facts import CHECKOUT, ERRANDS, JOURNEY, MIGRATION, NOVEL, PIPELINE
-from tests.compaction.extractive.sessions import turns
+from tests.compaction.extractive.sessions import facts_of, turns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,12 +20,9 @@ if TYPE_CHECKING:
 ROUNDS = 5
 COUNTER = counter_for("o200k_base")
 WORDING = CompactionWording()
+SESSIONS = ("migration", "pipeline", "journey", "checkout", "errands", "novel")
 
-each_session = pytest.mark.parametrize(
-    "facts",
-    [MIGRATION, PIPELINE, JOURNEY, CHECKOUT, ERRANDS, NOVEL],
-    ids=["migration", "pipeline", "journey", "checkout", "errands", "novel"],
-)
+each_session = pytest.mark.parametrize("facts", [facts_of(name) for name in SESSIONS], ids=SESSIONS)
 
 
 def tokens(value: object) -> int:

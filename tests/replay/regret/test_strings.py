@@ -1,17 +1,29 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.replay.regret.strings import LIKELY, SURE, distinct_strings
+from policyctx.replay.regret.replies import Replies
+from policyctx.replay.regret.strings import LIKELY, SURE, Distinct
 from policyctx.replay.regret.words import GRAM, plain, stands_in, words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 EVERYTHING = st.text() | st.text(st.characters(codec=None), max_size=80)
 
 
+def strings_of(text: str) -> Sequence[Distinct]:
+    """What is particular in a text of which all words were lost, and are rare."""
+    known = frozenset(words(text))
+    return Replies(known, rare=known, anchors=known).read(text).strings
+
+
 def weights(text: str) -> dict[str, float]:
-    return {one.text: one.weight for one in distinct_strings(text, frozenset(words(text)))}
+    return {one.text: one.weight for one in strings_of(text)}
 
 
 @pytest.mark.parametrize(
@@ -68,8 +80,22 @@ def test_what_is_written_without_spaces_is_cut_into_grams() -> None:
 
 
 def test_only_what_is_made_of_known_words_can_come_from_them() -> None:
-    found = distinct_strings("see ORD-58213-KX and ORD-11111-ZZ", frozenset({"ORD", "58213", "KX"}))
+    known = frozenset({"ORD", "58213", "KX"})
+    replies = Replies(known, rare=known, anchors=known)
+    found, _ = replies.read("see ORD-58213-KX and ORD-11111-ZZ")
     assert [one.text for one in found] == ["ORD-58213-KX"]
+
+
+def test_a_string_of_which_every_word_is_common_tells_nothing() -> None:
+    text = "see ORD-58213-KX"
+    replies = Replies(frozenset(words(text)), rare=frozenset(), anchors=frozenset())
+    assert replies.read(text) == ([], ())
+
+
+def test_a_string_that_is_a_part_of_several_words_is_found_once() -> None:
+    text = "first.parse_row() and second.parse_row()"
+    found = strings_of(text)
+    assert [one.text for one in found] == ["parse_row"]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +128,7 @@ def test_what_is_no_json_stays_as_it_is(text: str) -> None:
 
 @given(EVERYTHING)
 def test_any_text_has_strings_that_stand_in_it(text: str) -> None:
-    for one in distinct_strings(text, frozenset(words(text))):
+    for one in strings_of(text):
         assert one.text in text
         assert 0 < one.weight <= SURE
         assert one.words

@@ -11,7 +11,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from benchmarks.browser import chromium, emulated
-from tests.replay.report.sessions import HOSTILE, PRICED, UNPRICED, replayed, report
+from tests.policies import policy
+from tests.replay.report.sessions import HOSTILE, PRICED, STEPS, UNPRICED, replayed, report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -161,7 +162,7 @@ def test_the_decisions_are_sorted_by_a_click_or_by_a_key(page: WebDriver) -> Non
     title = header(page, "Decisions", "Before call")
     title.find_element(By.TAG_NAME, "button").click()
     assert title.get_attribute("aria-sort") == "descending"
-    assert column(page, "Decisions", 1)[:2] == ["31", "30"]
+    assert column(page, "Decisions", 1)[:4] == ["31", "31", "31", "30"]
     title.find_element(By.TAG_NAME, "button").send_keys(Keys.ENTER)
     assert title.get_attribute("aria-sort") == "ascending"
     assert column(page, "Decisions", 1)[:2] == ["4", "5"]
@@ -169,15 +170,45 @@ def test_the_decisions_are_sorted_by_a_click_or_by_a_key(page: WebDriver) -> Non
 
 def test_the_decisions_are_searched_and_paged(page: WebDriver) -> None:
     pick(page, LONG)
-    assert count(page, "Decisions") == "1–20 of 28 decisions"
+    assert count(page, "Decisions") == "1–20 of 30 decisions"
     part(page, "Decisions").find_element(By.XPATH, ".//button[.='Next']").click()
-    assert count(page, "Decisions") == "21–28 of 28 decisions"
+    assert count(page, "Decisions") == "21–30 of 30 decisions"
     search = part(page, "Decisions").find_element(By.TAG_NAME, "input")
     search.send_keys("C0 retire")
-    assert count(page, "Decisions") == "1 decision, of 28"
-    assert column(page, "Decisions", 9) == ["call 31"]
+    assert count(page, "Decisions") == "1 decision, of 30"
+    assert column(page, "Decisions", 8) == ["call 31"]
     search.send_keys(" nothing")
     assert column(page, "Decisions", 1) == []
+
+
+def test_what_stayed_stands_with_its_reason_and_can_be_chosen(page: WebDriver) -> None:
+    pick(page, LONG)
+    choice = Select(part(page, "Decisions").find_element(By.TAG_NAME, "select"))
+    assert [one.text for one in choice.options] == ["All (30)", "Removed (28)", "Kept (2)"]
+    part(page, "Decisions").find_element(By.TAG_NAME, "select").send_keys("Kept")
+    assert column(page, "Decisions", 3) == ["keep", "keep"]
+    assert [text.splitlines()[0] for text in column(page, "Decisions", 7)] == [
+        "recent: 2nd newest of Read, 2 kept",
+        "recent: 1st newest of Read, 2 kept",
+    ]
+    header(page, "Decisions", "Why").find_element(By.TAG_NAME, "button").click()
+    assert column(page, "Decisions", 7)[0].startswith("recent: 1st")
+    part(page, "Decisions").find_element(By.TAG_NAME, "input").send_keys("2nd newest")
+    assert count(page, "Decisions") == "1 decision, of 30"
+    choice.select_by_visible_text("Removed (28)")
+    assert count(page, "Decisions") == "0 decisions, of 30"
+
+
+def test_the_message_of_what_stayed_says_why_too(page: WebDriver) -> None:
+    pick(page, "All")
+    Select(part(page, "Decisions").find_element(By.TAG_NAME, "select")).select_by_index(2)
+    part(page, "Decisions").find_element(By.CSS_SELECTOR, "td button").click()
+    assert page.find_element(By.TAG_NAME, "h2").text == LONG
+    [opened] = part(page, "Messages").find_elements(By.CSS_SELECTOR, "details[open]")
+    WebDriverWait(page, 5).until(lambda _: opened.find_elements(By.TAG_NAME, "pre"))
+    why = "Kept at call 31, by step retire: recent: 2nd newest of Read, 2 kept"
+    assert why in opened.text
+    assert "steps.retire.select.keep_recent" in opened.text
 
 
 def test_regret_shows_its_evidence(page: WebDriver) -> None:
@@ -215,7 +246,9 @@ def test_what_a_session_holds_is_shown_as_text(page: WebDriver) -> None:
     script = "return arguments[0].querySelector('pre').textContent.toWellFormed()"
     text = page.execute_script(script, first)
     assert text == HOSTILE.replace("\ud800", "\ufffd")
-    assert column(page, "Decisions", 2)[0] == "<b>Tool"
+    assert column(page, "Decisions", 2)[0] == "<b>Tool\ntool_result"
+    Select(part(page, "Decisions").find_element(By.TAG_NAME, "select")).select_by_index(2)
+    assert column(page, "Decisions", 7)[0].startswith("recent: 2nd newest of <b>Tool, 2 kept")
     assert page.title == "test: a replay"
     assert page.find_elements(By.CSS_SELECTOR, "main img, main script, main b") == []
 
@@ -288,6 +321,18 @@ def test_with_a_price_the_cost_is_shown_in_dollars(browser: WebDriver, tmp_path:
     browser.get(priced.as_uri())
     assert "Messages" in [title.text for title in browser.find_elements(By.TAG_NAME, "h2")]
     assert part(browser, "Cost").text.startswith("Cost\n$0.0")
+    assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
+
+
+def test_a_single_call_is_drawn_as_a_point_and_a_window_far_away_is_not(
+    browser: WebDriver, tmp_path: Path
+) -> None:
+    under = policy(STEPS + "model: {context_window: 100000}")
+    browser.get(report(tmp_path / "out.html", replayed(0, under=under), under=under).as_uri())
+    context = part(browser, "Context over turns")
+    assert len(context.find_elements(By.CSS_SELECTOR, ".scatterlayer .point")) == 2
+    legend = [one.text for one in context.find_elements(By.CSS_SELECTOR, ".legendtext")]
+    assert legend == ["without the policy", "with the policy"]
     assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from policyctx.replay.report.packing import packed
+from tests.policies import policy
 from tests.replay.report.sessions import HOSTILE, PRICED, replayed, report
 
 if TYPE_CHECKING:
@@ -18,6 +20,22 @@ if TYPE_CHECKING:
 
 # Elements and attributes by which a page would fetch something.
 LOADING = {"src", "srcset", "href", "action", "data", "poster", "background", "formaction", "ping"}
+
+
+def unpacked(table: dict[str, Any]) -> list[dict[str, Any]]:
+    columns = {
+        name: column if isinstance(column, list) else [column["values"][i] for i in column["at"]]
+        for name, column in table["columns"].items()
+    }
+    return [{name: column[i] for name, column in columns.items()} for i in range(table["rows"])]
+
+
+def parted(
+    decisions: list[dict[str, Any]],
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """What was removed, and what stayed."""
+    kept = [one for one in decisions if one["action"] == "keep"]
+    return [one for one in decisions if one not in kept], kept
 
 
 class Parsed(HTMLParser):
@@ -53,6 +71,9 @@ class Parsed(HTMLParser):
         [text] = [text for attrs, text in self.scripts if attrs.get("id") == element_id]
         return json.loads(text)
 
+    def rows(self, element_id: str) -> list[dict[str, Any]]:
+        return unpacked(self.values(element_id))
+
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Parsed:
@@ -84,27 +105,38 @@ def test_only_the_pages_own_scripts_may_run(hostile: Parsed) -> None:
 
 
 def test_what_a_session_holds_is_no_markup(hostile: Parsed) -> None:
-    said = hostile.values("said-0")
+    said = hostile.rows("said-0")
     assert said[0]["text"] == HOSTILE[:400]
-    assert len(hostile.scripts) == 6
+    assert len(hostile.scripts) == 7
     assert [tag for tag, _ in hostile.elements].count("b") == 0
 
 
 def test_every_call_decision_and_need_is_in_it(tmp_path: Path) -> None:
     session = replayed()
-    decided = Parsed(report(tmp_path / "out.html", session)).values("decided-0")
-    assert len(decided["calls"]) == len(session.calls) == 13
-    assert [one["item_id"] for one in decided["removals"]] == [f"c{i}" for i in range(10)]
-    [needed] = [one for one in decided["removals"] if one["needs"]]
+    parsed = Parsed(report(tmp_path / "out.html", session))
+    assert len(parsed.rows("calls-0")) == len(session.calls) == 13
+    removed, kept = parted(parsed.rows("decisions-0"))
+    assert [one["item_id"] for one in removed] == [f"c{i}" for i in range(10)]
+    assert [(one["item_id"], one["call"], one["reason"]) for one in kept] == [
+        ("c10", 13, "recent: 2nd newest of Read, 2 kept"),
+        ("c11", 13, "recent: 1st newest of Read, 2 kept"),
+    ]
+    [needed] = [one for one in removed if one["needs"]]
     assert needed["item_id"] == "c0"
     assert needed["needs"][0]["kind"] == "asked again"
+
+
+def test_a_removal_has_the_reason_that_explain_gives_with_its_code(tmp_path: Path) -> None:
+    removed, _ = parted(Parsed(report(tmp_path / "out.html", replayed())).rows("decisions-0"))
+    assert removed[0]["reason"] == "old: 3rd newest of Read, 2 kept"
+    assert removed[0]["rule"] == "steps.retire.select.keep_recent"
 
 
 def test_an_item_that_was_needed_in_several_lists_has_all_of_its_needs(tmp_path: Path) -> None:
     session = replayed()
     again = replace(session, regrets=session.regrets * 2)
-    decided = Parsed(report(tmp_path / "out.html", again)).values("decided-0")
-    [needed] = [one["needs"] for one in decided["removals"] if one["needs"]]
+    removed, _ = parted(Parsed(report(tmp_path / "out.html", again)).rows("decisions-0"))
+    [needed] = [one["needs"] for one in removed if one["needs"]]
     assert len(needed) == 2 * len(session.regrets[0].needs)
 
 
@@ -123,6 +155,16 @@ def test_the_figures_of_many_sessions_are_summed_up(tmp_path: Path) -> None:
     assert overview["total"]["calls"] == 13
 
 
+def test_it_says_that_no_model_was_asked_for_a_summary(tmp_path: Path) -> None:
+    under = policy("""
+        steps: [{name: shorten, do: compact, when: {messages: {at_least: 4}}}]
+        compaction: {summary: {by: anthropic}}
+    """)
+    path = report(tmp_path / "out.html", replayed(under=under), under=under)
+    [session] = Parsed(path).values("overview")["sessions"]
+    assert "Summaries are made from the text alone, not by anthropic." in session["told"]
+
+
 def test_the_same_sessions_give_the_same_page(tmp_path: Path) -> None:
     session = replayed()
     one, other = (report(tmp_path / name, session) for name in ("one.html", "other.html"))
@@ -139,3 +181,14 @@ def test_without_the_library_the_extra_is_named() -> None:
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout == "report a report needs a package: pip install 'policyctx[report]'\n"
+
+
+def test_packed_rows_come_back_as_they_were() -> None:
+    rows: list[dict[str, Any]] = [
+        {"text": "同じ", "number": 1, "of": [2]},
+        {"text": None, "number": 1, "of": []},
+    ] * 2
+    table = packed(rows)
+    assert unpacked(table) == rows
+    assert table["columns"]["text"] == {"values": ["同じ", None], "at": [0, 1, 0, 1]}
+    assert unpacked(packed([])) == []
