@@ -254,7 +254,8 @@ class Session:
         )
         made = yield from compacting.run()
         if isinstance(made, tuple):
-            return known, replace(result, warnings=(*result.warnings, *made))
+            planned = result.plan.unsummarised()
+            return known, replace(result, plan=planned, warnings=(*result.warnings, *made))
         known.conversation.report()
         memory.replacements.add(made.replacement, messages, made.messages)
         after = self._new_list(memory)

@@ -118,6 +118,11 @@ class OffloadPolicy:
         return any(gate.idle is not None or gate.pays_back is not None for gate in gates)
 
     @cached_property
+    def gates(self) -> Mapping[str, tuple[Gate, ...]]:
+        """The gates of each step, by its name."""
+        return {step.name: gates_of(step, self.policy.model) for step in self.policy.steps}
+
+    @cached_property
     def keeps_by_tokens(self) -> bool:
         """Does a `keep_recent` count tokens."""
         policy = self.policy
@@ -125,11 +130,6 @@ class OffloadPolicy:
         kept = [rule.keep_recent for rule in rules]
         kept += [step.select.keep_recent for step in policy.steps]
         return any(keep is not None and keep.tokens is not None for keep in kept)
-
-    @cached_property
-    def gates(self) -> Mapping[str, tuple[Gate, ...]]:
-        """The gates of each step, by its name."""
-        return {step.name: gates_of(step, self.policy.model) for step in self.policy.steps}
 
     def steps(self, moment: str) -> tuple[Step, ...]:
         """The steps that run at `arrival` or before a `model_call`, in order."""

@@ -137,6 +137,15 @@ class Plan:
         """Return the plan with everything kept that needed saving, and the error as the reason."""
         return self._keeping(Reason("not_saved", {"error": error}), even_cleared=False)
 
+    def unsummarised(self) -> Plan:
+        """Return the plan with nothing replaced by a summary, since none was made."""
+        reason = Reason("not_summarised")
+        outcomes = (
+            o if o.replaces is None else replace(o, replaces=None, stopped=reason)
+            for o in self.outcomes
+        )
+        return replace(self, outcomes=tuple(outcomes))
+
     def without_decisions(self, problem: str) -> Plan:
         """Return the plan with everything kept, since a provider would refuse what it came to."""
         return self._keeping(Reason("invalid", {"problem": problem}), even_cleared=True)

@@ -9,7 +9,6 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from policyctx.planning.reasons import Reason
 from policyctx.replay.timeline import place_of
 
 if TYPE_CHECKING:
@@ -116,10 +115,9 @@ def _kept(part: Part, plan: Plan, recorded: RecordedItems) -> Iterator[tuple[int
         position = recorded.position(plan.conversation, decision.position)
         if position is None or _is_out(part, position):
             continue
-        # Only a compaction can be planned and not be carried out.
-        reason = decision.reason if decision.action == "keep" else Reason("not_summarised")
         place = place_of(policy, decision.rule_path)
-        yield position, Kept(part.last_call, decision.step, str(reason), decision.rule, place)
+        reason = str(decision.reason)
+        yield position, Kept(part.last_call, decision.step, reason, decision.rule, place)
 
 
 def _is_out(part: Part, position: int) -> bool:

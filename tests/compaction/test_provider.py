@@ -99,6 +99,16 @@ def test_a_provider_that_goes_on_failing_leaves_the_list_as_it_was(
     )
 
 
+def test_the_plan_does_not_tell_of_a_summary_that_was_not_made(
+    tmp_path: Path, server: MessagesServer
+) -> None:
+    server.script = [failing(529, "overloaded_error")] * 3
+    plan = applied(tmp_path, server).plan
+    assert plan.compaction is None
+    reasons = {(decision.action, decision.reason.code) for decision in plan.decisions}
+    assert reasons == {("keep", "not_summarised")}
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
 def test_what_no_further_try_can_mend_is_not_tried_again(
     status: int, tmp_path: Path, server: MessagesServer

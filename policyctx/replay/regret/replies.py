@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,11 +15,7 @@ if TYPE_CHECKING:
 
 _LINE_LENGTH, _LINE_WORDS = 30, 4
 # Between sentences and words that are written without spaces.
-_WIDE_MARKS = str.maketrans(
-    dict.fromkeys(
-        "\u3001\u3002\u300c\u300d\u300e\u300f\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f", " "
-    )
-)
+_WIDE_MARKS = re.compile("[\u3001\u3002\u300c-\u300f\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f]")
 
 
 class Said(NamedTuple):
@@ -51,7 +48,7 @@ class Replies:
 
     def read(self, text: str) -> Said:
         """Return what of a text may come from what was lost."""
-        spaced = text if text.isascii() else text.translate(_WIDE_MARKS)
+        spaced = text if text.isascii() else _WIDE_MARKS.sub(" ", text)
         lines = list(map(str.split, spaced.split("\n")))
         said = dict.fromkeys(chain.from_iterable(lines))
         for new in said.keys() - self._seen:

@@ -73,17 +73,14 @@ def distinct_strings(
 
 def _of_token(token: str, may_come: Callable[[Sequence[str]], bool]) -> Iterator[Distinct]:
     """Yield what is particular in a token, as a whole or in its parts: `x.some_long_name`."""
-    parts = dict.fromkeys((token, *_BETWEEN.split(token)))
-    known = {part: tuple(words(part)) for part in parts}
-    found = [part for part in parts if may_come(known[part])]
-    if not found:
-        return
-    whole = _weight(token)
-    for part in found:
-        if part == token or whole < SURE:
-            weight = whole if part == token else _weight(part)
-            if weight:
-                yield Distinct(part, weight, known[part])
+    whole, known = _weight(token), tuple(words(token))
+    if whole and may_come(known):
+        yield Distinct(token, whole, known)
+    if whole < SURE and len(known) > 1:
+        for part in dict.fromkeys(_BETWEEN.split(token)):
+            known = tuple(words(part))
+            if part != token and may_come(known) and (weight := _weight(part)):
+                yield Distinct(part, weight, known)
 
 
 def _weight(token: str) -> float:
