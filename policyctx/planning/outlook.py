@@ -27,7 +27,7 @@ class Outlook:
         self.removed: set[int] = set()
         """Messages that the plan leaves nothing of."""
         self.gone = 0
-        """How often the plan has taken an item so that no item is left of it."""
+        """How often the plan has left nothing of an item, or of one inside of it, by itself."""
         self._paths = FreePaths(beyond=conversation.paths)
         self._lost: dict[Unit, int] = {}
         self._beside: int | None = None
@@ -38,7 +38,8 @@ class Outlook:
             before = self.size(decision.position, unit)
             self._lost[unit] += before - self._left(decision, unit)
         self.taken[decision.position] = decision
-        self.gone += decision.action == "drop" or decision.item.inside is not None
+        held = next(self.conversation.inside(decision.position), None) is not None
+        self.gone += decision.action == "drop" or decision.item.inside is not None or held
 
     def fate(self, position: int) -> Decision | None:
         """Return what became of an item, by this plan or before; None while it stands."""

@@ -109,11 +109,8 @@ class _BeforeCall:
         conversation = outlook.conversation
         self._candidates = conversation.candidates[step.name]
         self._candidates.settle()
-        gates, numbers = (
-            conversation.policy.gates[step.name],
-            StepNumbers(outlook, self._candidates),
-        )
-        self._verdicts = gate_verdicts(step.name, gates, numbers)
+        numbers = StepNumbers(outlook, self._candidates)
+        self._verdicts = gate_verdicts(step.name, conversation.policy.gates[step.name], numbers)
         self._is_open = opens(self._verdicts)
         self._taking, self._until = Taking(outlook, step, outlook.at), Until(step, outlook)
         self._stopped: Reason | None = None

@@ -97,8 +97,10 @@ class Candidates:
         was_ready = self._forget(position)
         for inner in self._in.inside(position):
             self._forget(inner)
-        if (was_ready or position in self._below) and self._may_take(position, fate):
+        if was_ready:
             self._make_ready(position)
+        elif position in self._below and self._may_take(position, fate):
+            self._waiting.append(position)
         around = self._in.items[position].inside
         if around is not None and self._forget(around):
             self._make_ready(around)
@@ -216,10 +218,12 @@ class Candidates:
     def _await(self, position: int, item: Item, treatment: Treatment) -> None:
         if treatment.refusal is not None or (item.error and not self.step.select.errors):
             return
+        fate = self._in.fates.get(position)
         if treatment.threshold is not None and self._is_below(item, treatment.threshold):
             self._below.add(position)
-            return
-        if self._may_take(position, self._in.fates.get(position)):
+            if fate is None:
+                return
+        if self._may_take(position, fate):
             self._waiting.append(position)
 
     def _make_ready(self, position: int) -> None:

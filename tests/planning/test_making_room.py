@@ -139,3 +139,19 @@ def test_a_recent_image_that_is_dropped_out_of_its_result_holds_no_other(tmp_pat
         "b-1": "drop old",
     }
     applied(text, messages, tmp_path)
+
+
+def test_a_recent_image_that_goes_with_its_result_holds_no_other(tmp_path: Path) -> None:
+    text = """\
+        items:
+          tool_result: {offload: true}
+          image: {keep_recent: 1}
+        steps:
+          - {name: gone, do: drop, select: {types: [tool_result, image]}}
+          - {name: shots, do: offload, select: {types: [tool_result], tools: [Shot]}}
+        """
+    shown = [{"type": "text", "text": LARGE}, picture()]
+    messages = [user(), calls(("a", "Bash"), ("b", "Shot")), results(("a", LARGE), ("b", shown))]
+    found = planned(text, messages)
+    assert {d.item.item_id: d.action for d in found.new} == {"a": "drop", "b": "drop"}
+    assert applied(text, messages, tmp_path) == [user()]

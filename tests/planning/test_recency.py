@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from policyctx.planning.planner import plan
 from tests.conversations import calls, picture, results, session_of, user
-from tests.planning.plans import adopted, outcomes, planned, taken
+from tests.planning.plans import FACTS, adopted, outcomes, planned, taken
 
 LARGE = "x" * 400
 ITEMS = "items: {tool_result: {offload: true}, user_message: {offload: true}}"
@@ -106,6 +107,22 @@ def test_results_in_messages_of_their_own_are_one_batch_still() -> None:
         "a": "keep batch_recent",
         "b": "keep recent",
     }
+
+
+def test_a_placeholder_that_outgrew_the_threshold_stays_as_long_as_its_batch_is_recent() -> None:
+    text = """\
+        items: {tool_result: {offload: true}}
+        placeholder: "12345"
+        steps:
+          - {name: o, on: arrival, do: offload, must_shrink: false, select: {types: [tool_result]}}
+          - {name: d, do: drop, select: {types: [tool_result], min_chars: 5, keep_recent: 1}}
+        """
+    both = [calls(("a", "Bash"), ("b", "Bash")), results(("a", "x"), ("b", "y"))]
+    after = adopted(text, [user("t"), *both])
+    assert plan(after, FACTS).new == ()
+    after.extend([calls(("c", "Bash")), results(("c", "z"))])
+    gone = [d.item.tool_use_id for d in plan(after, FACTS).new if d.action == "drop"]
+    assert set(gone) == {"a", "b"}
 
 
 def test_a_call_stays_as_long_as_its_result_is_recent() -> None:
