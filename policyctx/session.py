@@ -306,7 +306,9 @@ class Session:
         known = memory.known
         if known is None or changed or not known.continued_by(messages):
             if (earlier := known) is None:
-                known = self._new_list(memory, gone=taken_out(messages, memory.ledger))
+                summarised = memory.replacements.gone
+                gone = taken_out(messages, memory.ledger, summarised)
+                known = self._new_list(memory, gone=gone)
             else:
                 earlier.conversation.report()
                 known = self._new_list(memory, gone=earlier.gone_from(messages))

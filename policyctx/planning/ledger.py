@@ -191,19 +191,24 @@ class Ledger:
         return (item.kind, item.tool_use_id, len(item.text)) in self._lengths
 
 
-def taken_out(messages: Sequence[Message], ledger: Ledger) -> frozenset[Key]:
+def taken_out(
+    messages: Sequence[Message], ledger: Ledger, summarised: frozenset[Key] = frozenset()
+) -> frozenset[Key]:
     """Return the keys of all that was dropped, when a list comes without it; else none.
 
     A list comes without it when there are fewer of some kind than the whole list had when one of
-    them was dropped. Only where as many equal ones were said since, it cannot be told.
+    them was dropped. Only where as many equal ones were said since, it cannot be told. What was
+    `summarised` is in no list and tells nothing.
     """
-    dropped = [entry for entry in ledger.entries.values() if entry.action == "drop"]
+    entries = ledger.entries.values()
+    dropped = [e for e in entries if e.action == "drop" and e.key not in summarised]
     if not dropped:
         return frozenset()
     items = items_of(messages)
     identities = Identities(items, ledger)
     known = (i for i, item in enumerate(items) if ledger.may_know(item) or ledger.rendered(item))
-    present = Counter(identities.key(i)[:3] for i in known)
+    present = Counter(key[:3] for key in summarised)
+    present.update(identities.key(i)[:3] for i in known)
     comes_without = any(present[entry.key[:3]] < entry.alike for entry in dropped)
     return frozenset(entry.key for entry in dropped) if comes_without else frozenset()
 

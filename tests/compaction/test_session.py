@@ -283,6 +283,30 @@ def test_the_other_decisions_of_the_turn_are_carried_out_first(tmp_path: Path) -
     assert list(used.apply([*full, said()]).messages) == [*result.messages, said()]
 
 
+def test_what_was_dropped_before_a_compaction_stays_out_after_a_restart(tmp_path: Path) -> None:
+    text = """\
+        store: {sync: never}
+        items: {tool_result: {offload: true}}
+        compaction: {keep_first: 2}
+        steps:
+          - {name: d, do: drop, select: {keep_recent: {items: 1, per: all}}}
+          - {name: summarise, do: compact, when: {messages: {over: 4}}}
+        """
+
+    def used() -> Session:
+        return Session(policy(text), root=tmp_path, session_id="s", summarizer=lambda _: "short")
+
+    full = [
+        *(user("one"), calls(("a", "Read")), results(("a", "x")), said()),
+        *(user("two"), calls(("b", "Read")), results(("b", "y")), said()),
+        *(user("three"), calls(("c", "Read")), results(("c", "z")), said()),
+    ]
+    result = used().apply(full)
+    assert result.compacted
+    assert [m["content"] for m in result.messages[:2]] == ["one", "done"]
+    assert used().apply(full).messages == result.messages
+
+
 def test_thinking_images_and_the_chat_api_are_compacted_too(tmp_path: Path) -> None:
     odd = [
         {"role": "assistant", "content": [thinking(), {"type": "text", "text": "hm"}]},
