@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from policyctx.errors import PolicyctxError, UnreadableRecordingError
@@ -81,17 +82,53 @@ def worked(
 
     What comes of a file stands together, and ends with its `Done`. One process takes the files in
     their order; of several, the file that is done first comes first. A file that cannot be read
-    does not stop the rest; errors other than `PolicyctxError` do. To close it ends the processes.
+    does not stop the rest, nor does one whose process is ended, as when the memory is full; errors
+    other than `PolicyctxError` do. To close it ends the processes.
     """
     if jobs == 1 or len(found) < 2:  # noqa: PLR2004 - one file is for one process
         for file in found:
             yield from _of_file(work, file)
         return
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(min(jobs, len(found)), initializer=_leave_interrupts) as pool:
-        # Leaving the context ends the processes, whatever they are at.
-        for outcomes in pool.imap_unordered(partial(_listed, work), found):
+    left = dict.fromkeys(found)
+    while left:
+        try:
+            yield from _shared(left, work, jobs)
+        except BrokenProcessPool:
+            # Files are begun in their order, so one of the first was too much.
+            for file in list(left)[: jobs + 1]:
+                del left[file]
+                yield from _alone(work, file)
+
+
+def _shared(left: dict[File, None], work: Work[T], jobs: int) -> Generator[Outcome[T], None, None]:
+    """Work on files in several processes; each that is done is taken out of `left`.
+
+    Raises `BrokenProcessPool` when a process was ended.
+    """
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(
+        min(jobs, len(left)),
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_leave_interrupts,
+    )
+    try:
+        futures = {pool.submit(_listed, work, file): file for file in left}
+        for future in as_completed(futures):
+            outcomes = future.result()
+            del left[futures[future]]
             yield from outcomes
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in set(multiprocessing.active_children()) - others:
+            process.terminate()
+
+
+def _alone(work: Work[T], file: File) -> Iterator[Outcome[T]]:
+    try:
+        yield from _shared({file: None}, work, 1)
+    except BrokenProcessPool:
+        yield Failure(str(file.path), "the process that worked on it was ended")
+        yield Done(file)
 
 
 def _listed(work: Work[T], file: File) -> list[Outcome[T]]:

@@ -9,6 +9,7 @@ from policyctx.replay.recording import Recording
 if TYPE_CHECKING:
     from policyctx.messages.items import Message
 
+UNSENT = "message that no call was made with"
 GO, SO, ON = ({"role": "user", "content": text} for text in ("go", "so", "on"))
 
 
@@ -62,7 +63,13 @@ def test_a_compaction_after_the_last_call_replaces_the_context() -> None:
 
 def test_what_no_call_was_made_with_is_counted() -> None:
     recording = built(GO, None, SO, ON, [GO, ON])
-    assert recording.not_prompt == {"message that no call was made with": 1}
+    assert recording.not_prompt == {UNSENT: 1}
+
+
+def test_what_was_sent_or_came_back_is_not_counted_as_unsent() -> None:
+    assert built(GO, None, SO, [GO, SO], [GO]).not_prompt == {UNSENT: 1}
+    assert built(GO, None, SO, ON, None, [GO, SO], [GO]).not_prompt == {}
+    assert built(GO, None, SO, [GO], [GO, SO]).not_prompt == {}
 
 
 def test_asking_for_the_messages_changes_none() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,12 @@ def refuse_the_second(recording: Recording, path: str) -> str:
     return path
 
 
+def end_the_process_at_the_second(recording: Recording, path: str) -> str:
+    if "2" in recording.name:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return path
+
+
 def test_recordings_come_in_the_order_of_the_files(tmp_path: Path) -> None:
     for name in ("b", "a", "c"):
         claude_code(tmp_path / f"{name}.jsonl", "x")
@@ -82,6 +89,18 @@ def test_of_several_processes_the_file_that_is_done_first_comes_first(tmp_path: 
     outcomes = worked(files([endless, tmp_path / "b.jsonl"]), calls_of, jobs=2)
     with closing(outcomes):
         assert next(outcomes) == ("b.jsonl", 1)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no such signal")
+def test_a_file_whose_process_is_ended_does_not_stop_the_rest(tmp_path: Path) -> None:
+    paths = [claude_code(tmp_path / f"{i}.jsonl", "x") for i in (1, 2, 3)]
+    found = by_file(worked(files(paths), end_the_process_at_the_second, jobs=2))
+    failure = Failure(str(paths[1]), "the process that worked on it was ended")
+    assert found == {
+        paths[0]: [str(paths[0])],
+        paths[1]: [failure],
+        paths[2]: [str(paths[2])],
+    }
 
 
 def test_a_recording_that_fails_does_not_stop_the_rest(tmp_path: Path) -> None:

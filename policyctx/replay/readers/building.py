@@ -29,6 +29,8 @@ class RecordingBuilder:
         """The whole of it as it is now."""
         self._calls: list[ModelCall] = []
         self._new: list[Message] = []
+        self._left: list[Message] = []
+        """What was in a context that no call was made with, when it was begun anew."""
         self._anew = True
 
     @property
@@ -70,9 +72,7 @@ class RecordingBuilder:
         What came after the last call and is not kept was in no prompt; it is counted as such.
         """
         kept = list(context)
-        ids = set(map(id, kept))
-        if unsent := sum(id(message) not in ids for message in self._new):
-            self.not_prompt["message that no call was made with"] += unsent
+        self._left += self._new
         self._new, self.context = [], []
         self._anew = True
         for message in kept:
@@ -98,6 +98,8 @@ class RecordingBuilder:
 
     def recording(self, name: str, format_: str) -> Recording:
         """Return what was gathered."""
+        not_prompt = Counter(self.not_prompt)
+        not_prompt["message that no call was made with"] = len(self._unsent())
         return Recording(
             name,
             format_,
@@ -105,9 +107,13 @@ class RecordingBuilder:
             tuple(self._new),
             after_anew=self._anew,
             records=self.records,
-            not_prompt=dict(self.not_prompt),
+            not_prompt=dict(+not_prompt),
             not_understood=dict(self.not_understood),
         )
+
+    def _unsent(self) -> set[int]:
+        sent = {id(message) for call in self._calls for message in call.new}
+        return set(map(id, self._left)) - sent - set(map(id, self._new))
 
 
 class Names:

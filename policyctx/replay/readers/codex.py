@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from policyctx.messages.reading import is_message
 from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.codex_items import (
     IN_REPLY,
@@ -114,14 +115,19 @@ class _Rollout:
             self.builder.pass_over(f"response_item {kind}", known=kind == "ghost_snapshot")
 
     def _add_to_reply(self, item: Record, at: float | None) -> None:
+        call = tool_call(item)
+        parts = [] if call else part_of(item)
+        calls = {"tool_calls": [call]} if call else {}
+        if not is_message({"role": "assistant", "content": parts, **calls}):
+            self.builder.pass_over(f"response_item {word(item.get('type'))}", known=False)
+            return
         if self._reply is None:
             self._call = self.builder.called(None, self._model, at, self._system)
             self._reply = {"role": "assistant", "content": []}
             self.builder.add(self._reply)
-        if call := tool_call(item):
+        if call:
             self._reply.setdefault("tool_calls", []).append(call)
-        else:
-            self._reply["content"] += part_of(item)
+        self._reply["content"] += parts
 
     def _compact(self, payload: Record) -> None:
         history = payload.get("replacement_history")

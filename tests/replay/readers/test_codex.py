@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from policyctx.messages.reading import is_message
 from policyctx.tokens.usage import Usage
 from tests.replay.readers.reading import lengths, read_lines, roles
 
@@ -124,3 +125,17 @@ def test_every_record_is_accounted_for() -> None:
     assert recording.records == 9
     assert recording.not_prompt == {"response_item ghost_snapshot": 1, "world_state": 1}
     assert recording.not_understood == {"response_item unheard-of": 1, "header": 1}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        item("message", role="assistant", content=[{"type": "output_text", "text": "x"}, {}]),
+        item("message", role="assistant", content=[{"type": ["output_text"], "text": "x"}]),
+    ],
+)
+def test_an_odd_part_of_a_reply_is_counted_and_spoils_no_other(odd: Record) -> None:
+    (recording,) = read_lines([*TURN, odd, said("assistant", "done")])
+    assert recording.not_understood == {"response_item message": 1}
+    assert roles(recording.messages()) == ["user", "assistant", "tool", "tool", "assistant"]
+    assert all(map(is_message, recording.messages()))
