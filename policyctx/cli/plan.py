@@ -46,9 +46,11 @@ def plan(
     if planned.decisions:
         out.print(_decisions(planned))
     out.print(outcome(planned, "would be offloaded"), soft_wrap=True)
+    context = f"context: {saving(planned.tokens_before, planned.tokens_after)}"
     if told := compaction_in_words(planned, "would be"):
         out.print(told, soft_wrap=True)
-    out.print(f"context: {saving(planned.tokens_before, planned.tokens_after)}")
+        context += "; what the summary spares is not deducted"
+    out.print(context, soft_wrap=True)
 
 
 def _decisions(planned: Plan) -> Table:

@@ -53,6 +53,7 @@ def applied(policy: Path, messages: Path, root: Path, *options: str) -> Any:
 def test_a_plan_says_what_a_summary_is_to_stand_for(policy: Path, messages: Path) -> None:
     run = policyctx("plan", policy, messages)
     assert "messages 1 to 2, 5 tokens, would be replaced by a summary" in run.stdout
+    assert run.stdout.endswith("; what the summary spares is not deducted\n")
     report = json.loads(policyctx("plan", policy, messages, "--json").stdout)
     assert report["compaction"] == {
         "step": "summarise", "messages": 2, "tokens": 5, "first": 1, "last": 2, "carried": None,
