@@ -76,23 +76,25 @@ class SentList:
         self, messages: Sequence[Message], facts: Facts, *, language_model: str | None = None
     ) -> Prompt:
         """Take the list of a call, and return what it comes to."""
-        now = list(messages)
-        self._measure(now, facts)
+        last, now = self._now, list(messages)
+        known = self._measure(now, facts)
         before, beside = self._before.get(language_model, (None, ()))
         self._before[language_model] = now, facts.beside
         aside = facts.tokens_beside
         tokens = aside + self._sums[-1]
         if before is None or beside != facts.beside:
             return Prompt(tokens, 0, len(now), 0, follows=False)
-        same = alike(before, now)
+        same = known if before is last else alike(before, now)
         return Prompt(tokens, aside + self._sums[same], len(now), same, follows=True)
 
-    def _measure(self, now: list[Message], facts: Facts) -> None:
+    def _measure(self, now: list[Message], facts: Facts) -> int:
+        """Size up the list that is sent now; returns how many messages of the last it keeps."""
         known = alike(self._now, now)
         del self._sums[known + 1 :]
         new = (self._sizes.tokens(message, facts) for message in now[known:])
         self._sums.extend(accumulate(new, initial=self._sums.pop()))
         self._now = now
+        return known
 
 
 def alike(some: list[Message], others: list[Message]) -> int:

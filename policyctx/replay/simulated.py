@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from policyctx.tokens.usage import Usage
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedCall:
+class SimulatedCall(NamedTuple):
     """One call of a model: what it was sent, and what it would have been sent under the policy."""
 
     unedited: Prompt

@@ -14,7 +14,7 @@ BOM = b"\xef\xbb\xbf"
 _DEPTH = 200
 
 
-def value_of(text: bytes) -> Any:  # noqa: ANN401 - JSON holds any value
+def value_of(text: bytes | str) -> Any:  # noqa: ANN401 - JSON holds any value
     """Return what a JSON text says; raises `ValueError`, also for what is nested too deeply.
 
     Of repeated keys the last counts. What only Python's own parser takes is taken: lone surrogates

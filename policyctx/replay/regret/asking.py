@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, TypeAlias
 
+from policyctx.replay.readers.json_text import value_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -52,8 +54,8 @@ def _taken(
 
 def _asked(call: Item) -> Asked:
     try:
-        given = json.loads(call.text)
-    except (RecursionError, ValueError):
+        given = value_of(call.text)
+    except ValueError:
         return call.tool, call.text
     if not isinstance(given, dict):
         return call.tool, call.text

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 import string
+
+from policyctx.replay.readers.json_text import value_of
 
 # Characters of languages that are written without spaces, and Hangul.
 CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
@@ -23,8 +24,8 @@ def plain(text: str) -> str:
     if not text.startswith(("{", "[")) or not text.rstrip().endswith(("}", "]")):
         return text
     try:
-        value = json.loads(text)
-    except (RecursionError, ValueError):
+        value = value_of(text)
+    except ValueError:
         return text
     found: list[str] = []
     waiting: list[object] = [value]
