@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from policyctx.messages.items import compact_json
 from policyctx.messages.reading import items_of
 from policyctx.planning.placeholders import content_hash
 
@@ -134,6 +135,7 @@ class Ledger:
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self.entries: dict[Key, Entry] = {}
         self._rendered: defaultdict[Place, dict[Key, Entry]] = defaultdict(dict)
+        self._left: defaultdict[tuple[str, str | None, str], dict[Key, str]] = defaultdict(dict)
         self._lengths: set[tuple[str, str | None, int]] = set()
         self._files: dict[str, set[str]] = defaultdict(set)
         self._endings: set[str] = set()
@@ -152,7 +154,9 @@ class Ledger:
             earlier = self.entries.get(entry.key)
             self.entries[entry.key] = entry
             self._lengths.add((kind, call, entry.chars))
+            self._left[entry.key[:3]].pop(entry.key, None)
             if entry.placeholder is not None:
+                self._left[entry.key[:3]][entry.key] = entry.placeholder
                 self._rendered[entry.place][entry.key] = entry
             elif earlier is not None and earlier.placeholder is not None:
                 # Of placeholders that are alike those that still stand come first.
@@ -185,6 +189,10 @@ class Ledger:
     def rendered(self, item: Item) -> dict[Key, Entry]:
         """Return the entries that left this very text; those that still stand so come first."""
         return self._rendered.get((item.kind, item.tool_use_id, item.text), {})
+
+    def left_of(self, equal: tuple[str, str | None, str]) -> list[str]:
+        """Return the placeholders of all that have this kind, tool-use id and hash."""
+        return list(self._left[equal].values()) if equal in self._left else []
 
     def may_know(self, item: Item) -> bool:
         """May there be an entry for the item; False is certain, and cheap to have."""
@@ -256,9 +264,30 @@ class Identities:
         alike, found = self._of_likeness(position), self._hash(position)
         kind, call, _ = self._likenesses[position]
         before = sum(self._hash(i) == found for i in alike[: bisect_left(alike, position)])
+        if (result := self._items[position].inside) is not None:
+            before += self._left_inside(result, (kind, call, found))
         for occurrence in self._gone.get((kind, call, found), ()):
             before += occurrence <= before
         return Key(kind, call, found, before)
+
+    def _left_inside(self, result: int, equal: tuple[str, str | None, str]) -> int:
+        """Return how many of what is equal are no items, but placeholders inside of results.
+
+        Up to this result; what stands for an image there is a text like any other.
+        """
+        left = Counter(self._ledger.left_of(equal))
+        if not left:
+            return 0
+        results = [
+            item.text
+            for item in self._items[: result + 1]
+            if item.kind == "tool_result" and item.tool_use_id == equal[1]
+        ]
+        stand = {text: f'"text":{compact_json(text)}' for text in left}
+        return sum(
+            min(most, sum(found.count(stand[text]) for found in results))
+            for text, most in left.items()
+        )
 
     def alike(self, position: int) -> int:
         """Return how many are equal to the item at this position, with what was taken out."""

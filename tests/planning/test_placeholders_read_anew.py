@@ -104,6 +104,16 @@ def test_words_that_repeat_the_placeholder_of_an_image_in_another_role_are_words
     assert [item.type for item in again.items] == ["chart", "user_message", "assistant_message"]
 
 
+def test_an_image_that_equals_a_replaced_one_in_a_result_is_not_taken_for_it() -> None:
+    again = read_anew(
+        taking("image"),
+        [results(("again", [text("a"), picture()]))],
+        results(("again", [picture()])),
+    )
+    assert [item.kind for item in again.items] == ["tool_result", "tool_result", "image"]
+    assert again.fates == {}
+
+
 def test_equal_placeholders_in_one_message_keep_the_types_of_their_items() -> None:
     blocks = [text("Base directory: /a"), picture(), {"type": "document", "source": DATA}]
     messages = [shown(*blocks), user("go on")]
