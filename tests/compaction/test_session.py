@@ -85,15 +85,6 @@ def test_a_full_list_that_is_sent_again_gets_the_same_beginning(tmp_path: Path) 
     assert list(later.messages) == [*first, user("and now")]
 
 
-def test_so_it_does_after_a_restart_and_no_model_is_asked(tmp_path: Path) -> None:
-    messages = conversation()
-    first = session(tmp_path).apply(messages).messages
-    asked = Failing(9)
-    later = session(tmp_path, summary=asked).apply([*messages, user("and now")])
-    assert compact_json(later.messages) == compact_json([*first, user("and now")])
-    assert asked.asked == 0
-
-
 def test_a_list_that_comes_back_as_it_was_handed_out_is_left_alone(tmp_path: Path) -> None:
     first = list(session(tmp_path).apply(conversation()).messages)
     for used in (session(tmp_path), session(tmp_path)):
@@ -283,30 +274,6 @@ def test_the_other_decisions_of_the_turn_are_carried_out_first(tmp_path: Path) -
     assert list(used.apply([*full, said()]).messages) == [*result.messages, said()]
 
 
-def test_what_was_dropped_before_a_compaction_stays_out_after_a_restart(tmp_path: Path) -> None:
-    text = """\
-        store: {sync: never}
-        items: {tool_result: {offload: true}}
-        compaction: {keep_first: 2}
-        steps:
-          - {name: d, do: drop, select: {keep_recent: {items: 1, per: all}}}
-          - {name: summarise, do: compact, when: {messages: {over: 4}}}
-        """
-
-    def used() -> Session:
-        return Session(policy(text), root=tmp_path, session_id="s", summarizer=lambda _: "short")
-
-    full = [
-        *(user("one"), calls(("a", "Read")), results(("a", "x")), said()),
-        *(user("two"), calls(("b", "Read")), results(("b", "y")), said()),
-        *(user("three"), calls(("c", "Read")), results(("c", "z")), said()),
-    ]
-    result = used().apply(full)
-    assert result.compacted
-    assert [m["content"] for m in result.messages[:2]] == ["one", "done"]
-    assert used().apply(full).messages == result.messages
-
-
 def test_thinking_images_and_the_chat_api_are_compacted_too(tmp_path: Path) -> None:
     odd = [
         {"role": "assistant", "content": [thinking(), {"type": "text", "text": "hm"}]},
@@ -391,11 +358,3 @@ def test_a_callable_is_asked_again_whatever_the_policy_names(tmp_path: Path) -> 
     used = session(tmp_path, "{summary: {backoff: 0s}}", summary=asked)
     assert used.apply(conversation()).compacted
     assert asked.asked == 2
-
-
-def test_what_usage_taught_outlives_a_restart_after_a_compaction(tmp_path: Path) -> None:
-    used = session(tmp_path)
-    used.apply(conversation())
-    used.observe({"input_tokens": 5_000, "output_tokens": 1})
-    again = session(tmp_path).plan(conversation()).facts.correction
-    assert again.corrected(20) > 4_000

@@ -53,9 +53,7 @@ _SURE_PARTS, _SURE_LENGTH, _LIKELY_LENGTH = 4, 20, 8
 _MOST = 256
 
 
-def distinct_strings(
-    said: str, may_come: Callable[[Sequence[str]], bool] = bool
-) -> Iterator[Distinct]:
+def distinct_strings(said: str, may_come: Callable[[Sequence[str]], bool]) -> Iterator[Distinct]:
     """Yield what is particular in characters without a space between.
 
     Only strings that `may_come` from where their words stand are weighed.
