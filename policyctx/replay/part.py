@@ -53,6 +53,10 @@ class Part:
         """Return the number of the first call that had the item; one more than any, after them."""
         return self.first_call + bisect_right(self.known, position)
 
+    def had(self, call: int) -> int:
+        """Return how many items a call had; those from there on arrived later."""
+        return self.known[call - self.first_call]
+
     def absence(self, position: int, call: int) -> Absence | None:
         """Return how the item was absent at a call, None where it was there."""
         for absence in self.absences.get(position, ()):

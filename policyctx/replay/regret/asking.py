@@ -45,7 +45,7 @@ def _taken(
     """Take over the results that a call of the model had; return those that came later."""
     waiting = []
     for asked, result in answers:
-        if part.arrived(result) <= call:
+        if result < part.had(call):
             newest[asked] = result
         else:
             waiting.append((asked, result))

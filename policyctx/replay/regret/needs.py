@@ -67,7 +67,10 @@ def _used(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tuple[int,
     """Yield the items that alone held what a reply says, each reply by itself."""
     texts = Texts(part)
     replies_of = Replies(texts.lost, rare=texts.rare(COMMON), anchors=texts.rare(RARE))
-    said = {reply: replies_of.read(texts.at(Place(reply))) for reply, _ in replies}
+    said = {
+        reply: replies_of.read(texts.at(Place(reply)), call, stays=reply not in part.absences)
+        for reply, call in replies
+    }
     wanted = {texts.key(one.words) for of_one in said.values() for one in of_one.strings}
     wanted.update(
         word for of_one in said.values() for run in of_one.runs for _, word in run.anchors
@@ -89,8 +92,13 @@ def _used(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tuple[int,
 
 def _only_holder(part: Part, holders: Holders, one: Distinct, call: int) -> int | None:
     """Return the newest item that held a string, when nothing that the call had did."""
-    places = [place for place in holders.of(one) if part.arrived(place.position) <= call]
-    gone = [place for place in places if place.absence < 0 and part.absence(place.position, call)]
+    had, absences = part.had(call), part.absences
+    places = [place for place in holders.of(one) if place.position < had]
+    gone = [
+        place
+        for place in places
+        if place.absence < 0 and place.position in absences and part.absence(place.position, call)
+    ]
     if not gone or any(
         holders.holds(place, one) for place in reversed(places) if _is_there(place, part, call)
     ):

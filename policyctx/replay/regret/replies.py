@@ -7,11 +7,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.replay.regret.phrases import MARKS, WORDS, Run, may_anchor
-from policyctx.replay.regret.strings import SURE, Distinct, distinct_strings
+from policyctx.replay.regret.strings import SURE, Distinct, distinct_strings, may_be_distinct
 from policyctx.replay.regret.words import words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Sequence, Set
 
 _LINE_LENGTH, _LINE_WORDS = 30, 4
 # Between sentences and words that are written without spaces.
@@ -42,40 +42,46 @@ class Replies:
         self._strings: dict[str, Sequence[Distinct]] = {}
         self._anchors: dict[str, str] = {}
         """The bare word of each that may anchor a phrase."""
-        self._with_rare: set[str] = set()
         self._unknown: set[str] = set()
         """What is in nothing that was lost, and so parts runs."""
+        self._stands: dict[str, int] = {}
+        """In reply to which call it was said first, of what is never out again, lines as well."""
 
-    def read(self, text: str) -> Said:
-        """Return what of a text may come from what was lost."""
+    def read(self, text: str, call: int, *, stays: bool) -> Said:
+        """Return what of a text, which replies to a call, may come from what was lost.
+
+        Replies are read in their order. What one of them said that `stays` in the list is had by
+        all that come after it.
+        """
         spaced = text if text.isascii() else _WIDE_MARKS.sub(" ", text)
         lines = list(map(str.split, spaced.split("\n")))
         said = dict.fromkeys(chain.from_iterable(lines))
-        for new in said.keys() - self._seen:
-            self._look_at(new)
-        strings = chain.from_iterable(self._strings[s] for s in said if s in self._strings)
-        telling = [
-            (number, line)
-            for number, line in enumerate(lines)
-            if len(line) >= _LINE_WORDS and not self._with_rare.isdisjoint(line)
-        ]
-        if not telling:
-            return Said(list(dict.fromkeys(strings)), ())
-        whole = self._whole_lines(telling, text.split("\n"))
-        runs = [run for _, line in telling for run in self._runs(line)]
+        self._look_at(said.keys() - self._seen)
+        found = [s for s in said if s in self._strings and self._stands.get(s, call) >= call]
+        long = [(number, line) for number, line in enumerate(lines) if len(line) >= _LINE_WORDS]
+        whole = list(self._whole_lines(long, text.split("\n"), call)) if long else []
+        runs = [run for _, line in long for run in self._runs(line)]
+        if stays:
+            for one in (*found, *(line.text for line in whole)):
+                self._stands.setdefault(one, call)
+        strings = chain.from_iterable(self._strings[s] for s in found)
         return Said(list(dict.fromkeys(chain(strings, whole))), runs)
 
-    def _look_at(self, said: str) -> None:
-        self._seen.add(said)
-        if not self._rare.isdisjoint(words(said)):
-            self._with_rare.add(said)
+    def _look_at(self, new: Set[str]) -> None:
+        """Find out once what each is; most are bare words, of which sets say it together."""
+        self._seen |= new
+        bare = {said for said in new if said.isascii() and said.isalnum()}
+        self._unknown |= bare - self._lost
+        self._anchors.update((word, word) for word in bare & self._anchoring if may_anchor(word))
+        for said in new - bare:
+            word = said.strip(MARKS)
+            if word in self._anchoring and may_anchor(word):
+                self._anchors[said] = word
+            elif not self._is_known(word):
+                self._unknown.add(said)
+        for said in filter(may_be_distinct, new):
             if found := list(distinct_strings(said, self._may_come)):
                 self._strings[said] = found
-        word = said.strip(MARKS)
-        if word in self._anchoring and may_anchor(word):
-            self._anchors[said] = word
-        elif not self._is_known(word):
-            self._unknown.add(said)
 
     def _may_come(self, known: Sequence[str]) -> bool:
         return self._lost.issuperset(known) and not self._rare.isdisjoint(known)
@@ -87,12 +93,14 @@ class Replies:
         return not word.isascii() and self._lost.issuperset(words(word))
 
     def _whole_lines(
-        self, found: Sequence[tuple[int, Sequence[str]]], lines: Sequence[str]
+        self, found: Sequence[tuple[int, Sequence[str]]], lines: Sequence[str], call: int
     ) -> Iterator[Distinct]:
         """Yield the lines of which every word was lost."""
         for number, said in found:
+            if not self._unknown.isdisjoint(said):
+                continue
             line = lines[number].strip()
-            if len(line) >= _LINE_LENGTH and self._unknown.isdisjoint(said):
+            if len(line) >= _LINE_LENGTH and self._stands.get(line, call) >= call:
                 known = tuple(words(line))
                 if self._may_come(known):
                     yield Distinct(line, SURE, known)

@@ -41,9 +41,9 @@ _NUMBER = re.compile(r"\d+(?:[.,:-]\d+)*")
 # `sha256`, `utf8`, `python3`: words of the trade.
 _NAMED = re.compile(r"[A-Za-z]+[-_]?\d{1,3}|\d{1,3}[A-Za-z]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_+")
-# What has none of these weighs nothing: it is a word, or a mark beside one.
-_TELLING = re.compile(r"[\d/\\@._]|[a-z][A-Z]|[^\x00-\x7f]")
 _SENTENCE_END = ".:,;/\\-"
+# What has none of these weighs nothing: it is a word, or a mark beside one or behind a sentence.
+_TELLING = re.compile(r"[\d@_]|[a-z][A-Z]|[^\x00-\x7f]|[./\\](?![.:,;/\\-]*\Z)")
 
 _YEARS = range(1900, 2101)
 _SURE_DIGITS, _LIKELY_DIGITS = 5, 4
@@ -53,13 +53,16 @@ _SURE_PARTS, _SURE_LENGTH, _LIKELY_LENGTH = 4, 20, 8
 _MOST = 256
 
 
+def may_be_distinct(said: str) -> bool:
+    """May there be anything particular in characters without a space between; quick to say."""
+    return _TELLING.search(said) is not None
+
+
 def distinct_strings(said: str, may_come: Callable[[Sequence[str]], bool]) -> Iterator[Distinct]:
-    """Yield what is particular in characters without a space between.
+    """Yield what is particular in what `may_be_distinct`.
 
     Only strings that `may_come` from where their words stand are weighed.
     """
-    if not _TELLING.search(said.rstrip(_SENTENCE_END)):
-        return
     for token in _TOKEN.findall(said):
         if len(token) <= _MOST:
             yield from _of_token(token.rstrip(_SENTENCE_END), may_come)
@@ -71,8 +74,12 @@ def distinct_strings(said: str, may_come: Callable[[Sequence[str]], bool]) -> It
 
 def _of_token(token: str, may_come: Callable[[Sequence[str]], bool]) -> Iterator[Distinct]:
     """Yield what is particular in a token, as a whole or in its parts: `x.some_long_name`."""
-    whole, known = _weight(token), tuple(words(token))
-    if whole and may_come(known):
+    known = tuple(words(token))
+    may_be = may_come(known)
+    if len(known) == 1 and not may_be:
+        return
+    whole = _weight(token)
+    if whole and may_be:
         yield Distinct(token, whole, known)
     if whole < SURE and len(known) > 1:
         for part in dict.fromkeys(_BETWEEN.split(token)):
@@ -82,6 +89,8 @@ def _of_token(token: str, may_come: Callable[[Sequence[str]], bool]) -> Iterator
 
 
 def _weight(token: str) -> float:
+    if token.isidentifier():  # the quick test: none of the others is one
+        return _of_name(token)
     if _NUMBER.fullmatch(token):
         return _of_number(token)
     if "@" in token.strip("@"):
@@ -124,7 +133,7 @@ def _of_file(token: str) -> float:
 
 
 def _of_name(token: str) -> float:
-    digits = sum(map(str.isdigit, token))
+    digits = 0 if token.isalpha() else sum(map(str.isdigit, token))
     if digits and not token.isdigit():
         if _NAMED.fullmatch(token) or len(token) < 4:  # noqa: PLR2004 - `v1.2`
             return 0
