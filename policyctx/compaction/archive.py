@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import MessagesError
+from policyctx.messages.items import compact_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +27,10 @@ def archive_name(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """The document, written message by message; `archived_messages` reads it back."""
+    """The document, written message by message; `archived_messages` reads it back.
+
+    An object of a provider's SDK is written as the plain values that it stands for.
+    """
 
     number: int
     messages: Sequence[Message]
@@ -34,9 +38,9 @@ class Archive:
     def __iter__(self) -> Iterator[str]:
         """Yield the text of the document in pieces, one for each message and two around them."""
         empty = {"schema_version": _SCHEMA_VERSION, "compaction": self.number, "messages": []}
-        yield _json(empty).removesuffix("]}")
+        yield compact_json(empty).removesuffix("]}")
         for i, message in enumerate(self.messages):
-            yield f",{_json(message)}" if i else _json(message)
+            yield f",{compact_json(message)}" if i else compact_json(message)
         yield "]}"
 
 
@@ -45,7 +49,7 @@ def messages_text(text: str) -> str:
 
     Raises `MessagesError` for another text.
     """
-    return _json(archived_messages(text))
+    return compact_json(archived_messages(text))
 
 
 def archived_messages(text: str) -> list[dict[str, Any]]:
@@ -57,7 +61,3 @@ def archived_messages(text: str) -> list[dict[str, Any]]:
     if not isinstance(messages, list):
         raise MessagesError("this is no archive of a compaction")
     return messages
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -242,14 +242,14 @@ class Conversation:
         if item.kind == "user_message":
             self.newest_user = item.message
         self.counts[item.type] += item.inside not in self.fates
-        if len(self.ledger) and (entry := self._identities.entry(position)) is not None:
+        if self.ledger.entries and (entry := self._identities.entry(position)) is not None:
             self._set_fate(position, self._remembered(position, entry))
         for candidates in self._growing:
             candidates.add(position, item)
 
     def _typed(self, position: int) -> Item:
         item = self.reading.items[position]
-        if len(self.ledger):
+        if self.ledger.entries:
             if (replaced := self._identities.replaced(position)) is not None:
                 return self.policy.as_before(item, replaced.key.kind, replaced.item_type)
             if item.kind == "tool_result" and self._reads_back(position):

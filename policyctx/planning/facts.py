@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from policyctx.errors import MessagesError
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 Unit = Literal["tokens", "chars"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Facts:
     """Where a session's files go, how its tokens are counted, and how long it has been idle.
 
@@ -65,7 +66,7 @@ class Facts:
         least, most = (self._scaled(n) + media for n in self.counter.bounds(item.counted))
         return least >= amount or (most >= amount and self.tokens(item) >= amount)
 
-    @property
+    @cached_property
     def tokens_beside(self) -> int:
         """Tokens of what is sent along; raises `MessagesError` for what is no JSON."""
         return sum(self.length(_text(part), "tokens") for part in self.beside)

@@ -165,7 +165,7 @@ class Ledger:
             if entry.relative_path is not None:
                 name = entry.relative_path.rpartition("/")[2]
                 self._files[name].add(entry.relative_path)
-                self._endings.add(name.rpartition(".")[2])
+                self._endings.add("".join(name.rpartition(".")[1:]))
                 self._has_odd_names |= _BETWEEN_NAMES.search(name) is not None
 
     @property

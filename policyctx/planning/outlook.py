@@ -30,7 +30,6 @@ class Outlook:
         """How often the plan has left nothing of an item, or of one inside of it, by itself."""
         self._paths = FreePaths(beyond=conversation.paths)
         self._lost: dict[Unit, int] = {}
-        self._beside: int | None = None
 
     def take(self, decision: Decision) -> None:
         """Count a decision as made."""
@@ -84,9 +83,7 @@ class Outlook:
 
     def tokens(self) -> int:
         """Return the tokens of the list with what is sent beside it, corrected by usage."""
-        if self._beside is None:
-            self._beside = self.facts.tokens_beside
-        return self.facts.correction.corrected(self.total("tokens") + self._beside)
+        return self.facts.correction.corrected(self.total("tokens") + self.facts.tokens_beside)
 
     def file(self, wanted_path: str) -> File:
         """Return the file expected for a path; only the store knows which names the disk has."""

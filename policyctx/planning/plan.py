@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.messages.editing import Edit
 from policyctx.planning.drafts import left_in_place
@@ -26,14 +27,13 @@ if TYPE_CHECKING:
     from policyctx.planning.snapshot import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What became of one step in a plan: its gates, and why it stopped before it had taken all."""
 
     step: str
     gates: tuple[GateVerdict, ...] = ()
     is_open: bool = True
-    took: Mapping[int, Verdict] = field(default_factory=dict)
+    took: Mapping[int, Verdict] = MappingProxyType({})
     """What it took and why, by position; a later step may have moved some of that up."""
     stopped: Reason | None = None
     """Why what is ready and was not taken stays."""
@@ -141,7 +141,7 @@ class Plan:
         """Return the plan with nothing replaced by a summary, since none was made."""
         reason = Reason("not_summarised")
         outcomes = (
-            o if o.replaces is None else replace(o, replaces=None, stopped=reason)
+            o if o.replaces is None else o._replace(replaces=None, stopped=reason)
             for o in self.outcomes
         )
         return replace(self, outcomes=tuple(outcomes))
@@ -154,7 +154,7 @@ class Plan:
         made = tuple(d for d in self.new if d.action == "clear" and not even_cleared)
         kept = [d for d in self.new if d not in made]
         outcomes = tuple(
-            replace(o, left=(*o.left, *((d.position, reason) for d in kept if d.step == o.step)))
+            o._replace(left=(*o.left, *((d.position, reason) for d in kept if d.step == o.step)))
             for o in self.outcomes
         )
         return replace(self, new=made, outcomes=outcomes, judged=0)

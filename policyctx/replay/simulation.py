@@ -88,9 +88,9 @@ class _Simulation:
         self._policy = policy
         self._excerpt = excerpt
         self._items: list[SeenItem] = []
-        self._now = 0.0
+        self._clock = _Clock()
         self._session = Session(
-            policy, session_id=_SESSION_ID, on_invalid="keep", clock=lambda: self._now
+            policy, session_id=_SESSION_ID, on_invalid="keep", clock=self._clock
         )
         self._store = UnwrittenStore(self._session.store.root, policy.policy.store)
         self._session.store = self._store
@@ -129,11 +129,13 @@ class _Simulation:
             self._end_part()
             timeline = self._timeline = Timeline(self._parts, number, self._store)
             self._parts += 1
-        self._now = self._now if call.at is None else call.at
+        if call.at is not None:
+            self._clock.now = call.at
         began = perf_counter()
         result = self._session.apply(context, system=call.system, tools=call.tools)
         seconds = perf_counter() - began
-        self._warnings.update(result.warnings)
+        if result.warnings:
+            self._warnings.update(result.warnings)
         removals = list(timeline.note(number, result.plan, result.compaction))
         self._take(removals, timeline.recorded.items(result.plan.conversation))
         facts, model = result.plan.facts, call.language_model
@@ -219,6 +221,15 @@ class _Simulation:
                 self._regrets.append(Regret(removal, tuple(needs)))
         for name, more in self._timeline.types().items():
             self._types[name] = self._types.get(name, TypeTokens()) + more
+
+
+class _Clock:
+    """The time of a recording; it stands still where that has no time stamps."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 def _sameness(item: Item) -> object:

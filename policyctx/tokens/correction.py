@@ -8,7 +8,6 @@ how both grew or shrank between two responses.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyctx.errors import UsageError
@@ -37,8 +36,7 @@ class Point(NamedTuple):
     billed: int
 
 
-@dataclass(frozen=True, slots=True)
-class Correction:
+class Correction(NamedTuple):
     """A line from counted totals to billed ones; it corrects a list's total, never an item.
 
     A response far out of line, such as a side call under the same session or one after a
@@ -74,7 +72,7 @@ class Correction:
         if self._is_in_line(self.last, point):
             return _through(self._learnt(self.last, point), point)
         if self.doubted is None or not self._is_in_line(self.doubted, point):
-            return replace(self, doubted=point)
+            return self._replace(doubted=point)
         return _through(self._learnt(self.doubted, point), point)
 
     def as_record(self) -> dict[str, Any]:

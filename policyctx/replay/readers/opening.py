@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from policyctx.replay.readers.archive import MAGIC, Archive
 from policyctx.replay.readers.document import Document
@@ -30,7 +30,7 @@ def source_of(name: str, opened: Opened, *, read_whole: int = READ_WHOLE) -> Sou
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
         if size <= read_whole:
-            return _small(name, opened, file.read())
+            return _small(name, opened, file)
         # A pretty-printed document has no line that is a value by itself so early, but in a list.
         lines = (file.readline(read_whole) for _ in range(2))
         is_lines = any(_is_json(line) for line in lines)
@@ -39,12 +39,12 @@ def source_of(name: str, opened: Opened, *, read_whole: int = READ_WHOLE) -> Sou
     return (Lines if is_lines and not is_list else StreamedDocument)(name, opened)
 
 
-def _small(name: str, opened: Opened, content: bytes) -> Source:
-    first, _, rest = content.partition(b"\n")
-    if rest.strip() and _is_json(first):
+def _small(name: str, opened: Opened, file: BinaryIO) -> Source:
+    if _is_json(file.readline()) and any(map(bytes.strip, file)):
         return Lines(name, opened)
+    file.seek(0)
     try:
-        return Document(name, value_of(content.removeprefix(BOM)))
+        return Document(name, value_of(file.read().removeprefix(BOM)))
     except ValueError:
         return Lines(name, opened)
 
