@@ -11,7 +11,8 @@ from policyctx.replay.regret.strings import SURE, Distinct, distinct_strings, ma
 from policyctx.replay.regret.words import words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence, Set
+    from collections.abc import Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
 _LINE_LENGTH, _LINE_WORDS = 30, 4
 # Between sentences and words that are written without spaces.
@@ -67,7 +68,7 @@ class Replies:
         strings = chain.from_iterable(self._strings[s] for s in found)
         return Said(list(dict.fromkeys(chain(strings, whole))), runs)
 
-    def _look_at(self, new: Set[str]) -> None:
+    def _look_at(self, new: AbstractSet[str]) -> None:
         """Find out once what each is; most are bare words, of which sets say it together."""
         self._seen |= new
         bare = {said for said in new if said.isascii() and said.isalnum()}
