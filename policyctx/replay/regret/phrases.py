@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from policyctx.replay.regret.holders import Holders, Texts
 
 # So many words in a row are no chance, when they are no shorter than this together.
-WORDS, _CHARS = 5, 28
+WORDS, CHARS = 5, 28
 # Longer ones are shown up to here; a line may have a whole file in it.
 _MOST = 40
 # A phrase that nothing else holds has a word that hardly anything else holds.
@@ -70,7 +70,7 @@ def _longest(said: Sequence[str], i: int, text: str) -> tuple[int, int] | None:
         end += 1
     while start > max(0, end - _MOST) and _joined(said, start - 1, end) in text:
         start -= 1
-    is_long = end - start >= WORDS and len(_joined(said, start, end)) >= _CHARS
+    is_long = end - start >= WORDS and len(_joined(said, start, end)) >= CHARS
     return (start, end) if is_long else None
 
 

@@ -6,8 +6,15 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from policyctx.replay.regret.phrases import MARKS, WORDS, Run, may_anchor
-from policyctx.replay.regret.strings import SURE, Distinct, distinct_strings, may_be_distinct
+from policyctx.replay.regret.phrases import CHARS, MARKS, WORDS, Run, may_anchor
+from policyctx.replay.regret.strings import (
+    SURE,
+    Distinct,
+    distinct_grams,
+    distinct_in,
+    may_be_distinct,
+    tokens_in,
+)
 from policyctx.replay.regret.words import words
 
 if TYPE_CHECKING:
@@ -41,12 +48,13 @@ class Replies:
         self._seen: set[str] = set()
         """What stood between spaces so far; the others are of these."""
         self._strings: dict[str, Sequence[Distinct]] = {}
+        self._in_token: dict[str, Sequence[Distinct]] = {}
         self._anchors: dict[str, str] = {}
         """The bare word of each that may anchor a phrase."""
         self._unknown: set[str] = set()
         """What is in nothing that was lost, and so parts runs."""
         self._stands: dict[str, int] = {}
-        """In reply to which call it was said first, of what is never out again, lines as well."""
+        """By string and line: in reply to which call it was said first, where that reply stays."""
 
     def read(self, text: str, call: int, *, stays: bool) -> Said:
         """Return what of a text, which replies to a call, may come from what was lost.
@@ -55,18 +63,20 @@ class Replies:
         all that come after it.
         """
         spaced = text if text.isascii() else _WIDE_MARKS.sub(" ", text)
-        lines = list(map(str.split, spaced.split("\n")))
-        said = dict.fromkeys(chain.from_iterable(lines))
+        said = dict.fromkeys(spaced.split())
         self._look_at(said.keys() - self._seen)
-        found = [s for s in said if s in self._strings and self._stands.get(s, call) >= call]
-        long = [(number, line) for number, line in enumerate(lines) if len(line) >= _LINE_WORDS]
-        whole = list(self._whole_lines(long, text.split("\n"), call)) if long else []
-        runs = [run for _, line in long for run in self._runs(line)]
+        lines = [
+            (line.strip(), words_of_it)
+            for line, parted in zip(text.split("\n"), spaced.split("\n"), strict=True)
+            if len(line) >= CHARS and len(words_of_it := parted.split()) >= _LINE_WORDS
+        ]
+        strings = chain.from_iterable(self._strings[s] for s in said if s in self._strings)
+        found = dict.fromkeys(chain(strings, self._whole_lines(lines)))
+        new = [one for one in found if self._stands.get(one.text, call) >= call]
         if stays:
-            for one in (*found, *(line.text for line in whole)):
-                self._stands.setdefault(one, call)
-        strings = chain.from_iterable(self._strings[s] for s in found)
-        return Said(list(dict.fromkeys(chain(strings, whole))), runs)
+            for one in new:
+                self._stands.setdefault(one.text, call)
+        return Said(new, [run for _, line in lines for run in self._runs(line)])
 
     def _look_at(self, new: AbstractSet[str]) -> None:
         """Find out once what each is; most are bare words, of which sets say it together."""
@@ -81,8 +91,16 @@ class Replies:
             elif not self._is_known(word):
                 self._unknown.add(said)
         for said in filter(may_be_distinct, new):
-            if found := list(distinct_strings(said, self._may_come)):
+            if found := self._distinct_in(said):
                 self._strings[said] = found
+
+    def _distinct_in(self, said: str) -> Sequence[Distinct]:
+        found: list[Distinct] = []
+        for token in tokens_in(said):
+            if (known := self._in_token.get(token)) is None:
+                known = self._in_token[token] = list(distinct_in(token, self._may_come))
+            found += known
+        return found if said.isascii() else [*found, *distinct_grams(said, self._may_come)]
 
     def _may_come(self, known: Sequence[str]) -> bool:
         return self._lost.issuperset(known) and not self._rare.isdisjoint(known)
@@ -93,15 +111,10 @@ class Replies:
             return True
         return not word.isascii() and self._lost.issuperset(words(word))
 
-    def _whole_lines(
-        self, found: Sequence[tuple[int, Sequence[str]]], lines: Sequence[str], call: int
-    ) -> Iterator[Distinct]:
+    def _whole_lines(self, lines: Sequence[tuple[str, Sequence[str]]]) -> Iterator[Distinct]:
         """Yield the lines of which every word was lost."""
-        for number, said in found:
-            if not self._unknown.isdisjoint(said):
-                continue
-            line = lines[number].strip()
-            if len(line) >= _LINE_LENGTH and self._stands.get(line, call) >= call:
+        for line, said in lines:
+            if len(line) >= _LINE_LENGTH and self._unknown.isdisjoint(said):
                 known = tuple(words(line))
                 if self._may_come(known):
                     yield Distinct(line, SURE, known)

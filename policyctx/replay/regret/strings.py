@@ -8,12 +8,15 @@ What a model writes of its own accord (years, round numbers, words of a language
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from policyctx.replay.regret.words import CJK, grams, words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    # May a string with these words come from what was lost.
+    MayCome: TypeAlias = Callable[[Sequence[str]], bool]
 
 
 class Distinct(NamedTuple):
@@ -30,7 +33,7 @@ SURE, LIKELY = 1.0, 0.5
 _OF_THREE = 0.34
 
 _TOKEN = re.compile(
-    rf"\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|[^\W{CJK}]+(?:[./\\:@#+~-]+[^\W{CJK}]+)*|[~.]{{0,2}}/[^\W{CJK}][\w./@+~-]*"
+    rf"\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?![^\W{CJK}])|[^\W{CJK}]+(?:[./\\:@#+~-]+[^\W{CJK}]+)*|[~.]{{0,2}}/[^\W{CJK}][\w./@+~-]*"
 )
 _BETWEEN = re.compile(r"[./\\:@#+~-]+")
 _PATH_SIGN = re.compile(r"[/\\]")
@@ -58,22 +61,17 @@ def may_be_distinct(said: str) -> bool:
     return _TELLING.search(said) is not None
 
 
-def distinct_strings(said: str, may_come: Callable[[Sequence[str]], bool]) -> Iterator[Distinct]:
-    """Yield what is particular in what `may_be_distinct`.
+def tokens_in(said: str) -> list[str]:
+    """Return what stands in such characters by itself, without the marks around it."""
+    found = _TOKEN.findall(said)
+    return [token.rstrip(_SENTENCE_END) for token in found if len(token) <= _MOST]
+
+
+def distinct_in(token: str, may_come: MayCome) -> Iterator[Distinct]:
+    """Yield what is particular in a token, as a whole or in its parts: `x.some_long_name`.
 
     Only strings that `may_come` from where their words stand are weighed.
     """
-    for token in _TOKEN.findall(said):
-        if len(token) <= _MOST:
-            yield from _of_token(token.rstrip(_SENTENCE_END), may_come)
-    if not said.isascii():
-        for gram in grams(said):
-            if may_come((gram,)):
-                yield Distinct(gram, _OF_THREE, (gram,))
-
-
-def _of_token(token: str, may_come: Callable[[Sequence[str]], bool]) -> Iterator[Distinct]:
-    """Yield what is particular in a token, as a whole or in its parts: `x.some_long_name`."""
     known = tuple(words(token))
     may_be = may_come(known)
     if len(known) == 1 and not may_be:
@@ -86,6 +84,13 @@ def _of_token(token: str, may_come: Callable[[Sequence[str]], bool]) -> Iterator
             known = tuple(words(part))
             if part != token and may_come(known) and (weight := _weight(part)):
                 yield Distinct(part, weight, known)
+
+
+def distinct_grams(said: str, may_come: MayCome) -> Iterator[Distinct]:
+    """Yield the grams of languages without spaces; see `distinct_in`."""
+    for gram in grams(said):
+        if may_come((gram,)):
+            yield Distinct(gram, _OF_THREE, (gram,))
 
 
 def _weight(token: str) -> float:

@@ -19,7 +19,7 @@ EVERYTHING = st.text() | st.text(st.characters(codec=None), max_size=80)
 def strings_of(text: str) -> Sequence[Distinct]:
     """What is particular in a text of which all words were lost, and are rare."""
     known = frozenset(words(text))
-    return Replies(known, rare=known, anchors=known).read(text).strings
+    return Replies(known, rare=known, anchors=known).read(text, 1, stays=True).strings
 
 
 def weights(text: str) -> dict[str, float]:
@@ -82,14 +82,14 @@ def test_what_is_written_without_spaces_is_cut_into_grams() -> None:
 def test_only_what_is_made_of_known_words_can_come_from_them() -> None:
     known = frozenset({"ORD", "58213", "KX"})
     replies = Replies(known, rare=known, anchors=known)
-    found, _ = replies.read("see ORD-58213-KX and ORD-11111-ZZ")
+    found, _ = replies.read("see ORD-58213-KX and ORD-11111-ZZ", 1, stays=True)
     assert [one.text for one in found] == ["ORD-58213-KX"]
 
 
 def test_a_string_of_which_every_word_is_common_tells_nothing() -> None:
     text = "see ORD-58213-KX"
     replies = Replies(frozenset(words(text)), rare=frozenset(), anchors=frozenset())
-    assert replies.read(text) == ([], ())
+    assert replies.read(text, 1, stays=True) == ([], [])
 
 
 def test_a_string_that_is_a_part_of_several_words_is_found_once() -> None:
