@@ -217,7 +217,8 @@ class Conversation:
 
     def tally(self, unit: Unit) -> Tally:
         """Return the size of the list as it is now, message by message."""
-        tally = self._tallies.setdefault(unit, Tally())
+        if (tally := self._tallies.get(unit)) is None:
+            tally = self._tallies[unit] = Tally()
         position = self._tallied.get(unit, 0)
         for message in range(len(tally), self.reading.message_count):
             size = 0

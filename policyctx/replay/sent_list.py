@@ -69,8 +69,13 @@ class SentList:
         self._sizes = sizes
         self._now: list[Message] = []
         self._sums = [0]
-        self._beside: tuple[object, ...] = ()
         self._before: dict[str | None, tuple[list[Message], tuple[object, ...]]] = {}
+
+    def branched(self) -> SentList:
+        """Return another list that was sent the same so far."""
+        other = SentList(self._sizes)
+        other._now, other._sums, other._before = self._now, [*self._sums], {**self._before}
+        return other
 
     def sent(
         self, messages: Sequence[Message], facts: Facts, *, language_model: str | None = None

@@ -95,7 +95,8 @@ class _Simulation:
         self._store = UnwrittenStore(self._session.store.root, policy.policy.store)
         self._session.store = self._store
         self._sizes = MessageSizes()
-        self._whole, self._edited = SentList(self._sizes), SentList(self._sizes)
+        self._whole = self._edited = SentList(self._sizes)
+        """One list for both until a call is sent another one than the recorded."""
         self._correction = Correction()
         self._timeline: Timeline | None = None
         self._parts = 0
@@ -139,8 +140,11 @@ class _Simulation:
         removals = list(timeline.note(number, result.plan, result.compaction))
         self._take(removals, timeline.recorded.items(result.plan.conversation))
         facts, model = result.plan.facts, call.language_model
-        unedited = self._whole.sent(context, facts, language_model=model)
-        edited = self._edited.sent(result.messages, facts, language_model=model)
+        if self._edited is self._whole and result.messages is not context:
+            self._edited = self._whole.branched()
+        unedited = edited = self._whole.sent(context, facts, language_model=model)
+        if self._edited is not self._whole:
+            edited = self._edited.sent(result.messages, facts, language_model=model)
         self._observe(call.usage, unedited.tokens, edited.tokens)
         self._calls.append(
             SimulatedCall(

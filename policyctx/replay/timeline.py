@@ -58,6 +58,8 @@ class Timeline:
         self._beside += (part for part in plan.facts.beside if part not in self._beside)
         self.recorded.take(conversation)
         self._known.append(len(self.recorded.items(conversation)))
+        if is_known and compaction is None and len(conversation.history) == self._changes:
+            return
         new = {decision.position: decision for decision in plan.new}
         for position, fate in self._changed(conversation, is_known=is_known):
             before = self._out.get(position)

@@ -14,7 +14,9 @@ _FIRST_CJK = "\u3040"
 GRAM = 6
 
 _PARTING = str.maketrans(dict.fromkeys(set(string.punctuation) - {"_"}, " "))
-_ASCII = re.compile(r"[\x00-\x7f]+")
+_ASCII, _UTF_8 = bytes(range(128)), ("utf-8", "surrogatepass")
+_ASCII_RUN = re.compile(r"[\x00-\x7f]+")
+_LETTER = re.compile(r"\w")
 _OTHER_WORD = re.compile(rf"[^\W\x00-\x7f{CJK}]+")
 _RUN = re.compile(rf"[{CJK}]{{{GRAM},}}")
 
@@ -49,10 +51,12 @@ def words(text: str) -> list[str]:
     if text.isascii():
         # Most short texts are one word, which need not be cut.
         return [text] if text.isalnum() else text.translate(_PARTING).split()
-    # A pass over what is not ASCII alone is quicker than one word by word; `?` parts words.
-    others = _ASCII.sub("\n", text)
-    plain_words = text.encode("ascii", "replace").decode().translate(_PARTING).split()
-    return [*plain_words, *_OTHER_WORD.findall(others), *grams(others)]
+    found = text.encode("ascii", "replace").decode().translate(_PARTING).split()  # `?` parts words
+    if _LETTER.search(text.encode(*_UTF_8).translate(None, _ASCII).decode(*_UTF_8)):
+        # A pass over what is not ASCII alone is quicker than one word by word.
+        others = _ASCII_RUN.sub("\n", text)
+        found += [*_OTHER_WORD.findall(others), *grams(others)]
+    return found
 
 
 def grams(text: str) -> list[str]:
