@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from pydantic_core import to_json
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 Message: TypeAlias = dict[str, Any]
 # Where in a message an item stands, such as ("content", 2, "text").
@@ -77,14 +80,44 @@ class Item(NamedTuple):
 
 
 def compact_json(value: object) -> str:
-    """Return the JSON text that stands for a value that is not plain text."""
+    """Return the JSON text that stands for a value that is not plain text.
+
+    Raises `TypeError`, `ValueError` or `RecursionError` for what is no JSON.
+    """
+    if _is_plain(value):
+        try:
+            return to_json(value).decode()
+        except ValueError:  # it takes no lone surrogates
+            pass
     return _encode(value)
 
 
-def _plain(value: object) -> object:
+def _is_plain(value: object) -> bool:
+    """Is this of what both encoders write alike, nested no deeper than most; floats are not."""
+    level = [value]
+    for _ in range(_DEPTH):
+        deeper: list[object] = []
+        for one in level:
+            if type(one) is dict and _NAMES.issuperset(map(type, one)):
+                inner: Collection[object] = one.values()
+            elif type(one) is list:
+                inner = one
+            else:
+                return type(one) in _SIMPLE
+            if not _SIMPLE.issuperset(map(type, inner)):
+                deeper += [each for each in inner if type(each) not in _SIMPLE]
+        if not deeper:
+            return True
+        level = deeper
+    return False
+
+
+def _plain_values(value: object) -> object:
     """A provider's SDK object as plain values; what is none is shown by its text."""
     dump = getattr(value, "model_dump", None)
     return dump(mode="json") if callable(dump) else str(value)
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain).encode
+_NAMES, _SIMPLE = frozenset({str}), frozenset({str, int, bool, NoneType})
+_DEPTH = 16
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain_values).encode
