@@ -201,6 +201,8 @@ class Conversation:
         item, fate = self.items[position], self.fates.get(position)
         if fate is None:
             own = self.facts.size(item, unit)
+            if not item.media:
+                return own
             return own + sum(self._change_of(i, unit) for i in self.inside(position))
         return 0 if fate.placeholder is None else self.facts.length(fate.placeholder, unit)
 

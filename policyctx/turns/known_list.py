@@ -6,7 +6,7 @@ kept it or as it was handed out. Both are recognised, and only what is new is re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from policyctx.errors import InvalidResultError
 from policyctx.messages.editing import Edit, block_of, edited_message
@@ -32,6 +32,8 @@ class KnownList:
         self._left: list[Message | None] = []
         self._edited: set[int] = set()
         """Where the two differ."""
+        self._removes = False
+        """Is nothing left of any of them."""
         self.comes_back = False
         """Was the list given as it was handed out, and not as the caller has kept it."""
 
@@ -44,7 +46,7 @@ class KnownList:
         known = len(self._given)
         if len(messages) < known:
             return False
-        beginning = list(messages[:known])
+        beginning = _beginning(messages, known)
         for comes_back in (self.comes_back, not self.comes_back):
             other = self._left if comes_back else self._given
             if beginning == other and (self._edited or not comes_back):
@@ -65,8 +67,7 @@ class KnownList:
 
     def _take(self, beginning: list[Message]) -> None:
         """Know these objects instead of equal ones, so that they are the ones handed out."""
-        given: list[Message] = list(beginning)
-        left: list[Message | None] = list(beginning)
+        given, left = beginning, cast("list[Message | None]", beginning[:])
         for message in self._edited:
             if self.comes_back:
                 given[message] = self._given[message]
@@ -79,11 +80,11 @@ class KnownList:
 
         What was missing from this one is missing from a list that begins with it.
         """
-        if list(messages[: len(self._given)]) == self._given:
+        if _beginning(messages, len(self._given)) == self._given:
             return self.conversation.gone_before
         handed_out = [message for message in self._left if message is not None]
         comes_back = len(handed_out) < len(self._left) and (
-            list(messages[: len(handed_out)]) == handed_out
+            _beginning(messages, len(handed_out)) == handed_out
         )
         return self.conversation.gone if comes_back else frozenset()
 
@@ -149,11 +150,14 @@ class KnownList:
         self._put(changes)
         if not self._edited or (self.comes_back and not changes):
             return messages
+        if not self._removes:
+            return cast("list[Message]", self._left[:])
         return [message for message in self._left if message is not None]
 
     def _put(self, changes: Mapping[int, Message | None]) -> None:
         for message, new in changes.items():
             self._left[message] = new
+            self._removes = self._removes or new is None
             self._edited.add(message)
 
     def _changed(self, decisions: Iterable[Decision]) -> dict[int, Message | None]:
@@ -175,6 +179,12 @@ class KnownList:
                 continue
             if inside is None or not (inside in new or inside in conversation.fates):
                 yield Edit(fate.item, fate.placeholder)
+
+
+def _beginning(messages: Sequence[Message], count: int) -> list[Message]:
+    """Return the first messages as a list of its own; a slice of a list is one already."""
+    beginning = messages[:count]
+    return beginning if type(beginning) is list else list(beginning)
 
 
 def _alike(some: Sequence[Message], others: Sequence[Message]) -> int:

@@ -178,7 +178,7 @@ class Replacements:
         else:
             new = list(messages[known:])
             self._given += new
-            self._seen = [*self._seen, *new]
+            self._seen += new
         is_same = len(self._seen) == len(messages) and self._seen == self._given
         return messages if is_same else list(self._seen)
 

@@ -60,4 +60,7 @@ def _asked(call: Item) -> Asked:
     if not isinstance(given, dict):
         return call.tool, call.text
     words = {key: value for key, value in given.items() if not isinstance(value, int | float)}
-    return call.tool, json.dumps(words or given, sort_keys=True)
+    return call.tool, _encode(words or given)
+
+
+_encode = json.JSONEncoder(sort_keys=True).encode
