@@ -20,6 +20,7 @@ import orjson
 from benchmarks.inputs import tool_outputs
 from benchmarks.runner import Ratio
 from policyctx.errors import UnreadableRecordingError
+from policyctx.messages.items import compact_json
 from policyctx.messages.reading import items_of
 from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.replay.model_call import ModelCall
@@ -141,7 +142,11 @@ def _is_recording(path: Path) -> bool:
 
 
 def _texts(path: Path) -> Iterator[str]:
+    """Yield every text that a replay has to count: of the messages, and sent beside them."""
     for recording in recordings_in(path):
+        for call in recording.calls:
+            beside = (part for part in (call.system, call.tools) if part)
+            yield from (part if isinstance(part, str) else compact_json(part) for part in beside)
         messages = [message for call in recording.calls for message in call.new]
         for item in items_of([*messages, *recording.after]):
             yield item.counted

@@ -73,25 +73,26 @@ def costs_of(calls: Sequence[BilledCall], model: Model) -> Costs:
     """Return what calls of one session cost, under the cache that the policy describes."""
     output = sum(0 if one.call.usage is None else one.call.usage.output for one in calls)
     return Costs(
-        _together([cost_of(one.unedited, one.idle, model) for one in calls], output),
-        _together([cost_of(one.edited, one.idle, model) for one in calls], output),
+        _together([_parts(one.unedited, one.idle, model) for one in calls], output),
+        _together([_parts(one.edited, one.idle, model) for one in calls], output),
     )
 
 
 def cost_of(size: Size, idle: float | None, model: Model) -> Cost:
     """Return what a prompt costs; when nobody knows the time, the cache is still there."""
+    return Cost(*_parts(size, idle, model))
+
+
+def _parts(size: Size, idle: float | None, model: Model) -> tuple[int, int, int]:
+    """Return the tokens that are read from the cache, written to it, and neither."""
     cache = model.cache
     if size.tokens < cache.min_tokens:
-        return Cost(input=size.tokens)
+        return 0, 0, size.tokens
     expired = idle is not None and idle > cache.ttl.seconds
     read = 0 if expired or size.shared < cache.min_tokens else size.shared
-    return Cost(cache_read=read, cache_write=size.tokens - read)
+    return read, size.tokens - read, 0
 
 
-def _together(prompts: Sequence[Cost], output: int) -> Cost:
-    return Cost(
-        sum(cost.cache_read for cost in prompts),
-        sum(cost.cache_write for cost in prompts),
-        sum(cost.input for cost in prompts),
-        output,
-    )
+def _together(prompts: Sequence[tuple[int, int, int]], output: int) -> Cost:
+    read, written, neither = map(sum, zip(*prompts, strict=True)) if prompts else (0, 0, 0)
+    return Cost(read, written, neither, output)

@@ -55,7 +55,9 @@ class Timeline:
         conversation = plan.conversation
         is_known = self._plan is not None and self._plan.conversation is conversation
         self._plan = plan
-        self._beside += (part for part in plan.facts.beside if part not in self._beside)
+        for part in plan.facts.beside:
+            if part not in self._beside:
+                self._beside.append(part)
         self.recorded.take(conversation)
         self._known.append(len(self.recorded.items(conversation)))
         if is_known and compaction is None and len(conversation.history) == self._changes:

@@ -30,7 +30,7 @@ class Lines(Source):
         with self._opened() as file:
             for number, line in enumerate(file):
                 text = line.removeprefix(BOM) if number == 0 else line
-                if not text.strip():
+                if not text or text.isspace():
                     continue
                 try:
                     yield value_of(text)
