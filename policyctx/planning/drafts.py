@@ -47,7 +47,11 @@ def drafted(
     file = expected_file(path, facts)
     if path and is_placeholder(treatment.wording, item, file, facts):
         return Reason("placeholder")
-    return not_shrinking(item, step, treatment, file, facts) or Draft(path)
+    if not may_be_kept(item, step):
+        return Draft(path)
+    unit = unit_of(treatment)
+    text = left_in_place(item, treatment.wording, file, facts, unit)
+    return not_shrinking(item, step, text, unit, facts) or Draft(path)
 
 
 def freed_tokens(
@@ -63,14 +67,17 @@ def freed_tokens(
     return now - (0 if text is None else facts.length(text, "tokens"))
 
 
+def may_be_kept(item: Item, step: Step) -> bool:
+    """May an item stay for the sake of its size; see `not_shrinking`."""
+    return item.kind == "tool_call" or step.must_shrink
+
+
 def not_shrinking(
-    item: Item, step: Step, treatment: Treatment, file: File, facts: Facts
+    item: Item, step: Step, text: str | None, unit: Unit, facts: Facts
 ) -> Reason | None:
-    """Return why an item stays for the sake of its size, None when it may go."""
-    if item.kind != "tool_call" and not step.must_shrink:
+    """Return why an item stays that gains nothing by a text in its place, None when it may go."""
+    if not may_be_kept(item, step):
         return None
-    unit = unit_of(treatment)
-    text = left_in_place(item, treatment.wording, file, facts, unit)
     if text is None:
         return Reason("nothing_long")
     size, placeholder = facts.size(item, unit), facts.length(text, unit)

@@ -51,12 +51,10 @@ class Taking:
         if self._step.do == "drop":
             self._drop(position, verdict)
             return
-        decision = self._replaced(
-            position, draft.wanted_path, treatment.wording, unit_of(treatment)
-        )
+        unit = unit_of(treatment)
+        decision = self._replaced(position, draft.wanted_path, treatment.wording, unit)
         item = self._in.items[position]
-        file = decision.file or _NO_FILE
-        refused = not_shrinking(item, self._step, treatment, file, self._facts)
+        refused = not_shrinking(item, self._step, decision.placeholder, unit, self._facts)
         if refused is not None:
             self.left.append((position, refused))
             return
@@ -64,7 +62,7 @@ class Taking:
         self.took[position] = verdict
         call = self._in.reading.partners.get(position) if item.kind == "tool_result" else None
         if treatment.with_input and call is not None:
-            self._shorten(call, unit_of(treatment))
+            self._shorten(call, unit)
 
     def put_off(self) -> list[int]:
         """Forget, and return, what stayed for the sake of the rest of the list."""

@@ -68,12 +68,12 @@ class Correction(NamedTuple):
             return self
         point = Point(counted, usage.prompt)
         if self.last is None:
-            return _through(self, point)
+            return _through(point, self.scale, self.counted_squares, self.billed_products)
         if self._is_in_line(self.last, point):
-            return _through(self._learnt(self.last, point), point)
+            return self._learnt(self.last, point)
         if self.doubted is None or not self._is_in_line(self.doubted, point):
             return self._replace(doubted=point)
-        return _through(self._learnt(self.doubted, point), point)
+        return self._learnt(self.doubted, point)
 
     def as_record(self) -> dict[str, Any]:
         """Return plain values for a JSON file; `correction_of` reads them back."""
@@ -93,15 +93,14 @@ class Correction(NamedTuple):
         return abs(residual) <= _OUT_OF_LINE * point.billed + _OUT_OF_SIGHT * abs(step)
 
     def _learnt(self, before: Point, point: Point) -> Correction:
-        """Learn the scale from a step, the more the larger it is."""
+        """Learn the scale from the step to a response, the more the larger it is."""
         counted, billed = point.counted - before.counted, point.billed - before.billed
         if not _LEAST_SCALE <= (billed / counted if counted else 0) <= _MOST_SCALE:
-            return self
+            return _through(point, self.scale, self.counted_squares, self.billed_products)
         squares = self.counted_squares * _MEMORY + counted * counted
         products = self.billed_products * _MEMORY + counted * billed
         prior = _PRIOR_TOKENS**2
-        scale = (products + prior) / (squares + prior)
-        return Correction(scale, self.overhead, squares, products, self.last, self.doubted)
+        return _through(point, (products + prior) / (squares + prior), squares, products)
 
 
 def correction_of(record: Mapping[str, Any]) -> Correction:
@@ -123,8 +122,7 @@ def _point(record: Mapping[str, Any] | None) -> Point | None:
     return None if record is None else Point(int(record["counted"]), int(record["billed"]))
 
 
-def _through(correction: Correction, point: Point) -> Correction:
-    """Shift the line so that it goes through this response."""
-    overhead = point.billed - correction.scale * point.counted
-    squares, products = correction.counted_squares, correction.billed_products
-    return Correction(correction.scale, overhead, squares, products, last=point)
+def _through(point: Point, scale: float, squares: float, products: float) -> Correction:
+    """Return the line of this scale that goes through a response."""
+    overhead = point.billed - scale * point.counted
+    return Correction(scale, overhead, squares, products, last=point)
