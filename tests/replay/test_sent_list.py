@@ -37,6 +37,17 @@ def test_an_equal_message_is_shared_though_it_is_another_object() -> None:
     assert sent.sent(deepcopy(messages), FACTS).shared_messages == 3
 
 
+def test_two_lists_that_were_one_go_on_by_themselves() -> None:
+    messages = session_of("x" * 400, "y" * 800)
+    one = SentList(MessageSizes())
+    one.sent(messages[:3], FACTS)
+    other = one.branched()
+    changed = [*messages[:2], user("changed")]
+    assert other.sent(changed, FACTS).shared_messages == 2
+    assert one.sent(messages, FACTS).shared_messages == 3
+    assert other.sent([*changed, *messages[3:]], FACTS).shared_messages == 3
+
+
 def test_system_prompt_and_tools_count_and_come_first() -> None:
     with_system = Facts("s", "/root", FACTS.counter, beside=("s" * 4_000,))
     sent, messages = SentList(MessageSizes()), session_of("x" * 400)

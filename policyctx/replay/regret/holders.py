@@ -66,6 +66,8 @@ class Texts:
 
     def rare(self, most: int) -> frozenset[str]:
         """The words that are in at most so many of the items that were out at any time."""
+        if len(self._part.absences) <= most:
+            return self.lost
         return frozenset(word for word, count in self._lost.items() if count <= most)
 
     def key(self, known: tuple[str, ...]) -> str:

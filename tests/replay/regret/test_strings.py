@@ -55,8 +55,9 @@ def test_what_might_be_called_so_by_chance_is_a_likely_one(token: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "in 2024", "100 rows", "2,000 rows", "50%", "and/or", "read/write", "e.g. this", "i.e.",
-        "UTF-8", "sha256", "python3", "anchor.type", "Map.new", "the word", "__name__", "x = 1",
+        "in 2024", "100 rows", "2,000 rows", "2,0001 rows", "50%", "and/or", "read/write",
+        "e.g. this", "i.e.", "UTF-8", "sha256", "python3", "anchor.type", "Map.new", "the word",
+        "__name__", "x = 1",
     ],
 )  # fmt: skip
 def test_what_anybody_writes_is_no_sign(text: str) -> None:
@@ -84,6 +85,22 @@ def test_only_what_is_made_of_known_words_can_come_from_them() -> None:
     replies = Replies(known, rare=known, anchors=known)
     found, _ = replies.read("see ORD-58213-KX and ORD-11111-ZZ", 1, stays=True)
     assert [one.text for one in found] == ["ORD-58213-KX"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["see ORD-58213-KX", "Refunds above the limit need two signatures.", "退款审批必须由主管"],
+)
+@pytest.mark.parametrize(("call", "stays", "again"), [(2, True, 0), (2, False, 1), (1, True, 1)])
+def test_what_an_earlier_reply_says_in_the_list_is_not_looked_for_again(
+    text: str, call: int, stays: bool, again: int
+) -> None:
+    known = frozenset(words(text))
+    replies = Replies(known, rare=known, anchors=known)
+    first = replies.read(text, 1, stays=stays).strings
+    assert first
+    # The items of one reply were written without one another.
+    assert list(replies.read(f"so: {text}\n{text}", call, stays=True).strings) == [*first] * again
 
 
 def test_a_string_of_which_every_word_is_common_tells_nothing() -> None:
