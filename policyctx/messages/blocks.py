@@ -87,7 +87,8 @@ def says_nothing(message: Message) -> bool:
 def input_path(call: Mapping[str, Any]) -> tuple[str, ...]:
     """Return where in a call of a chat message its input stands."""
     for holder, field in (("function", "arguments"), ("custom", "input")):
-        if isinstance(call.get(holder), Mapping):
+        held = call.get(holder)
+        if type(held) is dict or isinstance(held, Mapping):  # the first test is the quick one
             return holder, field
     return ("arguments",)
 

@@ -216,7 +216,9 @@ def _wrong_with_calls(message: Mapping[str, Any]) -> str | None:
         return f'expected "function_call" to be an object, got {_kind(call)}'
     if calls is None:
         return None
-    if isinstance(calls, str | Mapping) or not isinstance(calls, Sequence):
+    if type(calls) is not list and (
+        isinstance(calls, str | Mapping) or not isinstance(calls, Sequence)
+    ):
         return f'expected "tool_calls" to be a list of objects, got {_kind(calls)}'
     odd = next((call for call in calls if call is None or isinstance(call, _NO_OBJECT)), ...)
     return None if odd is ... else f'expected "tool_calls" to hold objects, got {_kind(odd)}'

@@ -50,19 +50,22 @@ class Facts:
 
     def tokens(self, item: Item) -> int:
         """Return what the item costs in the context, in tokens."""
-        return self._scaled(self.counter.count(item.counted)) + self._of_media(item)
+        own = self._scaled(self.counter.count(item.counted))
+        return own + self._of_media(item) if item.media else own
 
     def tokens_of(self, items: Sequence[Item]) -> list[int]:
         """Return what each item costs; together they are counted quicker than one by one."""
         counts = self.counter.count_many([item.counted for item in items])
+        if self.token_scale != 1:
+            counts = list(map(self._scaled, counts))
         pairs = zip(counts, items, strict=True)
-        return [self._scaled(count) + self._of_media(item) for count, item in pairs]
+        return [count + self._of_media(item) if item.media else count for count, item in pairs]
 
     def reaches(self, item: Item, amount: int, unit: Unit) -> bool:
         """Is the item this large; its tokens are counted only when its length leaves it open."""
         if unit == "chars":
             return len(item.text) >= amount
-        media = self._of_media(item)
+        media = self._of_media(item) if item.media else 0
         least, most = (self._scaled(n) + media for n in self.counter.bounds(item.counted))
         return least >= amount or (most >= amount and self.tokens(item) >= amount)
 
@@ -73,8 +76,6 @@ class Facts:
 
     def _of_media(self, item: Item) -> int:
         """What the images and documents of an item take: provider tokens already."""
-        if not item.media:
-            return 0
         known = (self.counter, self.language_model)
         return sum(medium_tokens(m.block, *known, m.weights) for m in item.media)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 _MAX_BYTES = 120
+_PLAIN_PART = re.compile(rf"(?!\.+\Z)[A-Za-z0-9._-]{{1,{_MAX_BYTES}}}")
 # What `{ext}` is in a path, by `store.format`.
 EXTENSIONS = {"text": "md", "envelope": "json"}
 
@@ -66,6 +67,8 @@ def safe_part(value: str) -> str:
     `A-Z a-z 0-9 . _ -` stay; any other byte is percent-encoded, a name of dots only too. What is
     empty or over 120 bytes becomes `sha256-` and 16 hex digits.
     """
+    if _PLAIN_PART.fullmatch(value):  # most are
+        return value
     raw = value.encode("utf-8", "surrogatepass")
     plain = b"" if not value.strip(".") else _KEPT
     encoded = "".join(chr(byte) if byte in plain else f"%{byte:02X}" for byte in raw)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from policyctx.replay.simulated import SimulatedCall
 
 
+_UNTAUGHT = Correction()
+
+
 class Size(NamedTuple):
     """A prompt in the provider's tokens, and how many at its beginning were sent before."""
 
@@ -66,9 +69,10 @@ def _lines(calls: Iterable[SimulatedCall]) -> dict[str | None, Correction]:
     """Return what the whole session has taught of each language model."""
     lines: dict[str | None, Correction] = {}
     for call in calls:
-        line = lines.setdefault(call.language_model, Correction())
+        line = lines.get(call.language_model, _UNTAUGHT)
         if call.usage is not None:
-            lines[call.language_model] = line.observed(call.unedited.tokens, call.usage)
+            line = line.observed(call.unedited.tokens, call.usage)
+        lines[call.language_model] = line
     return lines
 
 

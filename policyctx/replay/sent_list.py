@@ -96,8 +96,8 @@ class SentList:
         """Size up the list that is sent now; returns how many messages of the last it keeps."""
         known = alike(self._now, now)
         del self._sums[known + 1 :]
-        new = (self._sizes.tokens(message, facts) for message in now[known:])
-        self._sums.extend(accumulate(new, initial=self._sums.pop()))
+        new = [self._sizes.tokens(message, facts) for message in now[known:]]
+        self._sums += accumulate(new, initial=self._sums.pop())
         self._now = now
         return known
 

@@ -63,7 +63,7 @@ def _with_cached_inside(fields: Mapping[str, Any], prompt: str, output: str, cac
 
 
 def _fields(usage: object) -> Mapping[str, Any]:
-    if isinstance(usage, Mapping):
+    if type(usage) is dict or isinstance(usage, Mapping):  # the first test is the quick one
         return usage
     dump = getattr(usage, "model_dump", None)
     fields = dump() if callable(dump) else None
