@@ -278,8 +278,9 @@ class Conversation:
         )
 
     def _written_type(self, item: Item) -> str | None:
-        found = self._written.get(item.text) if item.kind == "user_message" else None
-        return found or None
+        if not self._written or item.kind != "user_message":
+            return None
+        return self._written.get(item.text) or None
 
     def is_written(self, message: int) -> bool:
         """Is all of a message what a compaction wrote: a summary, a file, a reply to one."""
