@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TextIO
 
 from policyctx.errors import PolicyctxError, PolicyError
 
@@ -11,19 +15,40 @@ from policyctx.errors import PolicyctxError, PolicyError
 def main() -> None:
     """Run the command line.
 
-    Exit codes: 0 done, 1 the input was wrong (said on stderr), 2 usage.
+    Exit codes: 0 done, 1 the input was wrong or the output had no room (said on stderr), 2 usage.
     """
     from policyctx.cli.app import app  # noqa: PLC0415 - typer is needed by no one else
 
+    # A shell may have closed either.
+    sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
         # A console or pipe that lacks a character shows a question mark for it.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except PolicyctxError as error:
         print(_said(error), file=sys.stderr)  # noqa: T201 - the one place that says it
         sys.exit(1)
+    except OSError as error:
+        _give_up_output()
+        if not isinstance(error, BrokenPipeError):  # who reads it has enough
+            of = f": {error.filename}" if error.filename else ""
+            print(f"error: {error.strerror or error}{of}", file=sys.stderr)  # noqa: T201
+        sys.exit(1)
+
+
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w", encoding="utf-8")
+
+
+def _give_up_output() -> None:
+    """Let what a full disk did not take go nowhere; Python would try it again at its end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _said(error: PolicyctxError) -> str:

@@ -38,6 +38,10 @@ class _Console(Console):
         shown = (o.translate(_CONTROLS) if isinstance(o, str) else o for o in objects)
         super().print(*shown, **options)
 
+    def out(self, *objects: Any, sep: str = " ", end: str = "\n", **_: Any) -> None:  # noqa: ANN401
+        """Write text as it is; the library would look at it line by line, however long it is."""
+        self.file.write(sep.join(map(str, objects)) + end)
+
 
 def console(*, stderr: bool = False) -> Console:
     """Return a console: colours and the terminal's width on a terminal, plain lines elsewhere."""
