@@ -30,6 +30,9 @@ _CONTROLS = {
     code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"
 }
 
+# Those that JSON lets stand as they are.
+_JSON_CONTROLS = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
+
 
 class _Console(Console):
     """A console that shows control characters instead of obeying them."""
@@ -39,8 +42,8 @@ class _Console(Console):
         super().print(*shown, **options)
 
     def out(self, *objects: Any, sep: str = " ", end: str = "\n", **_: Any) -> None:  # noqa: ANN401
-        """Write text as it is; the library would look at it line by line, however long it is."""
-        self.file.write(sep.join(map(str, objects)) + end)
+        """Write text without laying it out, which takes the library long where it is long."""
+        self.file.write(sep.join(map(str, objects)).translate(_CONTROLS) + end)
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -68,8 +71,11 @@ def _cell(value: object) -> Text:
 
 
 def json_text(value: object, *, indent: int | None = 2) -> str:
-    """Return JSON that any reader takes: what UTF-8 cannot carry is escaped."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    """Return JSON that any reader takes and any terminal shows.
+
+    What UTF-8 cannot carry is escaped, and so is every control character.
+    """
+    text = json.dumps(value, ensure_ascii=False, indent=indent).translate(_JSON_CONTROLS)
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -84,7 +84,7 @@ def compact_json(value: object) -> str:
 
     Raises `TypeError`, `ValueError` or `RecursionError` for what is no JSON.
     """
-    if _is_plain(value):
+    if _is_written_alike(value):
         try:
             return to_json(value).decode()
         except ValueError:  # it takes no lone surrogates
@@ -92,7 +92,7 @@ def compact_json(value: object) -> str:
     return _encode(value)
 
 
-def _is_plain(value: object) -> bool:
+def _is_written_alike(value: object) -> bool:
     """Is this of what both encoders write alike, nested no deeper than most; floats are not."""
     level = [value]
     for _ in range(_DEPTH):

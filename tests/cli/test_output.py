@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
 import sys
-from io import StringIO
 
 import pytest
 
-from policyctx.cli.output import console
+from policyctx.cli.output import console, json_text
 
 COMMAND = [sys.executable, "-c", "from policyctx.cli import main; main()"]
 
@@ -43,10 +43,20 @@ def test_a_stream_that_the_shell_has_closed_takes_nothing(arguments: str) -> Non
     assert (run.returncode, run.stdout, run.stderr) == (0, b"", b"")
 
 
-def test_a_text_for_programs_is_written_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = StringIO()
-    monkeypatch.setattr(sys, "stdout", stream)
-    text = '{"long": "' + "[bold]x[/bold] \x1b " * 100 + '"}'
+def test_a_text_for_programs_is_not_laid_out(capsys: pytest.CaptureFixture[str]) -> None:
+    text = '{"long": "' + "[bold]x[/bold] " * 100 + '"}'
     console().out(text, highlight=False)
     console().out("a", "b", end="")
-    assert stream.getvalue() == f"{text}\na b"
+    assert capsys.readouterr().out == f"{text}\na b"
+
+
+def test_no_control_character_gets_out_and_json_stays_json(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    controls = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA0))))
+    console().out(json_text({"said": controls}))
+    shown = capsys.readouterr().out
+    assert json.loads(shown) == {"said": controls}
+    assert set(shown.replace("\n", "")).isdisjoint(controls)
+    console().out("\x1b[2J\x9b")
+    assert capsys.readouterr().out == "\\x1b[2J\\x9b\n"

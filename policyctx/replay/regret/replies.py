@@ -66,9 +66,9 @@ class Replies:
         said = dict.fromkeys(spaced.split())
         self._look_at(said.keys() - self._seen)
         lines = [
-            (line.strip(), words_of_it)
+            (line.strip(), in_it)
             for line, parted in zip(text.split("\n"), spaced.split("\n"), strict=True)
-            if len(line) >= CHARS and len(words_of_it := parted.split()) >= _LINE_WORDS
+            if len(line) >= CHARS and len(in_it := parted.split()) >= _LINE_WORDS
         ]
         strings = chain.from_iterable(self._strings[s] for s in said if s in self._strings)
         found = dict.fromkeys(chain(strings, self._whole_lines(lines)))
