@@ -1,0 +1,90 @@
+"""The program of a server that runs the command in forks of itself.
+
+A fork starts with every module of the command imported, which is most of what a short command
+costs. Each run still has a process, a working directory, an environment and descriptors of its own.
+`running.py` starts the server; the two exchange one line of JSON for each run.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import io
+import json
+import os
+import pkgutil
+import sys
+import traceback
+from typing import Any, NoReturn
+
+# pytest rewrites the modules of its plugins as it imports them, so these must not be there before.
+NOT_PRELOADED = ("policyctx.testing", "policyctx.cli.test", "policyctx.cli.mutating")
+
+
+def serve() -> None:
+    """Answer each request on stdin with the exit code of its run, until stdin ends."""
+    _preload()
+    for line in sys.stdin:
+        request = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            _run(request)
+        _, status = os.waitpid(child, 0)
+        print(json.dumps(os.waitstatus_to_exitcode(status)), flush=True)  # noqa: T201
+
+
+def _preload() -> None:
+    import policyctx  # noqa: PLC0415
+    from policyctx.tokens.vocabulary import encoding  # noqa: PLC0415
+
+    for module in pkgutil.walk_packages(policyctx.__path__, "policyctx."):
+        if not module.name.startswith(NOT_PRELOADED):
+            importlib.import_module(module.name)
+    importlib.import_module("pytest")
+    encoding("o200k_base")
+
+
+def _run(request: dict[str, Any]) -> NoReturn:
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["cwd"])
+    for number, path in enumerate(request["streams"]):
+        flags = os.O_RDONLY if number == 0 else os.O_WRONLY
+        os.dup2(os.open(path, flags), number)
+    sys.stdin = _stream(0, "r")
+    sys.stdout = _stream(1, "w")
+    sys.stderr = _stream(2, "w")
+    sys.argv = ["-c", *request["arguments"]]
+    code = _exit_code()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
+
+
+def _exit_code() -> int:
+    from policyctx.cli import main  # noqa: PLC0415
+
+    try:
+        main()
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)  # noqa: T201 - as the interpreter does
+        return 1
+    except BaseException:  # noqa: BLE001 - as the interpreter does
+        traceback.print_exc()
+        return 1
+    finally:
+        atexit._run_exitfuncs()
+    return 0
+
+
+def _stream(number: int, mode: str) -> io.TextIOWrapper:
+    raw = io.FileIO(number, mode, closefd=False)
+    buffer = io.BufferedReader(raw) if mode == "r" else io.BufferedWriter(raw)
+    errors = "backslashreplace" if number == 2 else "surrogateescape"
+    return io.TextIOWrapper(buffer, encoding="utf-8", errors=errors, line_buffering=number == 2)
+
+
+if __name__ == "__main__":
+    serve()
