@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from policyctx.errors import Diagnostic
 from policyctx.policy.diagnosing import hint, not_one_of, word
 from policyctx.policy.models import BUILT_IN_TYPES, ItemRule, Prices
+from policyctx.policy.models.steps import KEYS_NOT_FOR
 from policyctx.policy.walk import sections
 from policyctx.policy.wordings import path_in_cleared, shown_without_extent
 
@@ -26,12 +27,6 @@ MOST_TOLD = 100
 _TYPE_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 # Keys of a selection that look at the whole list, which an item that arrives is not seen in.
 _ON_ARRIVAL = ("keep_recent", "order", "until", "ephemeral")
-_NOT_FOR = {
-    "offload": ("compaction",),
-    "clear": ("compaction",),
-    "drop": ("compaction", "placeholder", "must_shrink"),
-    "compact": ("select", "must_shrink"),
-}
 
 
 def inconsistencies(root: Node) -> Iterator[Diagnostic]:
@@ -125,7 +120,7 @@ def _wrong_steps(steps: list[Node]) -> Iterator[Diagnostic]:
 
 
 def _keys_that_do_not_fit(step: Node, do: object) -> Iterator[Diagnostic]:
-    for key in _NOT_FOR.get(do, ()) if isinstance(do, str) else ():
+    for key in KEYS_NOT_FOR.get(do, ()) if isinstance(do, str) else ():
         if node := step.child(key):
             yield Diagnostic(node.key or node.place, "PC107", f"{key} is not for `do: {do}`")
     select = step.child("select")

@@ -6,7 +6,16 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from policyctx.errors import Diagnostic
-from policyctx.policy.meant import corrected, example, is_accepted, is_near, place_of_key
+from policyctx.policy.meant import (
+    as_name,
+    corrected,
+    example,
+    is_accepted,
+    is_near,
+    key_for_word,
+    place_of_key,
+)
+from policyctx.policy.models.steps import KEYS_NOT_FOR
 from policyctx.policy.template import TemplateError
 from policyctx.policy.walk import model_in, type_at
 
@@ -51,8 +60,10 @@ def diagnostics(root: Node, errors: Iterable[ErrorDetails]) -> list[Diagnostic]:
     for error in errors:
         if error["type"] == "extra_forbidden":
             path, node = root.deepest(error["loc"])
-            found[path] = [_unknown_key(path, node)]
-            misspelt |= {(path[:-1], key) for key in nearest(path[-1], keys_at(path[:-1]))}
+            _, owner = root.deepest(path[:-1])
+            found[path] = [_unknown_key(path, node, owner)]
+            meant = [key_for_word(path, node, owner.value), *nearest(path[-1], keys_at(path[:-1]))]
+            misspelt |= {(path[:-1], key) for key in meant}
     for error in errors:
         path, node = root.deepest(error["loc"])
         if error["type"] == "missing" and (path, error["loc"][-1]) not in misspelt:
@@ -68,13 +79,18 @@ def in_order(found: Iterable[Diagnostic]) -> list[Diagnostic]:
     return sorted(dict.fromkeys(found), key=lambda d: (d.place.file, d.place.line, d.place.column))
 
 
-def _unknown_key(path: Path, node: Node) -> Diagnostic:
+def _unknown_key(path: Path, node: Node, owner: Node) -> Diagnostic:
+    """Say where an unknown key of the map `owner` belongs."""
     known, key = keys_at(path[:-1]), path[-1]
     near = nearest(key, known)
     likely = hint(key, known)
     fits = near and node.variable is None and is_accepted((*path[:-1], near[0]), node.plain())
     if len(known) > 1 and not (near and (fits or is_near(key, near[0]))):
-        likely = place_of_key(path, node) or likely
+        do = owner.child("do")
+        refused = KEYS_NOT_FOR.get(str(do.value), ()) if do is not None else ()
+        word_key = key_for_word(path, node, owner.value)
+        elsewhere = place_of_key(path, node, refused)
+        likely = f"did you mean {word_key!r}?" if word_key else elsewhere or likely
     if path == ("agents",):
         likely = "`policyctx agents` checks a policyctx.yaml"
     likely = likely or f"the keys here are {', '.join(known)}"
@@ -121,7 +137,10 @@ def _wrong_template(wrong: TemplateError, node: Node) -> tuple[str, ...]:
 def _value_hint(kind: str, path: Path, node: Node) -> str:
     if node.variable is not None:
         return ""
-    return corrected(path, node.value) or (example(path, node) if kind in _OF_SEVERAL_PARTS else "")
+    if kind == "string_pattern_mismatch" and (name := as_name(node.value)):
+        return f"write {name}"
+    is_map = kind in _OF_SEVERAL_PARTS or (kind == "value_error" and model_in(type_at(path)))
+    return corrected(path, node.value) or (example(path, node) if is_map else "")
 
 
 def not_one_of(node: Node, known: list[str]) -> Diagnostic:

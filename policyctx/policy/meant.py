@@ -19,7 +19,7 @@ from policyctx.policy.walk import keys_below, model_in, part_type, type_at, valu
 from policyctx.policy.yaml_reader import typed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from policyctx.policy.nodes import Node, Path
 
@@ -45,12 +45,39 @@ def is_near(word: object, known: str) -> bool:
 
 def corrected(path: Path, value: object) -> str:
     """Return `write 8000` for a value such as `8k` where the key takes that; empty for none."""
-    if isinstance(value, dict | list) or value is None:
+    candidate = _correction(path, value)
+    if candidate is None:
         return ""
-    for candidate in _candidates(value):
-        if candidate != value and is_accepted(path, candidate):
-            was_quoted = isinstance(value, str) and typed(value) == candidate
-            return f"write {inline(candidate)}" + (", without quotes" if was_quoted else "")
+    was_quoted = isinstance(value, str) and typed(value) == candidate
+    return f"write {inline(candidate)}" + (", without quotes" if was_quoted else "")
+
+
+def _correction(path: Path, value: object) -> object:
+    """What the key takes instead of a scalar that it refuses; None for nothing."""
+    if isinstance(value, dict | list) or value is None:
+        return None
+    candidates = (c for c in _candidates(value) if c != value and is_accepted(path, c))
+    return next(candidates, None)
+
+
+def as_name(text: str) -> str:
+    """Return a name of `a-z`, `0-9` and `-` for a text; empty where nothing is left of it."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def key_for_word(path: Path, node: Node, present: Collection[str]) -> str:
+    """Return the key beside `path` that takes one of some words, this value among them.
+
+    Empty for none; a key that is `present` already is not it. A value from the environment is not
+    looked at.
+    """
+    if node.variable is not None:
+        return ""
+    model = model_in(type_at(path[:-1]))
+    for name, field in {} if model is None else model.model_fields.items():
+        is_word = get_origin(field.annotation) is Literal and isinstance(node.value, str)
+        if is_word and name not in present and node.value in get_args(field.annotation):
+            return name
     return ""
 
 
@@ -73,30 +100,36 @@ def example(path: Path, node: Node) -> str:
     return f"write `{inline(name)}: {inline(written)}`"
 
 
-def place_of_key(path: Path, node: Node) -> str:
+def place_of_key(path: Path, node: Node, refused: Collection[str] = ()) -> str:
     """Return where a key belongs that is unknown at `path` and known elsewhere; empty for nowhere.
 
     The nearest place comes first: below the map that has the key, else the one that shares the
-    most with its path. `node` is what stands under the key.
+    most with its path. `node` is what stands under the key; `refused` are keys of this map that do
+    not go with its others.
     """
     *above, key = path
     here = _as_keys(tuple(above))
     if key in BUILT_IN_TYPES:
-        rule = _shown(_whole(node, {"offload": True}))
+        rule = _in_line(_whole(node, {"offload": True}))
         return f"it is an item type: write `items: {{{key}: {rule}}}`"
     places = [names for names in keys_below(Policy) if names[-1] == key and names[:-1] != here]
+    closed = {(*here, name) for name in refused}
+    places = [names for names in places if names[: len(here) + 1] not in closed]
     if not places:
         return _name_of_rule(str(key), node) if not here else ""
     ranks = {names: _distance(here, names, node) for names in places}
     nearest = min(places, key=ranks.__getitem__)
     start = len(here) if nearest[: len(here)] == here else 0
-    written = _nested(nearest, _shown(node.as_written()), start)
+    is_refused = ranks[nearest][0]
+    written = _nested(nearest, _value_at(nearest, node) if is_refused else _shown(node), start)
     as_near = [names for names in places if ranks[names] == ranks[nearest]]
     # Of several places in one part of the policy, such as the gates, the first stands for all.
     by_part = {names[0]: names for names in reversed(as_near)}
     owners = [
         f"`{'.'.join(part for part in names[:-1] if part != '*')}`" for names in by_part.values()
     ]
+    if is_refused and not start and (here or isinstance(node.value, dict | list)):
+        return ""  # of the same name by chance
     return f"it belongs in {' or '.join(reversed(owners))}: write `{written}`"
 
 
@@ -106,7 +139,7 @@ def _name_of_rule(name: str, node: Node) -> str:
         values = value_type(Policy.model_fields[key].annotation)
         model = None if values is None else model_in(values)
         if model is not None and node.is_map and node.value and _is_valid(model, node.plain()):
-            written = _shown({name: node.as_written()})
+            written = _in_line({name: node.as_written()})
             return f"a rule by name belongs in `{key}`: write `{key}: {written}`"
     return ""
 
@@ -190,7 +223,9 @@ def _example_with(path: Path, node: Node) -> Any:  # noqa: ANN401 - a YAML value
     return None if model is None else _smallest(model)
 
 
-def _around(model: type[Section], value: object) -> dict[str, Any] | None:
+def _around(
+    model: type[Section], value: object, *, is_inner: bool = False
+) -> dict[str, Any] | None:
     """The value in the first key that takes it, else in a key of a map in this one."""
     fields = model.model_fields
     if isinstance(value, str) and value in fields and _takes(model, value, True):  # noqa: FBT003
@@ -203,11 +238,12 @@ def _around(model: type[Section], value: object) -> dict[str, Any] | None:
         is_guess = (
             isinstance(value, str) and _takes(model, name, "?") and name != next(iter(fields))
         )
-        if not is_flag and not is_guess and _takes(model, name, value):
+        is_word = is_inner and get_origin(fields[name].annotation) is Literal
+        if not (is_flag or is_guess or is_word) and _takes(model, name, value):
             return {name: value}
     for name in names:
         inner = model_in(model.model_fields[name].annotation)
-        if inner is not None and (below := _around(inner, value)) is not None:
+        if inner is not None and (below := _around(inner, value, is_inner=True)) is not None:
             return {name: below}
     return None
 
@@ -272,7 +308,7 @@ def _as_keys(path: Path) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _distance(here: tuple[str, ...], place: tuple[str, ...], node: Node) -> tuple[object, ...]:
+def _distance(here: tuple[str, ...], place: tuple[str, ...], node: Node) -> tuple[bool, bool, int]:
     """How far a key's place is from a map: below it is nearest, then what shares most with it."""
     shared = next((i for i, pair in enumerate(zip(here, place, strict=False)) if len({*pair}) > 1),
                   min(len(here), len(place)))  # fmt: skip
@@ -311,7 +347,23 @@ def _whole(node: Node, otherwise: Any) -> Any:  # noqa: ANN401 - YAML values
     return value if type(value) is type(otherwise) else otherwise
 
 
-def _shown(value: Any) -> str:  # noqa: ANN401 - a YAML value
+def _value_at(place: tuple[str, ...], node: Node) -> str:
+    """What the key at `place` takes instead of a value that it refuses, else `…`."""
+    value = node.plain()
+    if (correction := _correction(place, value)) is not None:
+        return _in_line(correction)
+    if not isinstance(value, dict | list) and is_accepted(place, [value]):
+        return _in_line([value])
+    field = _field(place)
+    examples = [] if field is None or node.is_map else _examples(*field)
+    return _in_line(examples[0] if examples else None)
+
+
+def _shown(node: Node) -> str:
+    return _in_line(node.as_written())
+
+
+def _in_line(value: Any) -> str:  # noqa: ANN401 - a YAML value
     """A value in one line where it is short, else `…`."""
     text = inline(value)
     return text if len(text) <= _MOST_CHARS and value is not None else "…"
