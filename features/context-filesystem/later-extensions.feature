@@ -60,6 +60,7 @@ Feature: What the document leaves for later
           {tail}
         head: {lines: 1}
         tail: {lines: 1}
+        max_line_chars: 200
       """
     And the tool Read is ephemeral and keeps 0 results
     And a result "a" of 9000 characters that begins with "the first line\n" from Read

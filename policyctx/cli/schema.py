@@ -25,6 +25,8 @@ _Key = Annotated[
 def schema(key: _Key = None, as_json: arguments.Json = False) -> None:
     """Print the JSON Schema of a policy, or explain one key.
 
+    The end of a path is enough: of a key that several maps have, the full paths are listed.
+
     Example: policyctx schema items.keep_recent
     """
     out = console()
@@ -34,6 +36,6 @@ def schema(key: _Key = None, as_json: arguments.Json = False) -> None:
         out.out(json_text(schema_of(key)), highlight=False)
     else:
         text = Text(explained(key))
-        text.stylize("bold", 0, len(key))
+        text.stylize("bold", 0, text.plain.find("\n"))
         text.highlight_regex(r"`[^`]+`", "cyan")
         out.print(text, soft_wrap=True)

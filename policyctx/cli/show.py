@@ -22,7 +22,8 @@ def show(
 ) -> None:
     """Show a policy with all that it extends, as YAML.
 
-    What is printed loads to the same policy again.
+    The output loads to the same policy again. A value from the environment is shown as its
+    expression, such as ${NAME}, never as what the variable holds.
 
     Example: policyctx show coding-agent --origins
     """
@@ -38,4 +39,6 @@ def show(
         cells = ((key, json_text(value, indent=None), place) for key, value, place in rows)
         out.print(table(("key", "value", "written at"), cells, numeric=set()))
         return
-    out.out(json_text(root.plain()) if as_json else resolved_yaml(root).rstrip(), highlight=False)
+    out.out(
+        json_text(root.as_written()) if as_json else resolved_yaml(root).rstrip(), highlight=False
+    )

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from policyctx.errors import Diagnostic, PolicyError, UnknownPolicyError
-from policyctx.policy.diagnosing import hint, in_order, not_one_of, shown
+from policyctx.policy.diagnosing import hint, in_order, not_one_of, shown, word
 from policyctx.policy.extending import Extended, with_bases
 from policyctx.policy.loading import completed, parsed_policy, validated
 from policyctx.policy.models import VERSIONS
@@ -121,8 +121,14 @@ def _source_named_by(entry: AgentEntry, file: AgentsFile) -> Source:
         return policy_source(name, beside=file.source)
     except UnknownPolicyError as error:
         [unknown] = error.diagnostics
-        sentence = f"no policy {name!r}: it is neither a file nor a preset"
+        sentence = f"no policy {word(node)}: it is neither a file nor a preset"
         raise PolicyError([replace(unknown, place=node.place, sentence=sentence)]) from None
+    except PolicyError as error:
+        if node.variable is None:
+            raise
+        [unreadable] = error.diagnostics
+        sentence = f"{node.variable} names a file that {unreadable.sentence}"
+        raise PolicyError([replace(unreadable, place=node.place, sentence=sentence)]) from None
 
 
 def _wrong_keys(root: Node) -> Iterator[Diagnostic]:
@@ -135,7 +141,7 @@ def _wrong_keys(root: Node) -> Iterator[Diagnostic]:
             yield Diagnostic(root.place, "PC102", f"the key {key!r} is missing")
     version = root.child("apiVersion")
     if version is not None and version.value not in VERSIONS:
-        yield not_one_of(version.place, version.value, list(VERSIONS))
+        yield not_one_of(version, list(VERSIONS))
 
 
 def _wrong_entries(agents: Node | None) -> Iterator[Diagnostic]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
@@ -10,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from policyctx.errors import Diagnostic
 from policyctx.policy.item_types import lineage
 from policyctx.policy.models import BUILT_IN_TYPES
-from policyctx.policy.values import Share
+from policyctx.policy.values import Share, byte_size, duration, ratio, share
+from policyctx.policy.walk import words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
@@ -23,6 +26,13 @@ T = TypeVar("T")
 
 # More questions than any policy that a person wrote needs; a larger one is not looked at further.
 _MOST_ASKED = 1_000
+
+
+def _edge(character: str, *, after: bool = False) -> str:
+    """A pattern for where a value ends: a number is not a part of a longer one."""
+    if not re.match(r"[\w.%]", character):
+        return ""
+    return r"(?![\w%]|\.\d)" if after else r"(?<![\w.])"
 
 
 class TooLargeError(Exception):
@@ -47,9 +57,47 @@ class Checked:
         return found
 
     def warning(self, code: str, path: Path, sentence: str, hint: str) -> Diagnostic:
-        """Warn at the key at `path`, or as deep as the tree has it."""
+        """Warn at the key at `path`, or as deep as the tree has it.
+
+        A value that comes from the environment is replaced by its expression.
+        """
         _, node = self.root.deepest(path)
-        return Diagnostic(node.key or node.place, code, sentence, hint, "warning")
+        texts = self.without_values(sentence), self.without_values(hint)
+        return Diagnostic(node.key or node.place, code, *texts, "warning")
+
+    def without_values(self, text: str) -> str:
+        """Return a text with each value from the environment replaced by its expression."""
+        if "values" not in self.answers:
+            self.answers["values"] = dict(self._values())
+        values: dict[str, str] = self.answers["values"]
+        if not values:
+            return text
+        # The longest first, since one value may be part of another.
+        forms = sorted(values, key=len, reverse=True)
+        pattern = "|".join(f"{_edge(f[0])}{re.escape(f)}{_edge(f[-1], after=True)}" for f in forms)
+        return re.sub(pattern, lambda found: values[found.group()], text)
+
+    def _values(self) -> Iterator[tuple[str, str]]:
+        """Yield the ways to write each value from the environment, with its expression.
+
+        The words of the language and the names that the file itself has are public.
+        """
+        public = {*words(), *BUILT_IN_TYPES, *self.policy.items, *self.policy.tools}
+        for _, node in self.root.leaves():
+            if node.variable is not None and not {node.value, node.raw} & public:
+                for form in self._forms(node):
+                    yield form, node.variable
+
+    def _forms(self, node: Node) -> Iterator[str]:
+        raw = node.raw or ""
+        yield from filter(None, (raw, str(node.value), repr(raw)[1:-1], repr(node.value)))
+        for read in (share, duration, byte_size, ratio):
+            with suppress(ValueError):
+                value = read(node.value)
+                yield f"{float(value):g}" if isinstance(value, Fraction) else str(value)
+                if isinstance(value, Share):
+                    yield f"{float(self.exact(value)):.10g}"
+                    yield str(self.tokens(value))
 
     def is_written(self, path: Path) -> bool:
         """Does the file say something at `path`."""

@@ -67,8 +67,8 @@ than a few, so this is a slip of brackets or a file that is no policy. Take the 
         "unknown key",
         """\
 The language has no key of this name at this place. An unknown key would be a wish that nobody
-hears, so it is refused; the nearest known key is named. Some keys are only misplaced:
-`policyctx schema KEY` says where a key belongs.
+hears, so it is refused; the nearest known key is named. Some keys are only misplaced: then the
+message says in which map the key belongs. `policyctx schema KEY` lists all places of a key.
 
     store: {on_conflit: suffix}     # wrong: a letter is missing
     store: {on_conflict: suffix}""",
@@ -86,8 +86,8 @@ is no default that would be right, so you have to say it:
         "a value of the wrong type",
         """\
 A number is given where a map is expected, a text where a number is, and so on. Values are never
-converted: `yes`, `on` and `no` are texts, and so is everything in quotes. Write the type that
-the message names:
+converted: `yes`, `on` and `no` are texts, and so are `8k` and everything in quotes. Write the type
+that the message names; where it shows an example, that is a value which the key accepts:
 
     items: {tool_result: {offload: yes}}    # wrong: a text
     items: {tool_result: {offload: true}}""",
@@ -117,7 +117,8 @@ allowed:
 The value has a form of its own, and this is not it: a share such as `10%`, a duration such as
 `5m`, a size such as `5GB`, a quoted octal mode, a path below the root, a name of certain
 letters. Nothing is guessed from a number without its unit. Write it in the form that the
-message shows:
+message shows. If the value comes from an environment variable, the message shows the expression,
+such as `${MODE}`, and not the value, which may be a secret:
 
     store: {mode: 0600}      # wrong: a number, and not even octal
     store: {mode: "0600"}""",
@@ -139,8 +140,8 @@ and one with `{path}` when a `clear` step would leave it: nothing is saved there
         "a text with a wrong field",
         """\
 In a placeholder, a path or another text with fields, braces enclose a field's name, and this
-one has an unknown field or a brace that stands alone. Nothing else is evaluated. Use a field
-that the message lists, and write a literal brace twice:
+one has an unknown field or a brace that stands alone. Nothing else is evaluated. Every wrong
+field of the text is reported. Use a field that the message lists, and write a literal brace twice:
 
     placeholder: "{file} {left out}"      # wrong: no such fields
     placeholder: "{path} {{left out}}\"""",
@@ -149,8 +150,8 @@ that the message lists, and write a literal brace twice:
         "a variable without a value",
         """\
 `${NAME}` is the whole of a value, and the environment variable NAME is unset or empty and the
-policy gives no default, or it holds the name of another variable. A policy never runs with a
-hole in it. Set the variable, or give a default:
+policy gives no default, or its value is itself such an expression. A policy never runs with a
+value missing. Set the variable, or give a default:
 
     model: {context_window: "${WINDOW}"}             # wrong where WINDOW is not set
     model: {context_window: "${WINDOW:-200000}"}""",

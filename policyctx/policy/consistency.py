@@ -10,8 +10,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import Diagnostic
-from policyctx.policy.diagnosing import hint, not_one_of
-from policyctx.policy.models import BUILT_IN_TYPES, Prices
+from policyctx.policy.diagnosing import hint, not_one_of, word
+from policyctx.policy.models import BUILT_IN_TYPES, ItemRule, Prices
+from policyctx.policy.models.steps import KEYS_NOT_FOR
 from policyctx.policy.walk import sections
 from policyctx.policy.wordings import path_in_cleared, shown_without_extent
 
@@ -26,12 +27,6 @@ MOST_TOLD = 100
 _TYPE_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 # Keys of a selection that look at the whole list, which an item that arrives is not seen in.
 _ON_ARRIVAL = ("keep_recent", "order", "until", "ephemeral")
-_NOT_FOR = {
-    "offload": ("compaction",),
-    "clear": ("compaction",),
-    "drop": ("compaction", "placeholder", "must_shrink"),
-    "compact": ("select", "must_shrink"),
-}
 
 
 def inconsistencies(root: Node) -> Iterator[Diagnostic]:
@@ -44,7 +39,7 @@ def inconsistencies(root: Node) -> Iterator[Diagnostic]:
     yield from _wrong_item_types(root.child("items"))
     known = [*BUILT_IN_TYPES, *sorted(types - set(BUILT_IN_TYPES)), "*"]
     for node in islice(_unknown_types(root, frozenset(known)), MOST_TOLD):
-        yield not_one_of(node.place, node.value, known)
+        yield not_one_of(node, known)
     yield from _wrong_steps(_elements(root.child("steps")))
     yield from _unpriced(root)
 
@@ -74,7 +69,9 @@ def _wrong_item_types(items: Node | None) -> Iterator[Diagnostic]:
                 yield Diagnostic(place, "PC107", sentence)
         elif not has_match:
             likely = hint(name, BUILT_IN_TYPES)
-            help_ = likely or "a type of your own needs a `match`"
+            is_key = name in ItemRule.model_fields
+            help_ = "it is a key of an item type" if is_key else likely
+            help_ = help_ or "a type of your own needs a `match`"
             yield Diagnostic(place, "PC111", f"unknown item type {name!r}", help_)
         elif not _TYPE_NAME.fullmatch(name):
             sentence = f"expected a name of a-z, 0-9 and _ that begins with a letter, got {name!r}"
@@ -107,7 +104,8 @@ def _wrong_steps(steps: list[Node]) -> Iterator[Diagnostic]:
     for i, step in enumerate(steps):
         name, do = _value(step, "name"), _value(step, "do")
         if isinstance(name, str) and name in seen:
-            yield Diagnostic(step.value["name"].place, "PC107", f"two steps are called {name!r}")
+            node = step.value["name"]
+            yield Diagnostic(node.place, "PC107", f"two steps are called {word(node)}")
         seen.add(name if isinstance(name, str) else None)
         if do == "compact" and i < len(steps) - 1:
             yield Diagnostic(step.value["do"].place, "PC107", "`compact` must be the last step")
@@ -122,7 +120,7 @@ def _wrong_steps(steps: list[Node]) -> Iterator[Diagnostic]:
 
 
 def _keys_that_do_not_fit(step: Node, do: object) -> Iterator[Diagnostic]:
-    for key in _NOT_FOR.get(do, ()) if isinstance(do, str) else ():
+    for key in KEYS_NOT_FOR.get(do, ()) if isinstance(do, str) else ():
         if node := step.child(key):
             yield Diagnostic(node.key or node.place, "PC107", f"{key} is not for `do: {do}`")
     select = step.child("select")

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from policyctx.errors import Diagnostic
+from policyctx.policy.meant import (
+    as_name,
+    corrected,
+    example,
+    is_accepted,
+    is_near,
+    key_for_word,
+    place_of_key,
+)
+from policyctx.policy.models.steps import KEYS_NOT_FOR
+from policyctx.policy.template import TemplateError
 from policyctx.policy.walk import model_in, type_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from pydantic_core import ErrorDetails
 
-    from policyctx.errors import Place
     from policyctx.policy.nodes import Node, Path
 
 _EXPECTED = {
@@ -26,6 +35,7 @@ _EXPECTED = {
     "string_type": "a string",
     "tuple_type": "a list",
 }
+_OF_SEVERAL_PARTS = frozenset({"dict_type", "model_type", "tuple_type"})
 _BOUNDS = {
     "greater_than": "more than {gt:g}",
     "greater_than_equal": "{ge:g} or more",
@@ -38,27 +48,30 @@ _SHOWN_CHARS = 60
 
 
 def diagnostics(root: Node, errors: Iterable[ErrorDetails]) -> list[Diagnostic]:
-    """Return one diagnostic per mistake.
+    """Return the diagnostics of all mistakes.
 
     Where a value may have one of several types and fits none, the first that failed speaks. A key
-    that is missing because it is misspelt is told once, as misspelt.
+    that is missing because it is misspelt is reported once, as misspelt. A value that comes from
+    the environment is never part of a diagnostic.
     """
-    found: dict[object, Diagnostic] = {}
+    found: dict[object, list[Diagnostic]] = {}
     errors = list(errors)
     misspelt = set()
     for error in errors:
         if error["type"] == "extra_forbidden":
             path, node = root.deepest(error["loc"])
-            found[path] = _unknown_key(path, node)
-            misspelt |= {(path[:-1], key) for key in nearest(path[-1], keys_at(path[:-1]))}
+            _, owner = root.deepest(path[:-1])
+            found[path] = [_unknown_key(path, node, owner)]
+            meant = [key_for_word(path, node, owner.value), *nearest(path[-1], keys_at(path[:-1]))]
+            misspelt |= {(path[:-1], key) for key in meant}
     for error in errors:
         path, node = root.deepest(error["loc"])
         if error["type"] == "missing" and (path, error["loc"][-1]) not in misspelt:
             sentence = f"the key {error['loc'][-1]!r} is missing"
-            found[path, sentence] = Diagnostic(node.place, "PC102", sentence)
-        elif error["type"] not in {"extra_forbidden", "missing"}:
-            found.setdefault(node.place, _about_value(error, node))
-    return list(found.values())
+            found[path, sentence] = [Diagnostic(node.place, "PC102", sentence)]
+        elif error["type"] not in {"extra_forbidden", "missing"} and node.place not in found:
+            found[node.place] = list(_about_value(error, path, node))
+    return [diagnostic for same_place in found.values() for diagnostic in same_place]
 
 
 def in_order(found: Iterable[Diagnostic]) -> list[Diagnostic]:
@@ -66,55 +79,78 @@ def in_order(found: Iterable[Diagnostic]) -> list[Diagnostic]:
     return sorted(dict.fromkeys(found), key=lambda d: (d.place.file, d.place.line, d.place.column))
 
 
-def _unknown_key(path: Path, node: Node) -> Diagnostic:
-    known = keys_at(path[:-1])
-    likely = hint(path[-1], known) or f"the keys here are {', '.join(known)}"
+def _unknown_key(path: Path, node: Node, owner: Node) -> Diagnostic:
+    """Say where an unknown key of the map `owner` belongs."""
+    known, key = keys_at(path[:-1]), path[-1]
+    near = nearest(key, known)
+    likely = hint(key, known)
+    fits = near and node.variable is None and is_accepted((*path[:-1], near[0]), node.plain())
+    if len(known) > 1 and not (near and (fits or is_near(key, near[0]))):
+        do = owner.child("do")
+        refused = KEYS_NOT_FOR.get(str(do.value), ()) if do is not None else ()
+        word_key = key_for_word(path, node, owner.value)
+        elsewhere = place_of_key(path, node, refused)
+        likely = f"did you mean {word_key!r}?" if word_key else elsewhere or likely
     if path == ("agents",):
         likely = "`policyctx agents` checks a policyctx.yaml"
-    return Diagnostic(node.key or node.place, "PC101", f"unknown key {path[-1]!r}", likely)
+    likely = likely or f"the keys here are {', '.join(known)}"
+    return Diagnostic(node.key or node.place, "PC101", f"unknown key {key!r}", likely)
 
 
-def _about_value(error: ErrorDetails, node: Node) -> Diagnostic:
-    kind, value = error["type"], error["input"]
+def _about_value(error: ErrorDetails, path: Path, node: Node) -> Iterator[Diagnostic]:
+    kind = error["type"]
+    wrong = error["ctx"]["error"] if kind == "value_error" else None
     if kind == "literal_error":
         words = error["ctx"]["expected"].replace(" or ", ", ").split(", ")
-        return not_one_of(node.place, value, [word.strip("'") for word in words])
-    code, sentence = "PC106", error["msg"]
+        yield not_one_of(node, [known.strip("'") for known in words])
+    elif isinstance(wrong, TemplateError):
+        for sentence in _wrong_template(wrong, node):
+            yield Diagnostic(node.place, "PC109", sentence)
+    else:
+        code, sentence = _refusal(error)
+        yield Diagnostic(
+            node.place, code, f"{sentence}, got {shown_node(node)}", _value_hint(kind, path, node)
+        )
+
+
+def _refusal(error: ErrorDetails) -> tuple[str, str]:
+    """The code of a refusal, and what was expected."""
+    kind = error["type"]
     if kind == "value_error":
-        sentence = str(error["ctx"]["error"])
-        if not sentence.startswith("expected"):
-            return Diagnostic(node.place, "PC109", sentence)
-    elif kind in _EXPECTED:
-        code, sentence = "PC103", f"expected {_EXPECTED[kind]}"
-    elif kind in _BOUNDS:
-        code, sentence = "PC105", f"expected {_BOUNDS[kind].format_map(error['ctx'])}"
-    elif kind == "string_pattern_mismatch":
-        sentence = "expected only a-z, 0-9 and -"
-    return Diagnostic(node.place, code, f"{sentence}, got {shown(value)}", value_hint(kind, value))
+        return "PC106", str(error["ctx"]["error"])
+    if kind in _EXPECTED:
+        return "PC103", f"expected {_EXPECTED[kind]}"
+    if kind in _BOUNDS:
+        return "PC105", f"expected {_BOUNDS[kind].format_map(error['ctx'])}"
+    if kind == "string_pattern_mismatch":
+        return "PC106", "expected only a-z, 0-9 and -"
+    return "PC106", error["msg"]
 
 
-def value_hint(kind: str, value: object) -> str:
-    """Return how a value may have been meant, empty when nothing likely is known."""
-    word = value.strip() if isinstance(value, str) else str(value)
-    if kind == "bool_type":
-        meant = {"yes": "true", "on": "true", "no": "false", "off": "false"}
-        likely = meant.get(word.lower(), word.lower())
-        return f"write {likely}, without quotes" if likely in {"true", "false"} else ""
-    bare = re.sub(r"[_, ](?=[0-9%])", "", word)
-    if kind == "int_type" and re.fullmatch(r"[0-9]+", bare):
-        return f"write {bare}, without quotes or separators"
-    if kind == "value_error" and re.fullmatch(r"[0-9.]+%", bare) and bare != word:
-        return f"write {bare}"
-    return ""
+def _wrong_template(wrong: TemplateError, node: Node) -> tuple[str, ...]:
+    if node.variable is None:
+        return wrong.problems
+    fields = ", ".join(wrong.known)
+    return (f"{shown_node(node)} has an unknown field or a lone brace; the fields are {fields}",)
 
 
-def not_one_of(place: Place, value: object, known: list[str]) -> Diagnostic:
+def _value_hint(kind: str, path: Path, node: Node) -> str:
+    if node.variable is not None:
+        return ""
+    if kind == "string_pattern_mismatch" and (name := as_name(node.value)):
+        return f"write {name}"
+    is_map = kind in _OF_SEVERAL_PARTS or (kind == "value_error" and model_in(type_at(path)))
+    return corrected(path, node.value) or (example(path, node) if is_map else "")
+
+
+def not_one_of(node: Node, known: list[str]) -> Diagnostic:
     """Say that a value is none of those known, and which is nearest."""
     if len(known) == 1:
-        sentence = f"expected {known[0]!r}, got {shown(value)}"
-        return Diagnostic(place, "PC104", sentence)
-    sentence = f"{shown(value)} is none of {', '.join(known)}"
-    return Diagnostic(place, "PC104", sentence, hint(value, known))
+        sentence = f"expected {known[0]!r}, got {shown_node(node)}"
+        return Diagnostic(node.place, "PC104", sentence)
+    sentence = f"{shown_node(node)} is none of {', '.join(known)}"
+    likely = hint(node.value, known) if node.variable is None else ""
+    return Diagnostic(node.place, "PC104", sentence, likely)
 
 
 def keys_at(path: Path) -> list[str]:
@@ -135,6 +171,22 @@ def nearest(word: object, known: Iterable[str]) -> list[str]:
     # Two letters of a short word swapped are too few alike for a ratio.
     swapped = [name for name in names if sorted(name.lower()) == letters]
     return swapped[:1] or get_close_matches(str(word), names, n=1)
+
+
+def shown_node(node: Node) -> str:
+    """Return a value as a person wrote it; what the environment gave is named and not shown."""
+    return shown(node.value) if node.variable is None else f"the value of {_expression(node)}"
+
+
+def word(node: Node) -> str:
+    """Return a name as a person wrote it: in quotes, or the expression that stands for it."""
+    return repr(node.value) if node.variable is None else _expression(node)
+
+
+def _expression(node: Node) -> str:
+    """The expression of a variable in one line; a long default is shortened."""
+    text = " ".join((node.variable or "").split())
+    return text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS - 2]}…}}"
 
 
 def shown(value: object) -> str:

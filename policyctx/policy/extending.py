@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.errors import Diagnostic, PolicyError, UnknownPolicyError
-from policyctx.policy.diagnosing import hint
+from policyctx.policy.diagnosing import hint, word
 from policyctx.policy.models import VERSIONS
 from policyctx.policy.nodes import Node
 from policyctx.policy.sources import policy_source
@@ -123,8 +123,14 @@ def _base(entry: Node, source: Source, chain: tuple[Source, ...]) -> Source | Di
         base = policy_source(named, beside=source)
     except UnknownPolicyError as error:
         [unknown] = error.diagnostics
-        sentence = f"no policy {named!r} to extend: it is neither a file nor a preset"
+        sentence = f"no policy {word(entry)} to extend: it is neither a file nor a preset"
         return replace(unknown, place=entry.place, code="PC201", sentence=sentence)
+    except PolicyError as error:
+        if entry.variable is None:
+            raise
+        [unreadable] = error.diagnostics
+        sentence = f"{entry.variable} names a file that {unreadable.sentence}"
+        return replace(unreadable, place=entry.place, sentence=sentence)
     names = " -> ".join(step.name for step in (*chain, base))
     if base.path in [step.path for step in chain if step.path]:
         return Diagnostic(entry.place, "PC202", f"a policy extends itself: {names}")
@@ -159,7 +165,11 @@ def _merged_steps(base: Node, own: Node, problems: list[Diagnostic]) -> Node:
     if not isinstance(base.value, list) or not isinstance(own.value, list):
         return own
     steps = list(base.value)
-    inherited = [name for step in steps if isinstance(name := _name(step), str)]
+    inherited = {
+        node.value: node
+        for step in steps
+        if (node := step.child("name")) is not None and isinstance(node.value, str)
+    }
     seen: set[object] = set()
     for step in own.value:
         names = [_name(known) for known in steps]
@@ -171,15 +181,16 @@ def _merged_steps(base: Node, own: Node, problems: list[Diagnostic]) -> Node:
         is_off = remove is not None and remove.value is False
         bare = _without(step, *["before"] * (before is not None), *["remove"] * is_off)
         if before is not None and is_known:
-            sentence = f"{_name(step)!r} is replaced in place; `before` is for a new step"
+            name = word(step.value["name"])
+            sentence = f"{name} is replaced in place; `before` is for a new step"
             problems.append(Diagnostic(before.key or before.place, "PC107", sentence))
         elif before is not None and before.value not in names:
-            problems.append(_no_step(before, before.value, inherited))
+            problems.append(_no_step(before, before, inherited))
         if remove is not None and remove.value is True:
             if is_known:
                 del steps[names.index(_name(step))]
             else:
-                problems.append(_no_step(step.child("name") or step, _name(step), inherited))
+                problems.append(_no_step(step.child("name") or step, step.child("name"), inherited))
         elif is_known:
             steps[names.index(_name(step))] = bare
         elif before is not None and before.value in names:
@@ -189,7 +200,7 @@ def _merged_steps(base: Node, own: Node, problems: list[Diagnostic]) -> Node:
     return Node(steps, own.place, own.key)
 
 
-def _end(steps: list[Node], new: Node, inherited: list[str]) -> int:
+def _end(steps: list[Node], new: Node, inherited: Mapping[str, Node]) -> int:
     """Where a new step goes: to the end, but before an inherited `compact`, which must be last."""
     last = steps[-1] if steps else None
     if last is None or _name(last) not in inherited or not _compacts(last) or _compacts(new):
@@ -218,7 +229,11 @@ def _without(step: Node, *keys: str) -> Node:
     return replace(step, value={k: v for k, v in step.value.items() if k not in keys})
 
 
-def _no_step(node: Node, name: object, inherited: list[str]) -> Diagnostic:
-    help_ = hint(name, inherited) or f"its steps are {', '.join(inherited) or 'none'}"
-    sentence = f"what this policy extends has no step {name!r}"
+def _no_step(node: Node, name: Node | None, inherited: Mapping[str, Node]) -> Diagnostic:
+    """Refuse a step's `name` that no base has; `inherited` are the names that they have."""
+    steps = [known if step.variable is None else step.variable for known, step in inherited.items()]
+    is_shown = name is None or name.variable is None
+    likely = hint(name and name.value, steps) if is_shown else ""
+    sentence = f"what this policy extends has no step {word(name) if name else None}"
+    help_ = likely or f"its steps are {', '.join(steps) or 'none'}"
     return Diagnostic(node.place, "PC204", sentence, help_)

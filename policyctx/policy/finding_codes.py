@@ -145,4 +145,48 @@ FINDINGS: dict[str, Code] = {
         "that the glob matches, so no input goes. Select the results, mend the glob, or remove "
         "the key.",
     ),
+    "PC322": Code(
+        "a number where a share was likely meant",
+        "`tokens: {at_least: 80}` means 80 tokens, which any list has; `80%` is a share of the "
+        "context window. A number from 2 to 100 that is less than 1 % of `model.context_window` is "
+        "reported in a `tokens` gate, in `until.tokens`, in `keep_recent.tokens` and in "
+        "`summary.max_input`. Write the percent sign, or a larger number.",
+    ),
+    "PC323": Code(
+        "a threshold as large as the context window",
+        "An item is taken from this size on, and the model can see no more than "
+        "`model.context_window`: an item of that size leaves no room for anything else, so the "
+        "rule or step takes next to nothing. Characters are compared only where the tokenizer "
+        "gives an exact bound (`approximate`). Lower the threshold, correct "
+        "`model.context_window`, or write `offload: false` where nothing is to be taken.",
+    ),
+    "PC324": Code(
+        "a `keep_recent` as large as the context window",
+        "The newest items of so many tokens stay, and all items that fit the context window have "
+        "fewer: everything counts as recent, and nothing is taken or summarised. Use a smaller "
+        "number, such as `10%`, or correct `model.context_window`.",
+    ),
+    "PC325": Code(
+        "an `offload: true` that another rule overrules",
+        "`offload: false` on any rule that matches a tool is absolute: it wins over "
+        "`offload: true` on a narrower glob or on the exact name, in whatever order they are "
+        "written. `pin: true` holds for a tool when it is in the nearest rule that has a `pin`: "
+        "the exact name, then the globs in the order written. Here every tool that the glob "
+        "matches is overruled, so its `offload: true` does nothing. Remove the other rule's key: "
+        "a tool is left alone anyway unless it or its item type has `offload: true`.",
+    ),
+    "PC326": Code(
+        "an excerpt in lines of any length",
+        "`head` and `tail` in `lines` show whole lines. A text on a single line, such as JSON, is "
+        "shown whole, so its placeholder is longer than the text: `must_shrink` leaves such an "
+        "item in the context for ever, and without `must_shrink` the list grows. Add "
+        "`max_line_chars`, or measure the excerpt in `chars` or `tokens`.",
+    ),
+    "PC327": Code(
+        "a `compact` without a gate",
+        "A step without `when` runs before every model call. A `compact` then summarises a "
+        "history of any length, and again as soon as `compaction.min_new` of what it replaces is "
+        "new; each summary costs a model call and loses detail. Add a gate, such as "
+        "`when: {tokens: {at_least: 80%}}`.",
+    ),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import Diagnostic, Place, PolicyError
@@ -73,8 +73,21 @@ def key_at(schema: dict[str, Any], dotted: str) -> Key:
     """Return the key that a person means by a path such as `items.keep_recent`.
 
     Names of item types, tools and steps may be given or left out. Raises `PolicyError` with the
-    nearest key for one that is not there.
+    nearest key for one that is not there, or with the full paths where it is the end of some.
     """
+    try:
+        return _key_at(schema, dotted)
+    except PolicyError as error:
+        if not (several := keys_ending(schema, dotted)):
+            raise
+        if len(several) == 1:
+            return several[0]
+        [unknown] = error.diagnostics
+        paths = f"name it in full: {', '.join(key.dotted for key in several)}"
+        raise PolicyError([replace(unknown, hint=paths)]) from None
+
+
+def _key_at(schema: dict[str, Any], dotted: str) -> Key:
     parts = dotted.split(".")
     map_name, path = KEYS_OF_POLICY, ""
     while True:
@@ -95,6 +108,12 @@ def key_at(schema: dict[str, Any], dotted: str) -> Key:
             name = parts.pop(0)
             if not parts:
                 return _named(schema, key, name, Key(path, map_name, name, {}), dotted)
+
+
+def keys_ending(schema: dict[str, Any], dotted: str) -> list[Key]:
+    """Return each key whose dotted path ends with `dotted`, once per path, from the top down."""
+    found = {key.dotted: key for key in keys(schema) if f".{key.dotted}".endswith(f".{dotted}")}
+    return list(found.values())
 
 
 def _named(schema: dict[str, Any], key: Key, name: str, found: Key, dotted: str) -> Key:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from policyctx.policy.sources import PolicyName, Source
 
 
+# What pydantic calls a number that is too small or too large.
+_OUT_OF_BOUNDS = ("greater_than", "less_than")
 # What a base that could not be read may have held: a required key, an item type.
 _MAY_BE_INHERITED = frozenset({"PC102", "PC104", "PC111"})
 
@@ -102,7 +104,9 @@ def _as_wanted(root: Node) -> Node:
     try:
         Policy.model_validate(root.plain())
     except ValidationError as error:
-        refused = [root.deepest(e["loc"]) for e in error.errors()]
+        # A number that is out of bounds is a number all the same.
+        of_type = [e for e in error.errors() if not e["type"].startswith(_OUT_OF_BOUNDS)]
+        refused = [root.deepest(e["loc"]) for e in of_type]
         typed = [(path, node) for path, node in refused if not isinstance(node.value, str)]
         paths = {path for path, node in typed if node.raw is not None}
         return _as_written(root, paths, ()) if paths else root

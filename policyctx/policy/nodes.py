@@ -17,14 +17,17 @@ Path: TypeAlias = tuple[str | int, ...]
 class Node:
     """A map (of nodes), a list (of nodes) or a scalar.
 
-    `key` is the place of the key that a map has it under. `raw` is the text that a scalar came
-    from when it was read from the environment, None otherwise.
+    `key` is the place of the key that a map has it under. `raw` is the text that `${…}` stood for
+    before it was typed, None for any other value. `variable` is the expression as written, such as
+    `${NAME:-5}`, where the environment gave the value: such a value may be a secret, so messages
+    show the expression instead. It is None where the default in the file was used.
     """
 
     value: Any
     place: Place
     key: Place | None = None
     raw: str | None = None
+    variable: str | None = None
 
     @property
     def is_map(self) -> bool:
@@ -38,6 +41,14 @@ class Node:
         if isinstance(self.value, list):
             return [child.plain() for child in self.value]
         return self.value
+
+    def as_written(self) -> Any:  # noqa: ANN401 - YAML holds any value
+        """Return the value without its places; the expression where the environment gave it."""
+        if isinstance(self.value, dict):
+            return {key: child.as_written() for key, child in self.value.items()}
+        if isinstance(self.value, list):
+            return [child.as_written() for child in self.value]
+        return self.value if self.variable is None else self.variable
 
     def child(self, part: str | int) -> Node | None:
         """Return what stands under a key or at an index, None when nothing does."""

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
-from policyctx.policy.keys import KEYS_OF_POLICY, Key, key_at, keys, maps_in, properties
+from policyctx.policy.keys import (
+    KEYS_OF_POLICY,
+    Key,
+    key_at,
+    keys,
+    keys_ending,
+    maps_in,
+    properties,
+)
 from policyctx.policy.reference_text import INTRODUCTION, NOTES, TITLE
 from policyctx.policy.schema import policy_schema
-from policyctx.policy.yaml_reader import typed
+from policyctx.policy.showing import inline
 
-_PLAIN = re.compile(r"[^\s,\[\]{}#&*!|>'\"%@`:?-][^\n,\[\]{}#:]*(?<! )")
 _DEFAULT = re.compile(r" Default: (.+?)\.(?= |$)")
 
 
@@ -28,10 +34,16 @@ def reference() -> str:
 def explained(dotted: str) -> str:
     """Explain one key, such as `items.keep_recent`, for the terminal.
 
-    Names of item types, tools and steps may be given or left out. Raises `PolicyError` (PC101)
+    Names of item types, tools and steps may be given or left out. Of the end of several paths,
+    such as `keep_recent`, return the full paths with what each means. Raises `PolicyError` (PC101)
     with the nearest key for one that is not in the language.
     """
     schema = policy_schema()
+    several = keys_ending(schema, dotted)
+    if len(several) > 1 and dotted not in {key.dotted for key in several}:
+        rows = [(key.dotted, _meaning_and_default(key.schema)[0]) for key in several]
+        lines = [f"{dotted} is a key of several maps; `policyctx schema PATH` explains one:", ""]
+        return "\n".join([*lines, *_aligned(rows)])
     key = key_at(schema, dotted)
     meaning, default = _meaning_and_default(key.schema)
     if key.name in _required(schema, key.map_name):
@@ -40,7 +52,8 @@ def explained(dotted: str) -> str:
     about += [
         ("example", f"{key.name}: {inline(value)}") for value in key.schema.get("examples", [])
     ]
-    lines = [dotted, f"  {meaning}", "", *_aligned(about)]
+    title = several[0].dotted if len(several) == 1 else dotted
+    lines = [title, f"  {meaning}", "", *_aligned(about)]
     refused = [name for name, part in key.schema.get("properties", {}).items() if part is False]
     for map_name, way in maps_in(key.schema):
         below = properties(schema, map_name)
@@ -52,17 +65,6 @@ def explained(dotted: str) -> str:
         whose = {".[]": "keys of each", ".*": "keys of each, by name"}.get(way, "keys")
         lines += ["", f"  {whose}", *("  " + line for line in _aligned(rows))]
     return "\n".join(lines)
-
-
-def inline(value: Any) -> str:  # noqa: ANN401 - a YAML value
-    """Return a value as YAML in one line, as a person writes it."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{inline(k)}: {inline(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(inline, value)) + "]"
-    if isinstance(value, str) and isinstance(typed(value), str) and _PLAIN.fullmatch(value):
-        return value
-    return json.dumps(value, ensure_ascii=False)
 
 
 def type_in_words(part: dict[str, Any], headings: dict[str, str] | None = None) -> str:

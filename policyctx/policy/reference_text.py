@@ -29,7 +29,10 @@ an error.
 A share such as `10%` is of what its key names. Durations are written `90s`, `5m`, `3h`, `30d`;
 sizes `512KiB`, `5GB`. `${NAME}` or `${NAME:-default}` may be the whole of a value: it is read
 from the environment, and what it holds is typed like a value in the file. An empty variable
-counts as unset.
+counts as unset. A variable may hold a secret, so errors, warnings and `policyctx show` print its
+expression and never its value. A valid value appears where it takes effect: a number in a plan, a
+root in the paths of files, a wording in a placeholder, and the path of a policy in `extends` as
+the name of that file.
 
 In a condition a map means *all*, a list of maps means *any*.
 

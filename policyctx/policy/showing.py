@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -14,13 +16,18 @@ if TYPE_CHECKING:
     from policyctx.policy.nodes import Node, Path
 
 
+# A text that needs no quotes.
+_PLAIN = re.compile(r"[^\s,\[\]{}#&*!|>'\"%@`:?-][^\n,\[\]{}#:]*(?<! )")
 # What names a policy leads it; the rest follows in the order of the reference.
 _FIRST = ("apiVersion", "name", "description")
 
 
 def resolved_yaml(root: Node) -> str:
-    """Return the tree as YAML, the top level in the order of the reference."""
-    plain = root.plain()
+    """Return the tree as YAML, the top level in the order of the reference.
+
+    A value from the environment is shown as its expression, such as `${NAME}`.
+    """
+    plain = root.as_written()
     text: str = yaml.dump(
         _Root((key, plain[key]) for key in (*_FIRST, *Policy.model_fields) if key in plain),
         Dumper=_Dumper,
@@ -32,12 +39,24 @@ def resolved_yaml(root: Node) -> str:
     return text
 
 
+def inline(value: Any) -> str:  # noqa: ANN401 - a YAML value
+    """Return a value as YAML in one line, as a person writes it."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{inline(k)}: {inline(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(inline, value)) + "]"
+    if isinstance(value, str) and isinstance(typed(value), str) and _PLAIN.fullmatch(value):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
 def origins(root: Node) -> list[tuple[str, object, Place]]:
     """Return every value of the tree: its dotted path, itself, and where it was written.
 
-    A step is named by its name, any other element of a list by its index.
+    A step is named by its name, any other element of a list by its index. A value from the
+    environment is shown as its expression.
     """
-    return [(_dotted(root, path), node.plain(), node.place) for path, node in root.leaves()]
+    return [(_dotted(root, path), node.as_written(), node.place) for path, node in root.leaves()]
 
 
 def _dotted(root: Node, path: Path) -> str:
@@ -47,7 +66,7 @@ def _dotted(root: Node, path: Path) -> str:
         child = node.child(part)
         assert child is not None  # noqa: S101 - the path is one of the tree's own
         name = child.child("name") if path[:1] == ("steps",) and isinstance(part, int) else None
-        parts.append(str(name.value) if name and len(parts) == 1 else str(part))
+        parts.append(str(name.as_written()) if name and len(parts) == 1 else str(part))
         node = child
     return ".".join(parts)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from policyctx.errors import Diagnostic
+from policyctx.policy.diagnosing import shown_node
 from policyctx.policy.yaml_reader import typed
 
 if TYPE_CHECKING:
@@ -31,8 +32,11 @@ def substituted(node: Node, environment: Mapping[str, str]) -> Node:
     if match is None:
         return node
     name, default = match.groups()
-    raw = environment.get(name) or default
-    return node if raw is None else replace(node, value=typed(raw), raw=raw)
+    given = environment.get(name)
+    raw = given or default
+    if raw is None:
+        return node
+    return replace(node, value=typed(raw), raw=raw, variable=node.value if given else None)
 
 
 def unset(root: Node) -> list[Diagnostic]:
@@ -40,8 +44,11 @@ def unset(root: Node) -> list[Diagnostic]:
     found = []
     for _, node in root.leaves():
         match = _VARIABLE.fullmatch(node.value) if isinstance(node.value, str) else None
-        if match is not None and node.raw is not None:
-            sentence = f"a variable holds the name of another, {match.group(1)}"
+        if match is not None and node.variable is not None:
+            sentence = f"{shown_node(node)} is itself a variable, which is not looked up"
+            found.append(Diagnostic(node.place, "PC110", sentence))
+        elif match is not None and node.raw is not None:
+            sentence = f"the default is itself a variable, {node.raw}, which is not looked up"
             found.append(Diagnostic(node.place, "PC110", sentence))
         elif match is not None:
             name = match.group(1)

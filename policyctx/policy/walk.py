@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args, get_origin
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from policyctx.policy.models import Policy, Section
 
@@ -67,6 +68,20 @@ def model_in(annotation: Any) -> type[Section] | None:  # noqa: ANN401 - a type 
     if get_origin(annotation) is dict:
         return None
     return next((m for a in get_args(annotation) if (m := model_in(a)) is not None), None)
+
+
+@cache
+def words() -> frozenset[str | bool | None]:
+    """Return every word that a key of the language may take as its value."""
+    found: set[str | bool | None] = {True, False, None}
+    for path in keys_below(Policy):
+        todo = [type_at(path)]
+        while todo:
+            annotation = todo.pop()
+            is_words = get_origin(annotation) is Literal
+            found.update(get_args(annotation) if is_words else ())
+            todo += () if is_words else get_args(annotation)
+    return frozenset(found)
 
 
 def keys_below(model: type[Section], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -68,7 +68,9 @@ def _inherited(checked: Checked, step: Step) -> Iterator[Diagnostic]:
             _, node = checked.root.deepest(path)
             place = (_text(node) or node).place
             sentence = f"step {step.name!r} would leave this wording; {_NO_PATH}"
-            yield Diagnostic(place, "PC107", sentence, f"give {step.name!r} a `placeholder`")
+            sentence = checked.without_values(sentence)
+            help_ = checked.without_values(f"give {step.name!r} a `placeholder`")
+            yield Diagnostic(place, "PC107", sentence, help_)
 
 
 def _wordings_left(checked: Checked, step: Step) -> Iterator[tuple[RulePath, Placeholder]]:

@@ -81,3 +81,39 @@ def test_github_gets_annotations(wrong: Path) -> None:
     assert lines[0] == (
         f"::error file={wrong},title=PC101,line=3,col=1::unknown key 'stor'; did you mean 'store'?"
     )
+
+
+SECRET_POLICIES = (
+    'min_chars: "${SECRET}"\nplaceholder: "{${SECRET}}"\n',
+    'store: {mode: "${SECRET}", path: "../${SECRET}", format: "${SECRET}"}\n',
+    'extends: "${SECRET}"\n',
+    'steps: [{name: "${SECRET}", do: drop, select: {types: ["${SECRET}"]}}]\n',
+    'description: "${SECRET}"\nsteps:\n'
+    '- {name: a, do: drop, select: {types: [image], tools: [b], except_tools: "${SECRET}"}}\n',
+)
+
+
+@pytest.mark.parametrize("text", SECRET_POLICIES)
+def test_the_value_of_a_variable_is_in_no_output(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET", "MARKER{MARKER}")
+    policy, messages = tmp_path / "p.yaml", tmp_path / "m.json"
+    policy.write_text(HEAD + text, encoding="utf-8")
+    messages.write_text('[{"role": "user", "content": "hi"}]', encoding="utf-8")
+    commands: list[tuple[str | Path, ...]] = [
+        ("check", policy),
+        ("check", policy, "--json"),
+        ("check", policy, "--format", "github"),
+        ("show", policy),
+        ("show", policy, "--json"),
+        ("show", policy, "--origins"),
+        ("show", policy, "--origins", "--json"),
+        ("plan", policy, messages),
+        ("plan", policy, messages, "--json"),
+        ("explain", policy, messages, "--json"),
+    ]
+    for command in commands:
+        run = policyctx(*command)
+        assert "MARKER" not in run.stdout + run.stderr
+    assert "SECRET" in policyctx("check", policy, "--json").stdout

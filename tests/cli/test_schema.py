@@ -21,6 +21,19 @@ def test_json_gives_the_key_s_part_of_the_schema() -> None:
     assert json.loads(run.stdout) == schema_of("store.on_conflict")
 
 
+def test_the_end_of_several_paths_lists_them() -> None:
+    run = policyctx("schema", "keep_recent")
+    assert run.returncode == 0
+    assert "\n  steps.select.keep_recent " in run.stdout
+
+
+def test_json_of_one_key_needs_a_path_of_one_key() -> None:
+    assert json.loads(policyctx("schema", "when", "--json").stdout) == schema_of("steps.when")
+    run = policyctx("schema", "keep_recent", "--json")
+    assert (run.returncode, run.stdout) == (1, "")
+    assert "name it in full: items.keep_recent, tools.keep_recent" in run.stderr
+
+
 def test_an_unknown_key_is_told_with_the_nearest() -> None:
     run = policyctx("schema", "items.keep_recnt")
     assert run.returncode == 1

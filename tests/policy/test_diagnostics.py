@@ -16,7 +16,7 @@ from policyctx.policy.sources import Source
 from policyctx.policy.walk import keys_below
 from tests.policies import HEAD
 
-VARIABLES = {"WORD": "word", "NESTED": "${X}"}
+VARIABLES = {"WORD": "word", "NESTED": "${X}", "BELOW": "-5", "BRACE": "a {b"}
 
 
 def wrong_policies() -> list[tuple[str, list[str]]]:

@@ -9,9 +9,10 @@ from policyctx.errors import PolicyError
 from policyctx.policy.codes import CODES, ERRORS
 from policyctx.policy.keys import keys
 from policyctx.policy.loading import parsed_policy
-from policyctx.policy.reference import explained, inline, reference
+from policyctx.policy.reference import explained, reference
 from policyctx.policy.reference_text import NOTES
 from policyctx.policy.schema import policy_schema
+from policyctx.policy.showing import inline
 from policyctx.policy.sources import Source
 from policyctx.policy.yaml_reader import read_yaml
 from scripts.generate import derived_files, stale_files
@@ -86,6 +87,28 @@ def test_a_key_is_explained(key: str, said: list[str]) -> None:
 def test_a_built_in_type_has_no_match_to_explain() -> None:
     assert "\n    match " in explained("items")
     assert "\n    match " not in explained("items.tool_result")
+
+
+def test_the_end_of_several_paths_lists_them_in_full() -> None:
+    lines = explained("keep_recent").splitlines()
+    assert [line.split()[0] for line in lines[2:]] == [
+        "items.keep_recent",
+        "tools.keep_recent",
+        "compaction.keep_recent",
+        "steps.select.keep_recent",
+        "steps.compaction.keep_recent",
+    ]
+    assert "steps.select.until.frees.at_least" in explained("at_least")
+    assert "compaction.keep_recent.tokens" in explained("keep_recent.tokens")
+
+
+def test_the_end_of_one_path_is_explained_under_its_full_path() -> None:
+    assert explained("when") == explained("steps.when")
+    assert explained("on_conflict").startswith("store.on_conflict\n")
+
+
+def test_a_key_of_the_top_level_is_not_listed_with_others_of_its_name() -> None:
+    assert explained("min_tokens").startswith("min_tokens\n  At this many tokens")
 
 
 def test_every_key_can_be_explained() -> None:

@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING
 
 from policyctx.policy.checked import Checked, TooLargeError
 from policyctx.policy.diagnosing import in_order
+from policyctx.policy.findings.amounts import (
+    recency_without_end,
+    shares_without_sign,
+    thresholds_too_high,
+)
 from policyctx.policy.findings.compaction import (
     compactions_that_repeat,
+    compactions_without_gate,
     restorations_from_nowhere,
 )
 from policyctx.policy.findings.files import shared_files
@@ -34,9 +40,9 @@ from policyctx.policy.findings.steps import (
     steps_that_never_fire,
 )
 from policyctx.policy.findings.superseded import superseded_steps
-from policyctx.policy.findings.tools import disagreeing_globs
+from policyctx.policy.findings.tools import disagreeing_globs, offload_without_effect
 from policyctx.policy.findings.types import caught_types, types_never_offloaded, unused_types
-from policyctx.policy.findings.wordings import unused_excerpts
+from policyctx.policy.findings.wordings import excerpts_of_long_lines, unused_excerpts
 
 if TYPE_CHECKING:
     from policyctx.errors import Diagnostic
@@ -67,6 +73,12 @@ _CHECKS = (
     orders_without_effect,
     groups_without_effect,
     inputs_of_no_result,
+    shares_without_sign,
+    thresholds_too_high,
+    recency_without_end,
+    offload_without_effect,
+    excerpts_of_long_lines,
+    compactions_without_gate,
 )
 
 

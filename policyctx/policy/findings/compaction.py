@@ -25,6 +25,8 @@ def compactions_that_repeat(checked: Checked) -> Iterator[Diagnostic]:
         return
     path, step = checked.compact
     kept, restored = _tail(checked, step), _restored(checked, step)
+    if kept >= checked.policy.model.context_window:
+        return  # reported as PC324
     for i, gates in enumerate(step.when):
         opening = lowest(checked, gates.tokens)
         is_alone = gates.model_fields_set == {"tokens"}
@@ -36,6 +38,20 @@ def compactions_that_repeat(checked: Checked) -> Iterator[Diagnostic]:
             )
             hint = "raise the gate, or lower `keep_recent` or `restore`"
             yield checked.warning("PC304", (*path, "when", i, "tokens"), sentence, hint)
+
+
+def compactions_without_gate(checked: Checked) -> Iterator[Diagnostic]:
+    """PC327, for a `compact` without `when`, which summarises however short the list is."""
+    if checked.compact is None or checked.compact[1].when:
+        return
+    path, step = checked.compact
+    share = float(100 * compaction_of(checked.policy, step).min_new)
+    again = f"when {share:g}% of what it replaces is new" if share else "at every one after it"
+    sentence = (
+        f"`compact` has no gate: it summarises before the first model call, and again {again}"
+    )
+    hint = "add a gate, such as `when: {tokens: {at_least: 80%}}`"
+    yield checked.warning("PC327", (*path, "do"), sentence, hint)
 
 
 def restorations_from_nowhere(checked: Checked) -> Iterator[Diagnostic]:

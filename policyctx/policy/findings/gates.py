@@ -159,6 +159,13 @@ def _holds_at_once(checked: Checked, step: Step, until: Until) -> tuple[str, str
                 f"`under {checked.shown(until.tokens.under)}` holds already"
             )
             return sentence, f"use {opening[0]} tokens or less"
+    window = checked.policy.model.context_window
+    if end > window and not any(lowest(checked, gates.tokens) for gates in step.when):
+        sentence = (
+            f"`until` holds already: every list that fits the context window of {window} tokens "
+            f"is `under {checked.shown(until.tokens.under)}`"
+        )
+        return sentence, "use a smaller number, such as `under: 60%`"
     return None
 
 

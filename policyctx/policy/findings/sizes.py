@@ -109,7 +109,7 @@ def _shortest(checked: Checked, step: Step, wordings: list[Placeholder], unit: s
     if step.placeholder is not None:
         left = [step.placeholder]
     chars = min(map(_fewest_chars, left), default=0)
-    return chars if unit == "chars" else _fewest_tokens(checked, chars)
+    return chars if unit == "chars" else fewest_tokens(checked, chars)
 
 
 def _fewest_chars(wording: Placeholder) -> int:
@@ -117,7 +117,7 @@ def _fewest_chars(wording: Placeholder) -> int:
     return sum(map(len, pieces[::2])) + sum(_FEWEST.get(field, 0) for field in pieces[1::2])
 
 
-def _fewest_tokens(checked: Checked, chars: int) -> int:
+def fewest_tokens(checked: Checked, chars: int) -> int:
     """Return the fewest tokens that so many characters can be, without a vocabulary to ask."""
     model = checked.policy.model
     if model.token_scale != 1:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, islice
 from typing import TYPE_CHECKING
 
 from policyctx.policy.globs import MOST_COMPARED, globs_overlap, is_exact, is_name_left
+from policyctx.policy.reach import ranked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,6 +39,55 @@ def disagreeing_globs(checked: Checked) -> Iterator[Diagnostic]:
             )
             hint = "write the narrower glob first, or give both the same value"
             yield checked.warning("PC309", ("tools", second, mine), sentence, hint)
+
+
+def offload_without_effect(checked: Checked) -> Iterator[Diagnostic]:
+    """PC325, for `offload: true` on a glob whose every tool is refused or pinned by another rule.
+
+    `offload: false` on any rule that matches a tool is absolute; of `pin`, the nearest rule counts.
+    """
+    refusing = [glob for glob, value in ranked(checked, "offload") if value is False]
+    for glob, rule in islice(checked.policy.tools.items(), MOST_COMPARED):
+        if not rule.offload:
+            continue
+        if refusing and not _is_left(checked, glob, refusing):
+            by = " and ".join(repr(other) for other in refusing if globs_overlap(glob, other))
+            sentence = (
+                f"`offload: true` of {glob!r} does nothing: `offload: false` of {by} holds for the "
+                "same tools, and wins wherever it is written"
+            )
+            hint = (
+                f"remove `offload: false` from {by}: a tool is left alone unless it or its item "
+                "type has `offload: true`"
+            )
+        elif (by_pin := _pinned_by(checked, glob)) is not None:
+            sentence = (
+                f"`offload: true` of {glob!r} does nothing: `pin: true` of {by_pin!r} holds for "
+                "its tools, and no step takes what is pinned"
+            )
+            before = f", or write `pin: false` in {glob!r} before {by_pin!r}"
+            hint = f"remove one of the two{'' if by_pin == glob else before}"
+        else:
+            continue
+        yield checked.warning("PC325", ("tools", glob, "offload"), sentence, hint)
+
+
+def _pinned_by(checked: Checked, glob: str) -> str | None:
+    """The first rule that pins tools of the glob, where each tool of the glob is pinned."""
+    unwanted: list[str] = []
+    pinning = None
+    for other, is_pinned in ranked(checked, "pin"):
+        if globs_overlap(glob, other) and is_name_left(((glob,), (other,)), tuple(unwanted)):
+            if not is_pinned:
+                return None
+            pinning = pinning or other
+        unwanted.append(other)
+    return None if _is_left(checked, glob, unwanted) else pinning
+
+
+def _is_left(checked: Checked, glob: str, unwanted: list[str]) -> bool:
+    key = ("outside", glob, *unwanted)
+    return checked.answered(key, lambda: is_name_left(((glob,),), tuple(unwanted)))
 
 
 def _disagreements(one: ToolRule, other: ToolRule) -> list[tuple[str, str]]:

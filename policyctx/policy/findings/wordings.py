@@ -24,6 +24,30 @@ _SHOWN_BY = {
 }
 
 
+def excerpts_of_long_lines(checked: Checked) -> Iterator[Diagnostic]:
+    """PC326, for a `head` or `tail` in lines that has no limit on the length of a line."""
+    must_shrink = any(s.must_shrink for _, s in checked.steps if s.do in {"offload", "clear"})
+    effect = (
+        "is no smaller than the item, and `must_shrink` leaves the item"
+        if must_shrink
+        else "is larger than the item"
+    )
+    for path, model, node in sections(checked.root):
+        wording = Placeholder.model_validate(node.plain()) if model is Placeholder else None
+        if wording is None or wording.max_line_chars is not None:
+            continue
+        used = parsed_template(wording.text, PLACEHOLDER_FIELDS).fields
+        for key in ("head", "tail"):
+            extent = getattr(wording, key)
+            if extent is not None and extent.lines and key in used:
+                sentence = (
+                    f"`{key}: {{lines: {extent.lines}}}` shows a line of any length: of a text on "
+                    f"one line, such as JSON, the placeholder {effect}"
+                )
+                hint = f"add `max_line_chars: 200`, or give `{key}` in `chars` or `tokens`"
+                yield checked.warning("PC326", (*path, key), sentence, hint)
+
+
 def unused_excerpts(checked: Checked) -> Iterator[Diagnostic]:
     """PC316, for a key of an excerpt in a wording whose text has no field for it.
 

@@ -13,6 +13,14 @@ from policyctx.policy.models.placeholder import Wording
 from policyctx.policy.models.rules import Globs, Recency, Threshold
 from policyctx.policy.values import flag_or_globs
 
+# The keys of a step that its `do` has no use for.
+KEYS_NOT_FOR = {
+    "offload": ("compaction",),
+    "clear": ("compaction",),
+    "drop": ("compaction", "placeholder", "must_shrink"),
+    "compact": ("select", "must_shrink"),
+}
+
 
 class Select(Threshold):
     """Which items a step takes."""
