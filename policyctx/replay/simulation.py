@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from policyctx.replay.model_call import ModelCall
     from policyctx.replay.recorded_items import RecordedItems
     from policyctx.replay.recording import Recording
+    from policyctx.replay.regret.needs import Need
     from policyctx.replay.seen import SeenItem
 
 # A session of a replay needs no id that nobody else has; one as long as a real one is.
@@ -106,7 +107,8 @@ class _Simulation:
         self._removals: list[Removal] = []
         self._first: dict[object, Removal] = {}
         """The first removal of each item, by its place, and by what it has in a list begun anew."""
-        self._regrets: list[Regret] = []
+        self._needs: dict[Removal, list[Need]] = {}
+        """What shows that a removed item was needed, in whichever part that was."""
         self._types: dict[str, TypeTokens] = {}
         self._fired: dict[str, StepUse] = {step.name: StepUse() for step in policy.policy.steps}
         self._warnings: Counter[str] = Counter()
@@ -178,7 +180,7 @@ class _Simulation:
             removals=tuple(self._removals),
             steps=self._fired,
             types=self._types,
-            regrets=tuple(self._regrets),
+            regrets=tuple(Regret(gone, tuple(needs)) for gone, needs in self._needs.items()),
             files=self._store.files,
             bytes=self._store.bytes,
             not_asked=not_asked,
@@ -219,12 +221,16 @@ class _Simulation:
             plan, recorded = self._timeline.plan, self._timeline.recorded
             self._items += seen_items(self._parts - 1, part, plan, recorded, limit=self._excerpt)
         for position, needs in sorted(needs_of(part).items()):
-            here = self._parts - 1, position
-            removal = self._first.get(here) or self._first.get(_sameness(part.items[position]))
+            removal = self._removal(self._parts - 1, position, part.items[position])
             if removal is not None:  # a step removed it, and not the recording's own doing
-                self._regrets.append(Regret(removal, tuple(needs)))
+                self._needs.setdefault(removal, []).extend(needs)
         for name, more in self._timeline.types().items():
             self._types[name] = self._types.get(name, TypeTokens()) + more
+
+    def _removal(self, part: int, position: int, item: Item) -> Removal | None:
+        """Return the first removal of an item, which an earlier part may have had as well."""
+        here, same = self._first.get((part, position)), self._first.get(_sameness(item))
+        return same if here is None or (same is not None and same.part < part) else here
 
 
 class _Clock:

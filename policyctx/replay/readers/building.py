@@ -78,6 +78,10 @@ class RecordingBuilder:
         for message in kept:
             self.add(message)
 
+    def leave(self, message: Message) -> None:
+        """Count a message that is not in the context, as one that no call was made with."""
+        self._left.append(message)
+
     def called(
         self,
         usage: Usage | None = None,

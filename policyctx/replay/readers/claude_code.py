@@ -59,6 +59,7 @@ def recordings(source: Source) -> Iterator[Recording]:
     for position, agent in enumerate(agents):
         if position == 0:
             agent.builder.count(session.of_no_agent)
+        agent.end()
         name = f"{source.name}#{agent.agent_id}" if position else source.name
         if not agent.builder.is_empty:
             yield agent.builder.recording(name, FORMAT)
