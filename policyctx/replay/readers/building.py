@@ -38,6 +38,11 @@ class RecordingBuilder:
         """Whether no message and no call was found."""
         return not self._calls and not self._new
 
+    @property
+    def calls(self) -> int:
+        """How many calls of a model were found so far."""
+        return len(self._calls)
+
     def add(self, message: Message) -> bool:
         """Put a message into the context; one that is none is counted, and False returned."""
         if not is_message(message):
