@@ -6,11 +6,12 @@ Nothing is written. The recorded reply always follows, whatever the policy remov
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from policyctx.planning.facts import Facts
+from policyctx.replay.billing import shares_of
 from policyctx.replay.offline import offline, online_summarizers
 from policyctx.replay.regret.needs import needs_of
 from policyctx.replay.seen import seen_items
@@ -77,8 +78,9 @@ def walked(
     """
     simulation = _Simulation(offline(policy), excerpt)
     simulation.measure(message for call in recording.calls for message in call.new)
-    for call, context in zip(recording.calls, recording.contexts(), strict=True):
-        simulation.call(call, context)
+    shares = simulation.shares(recording)
+    for call, context, share in zip(recording.calls, recording.contexts(), shares, strict=True):
+        simulation.call(call, context, share)
     simulation.end(() if recording.after_anew else recording.after)
     session = simulation.session(recording, path, not_asked=online_summarizers(policy))
     return Walk(session, tuple(simulation.plans), tuple(simulation.recorded))
@@ -115,16 +117,34 @@ class _Simulation:
 
     def measure(self, messages: Iterable[Message]) -> None:
         """Count what the whole session will be sent."""
+        self._sizes.measure(messages, self._facts())
+
+    def shares(self, recording: Recording) -> Sequence[Usage | None]:
+        """Return each call's share of what the calls were billed together, None where it has none.
+
+        What was measured is not counted again.
+        """
+        calls, bill = recording.calls, recording.bill
+        if bill is None:
+            return [None] * len(calls)
+        facts, counted, messages = self._facts(), [], 0
+        for call in calls:
+            new = sum(self._sizes.tokens(message, facts) for message in call.new)
+            messages = new if call.anew else messages + new
+            beside = tuple(part for part in (call.system, call.tools) if part is not None)
+            counted.append(messages + replace(facts, beside=beside).tokens_beside)
+        return shares_of(counted, bill)
+
+    def _facts(self) -> Facts:
         model = self._policy.policy.model
-        facts = Facts(
+        return Facts(
             session_id=self._session.session_id,
             root=str(self._store.root),
             counter=counter_for(model.tokenizer),
             token_scale=model.token_scale,
         )
-        self._sizes.measure(messages, facts)
 
-    def call(self, call: ModelCall, context: Sequence[Message]) -> None:
+    def call(self, call: ModelCall, context: Sequence[Message], share: Usage | None = None) -> None:
         """Walk one call further; `context` is the whole list as the caller would have kept it."""
         number = len(self._calls) + 1
         timeline = self._timeline
@@ -147,20 +167,20 @@ class _Simulation:
         unedited = edited = self._whole.sent(context, facts, language_model=model)
         if self._edited is not self._whole:
             edited = self._edited.sent(result.messages, facts, language_model=model)
-        self._observe(call.usage, unedited.tokens, edited.tokens)
-        self._calls.append(
-            SimulatedCall(
-                unedited,
-                edited,
-                call.anew and number > 1,
-                call.usage,
-                model,
-                call.at,
-                len(removals),
-                result.compacted,
-                seconds,
-            )
+        simulated = SimulatedCall(
+            unedited,
+            edited,
+            anew=call.anew and number > 1,
+            usage=call.usage,
+            share=share,
+            language_model=model,
+            at=call.at,
+            removed=len(removals),
+            compacted=result.compacted,
+            seconds=seconds,
         )
+        self._observe(simulated.bill, unedited.tokens, edited.tokens)
+        self._calls.append(simulated)
 
     def end(self, after: Sequence[Message]) -> None:
         """Take what came behind the last call."""
@@ -181,6 +201,7 @@ class _Simulation:
             steps=self._fired,
             types=self._types,
             regrets=tuple(Regret(gone, tuple(needs)) for gone, needs in self._needs.items()),
+            bill=recording.bill,
             files=self._store.files,
             bytes=self._store.bytes,
             not_asked=not_asked,

@@ -1,8 +1,8 @@
 """What OpenHands' resolver writes of an issue: the instruction, and events without an envelope.
 
 An action has its arguments beside its kind, an observation its text, and neither has an id or says
-who it is from. Each observation answers the oldest action without an answer, of its own kind if there is
-one.
+who it is from. Each observation answers the oldest action without an answer, of its own kind if
+there is one.
 """
 
 from __future__ import annotations
