@@ -110,13 +110,16 @@ class ClaudeAgent:
         self._learn_calls(node, message)
         self._remember(record, _Link(node, word(record.get("uuid"))))
 
-    def attach(self, record: Record, text: str) -> None:
-        """Add a text of the program to the user message that it follows, or as one of its own."""
+    def attach(self, record: Record, text: str, *, is_said: bool = False) -> None:
+        """Add an attachment to the user message that it follows, or as a message of its own.
+
+        `is_said` tells that the user wrote it, and not the program.
+        """
         link = self._link(record)
         node, block = _settled(link.node), {"type": "text", "text": text}
         if node is None or node is not self._tip or node.is_reply:
             message: Message = {"role": "user", "content": [block]}
-            node = self._appended({**record, "isMeta": True}, message, link)
+            node = self._appended({**record, "isMeta": not is_said}, message, link)
         else:
             node.message["content"] = [*_content(node.message), block]
         self._remember(record, _Link(node, link.uuid))
