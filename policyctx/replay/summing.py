@@ -122,7 +122,7 @@ def figures_of(session: SimulatedSession, model: Model) -> Figures:
         sessions=1,
         calls=len(billed),
         billed=sum(call.usage is not None and call.usage.prompt > 0 for call in session.calls),
-        summed=0 if session.bill is None or not session.bill.usage.prompt else session.bill.calls,
+        summed=_summed(session),
         unedited=_sent((one.unedited.tokens for one in billed), session.window),
         edited=_sent((one.edited.tokens for one in billed), session.window),
         steps=session.steps,
@@ -150,6 +150,14 @@ def figures_of(session: SimulatedSession, model: Model) -> Figures:
 def total(figures: Iterable[Figures]) -> Figures:
     """Return the figures of several sessions together."""
     return reduce(add, figures, Figures())
+
+
+def _summed(session: SimulatedSession) -> int:
+    """Return how many calls have no more than a share of a sum."""
+    if session.bill is None or not session.bill.usage.prompt:
+        return 0
+    calls = session.calls[: session.bill.calls]
+    return sum(call.usage is None or not call.usage.prompt for call in calls)
 
 
 def _sent(sizes: Iterable[int], window: int) -> Sent:
