@@ -195,7 +195,7 @@ class ClaudeAgent:
 
     def _follows(self, node: _Node, caller: _Node | None) -> bool:
         """Put a message that takes nothing back behind the newest one; whether it is one."""
-        left = _left_by(self._tip, node.parent)
+        left = [] if caller is not None else _left_by(self._tip, node.parent)
         if caller is not None:
             follows = any(one is caller for one in _back(self._tip))
         elif node.is_reply and node.parent is not None and not any(one.is_reply for one in left):
@@ -283,8 +283,11 @@ def _settled(node: _Node | None) -> _Node | None:
 
 def _left_by(tip: _Node | None, start: _Node | None) -> list[_Node]:
     """Return what a branch from `start` leaves, the newest first."""
+    newer = list(takewhile(lambda node: node is not start, _back(tip)))
+    if not newer or newer[-1].parent is start:
+        return newer
     stays = {id(node) for node in _back(start)}
-    return list(takewhile(lambda node: id(node) not in stays, _back(tip)))
+    return [node for node in newer if id(node) not in stays]
 
 
 def _is_of_one_turn(node: _Node, left: Sequence[_Node]) -> bool:
