@@ -62,6 +62,7 @@ def figures_report(figures: Figures, model: Model) -> dict[str, Any]:
         "sessions": figures.sessions,
         "calls": figures.calls,
         "calls_with_usage": figures.billed,
+        "calls_with_summed_usage": figures.summed,
         "tokens_without": before.tokens,
         "tokens_with": after.tokens,
         "saved": round(figures.saved, _DIGITS),

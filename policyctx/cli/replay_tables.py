@@ -110,9 +110,11 @@ def _cells(name: str, figures: Figures, *, is_wide: bool) -> list[object]:
 def _summary(whole: Figures, so_far: Gathered[SimulatedSession], model: Model) -> Iterator[str]:
     unread = {failure.path for failure in so_far.failures if not failure.recording}
     files = so_far.files - len(so_far.passed_over) - len(unread)
+    summed = f", and of {whole.summed:,} as a sum" if whole.summed else ""
     yield (
         f"replayed  {counted(whole.sessions, 'session')} of {counted(files, 'file')}:"
         f" {counted(whole.calls, 'call')} of a model, the usage of {whole.billed:,} of them known"
+        f"{summed}"
     )
     yield f"sent      {saving(whole.unedited.tokens, whole.edited.tokens)}"
     yield (

@@ -2,18 +2,22 @@
 
 A recording shows the messages, and the usage of its responses shows what was billed for them:
 with the provider's tokenizer, and with what no message shows. The recorded bill is taken as it is;
-what a policy spared is taken off it, at the scale that the responses of the session teach.
+what a policy spared is taken off it, at the scale that the responses of the session teach. Where no
+more than a sum is recorded, each call has the share of it that its counted tokens have.
 """
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.tokens.correction import Correction
+from policyctx.tokens.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from policyctx.replay.recording import SummedBill
     from policyctx.replay.sent_list import Prompt
     from policyctx.replay.simulated import SimulatedCall
 
@@ -51,8 +55,8 @@ def billed_calls(calls: Sequence[SimulatedCall]) -> tuple[BilledCall, ...]:
         model = call.language_model
         line = lines[model]
         before = overheads.get(model, 0.0)
-        if call.usage is not None and call.usage.prompt:
-            overheads[model] = call.usage.prompt - line.scale * call.unedited.tokens
+        if (bill := call.bill) is not None and bill.prompt:
+            overheads[model] = bill.prompt - line.scale * call.unedited.tokens
         elif model not in overheads:
             overheads[model] = line.overhead
         now = overheads[model]
@@ -65,13 +69,37 @@ def billed_calls(calls: Sequence[SimulatedCall]) -> tuple[BilledCall, ...]:
     return tuple(billed)
 
 
+def shares_of(counted: Sequence[int], bill: SummedBill) -> list[Usage]:
+    """Return the share of each call, by what is counted for its prompt, in tokens.
+
+    Calls that the bill is not for have the same scale. Without a billed prompt the scale is 1.
+    """
+    together = sum(counted[: bill.calls])
+    beside, rest = bill.beside, bill.usage.prompt - bill.beside * min(bill.calls, len(counted))
+    if bill.usage.prompt and rest <= 0:
+        beside, rest = 0, bill.usage.prompt
+    scale = rest / together if bill.usage.prompt and together else 1.0
+    prompts = _rounded([scale * tokens for tokens in counted])
+    outputs = _rounded([bill.usage.output / bill.calls if bill.calls else 0.0] * len(counted))
+    return [
+        Usage(max(1, prompt + beside), output=output)
+        for prompt, output in zip(prompts, outputs, strict=True)
+    ]
+
+
+def _rounded(parts: Sequence[float]) -> list[int]:
+    """Return whole numbers whose sums, from the first on, are those of the parts."""
+    ends = [round(end) for end in accumulate(parts)]
+    return [end - before for end, before in zip(ends, [0, *ends], strict=False)]
+
+
 def _lines(calls: Iterable[SimulatedCall]) -> dict[str | None, Correction]:
     """Return what the whole session has taught of each language model."""
     lines: dict[str | None, Correction] = {}
     for call in calls:
         line = lines.get(call.language_model, _UNTAUGHT)
-        if call.usage is not None:
-            line = line.observed(call.unedited.tokens, call.usage)
+        if (bill := call.bill) is not None:
+            line = line.observed(call.unedited.tokens, bill)
         lines[call.language_model] = line
     return lines
 

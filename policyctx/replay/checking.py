@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from policyctx.policy.models import Model
     from policyctx.replay.billing import BilledCall
+    from policyctx.replay.recording import SummedBill
 
 # What is off by less is near enough, as a share of what was billed.
 TOLERANCE = 0.05
@@ -69,20 +70,27 @@ class Check:
         )
 
 
-def checked(calls: Sequence[BilledCall], model: Model) -> Check | None:
-    """Hold the model of the cache against the bill; None unless every call has its usage.
+def checked(
+    calls: Sequence[BilledCall], model: Model, bill: SummedBill | None = None
+) -> Check | None:
+    """Hold the model of the cache against the bill, of each call or of all calls together.
 
-    Usage that never speaks of a cache is not enough: many recordings leave that out.
+    None unless all calls are billed for. Usage that never speaks of a cache is not enough: many
+    recordings leave that out.
     """
     usages = [billed.call.usage for billed in calls]
     billed_for = [usage for usage in usages if usage is not None and usage.prompt]
-    if len(billed_for) < len(calls):
+    is_summed = not billed_for and bill is not None and bill.calls == len(calls)
+    if is_summed and bill is not None:
+        billed_for = [bill.usage]
+    elif len(billed_for) < len(calls):
         return None
     if not any(usage.cache_read or usage.cache_write for usage in billed_for):
         return None
     foreseen = [cost_of(billed.unedited, billed.idle, model) for billed in calls]
     causes: Counter[Cause] = Counter()
-    for i, (billed, usage, cost) in enumerate(zip(calls, billed_for, foreseen, strict=True)):
+    each = () if is_summed else zip(calls, billed_for, foreseen, strict=True)
+    for i, (billed, usage, cost) in enumerate(each):
         off = cost.cache_read - usage.cache_read
         if abs(off) > _UNTOLD:
             causes[_cause(billed, off, model, is_first=i == 0)] += abs(off)

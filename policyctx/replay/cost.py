@@ -71,7 +71,7 @@ class Costs:
 
 def costs_of(calls: Sequence[BilledCall], model: Model) -> Costs:
     """Return what calls of one session cost, under the cache that the policy describes."""
-    output = sum(0 if one.call.usage is None else one.call.usage.output for one in calls)
+    output = sum(one.call.output for one in calls)
     return Costs(
         _together([_parts(one.unedited, one.idle, model) for one in calls], output),
         _together([_parts(one.edited, one.idle, model) for one in calls], output),

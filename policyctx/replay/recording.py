@@ -10,6 +10,19 @@ if TYPE_CHECKING:
 
     from policyctx.messages.items import Message
     from policyctx.replay.model_call import ModelCall
+    from policyctx.tokens.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class SummedBill:
+    """What several calls were billed together, where a recording knows no more than the sum."""
+
+    usage: Usage
+    """Of all these calls; without a prompt where nobody knows."""
+    calls: int
+    """How many, from the first of the session on."""
+    beside: int = 0
+    """Tokens of each prompt that no message shows, such as the schemas of tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +41,8 @@ class Recording:
     """What came after the last call: its reply, and results that no call was made with."""
     after_anew: bool = False
     """`after` is the whole context: a compaction or rewind was the last that happened."""
+    bill: SummedBill | None = None
+    """What calls without a usage of their own were billed together."""
     records: int = 0
     """How many it was read from."""
     not_prompt: Mapping[str, int] = field(default_factory=dict)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from policyctx.planning.decisions import Action
+    from policyctx.replay.recording import SummedBill
     from policyctx.replay.regret.needs import Need
     from policyctx.replay.seen import SeenItem
     from policyctx.replay.sent_list import Prompt
@@ -25,6 +26,8 @@ class SimulatedCall(NamedTuple):
     """Did the recording itself begin its list anew here, as at a compaction of its own."""
     usage: Usage | None = None
     """What was billed for the unedited one."""
+    share: Usage | None = None
+    """Its share of what several calls were billed together, where it has no usage of its own."""
     language_model: str | None = None
     at: float | None = None
     """Seconds since 1970, None where the recording does not say."""
@@ -34,6 +37,18 @@ class SimulatedCall(NamedTuple):
     """Did the policy replace history by a summary before this call."""
     seconds: float = 0.0
     """Time spent in policyctx."""
+
+    @property
+    def bill(self) -> Usage | None:
+        """What was billed for the prompt, or its share of a sum; None where nobody knows."""
+        is_known = self.usage is not None and self.usage.prompt > 0
+        return self.usage if is_known else self.share
+
+    @property
+    def output(self) -> int:
+        """Tokens of the reply as far as they are known."""
+        known = self.usage if self.usage is not None else self.share
+        return 0 if known is None else known.output
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +149,8 @@ class SimulatedSession:
     bytes: int = 0
     compactions: int = 0
     """By the policy."""
+    bill: SummedBill | None = None
+    """What the recording knows of several calls together."""
     not_asked: tuple[str, ...] = ()
     """Who would make the policy's summaries; in a replay the text alone does."""
     begun_anew: int = 0

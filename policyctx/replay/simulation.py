@@ -6,11 +6,12 @@ Nothing is written. The recorded reply always follows, whatever the policy remov
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from policyctx.planning.facts import Facts
+from policyctx.replay.billing import shares_of
 from policyctx.replay.offline import offline, online_summarizers
 from policyctx.replay.regret.needs import needs_of
 from policyctx.replay.seen import seen_items
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from policyctx.replay.model_call import ModelCall
     from policyctx.replay.recorded_items import RecordedItems
     from policyctx.replay.recording import Recording
+    from policyctx.replay.regret.needs import Need
     from policyctx.replay.seen import SeenItem
 
 # A session of a replay needs no id that nobody else has; one as long as a real one is.
@@ -76,8 +78,9 @@ def walked(
     """
     simulation = _Simulation(offline(policy), excerpt)
     simulation.measure(message for call in recording.calls for message in call.new)
-    for call, context in zip(recording.calls, recording.contexts(), strict=True):
-        simulation.call(call, context)
+    shares = simulation.shares(recording)
+    for call, context, share in zip(recording.calls, recording.contexts(), shares, strict=True):
+        simulation.call(call, context, share)
     simulation.end(() if recording.after_anew else recording.after)
     session = simulation.session(recording, path, not_asked=online_summarizers(policy))
     return Walk(session, tuple(simulation.plans), tuple(simulation.recorded))
@@ -106,23 +109,42 @@ class _Simulation:
         self._removals: list[Removal] = []
         self._first: dict[object, Removal] = {}
         """The first removal of each item, by its place, and by what it has in a list begun anew."""
-        self._regrets: list[Regret] = []
+        self._needs: dict[Removal, list[Need]] = {}
+        """What shows that a removed item was needed, in whichever part that was."""
         self._types: dict[str, TypeTokens] = {}
         self._fired: dict[str, StepUse] = {step.name: StepUse() for step in policy.policy.steps}
         self._warnings: Counter[str] = Counter()
 
     def measure(self, messages: Iterable[Message]) -> None:
         """Count what the whole session will be sent."""
+        self._sizes.measure(messages, self._facts())
+
+    def shares(self, recording: Recording) -> Sequence[Usage | None]:
+        """Return each call's share of what the calls were billed together, None where it has none.
+
+        What was measured is not counted again.
+        """
+        calls, bill = recording.calls, recording.bill
+        if bill is None:
+            return [None] * len(calls)
+        facts, counted, messages = self._facts(), [], 0
+        for call in calls:
+            new = sum(self._sizes.tokens(message, facts) for message in call.new)
+            messages = new if call.anew else messages + new
+            beside = tuple(part for part in (call.system, call.tools) if part is not None)
+            counted.append(messages + replace(facts, beside=beside).tokens_beside)
+        return shares_of(counted, bill)
+
+    def _facts(self) -> Facts:
         model = self._policy.policy.model
-        facts = Facts(
+        return Facts(
             session_id=self._session.session_id,
             root=str(self._store.root),
             counter=counter_for(model.tokenizer),
             token_scale=model.token_scale,
         )
-        self._sizes.measure(messages, facts)
 
-    def call(self, call: ModelCall, context: Sequence[Message]) -> None:
+    def call(self, call: ModelCall, context: Sequence[Message], share: Usage | None = None) -> None:
         """Walk one call further; `context` is the whole list as the caller would have kept it."""
         number = len(self._calls) + 1
         timeline = self._timeline
@@ -145,20 +167,20 @@ class _Simulation:
         unedited = edited = self._whole.sent(context, facts, language_model=model)
         if self._edited is not self._whole:
             edited = self._edited.sent(result.messages, facts, language_model=model)
-        self._observe(call.usage, unedited.tokens, edited.tokens)
-        self._calls.append(
-            SimulatedCall(
-                unedited,
-                edited,
-                call.anew and number > 1,
-                call.usage,
-                model,
-                call.at,
-                len(removals),
-                result.compacted,
-                seconds,
-            )
+        simulated = SimulatedCall(
+            unedited,
+            edited,
+            anew=call.anew and number > 1,
+            usage=call.usage,
+            share=share,
+            language_model=model,
+            at=call.at,
+            removed=len(removals),
+            compacted=result.compacted,
+            seconds=seconds,
         )
+        self._observe(simulated.bill, unedited.tokens, edited.tokens)
+        self._calls.append(simulated)
 
     def end(self, after: Sequence[Message]) -> None:
         """Take what came behind the last call."""
@@ -178,7 +200,8 @@ class _Simulation:
             removals=tuple(self._removals),
             steps=self._fired,
             types=self._types,
-            regrets=tuple(self._regrets),
+            regrets=tuple(Regret(gone, tuple(needs)) for gone, needs in self._needs.items()),
+            bill=recording.bill,
             files=self._store.files,
             bytes=self._store.bytes,
             not_asked=not_asked,
@@ -219,12 +242,16 @@ class _Simulation:
             plan, recorded = self._timeline.plan, self._timeline.recorded
             self._items += seen_items(self._parts - 1, part, plan, recorded, limit=self._excerpt)
         for position, needs in sorted(needs_of(part).items()):
-            here = self._parts - 1, position
-            removal = self._first.get(here) or self._first.get(_sameness(part.items[position]))
+            removal = self._removal(self._parts - 1, position, part.items[position])
             if removal is not None:  # a step removed it, and not the recording's own doing
-                self._regrets.append(Regret(removal, tuple(needs)))
+                self._needs.setdefault(removal, []).extend(needs)
         for name, more in self._timeline.types().items():
             self._types[name] = self._types.get(name, TypeTokens()) + more
+
+    def _removal(self, part: int, position: int, item: Item) -> Removal | None:
+        """Return the first removal of an item, which an earlier part may have had as well."""
+        here, same = self._first.get((part, position)), self._first.get(_sameness(item))
+        return same if here is None or (same is not None and same.part < part) else here
 
 
 class _Clock:

@@ -49,6 +49,8 @@ class Figures:
     calls: int = 0
     billed: int = 0
     """Calls of which the recording has the usage."""
+    summed: int = 0
+    """Calls of which it has no more than the usage of several together."""
     unedited: Sent = field(default_factory=Sent)
     edited: Sent = field(default_factory=Sent)
     steps: Mapping[str, StepUse] = field(default_factory=dict)
@@ -86,6 +88,7 @@ class Figures:
             sessions=self.sessions + other.sessions,
             calls=self.calls + other.calls,
             billed=self.billed + other.billed,
+            summed=self.summed + other.summed,
             unedited=self.unedited + other.unedited,
             edited=self.edited + other.edited,
             steps=_merged(self.steps, other.steps, add),
@@ -113,12 +116,13 @@ class Figures:
 def figures_of(session: SimulatedSession, model: Model) -> Figures:
     """Return the figures of one session; `model` is the policy's."""
     billed = billed_calls(session.calls)
-    check = checked(billed, model)
+    check = checked(billed, model, session.bill)
     removed = {(r.part, r.position): r.tokens for r in session.removals}
     return Figures(
         sessions=1,
         calls=len(billed),
         billed=sum(call.usage is not None and call.usage.prompt > 0 for call in session.calls),
+        summed=_summed(session),
         unedited=_sent((one.unedited.tokens for one in billed), session.window),
         edited=_sent((one.edited.tokens for one in billed), session.window),
         steps=session.steps,
@@ -146,6 +150,14 @@ def figures_of(session: SimulatedSession, model: Model) -> Figures:
 def total(figures: Iterable[Figures]) -> Figures:
     """Return the figures of several sessions together."""
     return reduce(add, figures, Figures())
+
+
+def _summed(session: SimulatedSession) -> int:
+    """Return how many calls have no more than a share of a sum."""
+    if session.bill is None or not session.bill.usage.prompt:
+        return 0
+    calls = session.calls[: session.bill.calls]
+    return sum(call.usage is None or not call.usage.prompt for call in calls)
 
 
 def _sent(sizes: Iterable[int], window: int) -> Sent:

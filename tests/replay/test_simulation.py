@@ -6,9 +6,10 @@ import pytest
 
 from policyctx.replay.simulated import StepUse
 from policyctx.replay.simulation import simulated
+from policyctx.replay.summing import figures_of
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
-from tests.conversations import session_of, user
+from tests.conversations import call, results, session_of, user
 from tests.policies import policy
 from tests.replay.sessions import recording, turn_by_turn
 
@@ -160,3 +161,21 @@ def test_a_compaction_is_told_with_the_call_that_it_came_before(root: Path) -> N
     assert all(
         replayed.calls[i].edited.tokens < replayed.calls[i - 1].edited.tokens for i in compacted
     )
+
+
+def test_an_item_that_is_needed_before_and_after_a_rewind_is_regretted_once(root: Path) -> None:
+    begun = session_of(f"{LONG}src/core/tax_rates.py", *[f"{LONG}{i}" for i in range(3)])
+    asks = [call(f"again{i}", "look", {"at": "src/core/tax_rates.py"}) for i in range(2)]
+    recorded = recording(
+        begun,
+        [asks[0], results(("again0", "gone"))],
+        [*begun, user("no")],
+        after=asks[1:],
+        anew=[2],
+    )
+    found = simulated(recorded, policy(KEEP_TWO % root))
+    assert found.begun_anew == 1
+    (regret,) = found.regrets
+    assert regret.removal.item_id == "c0"
+    assert [need.call for need in regret.needs] == [1, 3]
+    assert figures_of(found, policy(KEEP_TWO % root).policy.model).regretted == 1

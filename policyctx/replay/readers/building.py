@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from policyctx.messages.reading import is_message
 from policyctx.replay.model_call import ModelCall
-from policyctx.replay.recording import Recording
+from policyctx.replay.recording import Recording, SummedBill
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,11 +32,17 @@ class RecordingBuilder:
         self._left: list[Message] = []
         """What was in a context that no call was made with, when it was begun anew."""
         self._anew = True
+        self._sum: SummedBill | None = None
 
     @property
     def is_empty(self) -> bool:
         """Whether no message and no call was found."""
         return not self._calls and not self._new
+
+    @property
+    def calls(self) -> int:
+        """How many calls of a model were found so far."""
+        return len(self._calls)
 
     def add(self, message: Message) -> bool:
         """Put a message into the context; one that is none is counted, and False returned."""
@@ -78,6 +84,10 @@ class RecordingBuilder:
         for message in kept:
             self.add(message)
 
+    def leave(self, message: Message) -> None:
+        """Count a message that is not in the context, as one that no call was made with."""
+        self._left.append(message)
+
     def called(
         self,
         usage: Usage | None = None,
@@ -96,6 +106,13 @@ class RecordingBuilder:
         """Say what was billed for a call, when that shows later than the call."""
         self._calls[call] = replace(self._calls[call], usage=usage)
 
+    def bill_together(self, usage: Usage, calls: int | None = None, beside: int = 0) -> None:
+        """Say what the first calls were billed as a sum, by default all of them.
+
+        `beside` are the tokens of each prompt that no message shows.
+        """
+        self._sum = SummedBill(usage, len(self._calls) if calls is None else calls, beside)
+
     def recording(self, name: str, format_: str) -> Recording:
         """Return what was gathered."""
         not_prompt = Counter(self.not_prompt)
@@ -106,6 +123,7 @@ class RecordingBuilder:
             tuple(self._calls),
             tuple(self._new),
             after_anew=self._anew,
+            bill=self._sum,
             records=self.records,
             not_prompt=dict(+not_prompt),
             not_understood=dict(self.not_understood),

@@ -2,8 +2,9 @@
 
 One API message is spread over several lines that share a `message.id`, with results of parallel
 calls between them; records hang together by `parentUuid`, where records that are no message are
-links as well; parallel calls branch the chain, and so does a prompt that was taken back; a
-compaction starts a new root; sub-agents are marked `isSidechain`, in this file or in their own.
+links as well; attachments hold what the program adds to a prompt; parallel calls branch the chain,
+and so does a prompt that was taken back; a compaction starts a new root; sub-agents are marked
+`isSidechain`, in this file or in their own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from policyctx.messages.reading import is_message
 from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.claude_agent import ClaudeAgent
+from policyctx.replay.readers.claude_attachments import is_of_user, text_of
 from policyctx.replay.readers.fields import Record, mapping, word
 
 if TYPE_CHECKING:
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
 FORMAT = "claude-code"
 
 _MESSAGES = ("user", "assistant")
-# Records that tell of the session, of files or of the screen. `attachment` is shown to a model in
-# a form that the recording does not have.
+# Records that tell of the session, of files or of the screen.
 _NOT_PROMPT = frozenset({
     "agent-color", "agent-name", "agent-setting", "ai-title", "attachment", "attribution-snapshot",
     "bridge-session", "content-replacement", "custom-title", "file-history-snapshot", "last-prompt",
@@ -59,6 +60,7 @@ def recordings(source: Source) -> Iterator[Recording]:
     for position, agent in enumerate(agents):
         if position == 0:
             agent.builder.count(session.of_no_agent)
+        agent.end()
         name = f"{source.name}#{agent.agent_id}" if position else source.name
         if not agent.builder.is_empty:
             yield agent.builder.recording(name, FORMAT)
@@ -91,6 +93,8 @@ class _Session:
             self._by_uuid[uuid] = agent
         if record.get("isApiErrorMessage"):
             agent.pass_over(record, "API error")
+        elif kind == "attachment" and (text := text_of(record)):
+            agent.attach(record, text, is_said=is_of_user(record))
         elif kind not in _MESSAGES:
             agent.pass_over(record, kind or "record without a type", known=kind in _NOT_PROMPT)
         elif _has_content(record.get("message")):

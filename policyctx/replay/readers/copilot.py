@@ -1,11 +1,17 @@
 """Sessions as Copilot CLI records them: JSON lines of events under `~/.copilot/session-state/`.
 
 Replies name the calls that they ask for; what a tool gave comes with the event that it was done.
-What a call of a model cost is not kept. Sub-agents name the call that they were started by.
+Events of sub-agents carry an id, or name the call that the agent was started by.
+
+A reply says how many tokens it has. What the prompts were billed stands in `session.shutdown`, as
+sums by model; it also says what the system prompt and the schemas of the tools take, which are in
+every prompt. Input there includes what was read from the cache and written to it.
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from policyctx.messages.items import compact_json
@@ -14,10 +20,13 @@ from policyctx.replay.readers.fields import (
     Record,
     function_call,
     mapping,
+    number,
     objects,
     seconds,
+    usage,
     word,
 )
+from policyctx.tokens.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +53,7 @@ def recordings(source: Source) -> Iterator[Recording]:
     session = _Session()
     for event in source.objects():
         session.read(event, mapping(event.get("data")))
+    session.end()
     names = Names(source.name)
     for agent, builder in session.builders.items():
         if not builder.is_empty:
@@ -54,6 +64,13 @@ class _Session:
     def __init__(self) -> None:
         self.builders: dict[str, RecordingBuilder] = {}
         self._model: str | None = None
+        self._models: dict[str, Counter[str]] = defaultdict(Counter)
+        """By agent: how many calls of each language model it made."""
+        self._sums: dict[str, Usage] = {}
+        """By language model: what was billed up to the last shutdown."""
+        self._calls_then: dict[str, int] = {}
+        """By agent: the calls up to then."""
+        self._beside = 0
 
     def builder(self, agent: str) -> RecordingBuilder:
         """Return what an agent's events go into; the session's own agent has no name."""
@@ -62,7 +79,8 @@ class _Session:
     def read(self, event: Record, fields: Record) -> None:
         kind = word(event.get("type"))
         self._model = word(fields.get("newModel") or fields.get("selectedModel")) or self._model
-        builder = self.builder(word(fields.get("parentToolCallId")))
+        agent = word(event.get("agentId")) or word(fields.get("parentToolCallId"))
+        builder = self.builder(agent)
         builder.records += 1
         if kind == "user.message":
             said = word(fields.get("transformedContent")) or word(fields.get("content"))
@@ -71,19 +89,77 @@ class _Session:
             builder.add({"role": "system", "content": word(fields.get("content"))})
         elif kind == "assistant.message":
             model = word(fields.get("model")) or self._model
-            builder.called(None, model, seconds(event.get("timestamp")))
+            self._models[agent][model or ""] += 1
+            builder.called(_usage(fields), model, seconds(event.get("timestamp")))
             builder.add(_reply(fields))
         elif kind == "tool.execution_complete":
             builder.add(_result(fields))
         elif kind == "session.compaction_complete" and word(fields.get("summaryContent")):
             _compact(builder, fields)
+        elif kind == "session.shutdown":
+            builder.pass_over(kind)
+            self._shut_down(fields)
         else:
             known = kind.startswith(_NOT_PROMPT)
             builder.pass_over(kind or "event without a type", known=known)
 
+    def _shut_down(self, fields: Record) -> None:
+        """Learn the sums. A session that was resumed has several, of its parts or of all so far."""
+        made = sum(self._models.values(), Counter[str]())
+        for model, metric in mapping(fields.get("modelMetrics")).items():
+            requests = number(mapping(mapping(metric).get("requests")).get("count"))
+            billed, before = _summed(mapping(mapping(metric).get("usage"))), self._sums.get(model)
+            is_of_all = before is None or requests >= max(1, made[model])
+            self._sums[model] = billed if is_of_all or before is None else _both(before, billed)
+        self._calls_then = {agent: one.calls for agent, one in self.builders.items()}
+        has_system = any(message["role"] == "system" for message in self.builder("").context)
+        system = 0 if has_system else number(fields.get("systemTokens"))
+        self._beside = number(fields.get("toolDefinitionsTokens")) + system
+
+    def end(self) -> None:
+        """Give each agent the sums of the language models that no other agent called."""
+        callers = Counter(model for models in self._models.values() for model in models)
+        for agent, calls in self._calls_then.items():
+            mine = {model for model in self._models[agent] if callers[model] == 1}
+            if len(self._models) == 1:
+                mine |= self._sums.keys()
+            elif mine != self._models[agent].keys():
+                mine = set()
+            billed = reduce(_both, (self._sums[one] for one in mine & self._sums.keys()), Usage(0))
+            beside = 0 if agent else self._beside
+            if calls and (billed.prompt or beside):
+                self.builders[agent].bill_together(billed, calls, beside)
+
+
+def _usage(fields: Record) -> Usage | None:
+    """Return what a reply says of its own bill: often its output alone."""
+    found = usage(fields.get("usage"))
+    output = number(fields.get("outputTokens"))
+    return found if found is not None or not output else Usage(0, output=output)
+
+
+def _summed(fields: Record) -> Usage:
+    read, written = number(fields.get("cacheReadTokens")), number(fields.get("cacheWriteTokens"))
+    whole = max(number(fields.get("inputTokens")), read + written)
+    return Usage(whole - read - written, read, written, number(fields.get("outputTokens")))
+
+
+def _both(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        one.input + other.input,
+        one.cache_read + other.cache_read,
+        one.cache_write + other.cache_write,
+        one.output + other.output,
+    )
+
 
 def _reply(fields: Record) -> Record:
-    message: Record = {"role": "assistant", "content": word(fields.get("content"))}
+    said: str | list[Record] = word(fields.get("content"))
+    if reasoning := word(fields.get("reasoningText")):
+        # The API takes it back with the reply, so it is in the prompts that follow.
+        thinking = {"type": "thinking", "thinking": reasoning, "signature": ""}
+        said = [thinking, {"type": "text", "text": said}] if said else [thinking]
+    message: Record = {"role": "assistant", "content": said}
     if calls := objects(fields.get("toolRequests")):
         message["tool_calls"] = [
             function_call(call.get("toolCallId"), call.get("name"), call.get("arguments"))

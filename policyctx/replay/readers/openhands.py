@@ -2,7 +2,8 @@
 
 An event of the agent carries the whole response of the model that it came from; one response may
 have several. What an event observed is the result of the call that it names. Results come as JSON
-lines, one an instance, or as one document.
+lines, one an instance, or as one document. The resolver of issues writes bare events: their fields
+stand beside `action` or `observation`, and nothing says which call an observation answers.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from policyctx.replay.readers.building import Names, RecordingBuilder
 from policyctx.replay.readers.fields import Record, mapping, number, objects, word
 from policyctx.replay.readers.openhands_events import Events
+from policyctx.replay.readers.openhands_resolver import read_resolved
 from policyctx.replay.readers.openhands_sdk import SdkEvents, is_sdk_event
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ def recognises(record: object) -> bool:
     history = fields.get("history")
     if isinstance(history, list) and "instance_id" in fields:
         return any(map(_is_event, history[:1]))
+    if isinstance(history, list) and _is_resolved(fields):
+        return True
     return _is_event(record)
 
 
@@ -43,16 +47,37 @@ def recordings(source: Source) -> Iterator[Recording]:
             events.read(record)
             continue
         builder = RecordingBuilder()
-        history = objects(record.get("history"))
-        of_instance = _events(builder, history[0] if history else {}, _longest(record))
-        for event in builder.objects(record.get("history"), "record that is no event"):
-            of_instance.read(event)
+        if _is_resolved(record):
+            read_resolved(record, builder)
+        else:
+            _read_instance(record, builder)
         if builder.is_empty:
             source.not_understood["instance without a conversation"] += 1
         else:
-            yield builder.recording(names.of(word(record.get("instance_id"))), FORMAT)
+            yield builder.recording(names.of(_instance(record)), FORMAT)
     if not alone.is_empty:
         yield alone.recording(source.name, FORMAT)
+
+
+def _is_resolved(fields: Record) -> bool:
+    """Whether an object is what the resolver makes of an issue."""
+    return "issue" in fields and "instruction" in fields and "history" in fields
+
+
+def _instance(record: Record) -> str:
+    """Return what an instance is called; an issue is `owner/repo#12`, or what of it is known."""
+    issue = mapping(record.get("issue"))
+    number = issue.get("number")
+    where = "/".join(filter(None, (word(issue.get("owner")), word(issue.get("repo")))))
+    named = f"{where}#{number}" if where and number is not None else where or str(number or "")
+    return word(record.get("instance_id")) or named
+
+
+def _read_instance(record: Record, builder: RecordingBuilder) -> None:
+    history = objects(record.get("history"))
+    events = _events(builder, history[0] if history else {}, _longest(record))
+    for event in builder.objects(record.get("history"), "record that is no event"):
+        events.read(event)
 
 
 def _longest(record: Record) -> int:

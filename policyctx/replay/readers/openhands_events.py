@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from policyctx.replay.readers.building import RecordingBuilder
 
 # What the program keeps for itself; `recall` asks for and tells of what is woven into a prompt.
-_NOT_PROMPT = frozenset({
+NOT_PROMPT = frozenset({
     "agent_state_changed", "change_agent_state", "condensation_request", "loop_detection", "null",
     "recall", "server_ready", "user_rejected",
 })  # fmt: skip
@@ -59,12 +59,12 @@ class Events:
             self._builder.add({"role": "system", "content": args.get("content")})
         elif kind == "condensation":
             self._condense(args)
-        elif kind in _NOT_PROMPT:
+        elif kind in NOT_PROMPT:
             self._builder.pass_over(kind)
         elif event.get("source") == "agent":
             self._reply(event, args)
         elif kind == "message":
-            self._builder.add({"role": "user", "content": _said(args)})
+            self._builder.add({"role": "user", "content": said(args)})
         else:
             self._builder.pass_over(f"action {kind} of the user", known=False)
 
@@ -92,14 +92,14 @@ class Events:
                 "name": word(origin.get("function_name")),
                 "content": self._shown(event),
             } | ({"is_error": True} if kind == "error" else {}))  # fmt: skip
-        elif kind in _NOT_PROMPT:
+        elif kind in NOT_PROMPT:
             self._builder.pass_over(kind)
         else:
             self._builder.add({"role": "user", "content": self._shown(event)})
 
     def _shown(self, event: Record) -> str:
         """Return what of an observation was put into the prompt: a long one lost its middle."""
-        text = _observed(event)
+        text = observed(event)
         if not 0 < self._longest < len(text):
             return text
         half = self._longest // 2
@@ -143,7 +143,7 @@ def _message(response: Record) -> Message | None:
 def _rebuilt(event: Record, args: Record, origin: Record) -> Message:
     """Put a reply together from what it led to."""
     if word(event.get("action")) == "message":
-        return {"role": "assistant", "content": _said(args)}
+        return {"role": "assistant", "content": said(args)}
     rest = {key: value for key, value in args.items() if key != "thought"}
     thought, name = word(args.get("thought")), word(origin.get("function_name"))
     if not origin:
@@ -153,7 +153,7 @@ def _rebuilt(event: Record, args: Record, origin: Record) -> Message:
     return {"role": "assistant", "content": thought, "tool_calls": [call]}
 
 
-def _said(args: Record) -> object:
+def said(args: Record) -> object:
     """Return a message's text, with its images where it has some."""
     text, urls = word(args.get("content")), args.get("image_urls")
     if not isinstance(urls, list) or not urls:
@@ -162,7 +162,7 @@ def _said(args: Record) -> object:
     return [{"type": "text", "text": text}, *images]
 
 
-def _observed(event: Record) -> str:
+def observed(event: Record) -> str:
     """Return what an event observed, with what is said around the output of a command."""
     around = mapping(mapping(event.get("extras")).get("metadata"))
     return f"{word(around.get('prefix'))}{word(event.get('content'))}{word(around.get('suffix'))}"

@@ -3,6 +3,10 @@
 Entries form a tree by `id` and `parentId`, older files have neither and are one line. A compaction
 is a summary before the entries from the one that it names on; replies and results become messages
 in the form of Anthropic's API, in which one message holds the results of one reply.
+
+A run, which is a prompt and the replies up to one without calls, keeps the list that it began with.
+A compaction that is written while a run is going on, which shows in the time at which a reply was
+begun, counts from the next run on.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from policyctx.messages.items import Message
     from policyctx.replay.readers.source import Source
     from policyctx.replay.recording import Recording
+    from policyctx.tokens.usage import Usage
 
 FORMAT = "pi"
 
@@ -45,6 +50,7 @@ def recordings(source: Source) -> Iterator[Recording]:
     session = _Session()
     for record in source.objects():
         session.read(record)
+    session.end()
     if not session.builder.is_empty:
         yield session.builder.recording(source.name, FORMAT)
 
@@ -68,6 +74,14 @@ class _Session:
         self._silent: set[int] = set()
         """The places of those that began no message."""
         self._by_id: dict[str, int] = {}
+        self._compaction: _Entry | None = None
+        """Where the context ends with a compaction that the builder does not know of yet."""
+        self._compacted_at: float | None = None
+        self._run_has_ended = True
+        self._bill = 0
+        """What the last call was billed, in tokens of its prompt."""
+        self._is_behind = False
+        """Whether a run goes on with the list from before that compaction."""
 
     def read(self, record: Record) -> None:
         self.builder.records += 1
@@ -102,30 +116,53 @@ class _Session:
         position = self._by_id.get(word(parent))
         return newest if position is None else self._entries[position]
 
+    def end(self) -> None:
+        """Begin the context anew where no call was made after a compaction."""
+        if self._compaction is not None:
+            self.builder.begin_anew(_path(self._tip if self._is_behind else self._compaction))
+
     def _added(self, message: Message, before: _Entry | None, record: Record) -> _Entry:
-        if before is not self._tip:
-            self.builder.begin_anew(_path(before))
+        reply = record["message"] if message["role"] == "assistant" else None
+        usage = None if reply is None else billed(reply)
+        if reply is not None and before is self._compaction and self._was_begun_before(reply):
+            self._is_behind = True
+        elif before is not self._tip or (self._is_behind and self._has_new_list(usage)):
+            self._begin_anew(before)
         if before is not None and is_result(message) and is_result(before.message):
             before.message["content"] += message["content"]
             self._tip = before
             return before
-        if message["role"] == "assistant":
-            reply = record["message"]
+        if reply is not None:
             model = word(reply.get("model")) or None
-            self.builder.called(billed(reply), model, seconds(record.get("timestamp")))
+            self.builder.called(usage, model, seconds(record.get("timestamp")))
+            self._bill = usage.prompt if usage is not None else self._bill
+            self._run_has_ended = reply.get("stopReason") != "toolUse"
         entry = self._tip = _Entry(message, before)
         self.builder.add(message)
         return entry
 
+    def _begin_anew(self, before: _Entry | None) -> None:
+        self.builder.begin_anew(_path(before))
+        self._compaction, self._is_behind = None, False
+
+    def _has_new_list(self, usage: Usage | None) -> bool:
+        """Whether the run has ended, or was billed less, as no list is that only grows."""
+        return self._run_has_ended or (usage is not None and usage.prompt < self._bill)
+
+    def _was_begun_before(self, reply: Record) -> bool:
+        """Whether a reply to a compacted list was begun before the compaction was written."""
+        begun = seconds(reply.get("timestamp"))
+        return begun is not None and self._compacted_at is not None and begun < self._compacted_at
+
     def _compacted(self, record: Record, before: _Entry | None) -> _Entry:
-        """Begin the context anew: with the summary, then what the compaction kept."""
+        """Return the new context: the summary, then what the compaction kept."""
         kept = self._kept(record, _path(before))
         summary: dict[str, Any] = {"role": "user", "content": word(record.get("summary"))}
         tip = _Entry(summary, None)
         for message in kept:
             tip = _Entry(message, tip)
-        self.builder.begin_anew(_path(tip))
-        self._tip = tip
+        self._compaction, self._is_behind = tip, False
+        self._compacted_at = seconds(record.get("timestamp"))
         return tip
 
     def _kept(self, record: Record, context: list[Message]) -> list[Message]:

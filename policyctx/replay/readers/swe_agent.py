@@ -1,7 +1,7 @@
 """Trajectories of SWE-agent: one document, of which `history` is the conversation.
 
 The steps of `trajectory` repeat it, each with its whole prompt, and are passed over. A result names
-its call in a list, `tool_call_ids`. What was billed is known as a sum alone.
+its call in a list, `tool_call_ids`. What was billed is known as a sum alone, `info.model_stats`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import json
 from typing import TYPE_CHECKING
 
 from policyctx.replay.readers.building import Names, RecordingBuilder
-from policyctx.replay.readers.fields import Record, mapping, objects, word
+from policyctx.replay.readers.fields import Record, mapping, number, objects, word
+from policyctx.tokens.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,9 +45,17 @@ def recordings(source: Source) -> Iterator[Recording]:
         if role == "assistant":
             builder.called(language_model=model)
         builder.add(_message(record))
+    if len(builders) == 1 and (sent := _billed(source)).prompt:
+        builder.bill_together(sent)
     names = Names(source.name)
     for position, (agent, builder) in enumerate(builders.items()):
         yield builder.recording(names.of(agent) if position else source.name, FORMAT)
+
+
+def _billed(source: Source) -> Usage:
+    """Return what all calls together were billed."""
+    stats = mapping(source.field("info", "model_stats"))
+    return Usage(number(stats.get("tokens_sent")), output=number(stats.get("tokens_received")))
 
 
 def _model(source: Source) -> str | None:

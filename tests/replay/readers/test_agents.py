@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from policyctx.replay.recording import SummedBill
 from policyctx.tokens.usage import Usage
 from tests.replay.readers.reading import lengths, read_document, read_lines, roles
 
@@ -233,8 +234,9 @@ def test_the_changes_of_a_copilot_chat_are_carried_out() -> None:
     assert recording.not_understood == {"change that does not fit": 1}
 
 
-def trajectory(*history: Record, **more: Any) -> Record:
-    return {"trajectory": [{"action": "ls"}], "history": list(history), "info": {}, **more}
+def trajectory(*history: Record, info: Record | None = None, **more: Any) -> Record:
+    trajectory = [{"action": "ls"}]
+    return {"trajectory": trajectory, "history": list(history), "info": info or {}, **more}
 
 
 def test_a_result_of_swe_agent_names_its_call_in_a_list() -> None:
@@ -254,6 +256,29 @@ def test_a_result_of_swe_agent_names_its_call_in_a_list() -> None:
 def test_each_agent_of_swe_agent_is_a_recording() -> None:
     history = [{"role": "user", "content": "go", "agent": name} for name in ("main", "retry")]
     assert [one.name for one in read_document(trajectory(*history))] == ["s", "s#retry"]
+
+
+def test_swe_agent_says_what_its_calls_were_billed_together() -> None:
+    history = [
+        {"role": role, "content": "x"} for role in ("user", "assistant", "user", "assistant")
+    ]
+    stats = {"instance_cost": 0.1, "tokens_sent": 900, "tokens_received": 30, "api_calls": 2}
+    (recording,) = read_document(trajectory(*history, info={"model_stats": stats}))
+    assert recording.bill == SummedBill(Usage(900, output=30), 2)
+    assert [call.usage for call in recording.calls] == [None, None]
+
+
+@pytest.mark.parametrize("stats", [None, {}, {"tokens_sent": 0}, {"tokens_sent": "many"}])
+def test_swe_agent_may_not_say_what_was_billed(stats: object) -> None:
+    history = [{"role": "assistant", "content": "x"}]
+    (recording,) = read_document(trajectory(*history, info={"model_stats": stats}))
+    assert recording.bill is None
+
+
+def test_a_sum_of_several_agents_is_given_to_none() -> None:
+    history = [{"role": "assistant", "content": "x", "agent": name} for name in ("main", "retry")]
+    found = read_document(trajectory(*history, info={"model_stats": {"tokens_sent": 9}}))
+    assert [one.bill for one in found] == [None, None]
 
 
 def test_thinking_of_swe_agent_stands_before_its_words() -> None:

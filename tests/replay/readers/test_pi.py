@@ -1,11 +1,14 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from policyctx.tokens.usage import Usage
 from tests.replay.readers.reading import lengths, read_lines, roles
+
+if TYPE_CHECKING:
+    from policyctx.replay.recording import Recording
 
 Record = dict[str, Any]
 HEAD: Record = {"type": "session", "id": "s", "cwd": "/w"}
@@ -96,6 +99,65 @@ def test_a_compaction_keeps_what_it_points_back_to(first: Record) -> None:
     assert last[0]["content"] == "in short"
     assert [m["content"][0]["text"] for m in last[1:]] == ["on", "so", "more"]
     assert [call.anew for call in recording.calls] == [True, False, True]
+
+
+def compacted_in_a_run(begun: str, *bills: int) -> Recording:
+    """A compaction at 10:00:10, a reply `begun` at some time, another of its run, and a prompt."""
+    first, second, third = bills
+    running = reply("a", prompt=first, id="6", parentId="5")
+    running["message"] |= {"stopReason": "toolUse", "timestamp": f"2026-01-01T{begun}Z"}
+    compaction = {"type": "compaction", "id": "5", "parentId": "4", "summary": "in short"}
+    records = [
+        HEAD,
+        user("go", id="1", parentId=None),
+        reply(prompt=90, id="2", parentId="1"),
+        user("on", id="3", parentId="2"),
+        reply(prompt=100, id="4", parentId="3"),
+        {**compaction, "firstKeptEntryId": "3", "timestamp": "2026-01-01T10:00:10Z"},
+        running,
+        result("a", id="7", parentId="6"),
+        reply(prompt=second, id="8", parentId="7"),
+        user("more", id="9", parentId="8"),
+        reply(prompt=third, id="10", parentId="9"),
+    ]
+    (recording,) = read_lines(records)
+    return recording
+
+
+def test_a_run_that_goes_on_keeps_its_list_over_a_compaction() -> None:
+    recording = compacted_in_a_run("10:00:09", 110, 120, 40)
+    # The last call has the summary, what the compaction kept, the rest of the run, and the prompt.
+    assert lengths(recording) == [1, 3, 4, 6, 7]
+    assert [call.anew for call in recording.calls] == [True, False, False, False, True]
+    last = [*recording.contexts()][-1]
+    assert last[0]["content"] == "in short"
+    assert roles(last[1:]) == ["user", "assistant", "assistant", "user", "assistant", "user"]
+
+
+def test_a_reply_that_was_begun_after_a_compaction_has_the_new_list() -> None:
+    recording = compacted_in_a_run("10:00:11", 30, 40, 50)
+    assert lengths(recording) == [1, 3, 3, 5, 7]
+    assert [call.anew for call in recording.calls] == [True, False, True, False, False]
+
+
+def test_a_bill_that_falls_within_a_run_shows_the_new_list() -> None:
+    recording = compacted_in_a_run("10:00:09", 110, 40, 50)
+    assert lengths(recording) == [1, 3, 4, 5, 7]
+    assert [call.anew for call in recording.calls] == [True, False, False, True, False]
+
+
+def test_a_run_that_goes_on_at_the_end_leaves_the_compacted_context() -> None:
+    records = [
+        HEAD,
+        user("go", id="1", parentId=None),
+        {"type": "compaction", "id": "2", "parentId": "1", "summary": "in short",
+         "timestamp": "2026-01-01T10:00:10Z"},
+        reply(prompt=9, id="3", parentId="2", timestamp="2026-01-01T10:00:09Z"),
+    ]  # fmt: skip
+    (recording,) = read_lines(records)
+    assert lengths(recording) == [1]
+    assert recording.messages()[0]["content"] == "in short"
+    assert roles(recording.messages()) == ["user", "assistant"]
 
 
 @pytest.mark.parametrize("first", [{"firstKeptEntryIndex": 3}, {"firstKeptEntryId": "3"}])
