@@ -72,9 +72,7 @@ class Collector:
         if not dry_run:
             choice = self._removed(terms)
             self._pack(choice.packed, terms, progress)
-            named = {entry.path for state in self._states for entry in state.index}
-            folders = {state.folder for state in self._states}
-            remove_left_over(self._tree, named, folders, self._clock())
+            self._remove_left_over()
         size = choice.size_after if dry_run else size_of(self._files(terms))
         return Collection(
             tuple((kept.entries[-1], rule) for kept, rule in choice.removed),
@@ -99,6 +97,8 @@ class Collector:
         live = {
             path for state in self._states for path in live_paths(state.index, ended=terms.ended)
         }
+        for state in self._states:
+            live.update(*state.living(self._tree).values())
         entries: dict[str, list[Entry]] = {}
         for state in self._states:
             for entry in state.index:
@@ -158,6 +158,16 @@ class Collector:
                 self._unlink(kept.path)
                 self._unlink(kept.path + PACKED)
         return choice
+
+    def _remove_left_over(self) -> None:
+        """Remove what crashes left behind, with nobody else beginning to write."""
+        with self._locked():
+            for state in self._states:
+                state.forget_dead(self._tree)
+            named = {entry.path for state in self._states for entry in state.index}
+            folders = {state.folder for state in self._states}
+            living = {batch for state in self._states for batch in state.living(self._tree)}
+            remove_left_over(self._tree, named, folders, self._clock(), living=living)
 
     def _pack(
         self, files: Sequence[Kept], terms: Terms, progress: Callable[[int, int], object]

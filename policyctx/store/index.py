@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from policyctx.planning.paths import numbered
 from policyctx.store.entries import entry_of, is_inside
 from policyctx.store.grouped import Grouped
+from policyctx.store.in_flight import InFlight
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from policyctx.store.content import JSON
     from policyctx.store.entries import Entry
@@ -26,6 +27,7 @@ class Index:
         self.records: list[dict[str, JSON]] = []
         self.roots: list[str] = []
         """The folders that this store was written in, as absolute paths."""
+        self.in_flight = InFlight()
         self._entries: dict[tuple[str, str | None], Entry] = {}
         self._by_path: Grouped[str, Entry] = Grouped()
         self._by_id: Grouped[str, Entry] = Grouped()
@@ -94,10 +96,18 @@ class Index:
         elif kind == "record":
             if not isinstance(value, dict):
                 return False
-            self.records.append(value)
+            self.add_records([value])
+        elif kind == "in_flight":
+            return self.in_flight.apply(value)
         elif kind == "root" and isinstance(value, str) and value not in self.roots:
             self.roots.append(value)
         return True  # a kind that a later version has is no damage
+
+    def add_records(self, records: Iterable[dict[str, JSON]]) -> None:
+        """Take up records; the files that they name are no longer in flight."""
+        for record in records:
+            self.records.append(record)
+            self.in_flight.settle(record)
 
     def add(self, entry: Entry) -> None:
         """Take up an entry; what the same file held before under another hash is forgotten."""
@@ -132,6 +142,8 @@ class Index:
             yield {"saved": entry.as_json()}
         for record in self.records:
             yield {"record": record}
+        for batch in self.in_flight.as_json():
+            yield {"in_flight": batch}
 
     def with_missing(self, other: Index) -> Index:
         """Return this index with what only the other one knows."""
@@ -148,7 +160,7 @@ class Index:
             if record in left:
                 left.remove(record)
             else:
-                merged.records.append(record)
+                merged.add_records([record])
         return merged
 
     def _forget(self, entry: Entry) -> None:

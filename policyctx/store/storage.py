@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -15,6 +15,7 @@ from policyctx.store.content import Saved
 from policyctx.store.entries import STATE_FOLDER
 from policyctx.store.failures import told
 from policyctx.store.index import Index
+from policyctx.store.naming import check_inside
 from policyctx.store.opening import Tree
 from policyctx.store.prepared import prepared
 from policyctx.store.reading import Reader
@@ -113,16 +114,13 @@ class Storage:
         if not contents:
             return []
         ready = [prepared(content, self._format, packs=self._packs) for content in contents]
-        with self._tree("written", making=True) as tree:
+        with (
+            self._tree("written", making=True) as tree,
+            self._in_flight(tree, contents, recorded=recorded) as batch,
+        ):
             for _ in range(_RACES):
-                written = committed(
-                    tree,
-                    self._state,
-                    self._rules,
-                    ready,
-                    self._clock(),
-                    flush_index=not recorded,
-                )
+                now = self._clock()
+                written = committed(tree, self._state, self._rules, ready, now, batch=batch)
                 if written is not None:
                     return [*written.saved]
         raise StoreError(f"files vanish from {self.root} as they are saved", path=str(self.root))
@@ -139,6 +137,7 @@ class Storage:
         kept = [dict(record) for record in records]
         with self._tree("written", making=True) as tree, self._state.writing(tree):
             self._state.append(tree, records=kept, flush=flush)
+            self._state.settle(tree)
 
     def records(self) -> _Records:
         """Return every record of the session, oldest first, those of other processes included."""
@@ -156,6 +155,16 @@ class Storage:
         mode = self._mode if making else None
         with told(verb, self.root, path), Tree(self.root, mode=mode) as tree:
             yield tree
+
+    def _in_flight(
+        self, tree: Tree, contents: Sequence[Content], *, recorded: bool
+    ) -> AbstractContextManager[str | None]:
+        """Announce the files in the journal, where records that name them follow."""
+        if self._state is None or not recorded:
+            return nullcontext()
+        for content in contents:
+            check_inside(content.relative_path, tree)
+        return self._state.in_flight(tree, {content.relative_path for content in contents})
 
     def _reader(self, tree: Tree) -> Reader:
         return Reader(tree, self._index(tree), self._format)
