@@ -36,6 +36,8 @@ class Terms:
     max_bytes: int | None
     packs: bool
     ended: bool
+    only: str | None = None
+    """The state folder of the one session whose contents may go; None for all in the root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +96,13 @@ class Collector:
     def _files(self, terms: Terms, only: frozenset[str] | None = None) -> list[Kept]:
         """Every file that an entry names and that is there, or `only` these, oldest first."""
         now = self._clock()
-        live = {
-            path for state in self._states for path in live_paths(state.index, ended=terms.ended)
-        }
+        live: set[str] = set()
         for state in self._states:
+            is_other = terms.only not in {None, state.folder}
+            live |= live_paths(state.index, ended=terms.ended and not is_other)
             live.update(*state.living(self._tree).values())
+            if is_other:  # whatever it names stays
+                live |= {entry.path for entry in state.index}
         entries: dict[str, list[Entry]] = {}
         for state in self._states:
             for entry in state.index:

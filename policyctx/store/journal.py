@@ -59,6 +59,8 @@ class Fold:
     bytes: int
     number: int | None
     """Of its last line; None where policyctx 0.1 wrote the snapshot, which did not keep it."""
+    checksum: int = 0
+    """The CRC-32 of the folded bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +162,11 @@ def read(descriptor: int, known: Position | None, *, folded: Fold | None = None)
     ids = head_ids(head)
     # Where the first line is no head, it may be the second: then it is read with the others.
     start = Position(head, found.st_dev, found.st_ino, len(head) if ids else 0, 0 if ids else -1)
-    passed_over = folded is not None and folded.journal_id in ids[:1] and _ends(content, folded)
-    if passed_over:
-        assert folded is not None  # noqa: S101 - for the type checker
-        start = replace(start, bytes=folded.bytes, number=folded.number or 0)
+    passed_over = False
+    if folded is not None and folded.number is not None and folded.journal_id in ids[:1]:
+        passed_over = zlib.crc32(content[: folded.bytes]) == folded.checksum
+        if passed_over:
+            start = replace(start, bytes=folded.bytes, number=folded.number)
     made = _read_on(start, content[start.bytes :])
     return replace(made, is_new=True, passed_over=passed_over)
 
@@ -234,19 +237,6 @@ def _bytes_from(descriptor: int, position: int) -> bytes:
     os.lseek(descriptor, position, os.SEEK_SET)
     with open(descriptor, "rb", closefd=False) as file:
         return file.read()
-
-
-def _ends(content: bytes, fold: Fold) -> bool:
-    """Is the last line that was folded where the fold ends; then all before it is as it was."""
-    if fold.number is None or content[fold.bytes - 1 : fold.bytes] != b"\n":
-        return False
-    start = content.rfind(b"\n", 0, fold.bytes - 1) + 1
-    try:
-        number = _value(content[start : fold.bytes - 1])[1]
-    except (ValueError, RecursionError):
-        return False
-    # A line of 0.1 has no number: its place is all that can be compared.
-    return number in {fold.number, None}
 
 
 def _read_on(known: Position, content: bytes) -> Read:

@@ -141,7 +141,8 @@ class Snapshots:
 
     def write(self, tree: Tree, index: Index, position: Position, journal: bytes) -> None:
         """Write a snapshot that covers the whole `journal`. Raises `OSError`."""
-        fold = Fold(head_ids(position.head)[0], position.bytes, position.number)
+        journal_id, checksum = head_ids(position.head)[0], zlib.crc32(journal)
+        fold = Fold(journal_id, position.bytes, position.number, checksum)
         named = (f"{self._folder}/{JOURNAL}", journal)
         self._size = write_snapshot(tree, self.path, index, fold, named, mode=self._mode)
         self._folded_bytes = position.bytes
@@ -185,8 +186,10 @@ def _checked(raw: bytes) -> dict[str, Any]:
 def _fold(journal: dict[str, Any]) -> Fold:
     if not isinstance(journal, dict):
         raise TypeError("no journal is named")
-    number = journal.get("lines")
-    return Fold(str(journal["id"]), int(journal["bytes"]), None if number is None else int(number))
+    journal_id, size = str(journal["id"]), int(journal["bytes"])
+    if "lines" not in journal:  # of policyctx 0.1
+        return Fold(journal_id, size, None)
+    return Fold(journal_id, size, int(journal["lines"]), int(journal["crc32"], 16))
 
 
 def _lines(found: dict[str, Any]) -> Iterator[dict[str, object]]:
@@ -201,7 +204,13 @@ def _lines(found: dict[str, Any]) -> Iterator[dict[str, object]]:
 def _text(index: Index, fold: Fold, journal: tuple[str, bytes]) -> bytes:
     """The snapshot as JSON, one item a line."""
     path, content = journal
-    known: JSON = {"id": fold.journal_id, "path": path, "bytes": fold.bytes, "lines": fold.number}
+    known: JSON = {
+        "id": fold.journal_id,
+        "path": path,
+        "bytes": fold.bytes,
+        "lines": fold.number,
+        "crc32": f"{fold.checksum:08x}",
+    }
     items = _values(content, "saved", len(index))
     if items is None:
         items = [encoded(encode(entry.as_json())) for entry in index]

@@ -108,7 +108,8 @@ class State(LoadedIndex):
         self.index.add_records(records)
         for one in removed:
             self.index.remove(str(one["path"]))
-        self._fold(tree)
+        if entries or records or removed or packed:
+            self._fold(tree)
 
     @contextmanager
     def in_flight(self, tree: Tree, paths: Iterable[str]) -> Iterator[str]:
