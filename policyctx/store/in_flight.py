@@ -1,9 +1,10 @@
 """Files that are being written: what a journal says of them, and the lock that a writer holds.
 
 Before its first file, a batch that records will follow is announced in the journal, with the paths
-that it is about to use. Each path is settled by the record that names it. The writer holds a lock
-of its own until all of them are, so `collect` can tell a batch of a living writer, which it leaves
-alone, from one that a crash cut off. No clock is read.
+that it is about to use. The record that names a path settles it, and what is left of the batch is
+announced together with that record. The writer holds a lock of its own until nothing is left, so
+`collect` can tell a batch of a living writer, which it leaves alone, from one that a crash cut off.
+No clock is read. Several batches may have one path.
 
 The announcement is not flushed: a crash of the machine ends every writer, and as long as the
 machine runs, other processes see what was appended.
@@ -31,20 +32,17 @@ if TYPE_CHECKING:
 
 _ID = re.compile(r"[0-9a-f]{16}")
 _LOCK = "writing-"
+# A batch that so many others followed is not going to be recorded.
+_MOST_OPEN = 32
 # The keys of a record that name a content's file.
 _NAMES = ("path", "archive")
 
 
 class InFlight:
-    """The batches that a journal announces, with the paths that no record has named yet."""
+    """The batches that a journal announces, with the paths that are not settled."""
 
     def __init__(self) -> None:
-        self._paths: dict[str, set[str]] = {}
-        self._batches: dict[str, str] = {}
-        """By path, the newest batch that announced it."""
-
-    def __contains__(self, batch: str) -> bool:
-        return batch in self._paths
+        self._paths: dict[str, frozenset[str]] = {}
 
     @property
     def batches(self) -> tuple[str, ...]:
@@ -53,7 +51,7 @@ class InFlight:
 
     def paths(self, batch: str) -> frozenset[str]:
         """Return the paths of a batch that are not settled."""
-        return frozenset(self._paths.get(batch, ()))
+        return self._paths.get(batch, frozenset())
 
     def apply(self, value: object) -> bool:
         """Take up what a line says of one batch; False for what no line could say."""
@@ -69,30 +67,15 @@ class InFlight:
 
     def announce(self, batch: str, paths: Iterable[str]) -> None:
         """Let a batch have these paths instead of those before; without any it is settled."""
-        for path in self._paths.pop(batch, ()):
-            self._batches.pop(path, None)
-        for path in paths:
-            self._settle(path)
-            self._paths.setdefault(batch, set()).add(path)
-            self._batches[path] = batch
-
-    def settle(self, record: Mapping[str, JSON]) -> None:
-        """Take up that a record names a file."""
-        for key in _NAMES:
-            path = record.get(key)
-            if isinstance(path, str):
-                self._settle(path.removesuffix(PACKED))
+        left = frozenset(paths)
+        if left:
+            self._paths[batch] = left
+        else:
+            self._paths.pop(batch, None)
 
     def as_json(self) -> list[JSON]:
         """Return what a line says of each batch."""
         return [announcement(batch, paths) for batch, paths in self._paths.items()]
-
-    def _settle(self, path: str) -> None:
-        batch = self._batches.pop(path, None)
-        if batch is not None:
-            self._paths[batch].discard(path)
-            if not self._paths[batch]:
-                del self._paths[batch]
 
 
 def announcement(batch: str, paths: Iterable[str]) -> JSON:
@@ -100,13 +83,17 @@ def announcement(batch: str, paths: Iterable[str]) -> JSON:
     return {"id": batch, "paths": [*sorted(paths)]}
 
 
-class WriterLocks:
-    """The locks that this process holds in one folder, one for each of its open batches."""
+class OpenBatches:
+    """The batches of one store in this process, each with its lock and the paths in flight."""
 
     def __init__(self) -> None:
-        self._held: dict[str, int] = {}
+        self._locks: dict[str, int] = {}
+        self._paths: dict[str, frozenset[str]] = {}
 
-    def take(self, folder: Folder, mode: int) -> str:
+    def __len__(self) -> int:
+        return len(self._locks)
+
+    def open(self, folder: Folder, mode: int, paths: Iterable[str]) -> str:
         """Return the id of a new batch, whose lock is held from now on. Raises `OSError`."""
         batch = secrets.token_hex(8)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_FOLLOW
@@ -118,26 +105,60 @@ class WriterLocks:
             os.close(descriptor)
             folder.remove(_LOCK + batch)
             raise
-        self._held[batch] = descriptor
+        self._locks[batch] = descriptor
+        self._paths[batch] = frozenset(paths)
         return batch
 
-    def held(self) -> tuple[str, ...]:
-        """Return the batches whose locks are held here."""
-        return tuple(self._held)
+    def named_by(self, records: Iterable[Mapping[str, JSON]]) -> dict[str, frozenset[str]]:
+        """Return each batch of which records settle a path, with the paths that are left.
 
-    def let_go(self, folder: Folder | None, batch: str) -> None:
-        """Give a lock up and remove its file; without a folder, the file has gone with it."""
-        descriptor = self._held.pop(batch, -1)
-        if descriptor >= 0:
+        A path that several batches have is settled for the oldest of them.
+        """
+        left: dict[str, frozenset[str]] = {}
+        for record in records:
+            for key in _NAMES:
+                path = record.get(key)
+                if not isinstance(path, str) or not self._paths:
+                    continue
+                path = path.removesuffix(PACKED)
+                every = ((batch, left.get(batch, paths)) for batch, paths in self._paths.items())
+                found = next(((batch, paths) for batch, paths in every if path in paths), None)
+                if found is not None:
+                    left[found[0]] = found[1] - {path}
+        return left
+
+    def update(self, folder: Folder, changed: Mapping[str, Iterable[str]]) -> None:
+        """Let batches have these paths; the lock of one without any is released.
+
+        The oldest of too many batches is closed: an error came between it and its records.
+        """
+        self._paths.update({batch: frozenset(paths) for batch, paths in changed.items()})
+        settled = [batch for batch, paths in self._paths.items() if not paths]
+        surplus = [*self._paths][: max(0, len(self._paths) - _MOST_OPEN)]
+        for batch in {*settled, *surplus}:
+            self.close(folder, batch)
+
+    def close(self, folder: Folder, batch: str) -> None:
+        """Release the lock of a batch, and remove its file."""
+        self._release(batch)
+        with contextlib.suppress(OSError):  # `collect` removes what is left
+            folder.remove(_LOCK + batch)
+
+    def close_all(self, folder: Folder) -> None:
+        """Release every lock, and remove the files."""
+        for batch in tuple(self._locks):
+            self.close(folder, batch)
+
+    def abandon(self) -> None:
+        """Release every lock where the folder is out of reach; `collect` removes the files."""
+        for batch in tuple(self._locks):
+            self._release(batch)
+
+    def _release(self, batch: str) -> None:
+        self._paths.pop(batch, None)
+        descriptor = self._locks.pop(batch, None)
+        if descriptor is not None:
             os.close(descriptor)
-        if folder is not None:
-            with contextlib.suppress(OSError):  # `collect` removes what is left
-                folder.remove(_LOCK + batch)
-
-    def close(self) -> None:
-        """Let go of every lock; `collect` removes the files."""
-        for batch in self.held():
-            self.let_go(None, batch)
 
 
 def is_living(folder: Folder, batch: str) -> bool:

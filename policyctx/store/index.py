@@ -12,7 +12,7 @@ from policyctx.store.grouped import Grouped
 from policyctx.store.in_flight import InFlight
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from policyctx.store.content import JSON
     from policyctx.store.entries import Entry
@@ -96,18 +96,12 @@ class Index:
         elif kind == "record":
             if not isinstance(value, dict):
                 return False
-            self.add_records([value])
+            self.records.append(value)
         elif kind == "in_flight":
             return self.in_flight.apply(value)
         elif kind == "root" and isinstance(value, str) and value not in self.roots:
             self.roots.append(value)
         return True  # a kind that a later version has is no damage
-
-    def add_records(self, records: Iterable[dict[str, JSON]]) -> None:
-        """Take up records; the files that they name are no longer in flight."""
-        for record in records:
-            self.records.append(record)
-            self.in_flight.settle(record)
 
     def add(self, entry: Entry) -> None:
         """Take up an entry; what the same file held before under another hash is forgotten."""
@@ -160,7 +154,7 @@ class Index:
             if record in left:
                 left.remove(record)
             else:
-                merged.add_records([record])
+                merged.records.append(record)
         return merged
 
     def _forget(self, entry: Entry) -> None:

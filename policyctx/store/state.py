@@ -13,7 +13,7 @@ from policyctx.errors import StoreError
 from policyctx.store import journal
 from policyctx.store.files import is_stored
 from policyctx.store.in_flight import (
-    WriterLocks,
+    OpenBatches,
     announcement,
     is_living,
     remove_dead_locks,
@@ -52,11 +52,11 @@ class State(LoadedIndex):
     """The index and the records of one session, and the one way to add to them."""
 
     @cached_property
-    def _locks(self) -> WriterLocks:
-        locks = WriterLocks()
+    def _open_batches(self) -> OpenBatches:
+        batches = OpenBatches()
         # A batch that no record settled, as an error came between, must not cost a descriptor.
-        weakref.finalize(self, locks.close).atexit = False
-        return locks
+        weakref.finalize(self, batches.abandon).atexit = False
+        return batches
 
     @contextmanager
     def writing(self, tree: Tree) -> Iterator[Index]:
@@ -103,9 +103,11 @@ class State(LoadedIndex):
         self.index.roots += roots
         for batch, paths in in_flight.items():
             self.index.in_flight.announce(batch, paths)
+        if in_flight:
+            self._open_batches.update(tree.folder(self.folder), in_flight)
         for entry in entries:
             self.index.add(entry)
-        self.index.add_records(records)
+        self.index.records += records
         for one in removed:
             self.index.remove(str(one["path"]))
         if entries or records or removed or packed:
@@ -115,29 +117,28 @@ class State(LoadedIndex):
     def in_flight(self, tree: Tree, paths: Iterable[str]) -> Iterator[str]:
         """Announce a batch that is about to use these paths, and give its id.
 
-        From now on `collect` leaves its files alone, until `settle` finds each named by a record.
-        After an error nothing of the batch is in flight.
+        From now on `collect` leaves its files alone, until records have named each of them. After
+        an error nothing of the batch is in flight.
         """
         with self.writing(tree):
-            batch = self._locks.take(tree.folder(self.folder), self._mode)
+            batch = self._open_batches.open(tree.folder(self.folder), self._mode, paths)
             try:
                 self.append(tree, in_flight={batch: paths}, flush=False)
             except BaseException:
-                self._locks.let_go(tree.folder(self.folder), batch)
+                self._open_batches.close(tree.folder(self.folder), batch)
                 raise
-            self.settle(tree)  # an earlier batch may have lost its paths to this one
         try:
             yield batch
         except BaseException:
-            self._locks.let_go(tree.folder(self.folder), batch)
+            with self._threads:
+                self._open_batches.close(tree.folder(self.folder), batch)
             raise
 
-    def settle(self, tree: Tree) -> None:
-        """Let go of the batches of this process whose files are all named by records."""
-        with self._threads:
-            for batch in self._locks.held():
-                if batch not in self.index.in_flight:
-                    self._locks.let_go(tree.folder(self.folder), batch)
+    def remember(self, tree: Tree, records: Sequence[dict[str, JSON]], *, flush: bool) -> None:
+        """Append records, which settle the files that they name."""
+        with self.writing(tree):
+            left = self._open_batches.named_by(records)
+            self.append(tree, records=records, in_flight=left, flush=flush)
 
     def living(self, tree: Tree) -> dict[str, frozenset[str]]:
         """Return the batches of living writers, of any process, with the paths in flight."""
@@ -168,8 +169,8 @@ class State(LoadedIndex):
     def close(self, tree: Tree) -> None:
         """Let go of every batch, settled or not, and complete the snapshot."""
         with self._threads:
-            for batch in self._locks.held():
-                self._locks.let_go(tree.folder(self.folder), batch)
+            if self._open_batches:
+                self._open_batches.close_all(tree.folder(self.folder))
         self.complete_snapshot(tree)
 
     def write_anew(self, tree: Tree) -> None:

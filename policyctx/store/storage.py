@@ -102,11 +102,15 @@ class Storage:
         """Write all contents, or raise, and return the file of each.
 
         When this returns, each file is complete under its name, and with `sync: always` on stable
-        storage. A file that holds the very content already is used again. Raises `StoreError`;
-        what was written until then stays, complete, and is used again by the next try.
+        storage. A file that holds the very content already is used again.
 
-        `recorded: True` says that `remember` follows before any placeholder is handed out: the
-        index then waits for the disk together with the records.
+        Raises `StoreError`. All files are written before the first one gets its name. After an
+        error those that have their names stay, complete, and the next try uses them again; the
+        others are removed.
+
+        `recorded: True` says that `remember` follows before any placeholder is handed out. The
+        index then waits for the disk together with the records, and `collect`, in any process,
+        leaves the files alone until records name them.
         """
         return [saved.file for saved in self.saved(contents, recorded=recorded)]
 
@@ -136,9 +140,8 @@ class Storage:
         if self._state is None or not records:
             return
         kept = [dict(record) for record in records]
-        with self._tree("written", making=True) as tree, self._state.writing(tree):
-            self._state.append(tree, records=kept, flush=flush)
-            self._state.settle(tree)
+        with self._tree("written", making=True) as tree:
+            self._state.remember(tree, kept, flush=flush)
 
     def records(self) -> _Records:
         """Return every record of the session, oldest first, those of other processes included."""

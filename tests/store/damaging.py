@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from policyctx.errors import StoreError
+from policyctx.errors import InvalidResultError, StoreError
 from policyctx.store.filesystem import ContextFileSystem
 from tests.store import playing
 from tests.store.contents import result
@@ -128,6 +128,10 @@ def wrongs(root: Path, folder: Folder, done: list[tuple[str, str]]) -> Iterator[
         yield from _unreadable(root, folder, by_id=False)  # it may have used an id again
     except StoreError as error:
         yield f"StoreError: {error}"
+    except InvalidResultError as error:
+        # A digit that changed in the hash of a decision of 0.1 parts a dropped call from its result.
+        if folder.is_checked:
+            yield repr(error)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is wrong
         yield repr(error)
 

@@ -81,6 +81,11 @@ def write_for_ever(root: Path, pipe: int, number: int, run: int) -> NoReturn:
         turn += 1
         contents = [content(number, turn, i) for i in range(1 + turn % 3)]
         files = store.save(contents, recorded=True)
+        if turn % 3 == number:
+            ahead = ContextFileSystem(
+                root, sync="never", format=form_of(run), clock=two_hours_ahead
+            )
+            ahead.collect(max_age=1)
         ids = [one.origin.item_id for one in contents if one.origin]
         store.remember(
             [
@@ -90,11 +95,6 @@ def write_for_ever(root: Path, pipe: int, number: int, run: int) -> NoReturn:
         )
         if turn % 7 == number:
             store.collect(max_age=0)
-        if turn % 5 == number:
-            ahead = ContextFileSystem(
-                root, sync="never", format=form_of(run), clock=two_hours_ahead
-            )
-            ahead.collect(max_age=1)
         if turn % 4 == number:
             store.close()
         for file, item_id, one in zip(files, ids, contents, strict=True):

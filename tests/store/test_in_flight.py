@@ -160,12 +160,35 @@ def test_a_journal_written_anew_keeps_what_is_in_flight(tmp_path: Path) -> None:
 
 def test_a_batch_that_is_never_recorded_costs_no_more_than_its_lock(tmp_path: Path) -> None:
     store = ContextFileSystem(tmp_path, sync="never", clock=Clock())
-    for _ in range(3):
-        store.save([result("call_1", "one")], recorded=True)
-    assert len(locks_in(tmp_path)) == 1
-    [file] = store.save([result("call_1", "one")], recorded=True)
+    for _ in range(40):
+        [file] = store.save([result("call_1", "one")], recorded=True)
+    assert len(locks_in(tmp_path)) <= 33
     store.remember([{"item_id": "call_1", "path": file.relative_path, "state": "offloaded"}])
+    store.close()
     assert locks_in(tmp_path) == []
+
+
+def test_two_writers_that_expect_one_name_protect_a_file_each(tmp_path: Path) -> None:
+    one, two = (ContextFileSystem(tmp_path, sync="never", clock=Clock()) for _ in range(2))
+    [first] = one.save([result("call_1", "of one")], recorded=True)
+    [second] = two.save([result("call_1", "of two")], recorded=True)
+    assert later(tmp_path).collect(max_age=1).removed == ()
+    two.remember([{"item_id": "call_1", "path": second.relative_path, "state": "dropped"}])
+    done = later(tmp_path).collect(max_age=1)
+    assert [entry.path for entry, _ in done.removed] == [second.relative_path]
+    one.remember([{"item_id": "call_1", "path": first.relative_path, "state": "offloaded"}])
+    assert one.read(first.path) == "of one"
+    assert locks_in(tmp_path) == []
+
+
+def test_a_file_that_two_writers_use_stays_until_both_have_recorded_it(tmp_path: Path) -> None:
+    one, two = (ContextFileSystem(tmp_path, sync="never", clock=Clock()) for _ in range(2))
+    [file] = one.save([result("call_1", "the same")], recorded=True)
+    two.save([result("call_1", "the same")], recorded=True)
+    one.remember([{"item_id": "call_1", "path": file.relative_path, "state": "dropped"}])
+    assert later(tmp_path).collect(max_age=1).removed == ()
+    two.remember([{"item_id": "call_1", "path": file.relative_path, "state": "dropped"}])
+    assert len(later(tmp_path).collect(max_age=1).removed) == 1
 
 
 def test_announcing_a_batch_waits_for_the_disk_no_oftener(
