@@ -5,7 +5,8 @@ PolicyctxError
 │   └── UnknownPolicyError no preset and no file has that name
 ├── MessagesError          the input is no message list
 ├── StoreError             a file could not be written or read back
-│   └── CorruptContentError a file holds something else than was saved in it
+│   ├── CorruptContentError a file holds something else than was saved in it
+│   └── AmbiguousSessionError several sessions share the folder, and none was chosen
 ├── InvalidResultError     the edited messages would be refused by a provider
 ├── SummaryError           one try at a summary gave none that can be used
 ├── UnknownArchiveError    no compaction's archive has that name (a StoreError)
@@ -132,6 +133,21 @@ class UnknownArchiveError(StoreError):
         meant = f"did you mean {nearest!r}? " if nearest else ""
         there = f"; {meant}there are {', '.join(self.known)}" if self.known else "; there is none"
         super().__init__(f"no {named} in {path}{'' if name is None else there}", path=path)
+
+
+class AmbiguousSessionError(StoreError):
+    """Several sessions share a store's folder, and the call does not say which one it means.
+
+    `key` is the id or path that more than one session has; None where the call needs a session at
+    all. `sessions` are the ids to choose from, "" for that of the folder itself; `path` the root.
+    """
+
+    def __init__(self, key: str | None, sessions: Sequence[str], *, path: str) -> None:
+        self.key = key
+        self.sessions = tuple(sessions)
+        what = f"{path} is shared by sessions" if key is None else f"{key} is in several sessions"
+        known = ", ".join(name or "'' (the folder's own)" for name in self.sessions)
+        super().__init__(f"{what}; choose one with `session` (--session): {known}", path=path)
 
 
 class CorruptContentError(StoreError):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from policyctx.errors import StoreError
 from policyctx.messages.reading import listed
@@ -60,7 +61,8 @@ class Session:
     `summarizer` makes the summaries instead of the one that the policy names, and `reader` reads
     the files that come back after a compaction.
 
-    A session is not to be used by two threads at once.
+    `with Session(…) as session` closes it at the end, and so does `async with`. A session is not to
+    be used by two threads at once.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class Session:
         self._keeps_state = settings.state == "kept"
         self._summarizer, self._reader = summarizer, reader
         self._on_invalid = on_invalid
+        self._notices_given = 0
         self._memory: Memory | None = None
 
     @property
@@ -184,6 +187,29 @@ class Session:
         """Return the text of an offloaded item by the path in its placeholder."""
         return self.store.read(path)
 
+    def close(self) -> None:
+        """Bring the store's `index.json` up to date, so that it lists every item.
+
+        Where nothing was ever decided, nothing is written. A closed session can be used and closed
+        again. A store that the caller passed is closed if it has a `close` method. Raises
+        `StoreError` when the index cannot be written; nothing is lost then.
+        """
+        close = getattr(self.store, "close", None)
+        if close is not None:
+            close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)
+
     def _folder(self, root: str | os.PathLike[str] | None) -> ContextFileSystem:
         settings = self.policy.policy.store
         shared = root is not None or "{session_id}" not in settings.root
@@ -207,7 +233,7 @@ class Session:
         facts = self._facts(memory)
         result = yield from self._carried_out(known, messages, ("arrival",), facts)
         known.conversation.report()
-        return result
+        return self._with_notices(result, memory)
 
     def _turn(
         self,
@@ -230,7 +256,19 @@ class Session:
         if self._keeps_state and self.policy.asks_for_time and memory.has_decided:
             # A session that has decided nothing leaves nothing on the disk.
             yield Remember((memory.call_record(),), important=False)
-        return result
+        return self._with_notices(result, memory)
+
+    def _with_notices(self, result: Result, memory: Memory) -> Result:
+        """Add to the warnings what the store found damaged since the last result."""
+        every: tuple[str, ...] = getattr(self.store, "notices", ())
+        new, self._notices_given = [*every[self._notices_given :]], len(every)
+        if memory.unreadable:
+            new.append(
+                f"{memory.unreadable} records of the session could not be read; what they said is"
+                " decided anew"
+            )
+            memory.unreadable = 0
+        return replace(result, warnings=(*new, *result.warnings)) if new else result
 
     def _compacted(
         self,

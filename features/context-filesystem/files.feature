@@ -27,6 +27,19 @@ Feature: The files
     When the policy is applied
     Then the file "index.json" is JSON with
       | items | [{"path":"tool_result/Read/call_abc123.json",*"item_id":"call_abc123",*}] |
+    Given a result "call_def456" of 300 tokens from Bash
+    When the policy is applied
+    Then the file "index.json" is JSON with
+      | journal.path  | .policyctx/journal.jsonl |
+      | journal.bytes | *                        |
+    When the session is closed
+    Then the file "index.json" is JSON with
+      | items | [{*"item_id":"call_abc123",*},*{"path":"tool_result/Bash/call_def456.json",*"item_id":"call_def456",*}] |
+    Given a result "call_ghi789" of 300 tokens from Read
+    When the policy is applied
+    And the session is closed
+    Then the file "index.json" is JSON with
+      | items | [{*"call_abc123"*},*{*"call_def456"*},*{"path":"tool_result/Read/call_ghi789.json",*"item_id":"call_ghi789",*}] |
 
   @BR-3.3-5
   Scenario: A user's message goes to a folder of its type, named by its place

@@ -30,6 +30,7 @@ _STATES: dict[Action, str] = {
 # What parts a file's name from what is around it in a JSON text; an escape does too.
 _BETWEEN_NAMES = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|[^A-Za-z0-9._%-]+")
 _ACTIONS = {state: action for action, state in _STATES.items()}
+STATES = frozenset(_ACTIONS)
 
 
 class Key(NamedTuple):

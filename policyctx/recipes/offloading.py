@@ -77,8 +77,10 @@ def offload_tool_results(
     changed, and no call knows of another.
 
     Raises `MessagesError` for what is no message list, `StoreError` when a file cannot be written,
-    and `PolicyError` when `OFFLOAD_RATIO_THRESHOLD` is no ratio. When one of several files fails,
-    those written before it stay, complete, and are used again by the next call.
+    and `PolicyError` when `OFFLOAD_RATIO_THRESHOLD` is no ratio. After a `StoreError`, files that
+    already have their names stay, complete, and the next call uses them again; all are written
+    before the first gets its name, and what has none is removed. With a `writer`, whatever it
+    wrote stays.
     """
     session = _session(load_policy("context-offload"), output_dir, writer)
     return _results(session.apply(messages))

@@ -36,6 +36,8 @@ class Terms:
     max_bytes: int | None
     packs: bool
     ended: bool
+    only: str | None = None
+    """The state folder of the one session whose contents may go; None for all in the root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +74,7 @@ class Collector:
         if not dry_run:
             choice = self._removed(terms)
             self._pack(choice.packed, terms, progress)
-            named = {entry.path for state in self._states for entry in state.index}
-            folders = {state.folder for state in self._states}
-            remove_left_over(self._tree, named, folders, self._clock())
+            self._remove_left_over()
         size = choice.size_after if dry_run else size_of(self._files(terms))
         return Collection(
             tuple((kept.entries[-1], rule) for kept, rule in choice.removed),
@@ -96,9 +96,13 @@ class Collector:
     def _files(self, terms: Terms, only: frozenset[str] | None = None) -> list[Kept]:
         """Every file that an entry names and that is there, or `only` these, oldest first."""
         now = self._clock()
-        live = {
-            path for state in self._states for path in live_paths(state.index, ended=terms.ended)
-        }
+        live: set[str] = set()
+        for state in self._states:
+            is_other = terms.only not in {None, state.folder}
+            live |= live_paths(state.index, ended=terms.ended and not is_other)
+            live.update(*state.living(self._tree).values())
+            if is_other:  # whatever it names stays
+                live |= {entry.path for entry in state.index}
         entries: dict[str, list[Entry]] = {}
         for state in self._states:
             for entry in state.index:
@@ -158,6 +162,16 @@ class Collector:
                 self._unlink(kept.path)
                 self._unlink(kept.path + PACKED)
         return choice
+
+    def _remove_left_over(self) -> None:
+        """Remove what crashes left behind, with nobody else beginning to write."""
+        with self._locked():
+            for state in self._states:
+                state.forget_dead(self._tree)
+            named = {entry.path for state in self._states for entry in state.index}
+            folders = {state.folder for state in self._states}
+            living = {batch for state in self._states for batch in state.living(self._tree)}
+            remove_left_over(self._tree, named, folders, self._clock(), living=living)
 
     def _pack(
         self, files: Sequence[Kept], terms: Terms, progress: Callable[[int, int], object]

@@ -26,16 +26,17 @@ def committed(
     contents: Sequence[Prepared],
     now: float,
     *,
-    flush_index: bool,
+    batch: str | None,
 ) -> Written | None:
     """Save all contents; None when others changed what was counted on, and all is to be redone.
 
-    Raises `OSError` and `StoreError`. What has its name by then stays.
+    The files of a `batch` are in flight: the index need not wait for the disk, since the records
+    that name them will. Raises `OSError` and `StoreError`. What has its name by then stays.
     """
     if rules.on_conflict == "overwrite":
-        return _overwritten(tree, state, rules, contents, now)
+        return _overwritten(tree, state, rules, contents, now, batch=batch)
     index = Index() if state is None else state.loaded(tree)
-    written = Saving(tree, index, rules, now).written(contents)
+    written = Saving(tree, index, rules, now, batch).written(contents)
     if state is None:
         return written
     with state.writing(tree) as index:
@@ -46,13 +47,20 @@ def committed(
             _withdraw(tree, set(taken) - set(written.reused))
             return None
         new = [entry for entry in written.entries if _is_news(entry, index)]
-        if new:
-            state.append(tree, entries=new, flush=flush_index)
+        moved = _announced_anew(batch, index, written.entries)
+        if new or moved:
+            state.append(tree, entries=new, in_flight=moved, flush=batch is None)
     return written
 
 
 def _overwritten(
-    tree: Tree, state: State | None, rules: Rules, contents: Sequence[Prepared], now: float
+    tree: Tree,
+    state: State | None,
+    rules: Rules,
+    contents: Sequence[Prepared],
+    now: float,
+    *,
+    batch: str | None,
 ) -> Written:
     if state is None:
         return Overwriting(tree, rules, now, lambda _: None).written(contents)
@@ -61,7 +69,7 @@ def _overwritten(
         state.append(tree, entries=entries)
 
     with state.writing(tree):  # or another could name its own files between ours
-        return Overwriting(tree, rules, now, announce).written(contents)
+        return Overwriting(tree, rules, now, announce, batch).written(contents)
 
 
 def _is_there(tree: Tree, path: str) -> bool:
@@ -77,6 +85,16 @@ def _is_taken(entry: Entry, index: Index) -> bool:
     """Has another process given the name to a content that lies packed, or was removed by hand."""
     known = index.at(entry.path)
     return known is not None and known.sha256 != entry.sha256
+
+
+def _announced_anew(
+    batch: str | None, index: Index, entries: Iterable[Entry]
+) -> dict[str, list[str]]:
+    """Return the paths of a batch where they are not those that it was about to use."""
+    paths = {entry.path for entry in entries}
+    if batch is None or paths == index.in_flight.paths(batch):
+        return {}
+    return {batch: sorted(paths)}
 
 
 def _withdraw(tree: Tree, paths: Iterable[str]) -> None:

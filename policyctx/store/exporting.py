@@ -34,7 +34,7 @@ def export(
     contents = {entry.sha256: entry for entry in index}
     with _replacing(target, mode) as file, packing(file) as packed:  # noqa: SIM117 - in this order
         with tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-            raw = [journal.new_head(), *map(journal.line, index.lines())]
+            raw = [journal.new_head(), *journal.numbered(index.lines())]
             _add(archive, journal.JOURNAL, b"".join(raw))
             for done, (sha256, entry) in enumerate(contents.items()):
                 progress(done, len(contents))

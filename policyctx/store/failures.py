@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def told(verb: str, root: Path, path: str = "") -> Iterator[None]:
+def failing_as(verb: str, root: Path, path: str = "") -> Iterator[None]:
     """Raise `StoreError` in the place of `OSError` and `ValueError`: what cannot be `verb`, why."""
     try:
         yield

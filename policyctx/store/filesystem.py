@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from policyctx.planning.paths import EXTENSIONS, path_parts, relative_path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from policyctx.messages.items import Item
     from policyctx.store.content import JSON, Saved
     from policyctx.store.entries import Entry
+    from policyctx.store.reading import Reader
     from policyctx.store.searching import Match
 
 __all__ = ["Content", "ContextFileSystem"]
@@ -67,35 +69,44 @@ class ContextFileSystem(Upkeep):
 
     def release(self, key: str | os.PathLike[str]) -> None:
         """Say that no placeholder names a content any longer, so that `collect` may take it."""
-        with self._tree("read", str(key)) as tree:
-            entry = self._reader(tree).known(key)
+        with self._reading(key) as reader:
+            entry = reader.known(key)
         self._refer(entry.item_id, entry.path, entry.sha256, "dropped")
 
     def read(self, key: str | os.PathLike[str], *, lines: tuple[int, int] | None = None) -> str:
         """Return the saved text: by path, absolute or below the root, by item id or tool-use id.
 
         `lines` are the first and last wanted, from 1 on. Of an id that was used twice, the newest
-        is meant. Raises `CorruptContentError` when the file holds another text than was saved, and
-        `StoreError` when there is none, it cannot be read, or it is not in this store.
+        is meant. Raises `CorruptContentError` when the file holds another text than was saved,
+        `AmbiguousSessionError` for an id where only sessions with an id share the root and this
+        store has none, and `StoreError` when there is no file, it cannot be read, or it is not in
+        this store.
         """
-        with self._tree("read", str(key)) as tree:
-            return self._reader(tree).text(key, lines)
+        with self._reading(key) as reader:
+            return reader.text(key, lines)
 
     def restore(self, key: str | os.PathLike[str]) -> JSON:
         """Return the original block, or message where its content is a string, as it was.
 
         `key` and errors are those of `read`; it is an error too when the block was not given.
         """
-        with self._tree("read", str(key)) as tree:
-            return self._reader(tree).block(key)
+        with self._reading(key) as reader:
+            return reader.block(key)
 
     def find(self, key: str | os.PathLike[str]) -> Entry | None:
-        """Return what the index knows of a path, item id or tool-use id; None for nothing."""
-        with self._tree("read", str(key)) as tree:
-            return self._reader(tree).entry(key)
+        """Return what the index knows of a path, item id or tool-use id; None for nothing.
+
+        Raises `AmbiguousSessionError` as `read` does.
+        """
+        with self._reading(key) as reader:
+            return reader.entry(key)
 
     def list(self) -> tuple[Entry, ...]:
-        """Return what the index knows, oldest first; nothing with `state: none`."""
+        """Return what the index knows, oldest first; nothing with `state: none`.
+
+        Raises `AmbiguousSessionError` where sessions share the root and this store is none of them;
+        `sessions` lists their ids.
+        """
         with self._tree("read") as tree:
             return tuple(self._index(tree))
 
@@ -110,7 +121,7 @@ class ContextFileSystem(Upkeep):
         """Yield each line that has the text, oldest content first, in memory that does not grow.
 
         Tells where something is; `read` then hands it out, checked. `item_type` and `tool` are
-        exact. Raises `StoreError`, for an empty text too.
+        exact. Raises `StoreError`, for an empty text too, and `AmbiguousSessionError` as `list`.
         """
         with self._tree("read") as tree:
             entries = tuple(self._index(tree))
@@ -126,8 +137,17 @@ class ContextFileSystem(Upkeep):
         if self._state is None:
             return ()
         with self._tree("read") as tree:
-            self._state.refresh(tree)
+            self._index(tree)
             return tuple(events(self._state.lines(tree)))
+
+    @contextmanager
+    def _reading(self, key: str | os.PathLike[str]) -> Iterator[Reader]:
+        """Give a reader, where it is clear in which session it looks for the key."""
+        with self._tree("read", str(key)) as tree:
+            reader = self._reader(tree)
+            if not reader.has(key):
+                self._choose_session(tree)
+            yield reader
 
     def _refer(self, item_id: str | None, path: str, sha256: str, state: str) -> None:
         self.remember([{"item_id": item_id, "path": path, "sha256": sha256, "state": state}])

@@ -6,17 +6,15 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
-from urllib.parse import unquote_to_bytes
 
 from policyctx.errors import StoreError
-from policyctx.store.encoding import decoded
 from policyctx.store.entries import STATE_FOLDER
-from policyctx.store.failures import told
+from policyctx.store.failures import failing_as
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.index import Index
 from policyctx.store.journal import JOURNAL
 from policyctx.store.opening import Tree
-from policyctx.store.rebuilding import lines_in, state_folders
+from policyctx.store.rebuilding import lines_in, session_of, state_folders
 from policyctx.store.storage import INDEX
 
 if TYPE_CHECKING:
@@ -37,9 +35,9 @@ def stores_in(
     the folders below that hold one.
     """
     path = Path(root).expanduser().absolute()
-    with told("read", path, str(path)), Tree(path) as tree:
+    with failing_as("read", path, str(path)), Tree(path) as tree:
         found = {
-            _session(folder): (folder, _format(tree, folder)) for folder in state_folders(tree)
+            session_of(folder): (folder, _format(tree, folder)) for folder in state_folders(tree)
         }
     stores = {
         name: ContextFileSystem(
@@ -55,11 +53,6 @@ def stores_in(
     if not stores:
         raise StoreError(_nothing_found(path, session, sorted(found)), path=str(path))
     return stores
-
-
-def _session(folder: str) -> str:
-    name = folder.removeprefix(STATE_FOLDER).removeprefix("/")
-    return decoded(unquote_to_bytes(name))
 
 
 def _format(tree: Tree, folder: str) -> Format:

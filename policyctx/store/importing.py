@@ -55,10 +55,10 @@ def _index(archive: tarfile.TarFile) -> Index:
     file = archive.extractfile(member) if member and member.name == journal.JOURNAL else None
     if file is None:
         raise ValueError("no exported session: it does not begin with a journal")
-    head, *lines = file.read().splitlines()
+    head, *lines = file.read().split(b"\n")[:-1]
     index = Index()
-    values, damaged = journal.parsed(lines)
-    if not journal.head_ids(head) or damaged or not all(map(index.apply, values)):
+    found = journal.parsed(lines)
+    if not journal.head_ids(head) or found.damage or not all(map(index.apply, found.values)):
         raise ValueError("no exported session: its journal holds what was not written here")
     return index
 

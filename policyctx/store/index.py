@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from policyctx.planning.paths import numbered
 from policyctx.store.entries import entry_of, is_inside
 from policyctx.store.grouped import Grouped
+from policyctx.store.in_flight import InFlight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ class Index:
         self.records: list[dict[str, JSON]] = []
         self.roots: list[str] = []
         """The folders that this store was written in, as absolute paths."""
+        self.in_flight = InFlight()
         self._entries: dict[tuple[str, str | None], Entry] = {}
         self._by_path: Grouped[str, Entry] = Grouped()
         self._by_id: Grouped[str, Entry] = Grouped()
@@ -95,6 +97,8 @@ class Index:
             if not isinstance(value, dict):
                 return False
             self.records.append(value)
+        elif kind == "in_flight":
+            return self.in_flight.apply(value)
         elif kind == "root" and isinstance(value, str) and value not in self.roots:
             self.roots.append(value)
         return True  # a kind that a later version has is no damage
@@ -132,6 +136,8 @@ class Index:
             yield {"saved": entry.as_json()}
         for record in self.records:
             yield {"record": record}
+        for batch in self.in_flight.as_json():
+            yield {"in_flight": batch}
 
     def with_missing(self, other: Index) -> Index:
         """Return this index with what only the other one knows."""

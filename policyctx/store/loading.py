@@ -60,7 +60,7 @@ class LoadedIndex:
         self._torn = 0
         self._is_loaded = False
         self._is_harmed = False
-        self._snapshots = Snapshots(snapshot, mode=mode)
+        self._snapshots = Snapshots(snapshot, folder=folder, mode=mode)
 
     def refresh(self, tree: Tree) -> Index:
         """Take up what was appended since, by this process or another, and return the index."""
@@ -121,10 +121,13 @@ class LoadedIndex:
             self._harm("the journal was replaced by another; what that one lacked was kept")
 
     def _take_up(self, tree: Tree, read: journal.Read, copy: Snapshot | None) -> None:
-        damaged = read.damaged + sum(not self.index.apply(line) for line in read.lines)
+        unknown = sum(not self.index.apply(line) for line in read.lines)
         self._position = read.position
-        if damaged:
-            self._mend(tree, copy, f"{damaged} lines of the journal could not be read")
+        damage = [*read.damage]
+        if unknown:
+            damage.append(f"{unknown} lines of the journal say nothing that a store says")
+        if damage:
+            self._mend(tree, copy, " and ".join(damage))
 
     def _miss(self) -> None:
         if self._position is not None:

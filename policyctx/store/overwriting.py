@@ -26,8 +26,14 @@ class Overwriting:
     """
 
     def __init__(
-        self, tree: Tree, rules: Rules, now: float, announce: Callable[[Sequence[Entry]], object]
+        self,
+        tree: Tree,
+        rules: Rules,
+        now: float,
+        announce: Callable[[Sequence[Entry]], object],
+        batch: str | None = None,
     ) -> None:
+        self._id = batch
         self._tree = tree
         self._rules = rules
         self._now = now
@@ -36,7 +42,8 @@ class Overwriting:
     def written(self, contents: Sequence[Prepared]) -> Written:
         """Write every content and return what became of each, in their order."""
         root = str(self._tree.root)
-        with Batch(self._tree, mode=self._rules.mode, flush=self._rules.flush) as batch:
+        rules = self._rules
+        with Batch(self._tree, mode=rules.mode, flush=rules.flush, of=self._id) as batch:
             staged = self._staged(batch, contents)
             batch.flush()
             self._announce([self._entry(path, one) for path, (one, _) in staged.items()])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,10 @@ from policyctx.errors import CorruptContentError, StoreError
 from policyctx.policy.diagnosing import hint
 from policyctx.store.encoding import decoded, encoded, sha256_of
 from policyctx.store.entries import is_inside
-from policyctx.store.files import stored_bytes, text_of
+from policyctx.store.files import is_stored, stored_bytes, text_of
 from policyctx.store.naming import is_temporary
 from policyctx.store.packing import PACKED
+from policyctx.store.rebuilding import is_named_after, stray_files
 
 if TYPE_CHECKING:
     import os
@@ -25,9 +27,15 @@ if TYPE_CHECKING:
 
 
 class Reader:
-    """Reads from one store. Raises `OSError`, `StoreError` and `CorruptContentError`."""
+    """Reads from one store. The `reserved` paths are no contents; None says that it keeps no index.
 
-    def __init__(self, tree: Tree, index: Index, form: Format) -> None:
+    Raises `OSError`, `StoreError` and `CorruptContentError`.
+    """
+
+    def __init__(
+        self, tree: Tree, index: Index, form: Format, *, reserved: frozenset[str] | None = None
+    ) -> None:
+        self._reserved = reserved
         self._tree = tree
         self._index = index
         self._format = form
@@ -37,6 +45,11 @@ class Reader:
         entry = self.entry(key)
         found = self._unknown(key) if entry is None else self.of(entry)
         return found if lines is None else _lines(found, *lines)
+
+    def has(self, key: str | os.PathLike[str]) -> bool:
+        """Whether the index knows a key, or there is a file at it as a path."""
+        path = self._relative(key)
+        return self.entry(key) is not None or (path is not None and is_stored(self._tree, path))
 
     def known(self, key: str | os.PathLike[str]) -> Entry:
         """Return what the index knows of a key. Raises `StoreError` when that is nothing."""
@@ -78,10 +91,23 @@ class Reader:
         try:
             return text_of(stored_bytes(self._tree, self._path(key)), self._format)
         except FileNotFoundError as error:
+            found = self._stray(key)
+            if found is not None:
+                return found
             where = str(self._tree.root / key)
             meant = hint(key, self._index.ids())
             reason = f"No such file, and no item of this id{meant and '; '}{meant}"
             raise StoreError(f"{where} cannot be read: {reason}", path=where) from error
+
+    def _stray(self, key: str | os.PathLike[str]) -> str | None:
+        """The text of a file that is named after an item, of which the journal lost every line."""
+        if self._reserved is None or not isinstance(key, str):
+            return None
+        for path in stray_files(self._tree, self._index, but=self._reserved):
+            if is_named_after(path, key):
+                with suppress(OSError, ValueError):
+                    return text_of(stored_bytes(self._tree, path), self._format)
+        return None
 
     def _corrupt(self, entry: Entry, found: str) -> CorruptContentError:
         target = f"{self._tree.root}/{entry.path}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
@@ -18,8 +19,9 @@ from policyctx.store.opening import files_below
 from policyctx.store.packing import PACKED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from policyctx.store.content import JSON
     from policyctx.store.files import Format
     from policyctx.store.opening import Tree
 
@@ -30,33 +32,39 @@ _WITH_TYPE, _WITH_TOOL = 2, 3
 def adopted(tree: Tree, index: Index, form: Format, *, but: set[str]) -> Iterator[Entry]:
     """Yield an entry for each file that neither this index nor another session's knows.
 
-    What it was is taken from the file, or else from its path as far as the default layout tells.
+    What it was is taken from the newest record that names the file, from the file, or else from its
+    path as far as the default layout tells. A file that holds what its record says was saved here;
+    any other is adopted.
     """
+    records = {str(record.get("path")).removesuffix(PACKED): record for record in index.records}
     for path in stray_files(tree, index, but=but):
         try:
             raw = stored_bytes(tree, path)
             text = text_of(raw, form)
-            origin = origin_in(raw, form) or _origin_by(path)
+            origin = origin_in(raw, form) or origin_by(path)
             saved_at = _changed_at(tree, path)
         except (OSError, ValueError):
             continue  # no content of this store, or gone meanwhile
         content = encoded(text)
+        sha256 = sha256_of(content)
+        record = records.get(path, {})
+        is_ours = record.get("sha256") == sha256
         yield Entry(
             path=path,
-            sha256=sha256_of(content),
+            sha256=sha256,
             size=len(content),
             chars=len(text),
             lines=line_count(text),
             saved_at=saved_at,
             format=form,
-            origin=origin,
-            adopted=True,
+            origin=_origin_in(record, origin) if is_ours else origin,
+            adopted=not is_ours,
         )
 
 
-def stray_files(tree: Tree, index: Index, *, but: set[str]) -> Iterator[str]:
+def stray_files(tree: Tree, index: Index, *, but: Iterable[str]) -> Iterator[str]:
     """Yield the path of each content's file that no session's index knows."""
-    known = {entry.path for entry in index} | but
+    known = {entry.path for entry in index}.union(but)
     for other in other_indexes(tree):
         known |= {entry.path for entry in other}
     try:
@@ -112,6 +120,12 @@ def state_folders(tree: Tree) -> list[str]:
     return found
 
 
+def session_of(folder: str) -> str:
+    """Return the id of the session that keeps its state in a folder; "" for the root's own."""
+    name = folder.removeprefix(STATE_FOLDER).removeprefix("/")
+    return decoded(unquote_to_bytes(name))
+
+
 def _changed_at(tree: Tree, path: str) -> float:
     folder, name = tree.place(path)
     try:
@@ -124,7 +138,29 @@ def _plain(path: str) -> str:
     return path.removesuffix(PACKED)
 
 
-def _origin_by(path: str) -> Origin:
+def is_named_after(path: str, key: str) -> bool:
+    """Whether the name of a file is that of an item or tool-use id, with or without a number."""
+    item_id = origin_by(path).item_id
+    stem, _, number = item_id.rpartition("-")
+    return item_id == key or (stem == key and number.isdecimal())
+
+
+def _origin_in(record: Mapping[str, JSON], otherwise: Origin) -> Origin:
+    """What a record says of the item in its file."""
+    names = ("item_id", "item_type", "tool_use_id", "tool")
+    values = [record.get(name) for name in names]
+    item_id, item_type, tool_use_id, tool = (v if isinstance(v, str) else None for v in values)
+    return replace(
+        otherwise,
+        item_id=item_id or otherwise.item_id,
+        item_type=item_type or otherwise.item_type,
+        tool_use_id=tool_use_id or otherwise.tool_use_id,
+        tool_name=tool or otherwise.tool_name,
+    )
+
+
+def origin_by(path: str) -> Origin:
+    """Return what the path of a file tells of its item, as far as the default layout goes."""
     *folders, name = path.split("/")
     stem = name.rpartition(".")[0] or name
     item_id = decoded(unquote_to_bytes(stem))

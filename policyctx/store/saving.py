@@ -60,7 +60,10 @@ class _Placed:
 class Saving:
     """One call of `save`, without `overwrite`. Raises `OSError` and `StoreError`."""
 
-    def __init__(self, tree: Tree, index: Index, rules: Rules, now: float) -> None:
+    def __init__(
+        self, tree: Tree, index: Index, rules: Rules, now: float, batch: str | None = None
+    ) -> None:
+        self._id = batch
         self._tree = tree
         self._index = index
         self._rules = rules
@@ -70,7 +73,8 @@ class Saving:
 
     def written(self, contents: Sequence[Prepared]) -> Written:
         """Write every content and return what became of each, in their order."""
-        with Batch(self._tree, mode=self._rules.mode, flush=self._rules.flush) as batch:
+        rules = self._rules
+        with Batch(self._tree, mode=rules.mode, flush=rules.flush, of=self._id) as batch:
             placed = [self._placed(batch, i, one) for i, one in enumerate(contents)]
             batch.flush()
             named: list[_Placed] = []

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import weakref
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from policyctx.errors import StoreError
 from policyctx.store import journal
 from policyctx.store.files import is_stored
+from policyctx.store.in_flight import (
+    OpenBatches,
+    announcement,
+    is_living,
+    remove_dead_locks,
+)
 from policyctx.store.index import Index
 from policyctx.store.loading import LoadedIndex
 from policyctx.store.locking import Lock
 from policyctx.store.rebuilding import adopted, lines_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from policyctx.store.content import JSON
     from policyctx.store.entries import Entry
@@ -23,6 +32,7 @@ if TYPE_CHECKING:
 
 # So many journals back, one that replaces another says so.
 _REMEMBERED_JOURNALS = 8
+_NOTHING: Mapping[str, Iterable[str]] = MappingProxyType({})
 # A journal is shortened when that saves so many bytes.
 _LEAST_SHORTENED = 64 * 1024
 
@@ -40,6 +50,13 @@ class Rebuilt:
 
 class State(LoadedIndex):
     """The index and the records of one session, and the one way to add to them."""
+
+    @cached_property
+    def _open_batches(self) -> OpenBatches:
+        batches = OpenBatches()
+        # A batch that no record settled, as an error came between, must not cost a descriptor.
+        weakref.finalize(self, batches.abandon).atexit = False
+        return batches
 
     @contextmanager
     def writing(self, tree: Tree) -> Iterator[Index]:
@@ -63,6 +80,7 @@ class State(LoadedIndex):
         records: Sequence[dict[str, JSON]] = (),
         removed: Sequence[dict[str, JSON]] = (),
         packed: Sequence[dict[str, JSON]] = (),
+        in_flight: Mapping[str, Iterable[str]] = _NOTHING,
         flush: bool = True,
     ) -> None:
         """Append to the journal, all or nothing, and take it up; only while `writing`."""
@@ -70,29 +88,96 @@ class State(LoadedIndex):
             self._open = journal.opened(tree.folder(self.folder), writing=True)
         assert self._position is not None  # noqa: S101 - `writing` saw to it
         roots = [] if str(self._root) in self.index.roots else [str(self._root)]
-        raw = [journal.line({"root": root}) for root in roots]
-        raw += [journal.line({"saved": entry.as_json()}) for entry in entries]
-        raw += [journal.line({"record": record}) for record in records]
-        raw += [journal.line({"removed": dict(one)}) for one in removed]
-        raw += [journal.line({"packed": dict(one)}) for one in packed]
+        lines: list[dict[str, JSON]] = [{"root": root} for root in roots]
+        lines += [{"in_flight": announcement(*batch)} for batch in in_flight.items()]
+        lines += [{"saved": entry.as_json()} for entry in entries]
+        lines += [{"record": record} for record in records]
+        lines += [{"removed": dict(one)} for one in removed]
+        lines += [{"packed": dict(one)} for one in packed]
+        raw = journal.numbered(lines, self._position.number)
         flush = self._flush and flush
         self._position = journal.append(
             self._open, raw, self._position, torn=self._torn, flush=flush
         )
         self._torn = 0
         self.index.roots += roots
+        for batch, paths in in_flight.items():
+            self.index.in_flight.announce(batch, paths)
+        if in_flight:
+            self._open_batches.update(tree.folder(self.folder), in_flight)
         for entry in entries:
             self.index.add(entry)
         self.index.records += records
         for one in removed:
             self.index.remove(str(one["path"]))
-        self._fold(tree)
+        if entries or records or removed or packed:
+            self._fold(tree)
+
+    @contextmanager
+    def in_flight(self, tree: Tree, paths: Iterable[str]) -> Iterator[str]:
+        """Announce a batch that is about to use these paths, and give its id.
+
+        From now on `collect` leaves its files alone, until records have named each of them. After
+        an error nothing of the batch is in flight.
+        """
+        with self.writing(tree):
+            batch = self._open_batches.open(tree.folder(self.folder), self._mode, paths)
+            try:
+                self.append(tree, in_flight={batch: paths}, flush=False)
+            except BaseException:
+                self._open_batches.close(tree.folder(self.folder), batch)
+                raise
+        try:
+            yield batch
+        except BaseException:
+            with self._threads:
+                self._open_batches.close(tree.folder(self.folder), batch)
+            raise
+
+    def remember(self, tree: Tree, records: Sequence[dict[str, JSON]], *, flush: bool) -> None:
+        """Append records, which settle the files that they name."""
+        with self.writing(tree):
+            left = self._open_batches.named_by(records)
+            self.append(tree, records=records, in_flight=left, flush=flush)
+
+    def living(self, tree: Tree) -> dict[str, frozenset[str]]:
+        """Return the batches of living writers, of any process, with the paths in flight."""
+        folder, flying = tree.folder(self.folder), self.index.in_flight
+        return {batch: flying.paths(batch) for batch in flying.batches if is_living(folder, batch)}
+
+    def forget_dead(self, tree: Tree) -> None:
+        """Settle the batches that a crash cut off, and remove their locks; only while `writing`."""
+        living = self.living(tree)
+        dead = [batch for batch in self.index.in_flight.batches if batch not in living]
+        if dead:
+            self.append(tree, in_flight=dict.fromkeys(dead, ()), flush=False)
+        remove_dead_locks(tree.folder(self.folder), living)
+
+    def complete_snapshot(self, tree: Tree) -> None:
+        """Let the snapshot cover the whole journal; without a journal there is none.
+
+        Raises `OSError` when it cannot be written.
+        """
+        with self._threads:
+            self.refresh(tree)
+            if self._position is None or self._snapshots.covers(tree, self._position):
+                return
+            with self.writing(tree) as index:
+                if not self._snapshots.covers(tree, self._position):
+                    self._snapshots.write(tree, index, self._position, self._journal(tree))
+
+    def close(self, tree: Tree) -> None:
+        """Let go of every batch, settled or not, and complete the snapshot."""
+        with self._threads:
+            if self._open_batches:
+                self._open_batches.close_all(tree.folder(self.folder))
+        self.complete_snapshot(tree)
 
     def write_anew(self, tree: Tree) -> None:
         """Replace the journal by one that says what the index says; only while `writing`."""
         known = journal.head_ids(self._position.head) if self._position else ()
         head = journal.new_head(known[:_REMEMBERED_JOURNALS])
-        raw = [journal.line(line) for line in self.index.lines()]
+        raw = journal.numbered(self.index.lines())
         folder = tree.folder(self.folder)
         self._position = journal.write_anew(folder, head, raw, mode=self._mode, flush=self._flush)
         if self._flush:
@@ -106,7 +191,7 @@ class State(LoadedIndex):
 
     def shorten(self, tree: Tree) -> None:
         """Write the journal anew when most of it tells of what is gone; only while `writing`."""
-        needed = sum(len(journal.line(line)) for line in self.index.lines())
+        needed = sum(map(len, journal.numbered(self.index.lines())))
         if self._position is not None and self._position.bytes > 2 * needed + _LEAST_SHORTENED:
             self.write_anew(tree)
 

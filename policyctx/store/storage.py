@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
-from policyctx.errors import StoreError
+from policyctx.errors import AmbiguousSessionError, StoreError
 from policyctx.planning.paths import File, safe_part
 from policyctx.store.committing import committed
 from policyctx.store.content import Saved
 from policyctx.store.entries import STATE_FOLDER
-from policyctx.store.failures import told
+from policyctx.store.failures import failing_as
 from policyctx.store.index import Index
+from policyctx.store.naming import check_inside
 from policyctx.store.opening import Tree
 from policyctx.store.prepared import prepared
 from policyctx.store.reading import Reader
+from policyctx.store.rebuilding import session_of, state_folders
 from policyctx.store.saving import Rules
 from policyctx.store.state import State
 
@@ -100,11 +102,15 @@ class Storage:
         """Write all contents, or raise, and return the file of each.
 
         When this returns, each file is complete under its name, and with `sync: always` on stable
-        storage. A file that holds the very content already is used again. Raises `StoreError`;
-        what was written until then stays, complete, and is used again by the next try.
+        storage. A file that holds the very content already is used again.
 
-        `recorded: True` says that `remember` follows before any placeholder is handed out: the
-        index then waits for the disk together with the records.
+        Raises `StoreError`. All files are written before the first one gets its name. After an
+        error those that have their names stay, complete, and the next try uses them again; the
+        others are removed.
+
+        `recorded: True` says that `remember` follows before any placeholder is handed out. The
+        index then waits for the disk together with the records, and `collect`, in any process,
+        leaves the files alone until records name them.
         """
         return [saved.file for saved in self.saved(contents, recorded=recorded)]
 
@@ -113,16 +119,13 @@ class Storage:
         if not contents:
             return []
         ready = [prepared(content, self._format, packs=self._packs) for content in contents]
-        with self._tree("written", making=True) as tree:
+        with (
+            self._tree("written", making=True) as tree,
+            self._in_flight(tree, contents, recorded=recorded) as batch,
+        ):
             for _ in range(_RACES):
-                written = committed(
-                    tree,
-                    self._state,
-                    self._rules,
-                    ready,
-                    self._clock(),
-                    flush_index=not recorded,
-                )
+                now = self._clock()
+                written = committed(tree, self._state, self._rules, ready, now, batch=batch)
                 if written is not None:
                     return [*written.saved]
         raise StoreError(f"files vanish from {self.root} as they are saved", path=str(self.root))
@@ -137,8 +140,8 @@ class Storage:
         if self._state is None or not records:
             return
         kept = [dict(record) for record in records]
-        with self._tree("written", making=True) as tree, self._state.writing(tree):
-            self._state.append(tree, records=kept, flush=flush)
+        with self._tree("written", making=True) as tree:
+            self._state.remember(tree, kept, flush=flush)
 
     def records(self) -> _Records:
         """Return every record of the session, oldest first, those of other processes included."""
@@ -150,17 +153,68 @@ class Storage:
             except NotADirectoryError:  # below a file there is nothing; `save` says what is wrong
                 return []
 
+    def close(self) -> None:
+        """Bring `index.json` up to date, so that it lists every item, and release all locks.
+
+        Nothing is written where nothing was ever saved or recorded, or where the index is complete.
+        A closed store can be used and closed again. Raises `StoreError` when the index cannot be
+        written; the journal then holds what it lacks.
+        """
+        if self._state is None:
+            return
+        with self._tree("written") as tree, suppress(NotADirectoryError):
+            self._state.close(tree)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     @contextmanager
     def _tree(self, verb: str, path: str = "", *, making: bool = False) -> Iterator[Tree]:
         """Give the folders of the store; what fails is told as `path` that cannot be `verb`."""
         mode = self._mode if making else None
-        with told(verb, self.root, path), Tree(self.root, mode=mode) as tree:
+        with failing_as(verb, self.root, path), Tree(self.root, mode=mode) as tree:
             yield tree
 
+    def _in_flight(
+        self, tree: Tree, contents: Sequence[Content], *, recorded: bool
+    ) -> AbstractContextManager[str | None]:
+        """Announce the files in the journal, where records that name them follow."""
+        if self._state is None or not recorded:
+            return nullcontext()
+        for content in contents:
+            check_inside(content.relative_path, tree)
+        return self._state.in_flight(tree, {content.relative_path for content in contents})
+
+    @classmethod
+    def sessions(cls, root: str | os.PathLike[str]) -> tuple[str, ...]:
+        """Return the id of each session that keeps a journal in a folder, sorted.
+
+        "" stands for a store that owns the folder. A folder that is not there has none. Raises
+        `StoreError` when it cannot be read.
+        """
+        path = absolute_root(root)
+        with failing_as("read", path), Tree(path) as tree:
+            return tuple(sorted(map(session_of, state_folders(tree))))
+
+    def _choose_session(self, tree: Tree) -> None:
+        """Raise `AmbiguousSessionError` where only sessions have an index, and none is chosen."""
+        if self._state is None or self._session is not None:
+            return
+        names = sorted(map(session_of, state_folders(tree)))
+        if names and "" not in names:
+            raise AmbiguousSessionError(None, names, path=str(self.root))
+
     def _reader(self, tree: Tree) -> Reader:
-        return Reader(tree, self._index(tree), self._format)
+        reserved = self._rules.reserved if self._state else None
+        index = Index() if self._state is None else self._state.refresh(tree)
+        return Reader(tree, index, self._format, reserved=reserved)
 
     def _index(self, tree: Tree) -> Index:
+        """The index of this session. Raises `AmbiguousSessionError` as `_choose_session` does."""
+        self._choose_session(tree)
         return Index() if self._state is None else self._state.refresh(tree)
 
 

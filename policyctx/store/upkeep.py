@@ -58,16 +58,20 @@ class Upkeep(Storage):
         max_age: float | None = None,
         max_bytes: int | None = None,
         ended: bool = False,
+        only_own: bool = False,
         dry_run: bool = False,
         progress: Progress = _silently,
     ) -> Collection:
         """Remove what is older than `max_age` seconds, then the oldest until `max_bytes` are left.
 
-        What a live placeholder names stays, by the records of every session in this root, and what
-        was saved in the last hour; `ended` says that none of them goes on. What stays and is not
-        named is packed, with `compress: zstd`. Raises `StoreError`.
+        What a live placeholder names stays, by the records of every session in this root, and so
+        does what was saved in the last hour. What a living writer saved and has not recorded yet
+        stays whatever the clocks say. `ended` says that none of the sessions goes on. `only_own`
+        keeps the contents of all sessions but this one; `ended` then says it of this one alone.
+        What stays and is not named is packed, with `compress: zstd`. Raises `StoreError`.
         """
-        terms = Terms(max_age, max_bytes, packs=self._packs, ended=ended)
+        own = self._state.folder if only_own and self._state is not None else None
+        terms = Terms(max_age, max_bytes, packs=self._packs, ended=ended, only=own)
         with self._tree("collected") as tree:
             collector = Collector(tree, self._states(tree), self._rules, self._clock)
             return collector.collected(terms, dry_run=dry_run, progress=progress)

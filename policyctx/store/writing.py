@@ -36,10 +36,12 @@ _TO_FLUSH = READING | os.O_RDWR if os.name == "nt" else READING
 class Batch:
     """The files of one plan: staged one by one, flushed together, and named one by one.
 
-    Raises `OSError` as the operating system does. Leaving the context removes what got no name.
+    Temporary names begin with the id that the batch is announced by, where it is. Raises `OSError`
+    as the operating system does. Leaving the context removes what got no name.
     """
 
-    def __init__(self, tree: Tree, *, mode: int, flush: bool) -> None:
+    def __init__(self, tree: Tree, *, mode: int, flush: bool, of: str | None = None) -> None:
+        self._prefix = "." if of is None else f".{of}-"
         self._tree = tree
         self._mode = mode
         self._flush = flush
@@ -60,7 +62,7 @@ class Batch:
     def stage(self, path: str, content: bytes) -> str:
         """Write `content` beside `path`, complete but without its name; return where."""
         folder, _ = self._tree.place(path)
-        name = f".{secrets.token_hex(8)}{TEMPORARY}"
+        name = f"{self._prefix}{secrets.token_hex(8)}{TEMPORARY}"
         descriptor = folder.open(name, NEW_FILE, self._mode)
         temporary = _beside(path, name)
         self._unnamed.add(temporary)

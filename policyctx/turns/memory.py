@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from policyctx.planning.ledger import Entry, Ledger
+from policyctx.errors import UsageError
+from policyctx.planning.ledger import STATES, Entry, Ledger
 from policyctx.tokens.correction import Correction, correction_of
 from policyctx.turns.replacements import Replacement, Replacements
 
@@ -35,19 +37,25 @@ class Memory:
     """What compactions have replaced."""
     sent: tuple[Conversation, Facts] | None = None
     """The conversation that was handed out last, until its usage was observed."""
+    unreadable: int = 0
+    """Records of a session's own kinds that are not as a session wrote them; they are skipped."""
 
     @classmethod
     def of(cls, records: Sequence[Mapping[str, Any]]) -> Memory:
-        """Return the memory that the records of a session hold; others are passed over."""
-        entries = (Entry.of(record) for record in records)
-        calls = [record["at"] for record in records if record.get("record") == "call"]
-        learnt = [record for record in records if record.get("record") == "usage"]
-        made = (Replacement.of(record) for record in records)
+        """Return the memory that the records of a session hold; other records are skipped."""
+        readable = [record for record in records if _is_readable(record)]
+        found = (Entry.of(record) for record in readable)
+        entries = [entry for entry in found if entry is not None]
+        whole = _without_half_pairs(entries)
+        calls = [record["at"] for record in readable if record.get("record") == "call"]
+        learnt = [record for record in readable if record.get("record") == "usage"]
+        made = (Replacement.of(record) for record in readable)
         return cls(
-            Ledger(entry for entry in entries if entry is not None),
+            Ledger(whole),
             replacements=Replacements([one for one in made if one is not None]),
             called_at=calls[-1] if calls else None,
             correction=correction_of(learnt[-1]) if learnt else Correction(),
+            unreadable=len(records) - len(readable) + len(entries) - len(whole),
         )
 
     @property
@@ -69,3 +77,118 @@ class Memory:
             conversation, facts = self.sent
             self.sent = None
             self.correction = self.correction.observed(conversation.counted(facts), usage)
+
+
+def _without_half_pairs(entries: list[Entry]) -> list[Entry]:
+    """Return the entries without drops of a call or a result whose other half was lost."""
+    newest = {entry.key: entry for entry in entries}
+    dropped = [key for key, entry in newest.items() if entry.action == "drop" and key.tool_use_id]
+    calls, answers = (
+        Counter(key.tool_use_id for key in dropped if key.kind == kind)
+        for kind in ("tool_call", "tool_result")
+    )
+    halves = {
+        key.tool_use_id for key in dropped if calls[key.tool_use_id] != answers[key.tool_use_id]
+    }
+    return [e for e in entries if e.action != "drop" or e.key.tool_use_id not in halves]
+
+
+def _is_readable(record: Mapping[str, Any]) -> bool:
+    """Whether a record is what a session writes, or of a kind that sessions do not write."""
+    kind = record.get("record")
+    if kind == "call":
+        return _is_of(record, {"at": "number"}) and math.isfinite(record["at"])
+    if kind == "usage":
+        return _is_usage(record)
+    if kind == "decision":
+        return _is_of(record, _DECISION) and record["state"] in STATES
+    return kind != "compaction" or _is_compaction(record)
+
+
+_TYPES: dict[str, frozenset[type]] = {
+    "text": frozenset({str}),
+    "text or nothing": frozenset({str, type(None)}),
+    "whole number": frozenset({int}),
+    "whole number or nothing": frozenset({int, type(None)}),
+    "number": frozenset({int, float}),
+    "truth": frozenset({bool}),
+    "list": frozenset({list}),
+}
+# The fields that every version wrote; a name that ends in "?" may be missing.
+_DECISION = {
+    "kind": "text",
+    "tool_use_id": "text or nothing",
+    "sha256": "text",
+    "occurrence": "whole number",
+    "chars": "whole number",
+    "item_id": "text",
+    "item_type": "text",
+    "tool?": "text or nothing",
+    "state": "text",
+    "step": "text",
+    "policy": "text",
+    "placeholder": "text or nothing",
+    "path": "text or nothing",
+    "alike?": "whole number",
+    "reads_as?": "text",
+    "names_file?": "truth",
+    "tokens?": "whole number or nothing",
+}
+_COMPACTION = {
+    "step": "text",
+    "skipped": "whole number",
+    "count": "whole number",
+    "sha256": "text",
+    "messages": "list",
+    "types": "list",
+    "paths": "list",
+    "summary": "text",
+    "pinned": "list",
+    "gone": "list",
+    "archive": "text or nothing",
+    "carried?": "whole number or nothing",
+}
+_MESSAGE = {"role": "text", "content": "text"}
+_KEY_TYPES = ("text", "text or nothing", "text", "whole number")
+
+
+def _is_of(record: Mapping[str, Any], fields: Mapping[str, str]) -> bool:
+    """Whether each field has its type."""
+    for name, expected in fields.items():
+        key = name.removesuffix("?")
+        if key in record:
+            if type(record[key]) not in _TYPES[expected]:
+                return False
+        elif key == name:
+            return False
+    return True
+
+
+def _is_usage(record: Mapping[str, Any]) -> bool:
+    try:
+        found = correction_of(record)
+    except (UsageError, OverflowError):
+        return False
+    return all(math.isfinite(number) for number in found[:4])
+
+
+def _is_compaction(record: Mapping[str, Any]) -> bool:
+    if not _is_of(record, _COMPACTION):
+        return False
+    messages, keys, carried = record["messages"], record["gone"], record.get("carried")
+    texts = [*record["types"], *record["paths"], *record["pinned"]]
+    return (
+        record["skipped"] >= 0
+        and record["count"] > 0
+        and (carried is None or 0 <= carried < record["count"])
+        and len(messages) == len(record["types"]) == len(record["paths"])
+        and all(isinstance(text, str) for text in texts)
+        and all(isinstance(one, dict) and _is_of(one, _MESSAGE) for one in messages)
+        and all(isinstance(key, list) and _is_key(key) for key in keys)
+    )
+
+
+def _is_key(key: list[Any]) -> bool:
+    return len(key) == len(_KEY_TYPES) and all(
+        type(part) in _TYPES[expected] for part, expected in zip(key, _KEY_TYPES, strict=True)
+    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from policyctx.cli import main
+from policyctx.store.content import Content, Origin
 from policyctx.store.filesystem import ContextFileSystem
 from tests.cli import running
 from tests.store.contents import names_below, result
@@ -186,7 +187,7 @@ def test_sessions_that_share_a_folder_are_told_apart(policyctx: Command, tmp_pat
     assert policyctx("store", "cat", tmp_path, "of_two").stdout == "two/x"
     run = policyctx("store", "export", tmp_path, tmp_path / "out")
     assert run.returncode == 1
-    assert "say which by --session: one, two/x" in run.stderr
+    assert "choose one with `session` (--session): one, two/x" in run.stderr
 
 
 @pytest.mark.parametrize("session", [None, "one"])
@@ -209,7 +210,10 @@ def test_a_folder_of_stores_is_told_with_those_in_it(policyctx: Command, root: P
     assert policyctx("store", "ls", root.parent / "no").returncode == 1
 
 
-def test_looking_changes_nothing(policyctx: Command, root: Path) -> None:
+def test_looking_changes_nothing_but_an_index_that_is_not_complete(
+    policyctx: Command, root: Path
+) -> None:
+    policyctx("store", "ls", root)
     before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
     for command in (["ls"], ["cat", "toolu_01"], ["search", "x"], ["history"], ["verify"]):
         policyctx("store", command[0], root, *command[1:])
@@ -222,3 +226,101 @@ def test_gc_keeps_the_permissions_that_the_store_has(policyctx: Command, tmp_pat
     policyctx("store", "gc", tmp_path / "root")
     packed = tmp_path / "root/tool_result/Bash/toolu_01.md.zst"
     assert packed.stat().st_mode & 0o777 == 0o640
+
+
+LOOKS = [["ls"], ["cat", "call_9"], ["search", "x"], ["history"], ["verify"], ["gc"], ["rebuild"]]
+
+
+@pytest.mark.parametrize("command", LOOKS, ids=lambda command: command[0])
+@pytest.mark.parametrize("session", [None, "s"])
+def test_every_command_completes_the_index(
+    policyctx: Command, tmp_path: Path, command: list[str], session: str | None
+) -> None:
+    store = ContextFileSystem(tmp_path, session=session, sync="never")
+    for i in range(10):
+        store.save([result(f"call_{i}", str(i))])
+    run = policyctx("store", command[0], tmp_path, *command[1:], "--json")
+    assert (run.returncode, run.stderr) == (0, "")
+    json.loads(run.stdout)
+    [path] = tmp_path.rglob("index.json")
+    index = json.loads(path.read_text(encoding="utf-8"))
+    assert [item["item_id"] for item in index["items"]] == [f"call_{i}" for i in range(10)]
+    covered = index["journal"]
+    assert covered["bytes"] == (tmp_path / covered["path"]).stat().st_size
+
+
+def test_an_index_that_cannot_be_written_spoils_no_look(policyctx: Command, root: Path) -> None:
+    (root / ".policyctx/index.json").unlink()
+    (root / ".policyctx/index.json").mkdir()
+    run = policyctx("store", "cat", root, "toolu_01")
+    assert (run.stdout, run.returncode) == (TEXT, 0)
+    assert run.stderr.startswith("warning: ")
+    assert "index.json cannot be written" in run.stderr
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    """A folder of two sessions with a result of the same id, and an archive each."""
+    root = tmp_path / "shared"
+    for name in ("one", "two"):
+        store = ContextFileSystem(root, session=name, clock=lambda: 1_700_000_000.0)
+        origin = Origin("compaction-001", "archive")
+        text = json.dumps({"messages": [{"role": "user", "content": name}]})
+        store.save(
+            [
+                result("toolu_01", f"of {name}"),
+                result("equal", "the same"),
+                Content("archive/compaction-001.json", text, origin=origin),
+            ]
+        )
+    return root
+
+
+def test_an_id_in_several_sessions_is_refused_with_their_list(
+    policyctx: Command, shared: Path
+) -> None:
+    run = policyctx("store", "cat", shared, "toolu_01")
+    assert (run.stdout, run.returncode) == ("", 1)
+    assert run.stderr == (
+        "error: toolu_01 is in several sessions; choose one with `session` (--session): one, two\n"
+    )
+    picked = policyctx("store", "cat", shared, "toolu_01", "--session", "two")
+    assert picked.stdout == "of two"
+    # A path means one file, and so does an id whose file both share.
+    assert policyctx("store", "cat", shared, "tool_result/Bash/toolu_01.md").stdout == "of one"
+    assert policyctx("store", "cat", shared, "equal").stdout == "the same"
+
+
+@pytest.mark.parametrize("key", [[], ["compaction-001"]])
+def test_an_archive_in_several_sessions_is_refused_with_their_list(
+    policyctx: Command, shared: Path, key: list[str]
+) -> None:
+    run = policyctx("store", "restore-archive", shared, *key)
+    assert (run.stdout, run.returncode) == ("", 1)
+    assert run.stderr.endswith("choose one with `session` (--session): one, two\n")
+    run = policyctx("store", "restore-archive", shared, *key, "--session", "two")
+    assert json.loads(run.stdout) == [{"role": "user", "content": "two"}]
+
+
+def test_a_restored_archive_is_given_as_json_with_what_is_known_of_it(
+    policyctx: Command, shared: Path
+) -> None:
+    run = policyctx("store", "restore-archive", shared, "--session", "one", "--json")
+    report = json.loads(run.stdout)
+    assert report["messages"] == [{"role": "user", "content": "one"}]
+    assert (report["session"], report["item_id"]) == ("one", "compaction-001")
+
+
+def test_gc_of_one_session_leaves_what_the_others_name(policyctx: Command, shared: Path) -> None:
+    limits = ("--max-age", "30d", "--session", "two", "--json")
+    report = json.loads(policyctx("store", "gc", shared, *limits).stdout)
+    removed = [one["path"] for one in report["removed"]]
+    assert removed == ["tool_result/Bash/toolu_01-1.md", "archive/compaction-001-1.json"]
+    assert policyctx("store", "cat", shared, "toolu_01").stdout == "of one"
+    assert policyctx("store", "verify", shared).returncode == 0
+
+
+def test_the_history_of_several_sessions_names_each(policyctx: Command, shared: Path) -> None:
+    lines = policyctx("store", "history", shared).stdout.splitlines()
+    assert lines[0].split()[0] == "session"
+    assert {line.split()[0] for line in lines[1:]} == {"one", "two"}

@@ -2,8 +2,9 @@
 
 Arguments: a folder, the number of runs, a seed. Each run has its own store. What a writer was told
 to be saved it tells in turn, each in one write to a pipe, so what arrived there was handed out;
-after the kill all of it must read back. Prints a line for each thing that is wrong, and how many
-contents were looked at.
+after the kill all of it must read back. Writers also collect, as a process does whose clock is two
+hours ahead, and close the store. Prints a line for each thing that is wrong, and how many contents
+were looked at.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from typing import NoReturn
 from policyctx.store.content import Content, Origin
 from policyctx.store.files import Format, text_of
 from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.journal import parsed
+from policyctx.store.packing import PACKED
 from policyctx.store.retention import live_paths  # noqa: F401 - loaded before the writers fork
 
 WRITERS = 3
@@ -78,6 +81,11 @@ def write_for_ever(root: Path, pipe: int, number: int, run: int) -> NoReturn:
         turn += 1
         contents = [content(number, turn, i) for i in range(1 + turn % 3)]
         files = store.save(contents, recorded=True)
+        if turn % 3 == number:
+            ahead = ContextFileSystem(
+                root, sync="never", format=form_of(run), clock=two_hours_ahead
+            )
+            ahead.collect(max_age=1)
         ids = [one.origin.item_id for one in contents if one.origin]
         store.remember(
             [
@@ -87,10 +95,17 @@ def write_for_ever(root: Path, pipe: int, number: int, run: int) -> NoReturn:
         )
         if turn % 7 == number:
             store.collect(max_age=0)
+        if turn % 4 == number:
+            store.close()
         for file, item_id, one in zip(files, ids, contents, strict=True):
             line = f"{json.dumps([file.path, item_id, one.text])}\n".encode()
             assert len(line) <= select.PIPE_BUF  # so that a pipe takes it whole or not at all
             os.write(pipe, line)
+
+
+def two_hours_ahead() -> float:
+    """The time by a clock that is wrong."""
+    return time.time() + 2 * 3600
 
 
 def content(number: int, turn: int, i: int) -> Content:
@@ -120,11 +135,26 @@ def wrongs(root: Path, told: list[list[str]], form: Format) -> list[str]:
     names = {os.path.relpath(path, root) for path, _, _ in told}
     found += [f"{path} is not recorded" for path in names - recorded]
     found += [str(harm) for harm in store.verify().harmed]
+    journal = root / ".policyctx/journal.jsonl"
+    lines = journal.read_bytes().split(b"\n")[:-1] if journal.exists() else []
+    found += parsed(lines, -1).damage  # a torn last line is none
     # Afterwards it goes on as if nothing had been.
     store.save([Content("after.md", "after")])
     if ContextFileSystem(root, format=form).read("after.md") != "after":
         found.append("the store does not go on")
+    ContextFileSystem(root, sync="never", format=form, clock=two_hours_ahead).collect(max_age=1)
+    found += [f"{path.name} is left over" for path in root.rglob("*writing-*")]
+    found += [
+        f"{path} was collected, though a record names it"
+        for path, _, _ in told
+        if not is_there(path)
+    ]
     return found
+
+
+def is_there(path: str) -> bool:
+    """Is there a file, packed or not."""
+    return Path(path).exists() or Path(path + PACKED).exists()
 
 
 if __name__ == "__main__":

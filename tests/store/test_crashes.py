@@ -1,20 +1,23 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from policyctx.errors import StoreError
 from policyctx.store.content import Content
 from policyctx.store.filesystem import ContextFileSystem
 from tests.store import killing
-from tests.store.contents import names_below
+from tests.store.contents import names_below, result
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs signals")
@@ -123,7 +126,8 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
 failed = 0
 for i in range(60):
     try:
-        saved = store.save([result(f"call_{i}_{n}", f"{i} {n} " * (i + 1)) for n in range(2)])
+        contents = [result(f"call_{i}_{n}", f"{i} {n} " * (i + 1)) for n in range(2)]
+        saved = store.save(contents, recorded=True)
         store.remember([{"path": one.path, "n": i} for one in saved])
     except StoreError as error:
         failed += 1
@@ -155,9 +159,93 @@ def test_a_full_disk_harms_nothing_that_was_saved(tmp_path: Path, limit: int) ->
     assert store.read("before") == "before"
     assert store.verify().is_clean
     assert not list(tmp_path.rglob("*.tmp"))
+    store.collect(max_age=1)
+    assert not list(tmp_path.rglob("writing-*"))
 
 
-def test_a_plan_whose_last_file_fails_is_used_again_by_the_next_try(tmp_path: Path) -> None:
+class Faults:
+    """Lets the calls to the system pass up to a number, and fail from there on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]) -> None:
+        self.left = 10**9
+        for name in names:
+            monkeypatch.setattr(os, name, self._counted(getattr(os, name)))
+
+    def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: object, **keywords: object) -> object:
+            self.left -= 1
+            if self.left < 0:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return call(*arguments, **keywords)
+
+        return counted
+
+
+WRITING = ("open", "write", "fsync", "link", "rename", "mkdir", "ftruncate")
+
+
+def test_an_error_of_the_disk_at_any_call_harms_nothing_that_was_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = Faults(monkeypatch, WRITING)
+    refused = 0
+    for passed in range(60):
+        faults.left = 10**9
+        root = tmp_path / str(passed)
+        store = ContextFileSystem(root, mode="0600")
+        [before] = store.save([result("before", "before")], recorded=True)
+        store.remember([{"path": before.relative_path, "state": "offloaded"}])
+        faults.left = passed
+        done = []
+        try:
+            done = store.save([result("one", "one"), result("two", "two")], recorded=True)
+            store.remember([{"path": one.relative_path, "state": "offloaded"} for one in done])
+        except StoreError:
+            refused += 1
+        faults.left = 10**9
+        again = ContextFileSystem(root, sync="never", clock=lambda: 4e9)
+        again.collect(max_age=1)
+        assert again.read(before.path) == "before"
+        assert [again.read(one.path) for one in done] == ["one", "two"][: len(done)]
+        assert again.verify().is_clean
+        [file] = store.save([result("after", "after")], recorded=True)
+        store.remember([{"path": file.relative_path, "state": "offloaded"}])
+        store.close()
+        assert ContextFileSystem(root).read("after") == "after"
+        assert not [*root.rglob("*.tmp"), *root.rglob("writing-*")]
+    assert 10 < refused < 60
+
+
+def test_an_error_while_files_are_written_leaves_none_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = Faults(monkeypatch, ("fsync",))
+    store = ContextFileSystem(tmp_path)
+    store.save([result("before", "before")])
+    faults.left = 1
+    with pytest.raises(StoreError):
+        store.save([result("one", "one"), result("two", "two")])
+    assert names_below(tmp_path) == {"tool_result/Bash/before.md"}
+
+
+def test_an_error_between_two_names_leaves_the_named_file_to_the_next_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = Faults(monkeypatch, ("link", "rename"))
+    store = ContextFileSystem(tmp_path, sync="never")
+    store.save([result("before", "before")])
+    faults.left = 1
+    contents = [result("one", "one"), result("two", "two")]
+    with pytest.raises(StoreError):
+        store.save(contents)
+    assert names_below(tmp_path) == {"tool_result/Bash/before.md", "tool_result/Bash/one.md"}
+    inode = (tmp_path / "tool_result/Bash/one.md").stat().st_ino
+    faults.left = 10**9
+    assert [one.reused for one in store.saved(contents)] == [True, False]
+    assert (tmp_path / "tool_result/Bash/one.md").stat().st_ino == inode
+
+
+def test_files_that_were_saved_are_used_again(tmp_path: Path) -> None:
     store = ContextFileSystem(tmp_path, sync="never", on_conflict="error")
     store.save([Content("taken.md", "x")])
     contents = [Content("a.md", "a"), Content("b.md", "b")]

@@ -1,18 +1,22 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from policyctx import StoreError, WriterStore
+from policyctx import StoreError, WriterStore, offload_tool_results
 from policyctx.store.filesystem import Content
 from tests.writers import AwaitedMemory, Full, Memory, Silent
 
 if TYPE_CHECKING:
     from typing import Literal
+
+from tests.conversations import session_of
 
 
 def test_a_writer_gets_the_absolute_path_and_the_whole_text(tmp_path: Path) -> None:
@@ -91,3 +95,29 @@ def test_an_asynchronous_writer_is_refused_where_nothing_can_await_it(tmp_path: 
     with pytest.raises(StoreError, match="the writer is asynchronous, so the call has to be"):
         WriterStore(tmp_path, memory).save([Content("a.md", "x")])
     assert memory.files == {}
+
+
+@pytest.mark.parametrize("by_writer", [False, True])
+def test_what_stays_after_an_error_is_what_the_documentation_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, by_writer: bool
+) -> None:
+    messages = session_of("first " * 9_000, "second " * 9_000)
+    write = os.write
+
+    def refused(descriptor: int, content: bytes) -> int:
+        if bytes(content).startswith(b"second"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, content)
+
+    class Plain:
+        def write(self, path: str, text: str) -> None:
+            if text.startswith("second"):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            tmp_path.mkdir(exist_ok=True)
+            Path(path).write_text(text, encoding="utf-8")
+
+    monkeypatch.setattr(os, "write", refused)
+    with pytest.raises(StoreError, match="No space left"):
+        offload_tool_results(messages, output_dir=tmp_path, writer=Plain() if by_writer else None)
+    left = {path.name for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == ({"tool-result-c0.md"} if by_writer else set())

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from policyctx.cli.store import options  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli.output import json_text
+from policyctx.cli.store import options
+from policyctx.cli.store.showing import entry_report
 from policyctx.compaction.archive import ITEM_TYPE, messages_text
-from policyctx.errors import UnknownArchiveError
+from policyctx.errors import AmbiguousSessionError, UnknownArchiveError
 from policyctx.policy.diagnosing import nearest
-from policyctx.store.finding import stores_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from policyctx.store.entries import Entry
     from policyctx.store.filesystem import ContextFileSystem
@@ -31,22 +34,22 @@ def restore_archive(
         Path | None, typer.Option("--output", "-o", help="File to write, in place of stdout.")
     ] = None,
     session: options.Session = None,
+    as_json: arguments.Json = False,
 ) -> None:
     """Print the messages that a compaction replaced, a JSON array, byte for byte as archived.
 
-    `policyctx store ls ROOT --type archive` lists the archives.
+    `policyctx store ls ROOT --type archive` lists the archives. `--json` puts the messages into an
+    object, beside what is known of the archive.
 
     Example: policyctx store restore-archive .offload compaction-001 -o before.json
     """
-    stores = stores_in(root, session=session).values()
-    found = sorted(_archives(stores), key=lambda one: one[1].saved_at)
-    chosen = [one for one in found if archive is None or archive in {one[2], one[1].path}]
-    if not chosen:
-        known = list(dict.fromkeys(item_id for _, _, item_id in found))
-        likeliest = None if archive is None else next(iter(nearest(archive, known)), None)
-        raise UnknownArchiveError(archive, known, likeliest, path=str(root))
-    store, entry, _ = chosen[-1]
-    written = messages_text(store.read(entry.path)).encode("utf-8", "surrogatepass")
+    with options.opened_stores(root, session=session) as stores:
+        name, entry = _chosen(stores, archive, root)
+        text = messages_text(stores[name].read(entry.path))
+    if as_json:
+        known = entry_report(entry, stores[name], name)
+        text = json_text({**known, "messages": json.loads(text)}) + "\n"
+    written = text.encode("utf-8", "surrogatepass")
     if output is None:
         sys.stdout.buffer.write(written)
         sys.stdout.buffer.flush()
@@ -54,11 +57,33 @@ def restore_archive(
         output.write_bytes(written)
 
 
-def _archives(
-    stores: Iterable[ContextFileSystem],
-) -> Iterator[tuple[ContextFileSystem, Entry, str]]:
-    """Yield each archive with its store and its id."""
-    for store in stores:
+def _chosen(
+    stores: dict[str, ContextFileSystem], archive: str | None, root: Path
+) -> tuple[str, Entry]:
+    """Return an archive and its session: the newest, or the newest of this id or path.
+
+    Raises `UnknownArchiveError` when there is none, and `AmbiguousSessionError` when more than one
+    session has such a one.
+    """
+    found = sorted(_archives(stores), key=lambda one: one[1].saved_at)
+    chosen = [one for one in found if archive is None or archive in {_id(one[1]), one[1].path}]
+    if not chosen:
+        known = list(dict.fromkeys(_id(entry) for _, entry in found))
+        likeliest = None if archive is None else next(iter(nearest(archive, known)), None)
+        raise UnknownArchiveError(archive, known, likeliest, path=str(root))
+    sessions = sorted({name for name, _ in chosen})
+    if len(sessions) > 1:
+        raise AmbiguousSessionError(archive or "an archive", sessions, path=str(root))
+    return chosen[-1]
+
+
+def _archives(stores: dict[str, ContextFileSystem]) -> Iterator[tuple[str, Entry]]:
+    """Yield each archive with its session."""
+    for name, store in stores.items():
         for entry in store.list():
             if entry.origin is not None and entry.origin.item_type == ITEM_TYPE:
-                yield store, entry, entry.origin.item_id
+                yield name, entry
+
+
+def _id(entry: Entry) -> str:
+    return entry.item_id or ""

@@ -11,7 +11,7 @@ import typer
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.output import console, json_text, table
 from policyctx.cli.store import options  # noqa: TC001 - typer reads the annotations at run time
-from policyctx.cli.store.options import line_range, shown_progress
+from policyctx.cli.store.options import line_range, opened_stores, shown_progress
 from policyctx.cli.store.showing import (
     counted,
     entry_cells,
@@ -20,9 +20,11 @@ from policyctx.cli.store.showing import (
     event_report,
     moment,
 )
-from policyctx.store.finding import stores_in
+from policyctx.errors import AmbiguousSessionError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from policyctx.store.entries import Entry
     from policyctx.store.filesystem import ContextFileSystem
     from policyctx.store.searching import Match
@@ -39,8 +41,8 @@ def ls(
 
     Example: policyctx store ls ~/.agent/context/session_20260101_120000_abc123
     """
-    stores = stores_in(root, session=session)
-    rows = [row for row in entry_rows(stores) if _is_of(row[1], item_type, tool)]
+    with opened_stores(root, session=session) as stores:
+        rows = [row for row in entry_rows(stores) if _is_of(row[1], item_type, tool)]
     out = console()
     if as_json:
         found = [
@@ -74,10 +76,10 @@ def cat(
     Example: policyctx store cat .offload toolu_01 --lines 1-40
     """
     wanted = line_range(lines)
-    name, store = _holder(stores_in(root, session=session), key)
-    text = store.read(key, lines=wanted)
+    with opened_stores(root, session=session) as stores:
+        name, store = _holder(stores, key)
+        text, entry = store.read(key, lines=wanted), store.find(key)
     if as_json:
-        entry = store.find(key)
         known = entry_report(entry, store, name) if entry else {"path": key}
         console().out(json_text({**known, "text": text}), highlight=False)
         return
@@ -101,13 +103,18 @@ def search(
 
     Example: policyctx store search .offload "Traceback" --tool Bash
     """
-    stores = stores_in(root, session=session)
-    found = (
-        (name, match)
-        for name, store in stores.items()
-        for match in store.search(text, ignore_case=ignore_case, item_type=item_type, tool=tool)
-    )
-    some = islice(found, limit)
+    with opened_stores(root, session=session) as stores:
+        found = (
+            (name, match)
+            for name, store in stores.items()
+            for match in store.search(text, ignore_case=ignore_case, item_type=item_type, tool=tool)
+        )
+        _show_matches(islice(found, limit), stores, as_json=as_json)
+
+
+def _show_matches(
+    some: Iterable[tuple[str, Match]], stores: dict[str, ContextFileSystem], *, as_json: bool
+) -> None:
     out = console()
     if as_json:
         report = [_match_report(match, stores[name], name) for name, match in some]
@@ -129,17 +136,22 @@ def history(
 
     Example: policyctx store history .offload
     """
-    stores = stores_in(root, session=session)
-    events = [(name, event) for name, store in stores.items() for event in store.history()]
+    with opened_stores(root, session=session) as stores:
+        events = [(name, event) for name, store in stores.items() for event in store.history()]
     out = console()
     if as_json:
         out.out(json_text([event_report(event, name) for name, event in events]), highlight=False)
         return
+    shared = list(stores) != [""]
     rows = (
-        (moment(e.time), f"{e.what} by {e.why}" if e.why else e.what, e.item_id or "", e.path)
-        for _, e in events
+        (
+            *([name] if shared else []),
+            *(moment(e.time), f"{e.what} by {e.why}" if e.why else e.what, e.item_id or "", e.path),
+        )
+        for name, e in events
     )
-    out.print(table(("when (UTC)", "what", "item", "path"), rows, numeric=set()))
+    names = (*(["session"] if shared else []), "when (UTC)", "what", "item", "path")
+    out.print(table(names, rows, numeric=set()))
 
 
 def verify(
@@ -151,13 +163,13 @@ def verify(
 
     Example: policyctx store verify .offload
     """
-    stores = stores_in(root, session=session)
     checked, harmed = 0, []
-    for name, store in stores.items():
-        with shown_progress("reading") as progress:
-            done = store.verify(progress=progress)
-        checked += done.checked
-        harmed += [(entry_report(h.entry, store, name), h.kind, h.reason) for h in done.harmed]
+    with opened_stores(root, session=session) as stores:
+        for name, store in stores.items():
+            with shown_progress("reading") as progress:
+                done = store.verify(progress=progress)
+            checked += done.checked
+            harmed += [(entry_report(h.entry, store, name), h.kind, h.reason) for h in done.harmed]
     out = console()
     if as_json:
         report = [{**known, "harm": kind, "reason": reason} for known, kind, reason in harmed]
@@ -178,11 +190,16 @@ def _is_of(entry: Entry, item_type: str | None, tool: str | None) -> bool:
 
 
 def _holder(stores: dict[str, ContextFileSystem], key: str) -> tuple[str, ContextFileSystem]:
-    """The session whose index knows the key; the first, where none does."""
-    for name, store in stores.items():
-        if store.find(key) is not None:
-            return name, store
-    return next(iter(stores.items()))
+    """Return the session whose index knows the key; the first, where none does.
+
+    Raises `AmbiguousSessionError` when the key means another content in each of several sessions.
+    """
+    found = {name: entry for name, store in stores.items() if (entry := store.find(key))}
+    if len({entry.path for entry in found.values()}) > 1:
+        root = next(iter(stores.values())).root
+        raise AmbiguousSessionError(key, sorted(found), path=str(root))
+    name = next(iter(found), next(iter(stores)))
+    return name, stores[name]
 
 
 def _match_report(match: Match, store: ContextFileSystem, session: str) -> dict[str, object]:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from policyctx.cli.output import console
+from policyctx.errors import StoreError
 from policyctx.policy.values import byte_size, duration
+from policyctx.store.finding import stores_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from policyctx.store.filesystem import ContextFileSystem
 
 Root: TypeAlias = Annotated[
     Path, typer.Argument(metavar="ROOT", help="A store's folder, as in `store.root`.")
@@ -50,6 +54,26 @@ def line_range(value: str | None) -> tuple[int, int] | None:
         raise typer.BadParameter(f"{value!r}: expected lines such as 10-20, 10 or 10-")
     end = int(last) if last else 10**12 if dash else int(first)
     return int(first), end
+
+
+@contextmanager
+def opened_stores(
+    root: Path, *, session: str | None = None, compress: Literal["none", "zstd"] = "zstd"
+) -> Iterator[dict[str, ContextFileSystem]]:
+    """Give every store of a folder, or that of one session, by the session's id.
+
+    At the end the index of each lists every item; where it cannot be written, a warning says so.
+    Raises `StoreError` when there is none.
+    """
+    stores = stores_in(root, session=session, compress=compress)
+    try:
+        yield stores
+    finally:
+        for store in stores.values():
+            try:
+                store.close()
+            except StoreError as error:
+                console(stderr=True).print(f"warning: {error}", soft_wrap=True)
 
 
 @contextmanager

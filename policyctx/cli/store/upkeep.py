@@ -10,12 +10,11 @@ import typer
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.output import console, json_text
 from policyctx.cli.store import options  # noqa: TC001 - typer reads the annotations at run time
-from policyctx.cli.store.options import seconds, shown_progress, size
+from policyctx.cli.store.options import opened_stores, seconds, shown_progress, size
 from policyctx.cli.store.showing import bytes_shown, collection_report, counted
-from policyctx.errors import StoreError
+from policyctx.errors import AmbiguousSessionError
 from policyctx.policy.loading import load_policy
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.store.finding import stores_in
 
 if TYPE_CHECKING:
     from policyctx.store.collecting import Collection
@@ -37,12 +36,14 @@ def gc(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would go; change nothing.")
     ] = False,
+    session: options.Session = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Remove what retention allows, and compress what no placeholder names.
 
     What a live placeholder names always stays, and so does what was saved in the last hour. Without
-    a limit nothing is removed. Acts on every session in the folder.
+    a limit nothing is removed. Acts on every session in the folder; with `--session`, on what only
+    that one names.
 
     Example: policyctx store gc ~/.agent/context/session_1 --max-age 30d --dry-run
     """
@@ -55,10 +56,18 @@ def gc(
             age = limits.max_age.seconds if age is None and limits.max_age else age
             known = limits.max_bytes
             bytes_left = known.bytes if bytes_left is None and known else bytes_left
-    store = next(iter(stores_in(root, compress="zstd" if compresses else "none").values()))
-    with shown_progress("compressing") as progress:
+    with (
+        opened_stores(root, session=session, compress="zstd" if compresses else "none") as stores,
+        shown_progress("compressing") as progress,
+    ):
+        store = next(iter(stores.values()))
         done = store.collect(
-            max_age=age, max_bytes=bytes_left, ended=ended, dry_run=dry_run, progress=progress
+            max_age=age,
+            max_bytes=bytes_left,
+            ended=ended,
+            only_own=session is not None,
+            dry_run=dry_run,
+            progress=progress,
         )
     out = console()
     if as_json:
@@ -81,18 +90,19 @@ def rebuild(
     Example: policyctx store rebuild .offload
     """
     out, report = console(), {}
-    for name, store in stores_in(root, session=session).items():
-        done = store.rebuild()
-        found, gone = ([entry.path for entry in some] for some in (done.found, done.gone))
-        report[name] = {"contents": done.entries, "found": found, "gone": gone}
-        if as_json:
-            continue
-        for path in found:
-            out.print(f"found {store.root}/{path}", soft_wrap=True)
-        for path in gone:
-            out.print(f"gone {store.root}/{path}", soft_wrap=True)
-        of = f" of session {name}" if name else ""
-        out.print(f"the index{of} tells of {counted(done.entries, 'content')}", soft_wrap=True)
+    with opened_stores(root, session=session) as stores:
+        for name, store in stores.items():
+            done = store.rebuild()
+            found, gone = ([entry.path for entry in some] for some in (done.found, done.gone))
+            report[name] = {"contents": done.entries, "found": found, "gone": gone}
+            if as_json:
+                continue
+            for path in found:
+                out.print(f"found {store.root}/{path}", soft_wrap=True)
+            for path in gone:
+                out.print(f"gone {store.root}/{path}", soft_wrap=True)
+            of = f" of session {name}" if name else ""
+            out.print(f"the index{of} tells of {counted(done.entries, 'content')}", soft_wrap=True)
     if as_json:
         out.out(json_text(report), highlight=False)
 
@@ -109,16 +119,13 @@ def export(
 
     Example: policyctx store export .offload session.tar.zst --session session_1
     """
-    stores = stores_in(root, session=session)
-    if len(stores) > 1:
-        raise StoreError(
-            f"{root} holds several sessions, say which by --session: {', '.join(stores)}",
-            path=str(root),
-        )
-    [store] = stores.values()
-    with shown_progress("exporting") as progress:
-        number = store.export(file, progress=progress)
-    _told(number, "exported to", file, as_json=as_json)
+    with opened_stores(root, session=session) as stores:
+        if len(stores) > 1:
+            raise AmbiguousSessionError(None, sorted(stores), path=str(root))
+        [store] = stores.values()
+        with shown_progress("exporting") as progress:
+            number = store.export(file, progress=progress)
+    _show_number(number, "exported to", file, as_json=as_json)
 
 
 def import_(
@@ -133,12 +140,13 @@ def import_(
 
     Example: policyctx store import session.tar.zst ~/.agent/context/session_1
     """
-    with shown_progress("importing") as progress:
-        number = ContextFileSystem(root, session=session).import_from(file, progress=progress)
-    _told(number, "imported to", root, as_json=as_json)
+    store = ContextFileSystem(root, session=session)
+    with store, shown_progress("importing") as progress:
+        number = store.import_from(file, progress=progress)
+    _show_number(number, "imported to", root, as_json=as_json)
 
 
-def _told(number: int, done: str, where: Path, *, as_json: bool) -> None:
+def _show_number(number: int, done: str, where: Path, *, as_json: bool) -> None:
     if as_json:
         console().out(json_text({"contents": number, "to": str(where)}), highlight=False)
     else:

@@ -104,6 +104,12 @@ def _(policyctx_world: World) -> None:
     policyctx_world.restart()
 
 
+@when("the session is closed", "the session is closed")
+def _(policyctx_world: World) -> None:
+    """The session ends as `Session.close` ends it: its index is brought up to date."""
+    policyctx_world.session.close()
+
+
 @when(
     "the model reads the file of {item:items} with {tool:name}",
     'the model reads the file of the result "a" with Read',

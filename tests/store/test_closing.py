@@ -1,0 +1,188 @@
+"""`index.json` lists every item once a store is closed, and says before what it covers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from policyctx import Session
+from policyctx.errors import StoreError
+from policyctx.store.filesystem import ContextFileSystem
+from tests.conversations import session_of
+from tests.policies import policy
+from tests.store.contents import result
+
+if TYPE_CHECKING:
+    from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.store.files import Format
+
+
+def index_of(root: Path) -> dict[str, Any]:
+    """Return what the one index below a root says."""
+    [path] = root.rglob("index.json")
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def ids_in(root: Path) -> list[str]:
+    return [item["item_id"] for item in index_of(root)["items"]]
+
+
+def mtimes(root: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in root.rglob("*")}
+
+
+def test_a_closed_store_lists_every_item(any_store: ContextFileSystem) -> None:
+    for i in range(19):
+        any_store.save([result(f"call_{i}", str(i))])
+    assert ids_in(any_store.root) != [f"call_{i}" for i in range(19)]
+    any_store.close()
+    assert ids_in(any_store.root) == [f"call_{i}" for i in range(19)]
+    any_store.save([result("call_19", "19")])
+    any_store.remember([{"item_id": "call_19"}])
+    any_store.close()
+    assert ids_in(any_store.root)[-1] == "call_19"
+    assert index_of(any_store.root)["records"] == [{"item_id": "call_19"}]
+
+
+def test_an_index_names_its_journal_and_the_byte_up_to_which_it_covers_it(
+    any_store: ContextFileSystem,
+) -> None:
+    for i in range(5):
+        any_store.save([result(f"call_{i}", str(i))])
+        covered = index_of(any_store.root)["journal"]
+        content = (any_store.root / covered["path"]).read_bytes()
+        lines = content[covered["bytes"] :].splitlines()
+        left = [json.loads(line)["saved"]["item_id"] for line in lines if b'"saved"' in line]
+        assert [*ids_in(any_store.root), *left] == [f"call_{n}" for n in range(i + 1)]
+    any_store.close()
+    covered = index_of(any_store.root)["journal"]
+    assert covered["bytes"] == (any_store.root / covered["path"]).stat().st_size
+
+
+def test_closing_again_writes_nothing(any_store: ContextFileSystem, form: Format) -> None:
+    any_store.save([result("call_1", "one"), result("call_2", "two")])
+    any_store.close()
+    before = mtimes(any_store.root)
+    any_store.close()
+    with ContextFileSystem(any_store.root, format=form) as again:
+        assert again.read("call_2") == "two"
+    assert mtimes(any_store.root) == before
+
+
+def test_an_index_that_was_removed_is_there_again_after_closing(
+    any_store: ContextFileSystem,
+) -> None:
+    any_store.save([result("call_1", "one")])
+    any_store.close()
+    [path] = any_store.root.rglob("index.json")
+    path.unlink()
+    any_store.close()
+    assert ids_in(any_store.root) == ["call_1"]
+
+
+def test_closing_what_was_not_used_writes_nothing(tmp_path: Path) -> None:
+    for root in (tmp_path / "missing", tmp_path / "empty"):
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        ContextFileSystem(root).close()
+        ContextFileSystem(root, session="s").close()
+        ContextFileSystem(root, state="none").close()
+    assert list(tmp_path.rglob("*")) == [tmp_path / "empty"]
+
+
+def test_an_index_that_cannot_be_written_is_an_error_and_nothing_is_lost(tmp_path: Path) -> None:
+    store = ContextFileSystem(tmp_path, sync="never")
+    store.save([result("call_1", "one")])
+    store.save([result("call_2", "two")])
+    (tmp_path / ".policyctx/index.json").unlink()
+    (tmp_path / ".policyctx/index.json").mkdir()
+    with pytest.raises(StoreError, match=r"index\.json"):
+        store.close()
+    (tmp_path / ".policyctx/index.json").rmdir()
+    assert ContextFileSystem(tmp_path).read("call_2") == "two"
+
+
+def retiring() -> OffloadPolicy:
+    return policy(
+        "min_tokens: 0\nmodel: {tokenizer: approximate}\nstore: {sync: never}\n"
+        "items: {tool_result: {offload: true}}\n"
+        "steps: [{name: retire, do: offload, select: {types: [tool_result], keep_recent: 1}}]"
+    )
+
+
+def texts(number: int) -> list[str]:
+    return [f"result {i} " * 200 for i in range(number)]
+
+
+@pytest.mark.parametrize("way", ["with", "async with", "close"])
+def test_a_closed_session_lists_what_each_of_its_turns_saved(tmp_path: Path, way: str) -> None:
+    async def used() -> None:
+        async with Session(retiring(), root=tmp_path, session_id="s") as session:
+            for turn in range(2, 8):
+                await session.apply_async(session_of(*texts(turn)))
+
+    if way == "async with":
+        asyncio.run(used())
+    elif way == "with":
+        with Session(retiring(), root=tmp_path, session_id="s") as session:
+            for turn in range(2, 8):
+                session.apply(session_of(*texts(turn)))
+    else:
+        session = Session(retiring(), root=tmp_path, session_id="s")
+        for turn in range(2, 8):
+            session.apply(session_of(*texts(turn)))
+        session.close()
+    assert ids_in(tmp_path) == [f"c{i}" for i in range(6)]
+
+
+def test_a_session_goes_on_after_it_was_closed(tmp_path: Path) -> None:
+    session = Session(retiring(), root=tmp_path, session_id="s")
+    session.apply(session_of(*texts(3)))
+    session.close()
+    session.close()
+    assert session.apply(session_of(*texts(4))).offloaded_count == 1
+    session.close()
+    assert ids_in(tmp_path) == ["c0", "c1", "c2"]
+
+
+def test_a_session_that_decided_nothing_writes_nothing(tmp_path: Path) -> None:
+    with Session(retiring(), root=tmp_path / "root", session_id="s") as session:
+        session.apply(session_of("short"))
+    with Session(retiring(), root=tmp_path / "root", session_id="s"):
+        pass
+    assert not (tmp_path / "root").exists()
+
+
+def test_a_store_of_the_callers_need_not_be_closed(tmp_path: Path) -> None:
+    class Bare:
+        """A store that has what a session asks for, and no `close`."""
+
+        def __init__(self) -> None:
+            self.root = tmp_path
+            self.kept: list[Any] = []
+
+        def read(self, path: object) -> str:
+            return Path(str(path)).read_text(encoding="utf-8")
+
+        def save(self, contents: Any, *, recorded: bool = False) -> list[Any]:
+            return ContextFileSystem(tmp_path).save(contents, recorded=recorded)
+
+        def remember(self, records: Any, *, flush: bool = True) -> None:
+            self.kept += [*records, flush]
+
+        def records(self) -> list[Any]:
+            return []
+
+    with Session(retiring(), session_id="s", store=Bare()) as session:
+        assert session.apply(session_of(*texts(3))).offloaded_count == 2
+
+
+def test_what_a_session_left_in_flight_is_not_after_it_was_closed(tmp_path: Path) -> None:
+    store = ContextFileSystem(tmp_path, sync="never")
+    store.save([result("call_1", "one")], recorded=True)
+    store.close()
+    assert not list(tmp_path.rglob("writing-*"))

@@ -1,0 +1,205 @@
+"""What is in flight between a save and the record that names it stays, whatever a clock says."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from policyctx.errors import StoreError
+from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.naming import Names
+from policyctx.store.writing import Batch
+from tests.store.contents import HOUR, Clock, ids, names_below, refer, result
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from policyctx.store.files import Format
+
+STATE = ".policyctx"
+
+
+def later(root: Path, form: Format = "text") -> ContextFileSystem:
+    """The same store in a process whose clock is two hours ahead."""
+    ahead = Clock()
+    ahead.now += 2 * HOUR
+    return ContextFileSystem(root, sync="never", clock=ahead, format=form)
+
+
+def locks_in(root: Path) -> list[str]:
+    return [path.name for path in (root / STATE).rglob("writing-*")]
+
+
+def journal_of(root: Path) -> list[dict[str, object]]:
+    lines = (root / STATE / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_a_clock_that_is_ahead_removes_nothing_between_save_and_record(
+    any_store: ContextFileSystem, form: Format
+) -> None:
+    [file] = any_store.save([result("call_1", "x" * 5_000)], recorded=True)
+    done = later(any_store.root, form).collect(max_age=1, max_bytes=0)
+    assert (done.removed, done.packed) == ((), ())
+    any_store.remember([{"item_id": "call_1", "path": file.relative_path, "state": "offloaded"}])
+    assert later(any_store.root, form).collect(max_age=1, max_bytes=0).removed == ()
+    assert any_store.read(file.path) == "x" * 5_000
+    assert locks_in(any_store.root) == []
+
+
+def test_a_file_that_is_used_again_is_in_flight_too(
+    any_store: ContextFileSystem, clock: Clock, form: Format
+) -> None:
+    any_store.save([result("call_1", "one")])
+    refer(any_store, "call_1", "dropped")
+    [file] = any_store.save([result("call_1", "one")], recorded=True)
+    assert later(any_store.root, form).collect(max_age=1).removed == ()
+    any_store.remember([{"item_id": "call_1", "path": file.relative_path, "state": "dropped"}])
+    clock.now += 2 * HOUR
+    assert len(any_store.collect(max_age=1).removed) == 1
+
+
+def test_a_file_that_got_another_name_than_expected_is_in_flight(
+    any_store: ContextFileSystem, form: Format
+) -> None:
+    any_store.save([result("call_1", "one")])
+    [file] = any_store.save([result("call_1", "another")], recorded=True)
+    assert file.relative_path == "tool_result/Bash/call_1-1.md"
+    done = later(any_store.root, form).collect(max_age=1)
+    assert [entry.path for entry, _ in done.removed] == ["tool_result/Bash/call_1.md"]
+    any_store.remember([{"item_id": "call_1", "path": file.relative_path, "state": "offloaded"}])
+    assert any_store.read(file.path) == "another"
+    assert locks_in(any_store.root) == []
+
+
+def test_the_batch_is_announced_before_its_first_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    take = Names.take
+
+    def looked_at(names: Names, one: object) -> object:
+        seen.append((journal_of(tmp_path)[-1].get("in_flight"), names_below(tmp_path)))
+        return take(names, one)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Names, "take", looked_at)
+    ContextFileSystem(tmp_path, sync="never").save([result("call_1", "one")], recorded=True)
+    [(announced, files)] = seen
+    assert isinstance(announced, dict)
+    assert announced["paths"] == ["tool_result/Bash/call_1.md"]
+    assert files == set()
+
+
+def test_a_file_without_its_name_is_left_to_a_living_writer(
+    any_store: ContextFileSystem, form: Format, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    any_store.save([result("call_0", "zero")])
+    refer(any_store, "call_0", "offloaded")
+    flush = Batch.flush
+
+    def collected_before_naming(batch: Batch) -> None:
+        ahead = ContextFileSystem(any_store.root, clock=lambda: 4e9, format=form, sync="never")
+        ahead.collect(max_age=1)
+        flush(batch)
+
+    monkeypatch.setattr(Batch, "flush", collected_before_naming)
+    [file] = any_store.save([result("call_1", "one")], recorded=True)
+    assert any_store.read(file.path) == "one"
+    # Without a record to follow nothing is announced: the disk's own clock keeps the file.
+    [file] = any_store.save([result("call_2", "two")])
+    assert any_store.read(file.path) == "two"
+
+
+DEAD = """
+import os, signal, sys
+from policyctx.store.filesystem import ContextFileSystem
+from tests.store.contents import Clock, result
+store = ContextFileSystem(sys.argv[1], sync="never", clock=Clock())
+store.save([result("call_1", "one")], recorded=True)
+if sys.argv[2] == "killed":
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs signals")
+@pytest.mark.parametrize("end", ["killed", "ended"])
+def test_what_a_dead_writer_left_unsettled_is_collected(tmp_path: Path, end: str) -> None:
+    subprocess.run([sys.executable, "-c", DEAD, str(tmp_path), end], check=False)
+    assert len(locks_in(tmp_path)) == 1
+    store = later(tmp_path)
+    assert store.read("call_1") == "one"
+    assert ids(tuple(entry for entry, _ in store.collect(max_age=1).removed)) == ["call_1"]
+    assert locks_in(tmp_path) == []
+    assert names_below(tmp_path) == set()
+    [last] = [line["in_flight"] for line in journal_of(tmp_path)[-1:]]
+    assert isinstance(last, dict)
+    assert last["paths"] == []
+
+
+def test_a_failed_save_leaves_nothing_in_flight(tmp_path: Path) -> None:
+    store = ContextFileSystem(tmp_path, sync="never", on_conflict="error")
+    store.save([result("call_1", "one")])
+    with pytest.raises(StoreError, match="holds another item"):
+        store.save([result("call_1", "two")], recorded=True)
+    assert locks_in(tmp_path) == []
+
+
+def test_a_journal_written_anew_keeps_what_is_in_flight(tmp_path: Path) -> None:
+    store = ContextFileSystem(tmp_path, sync="never", clock=Clock())
+    [file] = store.save([result("call_1", "one")], recorded=True)
+    later(tmp_path).rebuild()
+    assert later(tmp_path).collect(max_age=1).removed == ()
+    store.remember([{"item_id": "call_1", "path": file.relative_path, "state": "offloaded"}])
+    assert store.read(file.path) == "one"
+
+
+def test_a_batch_that_is_never_recorded_costs_no_more_than_its_lock(tmp_path: Path) -> None:
+    store = ContextFileSystem(tmp_path, sync="never", clock=Clock())
+    for _ in range(40):
+        [file] = store.save([result("call_1", "one")], recorded=True)
+    assert len(locks_in(tmp_path)) <= 33
+    store.remember([{"item_id": "call_1", "path": file.relative_path, "state": "offloaded"}])
+    store.close()
+    assert locks_in(tmp_path) == []
+
+
+def test_two_writers_that_expect_one_name_protect_a_file_each(tmp_path: Path) -> None:
+    one, two = (ContextFileSystem(tmp_path, sync="never", clock=Clock()) for _ in range(2))
+    [first] = one.save([result("call_1", "of one")], recorded=True)
+    [second] = two.save([result("call_1", "of two")], recorded=True)
+    assert later(tmp_path).collect(max_age=1).removed == ()
+    two.remember([{"item_id": "call_1", "path": second.relative_path, "state": "dropped"}])
+    done = later(tmp_path).collect(max_age=1)
+    assert [entry.path for entry, _ in done.removed] == [second.relative_path]
+    one.remember([{"item_id": "call_1", "path": first.relative_path, "state": "offloaded"}])
+    assert one.read(first.path) == "of one"
+    assert locks_in(tmp_path) == []
+
+
+def test_a_file_that_two_writers_use_stays_until_both_have_recorded_it(tmp_path: Path) -> None:
+    one, two = (ContextFileSystem(tmp_path, sync="never", clock=Clock()) for _ in range(2))
+    [file] = one.save([result("call_1", "the same")], recorded=True)
+    two.save([result("call_1", "the same")], recorded=True)
+    one.remember([{"item_id": "call_1", "path": file.relative_path, "state": "dropped"}])
+    assert later(tmp_path).collect(max_age=1).removed == ()
+    two.remember([{"item_id": "call_1", "path": file.relative_path, "state": "dropped"}])
+    assert len(later(tmp_path).collect(max_age=1).removed) == 1
+
+
+def test_announcing_a_batch_waits_for_the_disk_no_oftener(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ContextFileSystem(tmp_path)
+    store.save([result("call_0", "zero")])
+    flushed: list[None] = []
+    flush = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda descriptor: flushed.append(flush(descriptor)))
+    [file] = store.save([result("call_1", "one")], recorded=True)
+    assert len(flushed) == 2  # the file and its folder
+    store.remember([{"item_id": "call_1", "path": file.relative_path, "state": "offloaded"}])
+    assert len(flushed) == 3  # the journal

@@ -1,0 +1,79 @@
+"""Several sessions in one folder: which there are, and which one a call means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from policyctx.errors import AmbiguousSessionError, StoreError
+from policyctx.store.filesystem import ContextFileSystem
+from tests.store.contents import ids, result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    for name in ("one", "two/x"):
+        ContextFileSystem(tmp_path, session=name).save([result("call_1", f"of {name}")])
+    return tmp_path
+
+
+def test_the_sessions_of_a_folder_are_listed(shared: Path) -> None:
+    assert ContextFileSystem.sessions(shared) == ("one", "two/x")
+    ContextFileSystem(shared).save([result("call_2", "the folder's own")])
+    assert ContextFileSystem.sessions(str(shared)) == ("", "one", "two/x")
+    found = [ids(ContextFileSystem(shared, session=s or None).list()) for s in ("", "one", "two/x")]
+    assert found == [["call_2"], ["call_1"], ["call_1"]]
+
+
+def test_a_folder_without_a_store_has_no_sessions(tmp_path: Path) -> None:
+    assert ContextFileSystem.sessions(tmp_path) == ()
+    assert ContextFileSystem.sessions(tmp_path / "missing") == ()
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(StoreError, match="cannot be read"):
+        ContextFileSystem.sessions(tmp_path / "file")
+
+
+CALLS: dict[str, Callable[[ContextFileSystem], object]] = {
+    "list": lambda store: store.list(),
+    "find": lambda store: store.find("call_1"),
+    "read": lambda store: store.read("call_1"),
+    "restore": lambda store: store.restore("call_1"),
+    "release": lambda store: store.release("call_1"),
+    "search": lambda store: list(store.search("of")),
+    "history": lambda store: store.history(),
+    "verify": lambda store: store.verify(),
+    "export": lambda store: store.export(store.root / "out"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_look_that_needs_a_session_is_refused_with_the_list(shared: Path, name: str) -> None:
+    with pytest.raises(AmbiguousSessionError, match=r"choose one .*: one, two/x") as raised:
+        CALLS[name](ContextFileSystem(shared))
+    assert raised.value.sessions == ("one", "two/x")
+    assert raised.value.path == str(shared)
+    assert not (shared / "out").exists()
+
+
+def test_one_session_in_a_shared_folder_is_not_guessed_either(tmp_path: Path) -> None:
+    ContextFileSystem(tmp_path, session="one").save([result("call_1", "one")])
+    with pytest.raises(AmbiguousSessionError, match="one"):
+        ContextFileSystem(tmp_path).list()
+
+
+def test_a_path_says_which_file_is_meant_without_a_session(shared: Path) -> None:
+    store = ContextFileSystem(shared)
+    assert store.read("tool_result/Bash/call_1.md") == "of one"
+    assert store.read(shared / "tool_result/Bash/call_1-1.md") == "of two/x"
+
+
+def test_a_store_without_a_session_can_begin_in_a_shared_folder(shared: Path) -> None:
+    store = ContextFileSystem(shared)
+    assert store.records() == []
+    store.save([result("call_2", "two")])
+    assert ids(store.list()) == ["call_2"]
