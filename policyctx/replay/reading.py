@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
+import stat
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,6 +17,7 @@ from policyctx.replay.readers.registered import readers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
+    from typing import BinaryIO
 
     from policyctx.replay.readers.registered import Reader
     from policyctx.replay.readers.source import Opened, Source
@@ -25,7 +29,17 @@ def recordings_in(path: Path, *, name: str | None = None) -> Iterator[Recording]
 
     The format shows in the content. Raises `UnreadableRecordingError`.
     """
-    yield from _recordings(str(path), name or path.name, lambda: path.open("rb"))
+    yield from _recordings(str(path), name or path.name, lambda: _opened(path))
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a file; a device, which may have no end, is refused with an `OSError`."""
+    file = path.open("rb")
+    mode = os.fstat(file.fileno()).st_mode
+    if stat.S_ISREG(mode) or stat.S_ISFIFO(mode):
+        return file
+    file.close()
+    raise OSError(errno.EINVAL, "not a regular file")
 
 
 def recordings_of(content: bytes, name: str) -> Iterator[Recording]:
@@ -52,6 +66,9 @@ def _recordings(path: str, name: str, opened: Opened) -> Iterator[Recording]:
 def _source(path: str, name: str, opened: Opened) -> Source:
     try:
         return source_of(name, opened)
+    except io.UnsupportedOperation as error:
+        why = "it is a pipe, which can be read only once; save it as a file"
+        raise UnreadableRecordingError(path, why) from error
     except (MissingExtraError, ValueError) as error:
         raise UnreadableRecordingError(path, str(error)) from error
 
@@ -87,11 +104,11 @@ def _no_json(source: Source) -> str:
 def files_in(paths: Iterable[Path]) -> Iterator[Path]:
     """Yield the files among `paths` and in the folders among them, sorted within each folder.
 
-    What cannot be looked into is yielded itself, so that reading it tells why. Links to folders
-    inside of folders are not followed; what is neither file nor folder is left out there.
+    A folder that cannot be listed is yielded itself, so that reading it reports why. In a folder,
+    links to folders are not followed, and only regular files are yielded.
     """
     for path in paths:
-        if not path.is_dir():
+        if not is_folder(path):
             yield path
             continue
         try:
@@ -102,5 +119,16 @@ def files_in(paths: Iterable[Path]) -> Iterator[Path]:
         yield from files_in(filter(_is_walked, inside))
 
 
+def is_folder(path: Path) -> bool:
+    """Whether a path is a folder; one that cannot be looked up is none."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def _is_walked(path: Path) -> bool:
-    return path.is_file() or (path.is_dir() and not path.is_symlink())
+    try:
+        return path.is_file() or (path.is_dir() and not path.is_symlink())
+    except OSError:
+        return True

@@ -114,6 +114,20 @@ def test_a_broken_file_is_told_at_the_end_and_stops_nothing(folder: Path) -> Non
     assert run.stderr.startswith(f"error: {broken}: ")
 
 
+def test_a_lone_surrogate_in_the_arguments_of_a_call_is_replayed(tmp_path: Path) -> None:
+    function = {"name": "cat", "arguments": '{"path": "\ud800"}'}
+    messages: list[dict[str, object]] = [{"role": "user", "content": "go"}]
+    for i in range(3):
+        call = {"id": f"c{i}", "type": "function", "function": function}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"c{i}", "content": f"{i} line\n" * 99})
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps([*messages, {"role": "assistant", "content": "ok"}]))
+    run = policyctx("replay", "context-offload", path)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "regret    2 of 3 removed items" in run.stdout
+
+
 def test_what_is_no_recording_in_a_folder_is_told_and_no_error(folder: Path) -> None:
     (folder / "README.md").write_text("read me", encoding="utf-8")
     run = policyctx("replay", "coding-agent", folder)
