@@ -69,8 +69,10 @@ def _source(path: str, name: str, opened: Opened) -> Source:
     except io.UnsupportedOperation as error:
         why = "it is a pipe, which can be read only once; save it as a file"
         raise UnreadableRecordingError(path, why) from error
-    except (MissingExtraError, ValueError) as error:
+    except MissingExtraError as error:
         raise UnreadableRecordingError(path, str(error)) from error
+    except ValueError as error:
+        raise UnreadableRecordingError(path, str(error), is_other=True) from error
 
 
 def _with_missed(recording: Recording, source: Source) -> Recording:
@@ -92,9 +94,9 @@ def _reader(path: str, source: Source) -> Reader:
             if reader.recognises(outline):
                 return reader
     if is_empty:
-        raise UnreadableRecordingError(path, _no_json(source))
+        raise UnreadableRecordingError(path, _no_json(source), is_other=True)
     formats = ", ".join(reader.FORMAT for reader in known)
-    raise UnreadableRecordingError(path, f"none of the known formats: {formats}")
+    raise UnreadableRecordingError(path, f"none of the known formats: {formats}", is_other=True)
 
 
 def _no_json(source: Source) -> str:

@@ -46,7 +46,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class PassedOver:
-    """A file of a folder that is no recording."""
+    """A file of a folder that is not a recording of a known format."""
 
     path: str
 
@@ -168,7 +168,7 @@ def _of_file(work: Work[T], file: File) -> Iterator[Outcome[T]]:
         for recording in recordings_in(file.path):
             yield _outcome(work, recording, path)
     except UnreadableRecordingError as error:
-        if error.format is None and not file.named:
+        if error.is_other and not file.named:
             yield PassedOver(path)
         else:
             yield Failure(path, error.why)

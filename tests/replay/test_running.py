@@ -188,6 +188,16 @@ def test_a_named_file_that_is_no_recording_fails(tmp_path: Path) -> None:
     assert isinstance(outcomes[0], Failure)
 
 
+def test_a_file_of_a_folder_that_is_gone_meanwhile_fails(tmp_path: Path) -> None:
+    path = claude_code(tmp_path / "gone.jsonl", "x")
+    found = files([tmp_path])
+    path.unlink()
+    assert list(worked(found, calls_of)) == [
+        Failure(str(path), "No such file or directory"),
+        Done(found[0]),
+    ]
+
+
 def test_a_file_that_is_not_there_fails(tmp_path: Path) -> None:
     outcomes = list(worked(files([tmp_path / "none.jsonl"]), calls_of))
     assert isinstance(outcomes[0], Failure)
