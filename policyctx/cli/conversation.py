@@ -12,6 +12,7 @@ from policyctx.errors import MessagesError, UnreadableRecordingError
 from policyctx.messages.request import Request, request_of
 from policyctx.replay.readers.registered import LISTS, readers
 from policyctx.replay.reading import recordings_of
+from policyctx.resources import open_file
 
 if TYPE_CHECKING:
     from policyctx.replay.recording import Recording
@@ -41,7 +42,10 @@ def read_recording(messages: str, *, quiet: bool = False) -> tuple[Request, Reco
 
 def _content(messages: str) -> bytes:
     try:
-        return sys.stdin.buffer.read() if messages == "-" else Path(messages).read_bytes()
+        if messages == "-":
+            return sys.stdin.buffer.read()
+        with open_file(Path(messages), allow_pipe=True) as file:
+            return file.read()
     except OSError as error:
         raise MessagesError(f"cannot be read: {error.strerror}") from error
     except ValueError as error:
@@ -84,9 +88,10 @@ def _recording(content: bytes, name: str, *, quiet: bool) -> Recording | None:
     try:
         first, second = next(found), next(found, None)
     except UnreadableRecordingError as error:
-        if error.format is None or error.format in LISTS:
+        if error.is_other or error.format in LISTS:
             return None
-        raise MessagesError(f"a recording of {error.format}: {error.why}") from error
+        of = "" if error.format is None else f"a recording of {error.format}: "
+        raise MessagesError(f"{of}{error.why}") from error
     if second is not None and not quiet:
         several = f"{name} holds several recordings; this is the first, {first.name}"
         console(stderr=True).print(several, soft_wrap=True)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import io
-import os
-import stat
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -13,11 +10,11 @@ from typing import TYPE_CHECKING
 from policyctx.errors import MissingExtraError, UnreadableRecordingError
 from policyctx.replay.readers.opening import source_of
 from policyctx.replay.readers.registered import readers
+from policyctx.resources import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
-    from typing import BinaryIO
 
     from policyctx.replay.readers.registered import Reader
     from policyctx.replay.readers.source import Opened, Source
@@ -29,17 +26,7 @@ def recordings_in(path: Path, *, name: str | None = None) -> Iterator[Recording]
 
     The format shows in the content. Raises `UnreadableRecordingError`.
     """
-    yield from _recordings(str(path), name or path.name, lambda: _opened(path))
-
-
-def _opened(path: Path) -> BinaryIO:
-    """Open a file; a device, which may have no end, is refused with an `OSError`."""
-    file = path.open("rb")
-    mode = os.fstat(file.fileno()).st_mode
-    if stat.S_ISREG(mode) or stat.S_ISFIFO(mode):
-        return file
-    file.close()
-    raise OSError(errno.EINVAL, "not a regular file")
+    yield from _recordings(str(path), name or path.name, lambda: open_file(path, allow_pipe=True))
 
 
 def recordings_of(content: bytes, name: str) -> Iterator[Recording]:

@@ -160,7 +160,7 @@ def test_a_path_that_cannot_be_looked_up_fails_alone(tmp_path: Path) -> None:
 def test_a_device_is_refused() -> None:
     zero = Path("/dev/zero")
     (failure, _) = worked(files([zero]), calls_of)
-    assert failure == Failure(str(zero), "not a regular file")
+    assert failure == Failure(str(zero), "not a regular file: it is a device")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
