@@ -247,13 +247,17 @@ class UnreadableRecordingError(PolicyctxError):
     """A file gives no recording.
 
     `path` is the file, `why` says what is wrong with it; `format` is that of a file whose format
-    was recognised, None when it is not known.
+    was recognised, None when it is not known. `is_other` says that the file was read and its
+    content is of no known format; it is False for a file that could not be read.
     """
 
-    def __init__(self, path: str, why: str, *, format_: str | None = None) -> None:
+    def __init__(
+        self, path: str, why: str, *, format_: str | None = None, is_other: bool = False
+    ) -> None:
         self.path = path
         self.why = why
         self.format = format_
+        self.is_other = is_other
         super().__init__(f"{path}: {why}")
 
 

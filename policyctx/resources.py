@@ -1,8 +1,12 @@
-"""Where the folders that ship with the library are: the presets and the features."""
+"""Files that are read: the folders that ship with the library, and files that a user names."""
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from pathlib import Path
+from typing import BinaryIO
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -15,3 +19,41 @@ def shipped_folder(name: str) -> Path:
     """
     installed = _PACKAGE / "shipped" / name
     return installed if installed.is_dir() else _PACKAGE.parent / name
+
+
+def open_file(path: Path, *, allow_pipe: bool = False) -> BinaryIO:
+    """Open a regular file for reading; with `allow_pipe`, a named pipe or `/dev/fd/N` as well.
+
+    Anything else is refused without waiting for it: a pipe may have no writer, and a device no end.
+    Raises `OSError`, whose `strerror` says what the path is.
+    """
+    mode = path.stat().st_mode
+    if allow_pipe and stat.S_ISFIFO(mode):
+        return path.open("rb")
+    _require_regular(mode, path)
+    # The path may be another file by now, so the open file is checked as well.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    file = os.fdopen(os.open(path, flags), "rb")
+    try:
+        _require_regular(os.fstat(file.fileno()).st_mode, path)
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
+_KINDS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def _require_regular(mode: int, path: Path) -> None:
+    if stat.S_ISREG(mode):
+        return
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    kind = next((f": it is {name}" for is_kind, name in _KINDS if is_kind(mode)), "")
+    raise OSError(errno.EINVAL, f"not a regular file{kind}", str(path))

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from policyctx.planning.ledger import Key, Ledger
     from policyctx.planning.plan import Plan
     from policyctx.planning.planner import Moment
+    from policyctx.tokens.correction import Correction
     from policyctx.tokens.memo import MemoStats
     from policyctx.tokens.usage import Usage
     from policyctx.turns.context_items import ContextItem
@@ -177,6 +178,14 @@ class Session:
         `UsageError` for what is no usage.
         """
         return run(self._observed(usage_of(usage)), self.store)
+
+    def take_over(self, correction: Correction) -> None:
+        """Take over what usage has taught before this session, such as in a recording.
+
+        It replaces what this session has observed so far. With `state: none` each call stands
+        alone, so it has no effect there, as `observe` has none.
+        """
+        run(self._remembered(), self.store).correction = correction
 
     @property
     def stats(self) -> MemoStats:

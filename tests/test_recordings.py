@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from policyctx.cli.conversation import read_request
+from policyctx.cli.conversation import read_messages
 from policyctx.cli.output import json_text, plan_report
 from policyctx.messages.items import Item, Message, compact_json
 from policyctx.messages.reading import items_of
@@ -65,7 +65,7 @@ def assert_only_replaced(
 def test_a_session_replaces_items_by_the_files_that_hold_them(
     path: Path, preset: str, tmp_path: Path
 ) -> None:
-    messages = read_request(str(path)).messages
+    messages = read_messages(str(path)).request.messages
     session = Session(preset, root=tmp_path / "store", session_id="s")
     result = session.apply(messages)
     placeholders: dict[Item, str] = {}
@@ -81,7 +81,7 @@ def test_a_session_replaces_items_by_the_files_that_hold_them(
 @each_recording("claude-code", "openai-chat")
 @each_preset
 def test_untouched_messages_are_the_same_objects(path: Path, preset: str, tmp_path: Path) -> None:
-    messages = read_request(str(path)).messages
+    messages = read_messages(str(path)).request.messages
     result = Session(preset, root=tmp_path / "store").apply(messages)
     touched = {decision.item.message for decision in result.plan.to_save}
     for i, (old, new) in enumerate(zip(messages, result.messages, strict=True)):
@@ -91,7 +91,7 @@ def test_untouched_messages_are_the_same_objects(path: Path, preset: str, tmp_pa
 @each_recording("claude-code", "openai-chat")
 @each_preset
 def test_pairs_stay_together_at_every_turn(path: Path, preset: str, tmp_path: Path) -> None:
-    messages = read_request(str(path)).messages
+    messages = read_messages(str(path)).request.messages
     session = Session(preset, root=tmp_path / "store")
     for end in range(0, len(messages) + 1, 7):
         turn = messages[:end]
@@ -103,7 +103,7 @@ def test_pairs_stay_together_at_every_turn(path: Path, preset: str, tmp_path: Pa
 def test_turn_by_turn_the_prefix_stays_up_to_the_first_new_decision(
     path: Path, preset: str, tmp_path: Path
 ) -> None:
-    messages = read_request(str(path)).messages
+    messages = read_messages(str(path)).request.messages
     session = Session(preset, root=tmp_path / "store")
     last: Sequence[Message] = []
     for end in range(1, len(messages) + 1, 3):
@@ -126,7 +126,7 @@ def test_the_command_plans_what_a_session_does_and_writes_nothing(
 
 @each_recording("claude-code", "openai-chat")
 def test_the_command_applies_what_a_session_plans(path: Path, tmp_path: Path) -> None:
-    messages = read_request(str(path)).messages
+    messages = read_messages(str(path)).request.messages
     by_place = {(item.message, item.item_id): item for item in items_of(messages)}
     for preset in PRESETS:
         common = ("--json", "--session-id", "s", "--root", tmp_path / preset)
@@ -147,7 +147,7 @@ def test_the_command_applies_what_a_session_plans(path: Path, tmp_path: Path) ->
 
 def report_of(path: Path, preset: str, root: Path) -> dict[str, Any]:
     """What the commands report, had in this process."""
-    request = read_request(str(path))
+    request = read_messages(str(path)).request
     session = Session(preset, root=root, session_id="s")
     planned = session.plan(request.messages, system=request.system, tools=request.tools)
     report: dict[str, Any] = json.loads(json_text(plan_report(planned)))
@@ -177,4 +177,4 @@ def test_a_line_separator_in_a_text_does_not_end_a_line(separator: str, tmp_path
     path = tmp_path / "session.jsonl"
     lines = (json.dumps(record, ensure_ascii=False) for record in records)
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    assert [m["content"] for m in read_request(str(path)).messages] == [words, "go"]
+    assert [m["content"] for m in read_messages(str(path)).request.messages] == [words, "go"]

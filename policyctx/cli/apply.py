@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
-from policyctx.cli.conversation import read_request
+from policyctx.cli.conversation import Choice, read_messages
 from policyctx.cli.output import (
     compaction_in_words,
     console,
@@ -36,6 +36,8 @@ def apply(
     ] = None,
     root: arguments.Root = None,
     session_id: arguments.SessionId = None,
+    recorded: arguments.Recorded = None,
+    call: arguments.Call = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Apply a policy: new messages, and files for what left.
@@ -47,17 +49,19 @@ def apply(
     """
     session = Session(policy, root=root, session_id=session_id)
     # With `--json` stderr is a report for programs.
-    request = read_request(messages, quiet=as_json)
+    given = read_messages(messages, Choice(recorded, call), quiet=as_json)
     if output is not None:
         _check_writable(output)
-    result = session.apply(request.messages, system=request.system, tools=request.tools)
+    given.teach(session, quiet=as_json)
+    result = session.apply(given.messages, system=given.system, tools=given.tools)
     if any(reason.code == "not_saved" for o in result.plan.outcomes for _, reason in o.left):
         raise StoreError("; ".join(result.warnings), path=str(session.store.root))
-    _write(json_text(request.document_with(result.messages)), output)
+    _write(json_text(given.request.document_with(result.messages)), output)
     planned = result.plan
     err = console(stderr=True)
     if as_json:
-        err.out(json_text(plan_report(planned) | applied_report(result)), highlight=False)
+        report = plan_report(planned) | given.report(session) | applied_report(result)
+        err.out(json_text(report), highlight=False)
         return
     err.print(outcome(planned, "offloaded"), soft_wrap=True)
     for warning in result.warnings:

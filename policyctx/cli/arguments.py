@@ -33,4 +33,24 @@ Directory: TypeAlias = Annotated[
 SessionId: TypeAlias = Annotated[
     str | None, typer.Option(help="The session's id; a new one by default.")
 ]
+Recorded: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--session",
+        metavar="NAME",
+        help="Which session of a file with several: its name, the part after `#`, or its number;"
+        " the first by default. `?` lists them.",
+        show_default=False,
+    ),
+]
+Call: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="The list that call N of a recorded session was made with; by default the list at the"
+        " session's end.",
+        show_default=False,
+    ),
+]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Report as JSON.")]

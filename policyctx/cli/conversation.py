@@ -4,72 +4,195 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from policyctx.cli.output import console
+from policyctx.cli.output import console, counted
 from policyctx.errors import MessagesError, UnreadableRecordingError
 from policyctx.messages.request import Request, request_of
+from policyctx.replay.learning import learnt
 from policyctx.replay.readers.registered import LISTS, readers
 from policyctx.replay.reading import recordings_of
+from policyctx.resources import open_file
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from policyctx.messages.items import Message
+    from policyctx.replay.model_call import ModelCall
     from policyctx.replay.recording import Recording
+    from policyctx.session import Session
+
+_LISTED = 50
 
 
-def read_request(messages: str, *, quiet: bool = False) -> Request:
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which session of a file is meant, and which call of it; the first and its end by default."""
+
+    session: str | None = None
+    """Its name, the part of the name after `#`, or its number from 1 on."""
+    call: int | None = None
+    """Counted from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What MESSAGES hold: a request, and the recording that it is from, if it is from one."""
+
+    request: Request
+    recording: Recording | None = None
+    """Cut at the chosen call, if one was chosen."""
+    learns_from: int = 0
+    """The number of recorded calls before the request."""
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The list that the call is made with."""
+        return self.request.messages
+
+    @property
+    def system(self) -> object:
+        """The system prompt beside the messages; of a recording, its last call's."""
+        return self.request.system if self._last is None else self._last.system
+
+    @property
+    def tools(self) -> object:
+        """The schemas of the tools on offer; of a recording, those of its last call."""
+        return self.request.tools if self._last is None else self._last.tools
+
+    def teach(self, session: Session, *, quiet: bool = False) -> None:
+        """Let a session know what was billed for the calls before.
+
+        Calls that were billed more than the policy's `model.context_window` are reported on stderr,
+        unless all is to be `quiet`.
+        """
+        recording = self.recording
+        if recording is None or not recording.calls:
+            return
+        correction = learnt(recording, self.learns_from, session.plan([]).facts)
+        if correction.last is not None:
+            session.take_over(correction)
+        window = session.policy.policy.model.context_window
+        over = [size for size in _billed(recording) if size > window]
+        if over and not quiet:
+            calls = "call was" if len(over) == 1 else "calls were"
+            console(stderr=True).print(
+                f"note: {len(over):,} recorded {calls} billed more than model.context_window,"
+                f" {window:,} tokens; the largest {max(over):,}",
+                soft_wrap=True,
+            )
+
+    def report(self, session: Session) -> dict[str, Any]:
+        """Return which recording was read as plain values, for `--json`."""
+        recording = self.recording
+        if recording is None or not recording.calls:
+            return {"recording": None}
+        sizes = list(_billed(recording))
+        window = session.policy.policy.model.context_window
+        return {
+            "recording": {
+                "name": recording.name,
+                "format": recording.format,
+                "calls": len(recording.calls),
+                "calls_with_usage": len(sizes),
+                "largest_billed": max(sizes, default=None),
+                "calls_over_window": sum(size > window for size in sizes),
+            }
+        }
+
+    @property
+    def _last(self) -> ModelCall | None:
+        """The last call of a recording that is no request by itself."""
+        if self.request.body is not None or self.recording is None or not self.recording.calls:
+            return None
+        return self.recording.calls[-1]
+
+
+def _billed(recording: Recording) -> Iterator[int]:
+    """Yield the tokens of each prompt whose usage is known."""
+    for call in recording.calls:
+        if call.usage is not None and call.usage.prompt:
+            yield call.usage.prompt
+
+
+def read_messages(messages: str, choice: Choice | None = None, *, quiet: bool = False) -> Given:
     """Read a message list, a request body or a recording; `-` is stdin.
 
-    What it is shows in the content, not in the name. Where the file holds more than what is read,
-    stderr says so, unless all is to be `quiet`. Raises `MessagesError`, its text led by the file's
-    name.
-    """
-    return read_recording(messages, quiet=quiet)[0]
-
-
-def read_recording(messages: str, *, quiet: bool = False) -> tuple[Request, Recording | None]:
-    """Read as `read_request` does; also return the recording that the request is the end of.
-
-    That is the first of a file with several.
+    The content shows which it is, not the name. Where the file holds several sessions and none was
+    chosen, the first is read and stderr says so, unless all is to be `quiet`. Raises
+    `MessagesError`, its text led by the file's name, also for a session or call that is not there.
     """
     name = "stdin" if messages == "-" else messages
     try:
-        return _read(_content(messages), name, quiet=quiet)
+        return _read(_content(messages), name, choice or Choice(), quiet=quiet)
     except MessagesError as error:
         raise MessagesError(f"{name}: {error}", index=error.index) from error
 
 
 def _content(messages: str) -> bytes:
     try:
-        return sys.stdin.buffer.read() if messages == "-" else Path(messages).read_bytes()
+        if messages == "-":
+            return sys.stdin.buffer.read()
+        with open_file(Path(messages), allow_pipe=True) as file:
+            return file.read()
     except OSError as error:
         raise MessagesError(f"cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise MessagesError(f"cannot be read: {error}") from error
 
 
-def _read(content: bytes, name: str, *, quiet: bool) -> tuple[Request, Recording | None]:
-    recording = _recording(content, name, quiet=quiet)
-    if recording is not None and recording.format not in LISTS:
-        return Request(recording.messages()), recording
-    # What is a request by itself keeps what stands around its messages.
+def _read(content: bytes, name: str, choice: Choice, *, quiet: bool) -> Given:
+    recording = _recording(content, name, choice.session, quiet=quiet)
+    if choice.call is not None:
+        return _at_call(recording, choice.call)
+    if recording is None:
+        return Given(_request(content))
+    whole = Given(Request(recording.messages()), recording, len(recording.calls))
+    if recording.format not in LISTS or choice.session is not None:
+        return whole
+    # A document that is a request by itself keeps what stands around its messages.
     try:
-        return request_of(json.loads(content.decode("utf-8-sig"))), recording
+        return Given(_request(content), recording, len(recording.calls))
+    except _NotARequestError as error:
+        if error.is_json and recording.not_understood:
+            raise
+        return whole
+
+
+def _at_call(recording: Recording | None, call: int) -> Given:
+    if recording is None or not recording.calls:
+        raise MessagesError("--call needs a recording with calls of a model")
+    calls = len(recording.calls)
+    if not 1 <= call <= calls:
+        raise MessagesError(f"{recording.name} has {counted(calls, 'call')}; there is no {call}")
+    cut = recording.until(call)
+    return Given(Request(cut.messages()), cut, call - 1)
+
+
+class _NotARequestError(MessagesError):
+    """A document is not a request; `is_json` says whether it is JSON at all."""
+
+    def __init__(self, text: str, *, index: int | None = None, is_json: bool = True) -> None:
+        super().__init__(text, index=index)
+        self.is_json = is_json
+
+
+def _request(content: bytes) -> Request:
+    try:
+        return request_of(json.loads(content.decode("utf-8-sig")))
     except UnicodeDecodeError as error:
         raise MessagesError(f"not UTF-8: byte {error.start} cannot be read") from error
     except RecursionError as error:
         raise MessagesError("nested too deeply to be a message list") from error
     except MessagesError as error:
-        if recording is not None and not recording.not_understood:
-            return Request(recording.messages()), recording
-        if error.index is None:
-            raise MessagesError(f"{error}; {_no_recording()}") from error
-        raise
+        more = f"; {_no_recording()}" if error.index is None else ""
+        raise _NotARequestError(f"{error}{more}", index=error.index) from error
     except json.JSONDecodeError as error:
-        if recording is not None:
-            return Request(recording.messages()), recording
         where = f"line {error.lineno}, column {error.colno}"
-        raise MessagesError(f"not JSON: {where}: {error.msg}; {_no_recording()}") from error
+        text = f"not JSON: {where}: {error.msg}; {_no_recording()}"
+        raise _NotARequestError(text, is_json=False) from error
     except ValueError as error:
         raise MessagesError(f"not JSON: {error}") from error
 
@@ -79,15 +202,40 @@ def _no_recording() -> str:
     return f"nor is it a recording that is known, of {formats}"
 
 
-def _recording(content: bytes, name: str, *, quiet: bool) -> Recording | None:
+def _recording(content: bytes, name: str, session: str | None, *, quiet: bool) -> Recording | None:
     found = recordings_of(content, Path(name).name)
     try:
+        if session is not None:
+            return _chosen(list(found), session)
         first, second = next(found), next(found, None)
     except UnreadableRecordingError as error:
-        if error.format is None or error.format in LISTS:
+        if error.is_other or error.format in LISTS:
+            if session is not None:
+                raise MessagesError("--session needs a recording") from error
             return None
-        raise MessagesError(f"a recording of {error.format}: {error.why}") from error
+        of = "" if error.format is None else f"a recording of {error.format}: "
+        raise MessagesError(f"{of}{error.why}") from error
     if second is not None and not quiet:
-        several = f"{name} holds several recordings; this is the first, {first.name}"
+        several = (
+            f"{name} holds several recordings; this is the first, {first.name};"
+            " --session NAME reads another, --session ? lists them"
+        )
         console(stderr=True).print(several, soft_wrap=True)
     return first
+
+
+def _chosen(found: list[Recording], session: str) -> Recording:
+    """Return the recording of this name, of this part after `#`, or of this number from 1 on."""
+    for recording in found:
+        if recording.name == session:
+            return recording
+    for recording in found:
+        if recording.name.partition("#")[2] == session:
+            return recording
+    if session.isdecimal() and 1 <= int(session) <= len(found):
+        return found[int(session) - 1]
+    listed = [f"{one.name} ({counted(len(one.calls), 'call')})" for one in found[:_LISTED]]
+    if len(found) > _LISTED:
+        listed.append(f"{len(found) - _LISTED:,} more")
+    wanted = "" if session == "?" else f"no session {session!r}; "
+    raise MessagesError(f"{wanted}its sessions are {', '.join(listed)}")

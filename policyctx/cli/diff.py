@@ -47,8 +47,10 @@ def diff(
 ) -> None:
     """Replay recorded sessions under two policies; show what differs, and why.
 
-    First the totals side by side, then the items that have another fate. Exits as `policyctx
-    replay` does.
+    First the totals side by side, then the items that have another fate.
+
+    Exit codes: 0 done; 1 when a file could not be read or replayed, or when nothing was replayed;
+    130 after Ctrl-C, which shows what is done so far.
 
     Example: policyctx diff coding-agent mine.yaml session.jsonl
     """

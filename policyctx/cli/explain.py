@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
-from policyctx.cli.conversation import read_request
+from policyctx.cli.conversation import Choice, read_messages
 from policyctx.cli.output import (
     compaction_report,
     console,
@@ -46,6 +46,8 @@ def explain(
     ] = _LARGEST,
     root: arguments.Root = None,
     session_id: arguments.SessionId = None,
+    recorded: arguments.Recorded = None,
+    call: arguments.Call = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Explain what a policy would do with each item, and which line says so; write nothing.
@@ -53,12 +55,13 @@ def explain(
     Example: policyctx explain coding-agent session.jsonl --why-not
     """
     session = Session(policy, root=root, session_id=session_id)
-    request = read_request(messages)
-    planned = session.plan(request.messages, system=request.system, tools=request.tools)
+    given = read_messages(messages, Choice(recorded, call))
+    given.teach(session)
+    planned = session.plan(given.messages, system=given.system, tools=given.tools)
     positions = _chosen(planned, item, why_not=why_not, largest=largest)
     out = console()
     if as_json:
-        out.out(json_text(_report(planned, positions)), highlight=False)
+        out.out(json_text(_report(planned, positions) | given.report(session)), highlight=False)
         return
     _print_gates(planned, out)
     for position in positions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
-from policyctx.cli.conversation import read_request
+from policyctx.cli.conversation import Choice, read_messages
 from policyctx.cli.output import (
     compaction_in_words,
     console,
@@ -30,6 +30,8 @@ def plan(
     messages: arguments.Messages,
     root: arguments.Root = None,
     session_id: arguments.SessionId = None,
+    recorded: arguments.Recorded = None,
+    call: arguments.Call = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Show what a policy would do, and why; write nothing.
@@ -37,11 +39,12 @@ def plan(
     Example: policyctx plan coding-agent session.jsonl
     """
     session = Session(policy, root=root, session_id=session_id)
-    request = read_request(messages)
-    planned = session.plan(request.messages, system=request.system, tools=request.tools)
+    given = read_messages(messages, Choice(recorded, call))
+    given.teach(session)
+    planned = session.plan(given.messages, system=given.system, tools=given.tools)
     out = console()
     if as_json:
-        out.out(json_text(plan_report(planned)), highlight=False)
+        out.out(json_text(plan_report(planned) | given.report(session)), highlight=False)
         return
     if planned.decisions:
         out.print(_decisions(planned))

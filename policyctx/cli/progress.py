@@ -45,8 +45,10 @@ class Gathered(Generic[T]):
 
     @property
     def exit_code(self) -> int:
-        """0; 1 when something could not be read or replayed; 130 after Ctrl-C."""
-        return INTERRUPTED if self.is_interrupted else int(bool(self.failures))
+        """0; 1 when a file or recording failed, or when nothing was replayed; 130 after Ctrl-C."""
+        if self.is_interrupted:
+            return INTERRUPTED
+        return int(bool(self.failures) or not self.results)
 
 
 def gathered(paths: Sequence[Path], work: Work[T], *, jobs: int) -> Gathered[T]:
@@ -85,24 +87,25 @@ def gathered(paths: Sequence[Path], work: Work[T], *, jobs: int) -> Gathered[T]:
 
 
 def tell(so_far: Gathered[T]) -> None:
-    """Say on stderr what could not be done, what was passed over, and what was left undone."""
+    """Print to stderr what failed, what was skipped, and what was left undone."""
     err = console(stderr=True)
     for sentence in missing(so_far):
         err.print(sentence, soft_wrap=True)
 
 
 def missing(so_far: Gathered[T]) -> Iterator[str]:
-    """Yield a sentence on each thing that the results do not hold."""
+    """Yield a sentence for each file or recording without a result."""
     for failure in so_far.failures:
         recording = f" ({failure.recording})" if failure.recording else ""
         yield f"error: {failure.path}{recording}: {failure.why}"
-    if so_far.passed_over:
-        number = len(so_far.passed_over)
-        named = ", ".join(so_far.passed_over[:_NAMED]) + (", …" if number > _NAMED else "")
-        files_are = "1 file is no recording" if number == 1 else f"{number} files are no recordings"
-        yield f"passed over: {files_are} of a known format: {named}"
+    skipped = so_far.passed_over
+    yield from (f"skipped: {path}: not a recording of a known format" for path in skipped[:_LISTED])
+    if len(skipped) > _LISTED:
+        yield f"skipped: {len(skipped) - _LISTED:,} more files; --json lists all"
     if so_far.is_interrupted:
         yield f"interrupted: {so_far.files} of {so_far.of_files} files are done"
+    elif not so_far.results and not so_far.failures:
+        yield "error: nothing to replay: no recording was found"
 
 
-_NAMED = 3
+_LISTED = 20

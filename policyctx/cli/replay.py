@@ -57,8 +57,11 @@ def replay(
     """Replay recorded sessions turn by turn under a policy; write nothing but a report.
 
     Shows what it would have saved, cost and broken. The recorded reply always follows: what an
-    agent would have done otherwise is not known. Exits with 1 when something could not be read,
-    and with 130 after Ctrl-C, which shows what is done so far.
+    agent would have done otherwise is not known. Files in a folder that are not recordings are
+    skipped and listed; a PATH that is not a recording is an error.
+
+    Exit codes: 0 done; 1 when a file could not be read or replayed, or when nothing was replayed;
+    130 after Ctrl-C, which shows what is done so far.
 
     Example: policyctx replay coding-agent ~/.claude/projects --report out.html
     """

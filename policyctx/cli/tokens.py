@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
-from policyctx.cli.conversation import read_recording
+from policyctx.cli.conversation import Choice, read_messages
 from policyctx.cli.output import console, json_text, table
 from policyctx.messages.reading import items_of
 from policyctx.replay.accuracy import SETTLED_FROM, Accuracy, Prediction, accuracy, predictions
@@ -48,6 +48,8 @@ def tokens(
         str | None,
         typer.Option("--model", help="The model's name, such as claude-opus-4-8, where known."),
     ] = None,
+    recorded: arguments.Recorded = None,
+    call: arguments.Call = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Show what a conversation weighs, by type and by tool.
@@ -57,15 +59,15 @@ def tokens(
 
     Example: policyctx tokens session.jsonl
     """
-    request, recording = read_recording(messages)
-    last = recording.calls[-1] if recording is not None and recording.calls else request
+    given = read_messages(messages, Choice(recorded, call))
+    recording = given.recording
     calls = [] if recording is None else [c for c in recording.calls if c.usage and c.usage.prompt]
     if language_model is None and calls:
         language_model = calls[-1].language_model
     counter = counter_for(tokenizer.value, language_model=language_model)
-    model = provider_model(request.messages, language_model)
-    weights = _weights(request.messages, counter, model)
-    total = counter.count_messages(request.messages, last.tools, last.system, model=model)
+    model = provider_model(given.messages, language_model)
+    weights = _weights(given.messages, counter, model)
+    total = counter.count_messages(given.messages, given.tools, given.system, model=model)
     made = [] if recording is None else list(predictions(recording, counter))
     if as_json:
         report = _report(weights, total) | {"tokenizer": tokenizer.value, "constants": model.name}

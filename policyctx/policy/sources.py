@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from policyctx.errors import Diagnostic, Place, PolicyError, UnknownPolicyError
 from policyctx.policy.diagnosing import nearest
-from policyctx.resources import shipped_folder
+from policyctx.resources import open_file, shipped_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,9 +47,10 @@ def policy_source(name: PolicyName, *, beside: Source | None = None) -> Source:
     """Read the policy called `name`: a preset's name, else a file's path.
 
     A relative path is below the folder of `beside`, else below the working directory. A file named
-    like a preset is reached by a path with a separator, such as `./coding-agent`. Raises
-    `UnknownPolicyError` when there is neither, `PolicyError` when the file cannot be read, is
-    larger than 64 KiB or is not UTF-8.
+    like a preset is reached by a path with a separator, such as `./coding-agent`. Without `beside`
+    the path may be a pipe, such as a shell's `<(…)`; what another file names must be regular.
+    Raises `UnknownPolicyError` when there is neither, `PolicyError` when the file cannot be read,
+    is larger than 64 KiB or is not UTF-8.
     """
     wanted = os.fsdecode(name)
     presets = preset_names()
@@ -60,7 +61,7 @@ def policy_source(name: PolicyName, *, beside: Source | None = None) -> Source:
     if not wanted or not _exists(path):
         likely = nearest(Path(wanted).stem, presets)
         raise UnknownPolicyError(wanted, presets, likely[0] if likely else None)
-    return read_source(path, str(path))
+    return read_source(path, str(path), allow_pipe=beside is None)
 
 
 def agents_source(start: PolicyName = "") -> Source:
@@ -80,10 +81,13 @@ def agents_source(start: PolicyName = "") -> Source:
     raise PolicyError([Diagnostic(Place(AGENTS_FILE), "PC205", sentence, hint)])
 
 
-def read_source(path: Path, name: str) -> Source:
-    """Read a file of the language; raises `PolicyError`, under `name`, when that cannot be."""
+def read_source(path: Path, name: str, *, allow_pipe: bool = False) -> Source:
+    """Read a regular file of at most 64 KiB, or a pipe if allowed; raises `PolicyError`.
+
+    `name` is what the error calls it.
+    """
     try:
-        with path.open("rb") as file:
+        with open_file(path, allow_pipe=allow_pipe) as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise _unreadable(name, f"cannot be read: {error.strerror}") from error

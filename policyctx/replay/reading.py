@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from policyctx.errors import MissingExtraError, UnreadableRecordingError
 from policyctx.replay.readers.opening import source_of
 from policyctx.replay.readers.registered import readers
+from policyctx.resources import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,7 +26,7 @@ def recordings_in(path: Path, *, name: str | None = None) -> Iterator[Recording]
 
     The format shows in the content. Raises `UnreadableRecordingError`.
     """
-    yield from _recordings(str(path), name or path.name, lambda: path.open("rb"))
+    yield from _recordings(str(path), name or path.name, lambda: open_file(path, allow_pipe=True))
 
 
 def recordings_of(content: bytes, name: str) -> Iterator[Recording]:
@@ -52,8 +53,13 @@ def _recordings(path: str, name: str, opened: Opened) -> Iterator[Recording]:
 def _source(path: str, name: str, opened: Opened) -> Source:
     try:
         return source_of(name, opened)
-    except (MissingExtraError, ValueError) as error:
+    except io.UnsupportedOperation as error:
+        why = "it is a pipe, which can be read only once; save it as a file"
+        raise UnreadableRecordingError(path, why) from error
+    except MissingExtraError as error:
         raise UnreadableRecordingError(path, str(error)) from error
+    except ValueError as error:
+        raise UnreadableRecordingError(path, str(error), is_other=True) from error
 
 
 def _with_missed(recording: Recording, source: Source) -> Recording:
@@ -75,9 +81,9 @@ def _reader(path: str, source: Source) -> Reader:
             if reader.recognises(outline):
                 return reader
     if is_empty:
-        raise UnreadableRecordingError(path, _no_json(source))
+        raise UnreadableRecordingError(path, _no_json(source), is_other=True)
     formats = ", ".join(reader.FORMAT for reader in known)
-    raise UnreadableRecordingError(path, f"none of the known formats: {formats}")
+    raise UnreadableRecordingError(path, f"none of the known formats: {formats}", is_other=True)
 
 
 def _no_json(source: Source) -> str:
@@ -87,11 +93,11 @@ def _no_json(source: Source) -> str:
 def files_in(paths: Iterable[Path]) -> Iterator[Path]:
     """Yield the files among `paths` and in the folders among them, sorted within each folder.
 
-    What cannot be looked into is yielded itself, so that reading it tells why. Links to folders
-    inside of folders are not followed; what is neither file nor folder is left out there.
+    A folder that cannot be listed is yielded itself, so that reading it reports why. In a folder,
+    links to folders are not followed, and only regular files are yielded.
     """
     for path in paths:
-        if not path.is_dir():
+        if not is_folder(path):
             yield path
             continue
         try:
@@ -102,5 +108,16 @@ def files_in(paths: Iterable[Path]) -> Iterator[Path]:
         yield from files_in(filter(_is_walked, inside))
 
 
+def is_folder(path: Path) -> bool:
+    """Whether a path is a folder; one that cannot be looked up is none."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def _is_walked(path: Path) -> bool:
-    return path.is_file() or (path.is_dir() and not path.is_symlink())
+    try:
+        return path.is_file() or (path.is_dir() and not path.is_symlink())
+    except OSError:
+        return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -49,6 +49,13 @@ class Recording:
     """Records that are known to be no part of a prompt: how many, by what they are."""
     not_understood: Mapping[str, int] = field(default_factory=dict)
     """What was passed over because no reader knows what it means: how often, by what it is."""
+
+    def until(self, call: int) -> Recording:
+        """Return the recording as it was when a call, counted from 1, was made.
+
+        Its `messages()` are what the call was made with.
+        """
+        return replace(self, calls=self.calls[:call], after=(), after_anew=False)
 
     def messages(self) -> list[Message]:
         """Return the context at the end of the recording."""

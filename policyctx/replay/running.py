@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import stat
+import traceback
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from policyctx.errors import PolicyctxError, UnreadableRecordingError
-from policyctx.replay.reading import files_in, recordings_in
+from policyctx.errors import PolicyctxError, ReaderError, UnreadableRecordingError
+from policyctx.replay.reading import files_in, is_folder, recordings_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from policyctx.replay.recording import Recording
 
@@ -44,7 +46,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class PassedOver:
-    """A file of a folder that is no recording."""
+    """A file of a folder that is not a recording of a known format."""
 
     path: str
 
@@ -66,13 +68,30 @@ def files(paths: Iterable[Path]) -> list[File]:
     """
     found: dict[Path, File] = {}
     for path in paths:
-        is_named = not path.is_dir()
+        is_named = not is_folder(path)
         for each in files_in([path]):
-            size = each.stat().st_size if each.is_file() else 0
-            earlier = found.setdefault(each.resolve(), File(each, is_named, size))
+            identity = _resolved(each)
+            earlier = found.setdefault(identity, File(each, is_named, _size(each)))
             if is_named and not earlier.named:
-                found[each.resolve()] = replace(earlier, named=True)
+                found[identity] = replace(earlier, named=True)
     return list(found.values())
+
+
+def _resolved(path: Path) -> Path:
+    """Return the path without links, or as it is where that fails; reading it reports why."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        return path
+
+
+def _size(path: Path) -> int:
+    """Return the bytes of a regular file; 0 for anything else."""
+    try:
+        status = path.stat()
+    except OSError:
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
 def worked(
@@ -80,10 +99,12 @@ def worked(
 ) -> Generator[Outcome[T], None, None]:
     """Yield what `work` makes of each recording, what failed, and each file when it is done.
 
-    What comes of a file stands together, and ends with its `Done`. One process takes the files in
-    their order; of several, the file that is done first comes first. A file that cannot be read
-    does not stop the rest, nor does one whose process is ended, as when the memory is full; errors
-    other than `PolicyctxError` do. To close it ends the processes.
+    The outcomes of a file are consecutive and end with its `Done`. One process takes the files in
+    their order; of several, the file that is done first comes first. No file stops the others: a
+    file that cannot be read, an exception of any class that it causes, and the end of its process,
+    as when the memory is full, are each a `Failure` of that file. Raises `ReaderError` for a
+    registered reader that cannot be loaded, which concerns every file. Closing the generator ends
+    the processes.
     """
     if jobs == 1 or len(found) < 2:  # noqa: PLR2004 - one file is for one process
         for file in found:
@@ -114,8 +135,14 @@ def _shared(left: dict[File, None], work: Work[T], jobs: int) -> Generator[Outco
     try:
         futures = {pool.submit(_listed, work, file): file for file in left}
         for future in as_completed(futures):
-            outcomes = future.result()
-            del left[futures[future]]
+            file = futures[future]
+            try:
+                outcomes = future.result()
+            except (BrokenProcessPool, ReaderError):
+                raise
+            except Exception as error:  # noqa: BLE001 - such as a result that cannot be pickled
+                outcomes = [Failure(str(file.path), _unexpected(error)), Done(file)]
+            del left[file]
             yield from outcomes
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -136,18 +163,37 @@ def _listed(work: Work[T], file: File) -> list[Outcome[T]]:
 
 
 def _of_file(work: Work[T], file: File) -> Iterator[Outcome[T]]:
+    path = str(file.path)
     try:
         for recording in recordings_in(file.path):
-            try:
-                yield work(recording, str(file.path))
-            except PolicyctxError as error:
-                yield Failure(str(file.path), str(error), recording.name)
+            yield _outcome(work, recording, path)
     except UnreadableRecordingError as error:
-        if error.format is None and not file.named:
-            yield PassedOver(str(file.path))
+        if error.is_other and not file.named:
+            yield PassedOver(path)
         else:
-            yield Failure(str(file.path), error.why)
+            yield Failure(path, error.why)
+    except ReaderError:
+        raise
+    except Exception as error:  # noqa: BLE001 - no file stops the others
+        yield Failure(path, _unexpected(error))
     yield Done(file)
+
+
+def _outcome(work: Work[T], recording: Recording, path: str) -> T | Failure:
+    try:
+        return work(recording, path)
+    except PolicyctxError as error:
+        return Failure(path, str(error), recording.name)
+    except Exception as error:  # noqa: BLE001 - no file stops the others
+        return Failure(path, _unexpected(error), recording.name)
+
+
+def _unexpected(error: Exception) -> str:
+    """Describe an exception that no code foresaw: its class, its text and where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    text = f": {error}" if str(error) else ""
+    return f"unexpected {type(error).__name__}{text}{where}"
 
 
 def _leave_interrupts() -> None:

@@ -13,6 +13,7 @@ from pytest_bdd.gherkin_parser import get_gherkin_document
 from pytest_bdd.parser import FeatureParser
 
 from policyctx.errors import Diagnostic, Place
+from policyctx.resources import open_file
 from policyctx.testing.keywords import keywords_of
 
 if TYPE_CHECKING:
@@ -120,7 +121,8 @@ def read_feature(path: Path, shown: str) -> FeatureSource:
         return BrokenFeatureError([Diagnostic(Place(shown), "", sentence)])
 
     try:
-        text = path.read_text(encoding="utf-8")
+        with open_file(path) as file:
+            text = file.read().decode("utf-8")
         document = get_gherkin_document(str(path.absolute()))
     except GherkinParseError as error:
         raise BrokenFeatureError([_told(error, shown, _language(text))]) from error

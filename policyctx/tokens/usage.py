@@ -8,6 +8,9 @@ from typing import Any
 
 from policyctx.errors import UsageError
 
+MOST_TOKENS = 10**12
+"""The largest number of tokens that is taken for one; no context window comes near it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -82,4 +85,6 @@ def _tokens(fields: Mapping[str, Any], key: str) -> int:
         return 0
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise UsageError(f"`{key}` is no number of tokens: {value!r}")
+    if value > MOST_TOKENS:
+        raise UsageError(f"`{key}` is above {MOST_TOKENS:,} tokens")
     return value

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
@@ -78,6 +80,49 @@ def test_no_such_file_is_said(name: str, tmp_path: Path) -> None:
     assert run.returncode == 1
     assert run.stderr.startswith(f"error: {name}: cannot be read: ")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no such device")
+def test_a_device_is_no_message_list() -> None:
+    run = policyctx("plan", "context-offload", "/dev/zero")
+    assert run.returncode == 1
+    assert run.stderr == ("error: /dev/zero: cannot be read: not a regular file: it is a device\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
+def test_messages_and_a_policy_may_come_through_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(messages := tmp_path / "messages")
+    os.mkfifo(policy := tmp_path / "policy")
+    text = b"apiVersion: policyctx/v1\nname: piped\nextends: context-offload\n"
+    writers = [
+        Thread(target=messages.write_bytes, args=(GOOD,)),
+        Thread(target=policy.write_bytes, args=(text,)),
+    ]
+    for writer in writers:
+        writer.start()
+    run = policyctx("plan", policy, messages)
+    for writer in writers:
+        writer.join()
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "1 of " in run.stdout
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
+def test_a_pipe_in_extends_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe")
+    path = tmp_path / "mine.yaml"
+    path.write_text("apiVersion: policyctx/v1\nname: mine\nextends: ./pipe\n", encoding="utf-8")
+    run = policyctx("plan", path, "-", stdin=GOOD)
+    assert run.returncode == 1
+    assert run.stderr == f"{pipe}: PC001: cannot be read: not a regular file: it is a pipe\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
+def test_a_pipe_is_no_file_of_agents(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "policyctx.yaml")
+    run = policyctx("agents", cwd=tmp_path)
+    assert run.returncode == 1
+    assert "policyctx.yaml: PC001: cannot be read: not a regular file: it is a pipe" in run.stderr
 
 
 @pytest.mark.parametrize("policy", ["context-offload", "coding-agent"])

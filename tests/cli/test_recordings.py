@@ -1,8 +1,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.replay.reading import recordings_in
+from policyctx.replay.simulation import simulated
 from tests.cli.running import policyctx
 from tests.replay.readers.test_codex import TURN, beside, counted
 
@@ -17,6 +22,129 @@ def test_the_first_of_several_recordings_is_taken_and_named(tmp_path: Path) -> N
     run = policyctx("explain", "coding-agent", path)
     assert run.returncode == 0
     assert "holds several recordings; this is the first, results.json#1" in run.stderr
+
+
+def billed_session(path: Path, *sizes: int) -> Path:
+    """A session of mini-swe-agent with a call for each size that was billed."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "go"}]
+    for number, size in enumerate(sizes):
+        usage = {"prompt_tokens": size, "completion_tokens": 5}
+        function = {"name": "sh", "arguments": "{}"}
+        call = {"id": f"c{number}", "type": "function", "function": function}
+        messages += [
+            {"role": "assistant", "content": "so", "tool_calls": [call],
+             "extra": {"response": {"usage": usage}}},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": f"{number} and so on " * 500},
+        ]  # fmt: skip
+    document = {"trajectory_format": "mini-swe-agent-1", "messages": messages}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+SIZES = (100_000, 130_000, 158_000, 159_900, 162_000, 210_000)
+
+
+def gate_of(policy: str, path: Path, *more: str) -> dict[str, Any]:
+    """The gate of the step that summarises, as `explain` reports it."""
+    run = policyctx("explain", policy, path, "--json", *more)
+    assert run.returncode == 0, run.stderr
+    (gate,) = json.loads(run.stdout)["gates"]
+    assert isinstance(gate, dict)
+    return gate
+
+
+def test_gates_compare_what_was_billed_and_agree_with_the_replay(tmp_path: Path) -> None:
+    path = billed_session(tmp_path / "s.json", *SIZES)
+    opens = [gate_of("coding-agent", path, "--call", str(n + 1))["opens"] for n in range(6)]
+    (recording,) = recordings_in(path)
+    replayed = simulated(recording, OffloadPolicy.load("coding-agent"))
+    compacted = [call.compacted for call in replayed.calls]
+    assert opens.index(True) == compacted.index(True) == 3
+    assert gate_of("coding-agent", path)["number"] > 160_000
+
+
+@pytest.mark.parametrize("command", ["plan", "explain", "apply"])
+def test_calls_above_the_context_window_are_reported(tmp_path: Path, command: str) -> None:
+    path = billed_session(tmp_path / "s.json", *SIZES)
+    run = policyctx(command, "context-offload", path, "--root", tmp_path / "root")
+    note = (
+        "note: 1 recorded call was billed more than model.context_window, 200,000 tokens;"
+        " the largest 210,000\n"
+    )
+    assert note in run.stderr
+    run = policyctx(command, "context-offload", path, "--json", "--root", tmp_path / "root")
+    report = json.loads(run.stderr if command == "apply" else run.stdout)
+    assert report["recording"] == {
+        "name": "s.json", "format": "mini-swe-agent", "calls": 6, "calls_with_usage": 6,
+        "largest_billed": 210_000, "calls_over_window": 1,
+    }  # fmt: skip
+
+
+def test_a_list_that_is_no_recording_has_none_in_the_report() -> None:
+    run = policyctx("plan", "context-offload", "-", "--json", stdin=b"[]")
+    assert json.loads(run.stdout)["recording"] is None
+
+
+def test_the_list_of_a_chosen_call_is_the_one_that_it_was_made_with(tmp_path: Path) -> None:
+    path = billed_session(tmp_path / "s.json", *SIZES)
+    run = policyctx("apply", "context-filesystem", path, "--call", "3", "--root", tmp_path / "r")
+    roles = [message["role"] for message in json.loads(run.stdout)]
+    assert roles == ["user", "assistant", "tool", "assistant", "tool"]
+    report = json.loads(policyctx("tokens", path, "--call", "3", "--json").stdout)
+    assert [call["billed"] for call in report["billed"]["calls"]] == [*SIZES[:3]]
+
+
+@pytest.mark.parametrize("call", ["7", "99"])
+def test_a_call_that_is_not_there_is_an_error(tmp_path: Path, call: str) -> None:
+    path = billed_session(tmp_path / "s.json", *SIZES)
+    run = policyctx("plan", "coding-agent", path, "--call", call)
+    assert run.returncode == 1
+    assert run.stderr == f"error: {path}: s.json has 6 calls; there is no {call}\n"
+
+
+def test_a_call_of_a_list_without_calls_is_an_error() -> None:
+    stdin = b'[{"role": "user", "content": "go"}]'
+    run = policyctx("plan", "coding-agent", "-", "--call", "1", stdin=stdin)
+    assert run.returncode == 1
+    assert run.stderr == "error: stdin: --call needs a recording with calls of a model\n"
+
+
+def several(path: Path) -> Path:
+    tasks = []
+    for number in (7, 8):
+        said = {"role": "assistant", "content": f"task {number}"}
+        traj = [{"role": "user", "content": "go"}, said]
+        tasks.append({"task_id": number, "trial": 0, "traj": traj})
+    path.write_text(json.dumps(tasks), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("session", ["results.json#8-0", "8-0", "2"])
+@pytest.mark.parametrize("command", ["plan", "explain", "apply", "tokens"])
+def test_a_session_is_chosen_by_name_or_number(tmp_path: Path, command: str, session: str) -> None:
+    path = several(tmp_path / "results.json")
+    policy = () if command == "tokens" else ("coding-agent",)
+    run = policyctx(command, *policy, path, "--session", session)
+    assert (run.returncode, "several" in run.stderr) == (0, False)
+    if command == "apply":
+        assert json.loads(run.stdout)[1]["content"] == "task 8"
+
+
+@pytest.mark.parametrize(("session", "start"), [("nope", "no session 'nope'; "), ("?", "")])
+def test_the_sessions_of_a_file_are_listed(tmp_path: Path, session: str, start: str) -> None:
+    path = several(tmp_path / "results.json")
+    run = policyctx("plan", "coding-agent", path, "--session", session)
+    assert run.returncode == 1
+    assert run.stderr == (
+        f"error: {path}: {start}its sessions are results.json#7-0 (1 call),"
+        " results.json#8-0 (1 call)\n"
+    )
+
+
+def test_a_session_of_what_is_no_recording_is_an_error() -> None:
+    run = policyctx("plan", "coding-agent", "-", "--session", "x", stdin=b'{"pages": 1}')
+    assert run.returncode == 1
+    assert run.stderr == "error: stdin: --session needs a recording\n"
 
 
 def test_what_was_billed_shows_for_any_format_with_usage(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 TEXTS = [f"line {i} of some output\n" * 300 for i in range(8)]
 
+COMMANDS = [("replay", "coding-agent"), ("diff", "coding-agent", "context-offload")]
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -114,11 +116,73 @@ def test_a_broken_file_is_told_at_the_end_and_stops_nothing(folder: Path) -> Non
     assert run.stderr.startswith(f"error: {broken}: ")
 
 
-def test_what_is_no_recording_in_a_folder_is_told_and_no_error(folder: Path) -> None:
-    (folder / "README.md").write_text("read me", encoding="utf-8")
-    run = policyctx("replay", "coding-agent", folder)
+def test_a_lone_surrogate_in_the_arguments_of_a_call_is_replayed(tmp_path: Path) -> None:
+    function = {"name": "cat", "arguments": '{"path": "\ud800"}'}
+    messages: list[dict[str, object]] = [{"role": "user", "content": "go"}]
+    for i in range(3):
+        call = {"id": f"c{i}", "type": "function", "function": function}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"c{i}", "content": f"{i} line\n" * 99})
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps([*messages, {"role": "assistant", "content": "ok"}]))
+    run = policyctx("replay", "context-offload", path)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "regret    2 of 3 removed items" in run.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_file_in_a_folder_that_is_not_a_recording_is_listed(
+    folder: Path, command: tuple[str, ...]
+) -> None:
+    other = folder / "README.md"
+    other.write_text("read me", encoding="utf-8")
+    run = policyctx(*command, folder)
     assert run.returncode == 0
-    assert run.stderr.startswith("passed over: 1 file is no recording")
+    assert run.stderr == f"skipped: {other}: not a recording of a known format\n"
+    assert json.loads(policyctx(*command, folder, "--json").stdout)["passed_over"] == [str(other)]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("names", [(), ("README.md",)])
+def test_nothing_to_replay_is_an_error(
+    tmp_path: Path, command: tuple[str, ...], names: tuple[str, ...]
+) -> None:
+    for name in names:
+        (tmp_path / name).write_text("read me", encoding="utf-8")
+    run = policyctx(*command, tmp_path, "--json")
+    assert run.returncode == 1
+    assert run.stderr.endswith("error: nothing to replay: no recording was found\n")
+    assert len(json.loads(run.stdout)["passed_over"]) == len(names)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("content", ["read me", "", '{"pages": []}'])
+def test_a_named_file_that_is_not_a_recording_is_an_error(
+    folder: Path, command: tuple[str, ...], content: str
+) -> None:
+    other = folder.parent / "other"
+    other.write_text(content, encoding="utf-8")
+    run = policyctx(*command, other, folder, "--json")
+    assert run.returncode == 1
+    assert run.stderr.startswith(f"error: {other}: ")
+    (failure,) = json.loads(run.stdout)["failures"]
+    assert failure["path"] == str(other)
+
+
+def test_a_recognised_file_in_a_folder_that_has_no_message_is_an_error(folder: Path) -> None:
+    (folder / "torn.jsonl").write_text('{"role": "user", "content": 5}', encoding="utf-8")
+    run = policyctx("replay", "coding-agent", folder)
+    assert run.returncode == 1
+    assert run.stderr == f"error: {folder / 'torn.jsonl'}: no message is in it\n"
+
+
+def test_a_long_list_of_skipped_files_is_shortened_but_for_programs(folder: Path) -> None:
+    for number in range(25):
+        (folder / f"{number}.md").write_text("read me", encoding="utf-8")
+    run = policyctx("replay", "coding-agent", folder, "--json")
+    assert run.stderr.count("\n") == 21
+    assert run.stderr.endswith("skipped: 5 more files; --json lists all\n")
+    assert len(json.loads(run.stdout)["passed_over"]) == 25
 
 
 def tickets(path: Path) -> Path:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.cli.conversation import read_request
+from policyctx.cli.conversation import read_messages
 from policyctx.errors import MessagesError
 from policyctx.messages.blocks import call_key, input_path
 from policyctx.messages.editing import Edit, edited, edited_message
@@ -291,7 +291,7 @@ def shortened(value: Any) -> Any:
 
 @each_recording("claude-code", "openai-chat")
 def test_recordings_are_read_and_paired_turn_by_turn(path: FilePath) -> None:
-    messages = read_request(str(path)).messages
+    messages = read_messages(str(path)).request.messages
     reading = Reading()
     for end in range(0, len(messages) + 3, 3):
         reading.extend(messages[end : end + 3])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from policyctx.errors import UnreadableRecordingError
 from policyctx.messages.reading import items_of
+from policyctx.replay.readers.fields import number, seconds, usage
 from policyctx.replay.readers.json_text import value_of
 from policyctx.replay.reading import recordings_in, recordings_of
 from tests.recordings import each_recording
@@ -49,6 +50,22 @@ def read(content: bytes) -> list[Recording]:
 def test_odd_json_is_read(text: str, value: object) -> None:
     read_back = value_of(text.encode())
     assert value is None or read_back == value
+
+
+def test_a_text_with_a_lone_surrogate_is_read_as_its_bytes_are() -> None:
+    assert value_of('{"path": "\ud800"}') == {"path": "\ud800"}
+    with pytest.raises(ValueError, match="Expecting"):
+        value_of("\ud800")
+
+
+@pytest.mark.parametrize("time", [10**400, -(10**400), 1e308, float("inf"), float("nan")])
+def test_a_time_that_is_out_of_range_is_none(time: float) -> None:
+    assert seconds(time) is None
+
+
+def test_a_count_that_no_model_can_have_is_none() -> None:
+    assert number(10**400) == 0
+    assert usage({"input_tokens": 10**400}) is None
 
 
 def test_what_is_no_number_is_read() -> None:

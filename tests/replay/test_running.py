@@ -4,6 +4,8 @@ import json
 import os
 import signal
 from contextlib import closing
+from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +16,6 @@ from tests.conversations import session_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from policyctx.replay.recording import Recording
     from policyctx.replay.running import Outcome
@@ -52,6 +53,21 @@ def refuse_the_second(recording: Recording, path: str) -> str:
     if "2" in recording.name:
         raise MessagesError("not this one")
     return path
+
+
+def fail_unexpectedly_at_the_second(recording: Recording, path: str) -> str:
+    if "2" in recording.name:
+        raise KeyError("surprise")
+    return path
+
+
+class UnpicklableError(Exception):
+    def __reduce__(self) -> str:
+        raise TypeError("cannot be pickled")
+
+
+def return_the_second_unpicklable(recording: Recording, path: str) -> object:
+    return UnpicklableError() if "2" in recording.name else path
 
 
 def end_the_process_at_the_second(recording: Recording, path: str) -> str:
@@ -112,6 +128,52 @@ def test_a_recording_that_fails_does_not_stop_the_rest(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_unexpected_exception_fails_only_its_recording(tmp_path: Path, jobs: int) -> None:
+    paths = [claude_code(tmp_path / f"{i}.jsonl", "x") for i in (1, 2, 3)]
+    found = by_file(worked(files(paths), fail_unexpectedly_at_the_second, jobs=jobs))
+    (failure,) = found[paths[1]]
+    assert failure.recording == "2.jsonl"
+    assert failure.why.startswith("unexpected KeyError: 'surprise' in test_running.py, line ")
+    assert [found[paths[0]], found[paths[2]]] == [[str(paths[0])], [str(paths[2])]]
+
+
+def test_a_result_that_cannot_be_pickled_fails_only_its_file(tmp_path: Path) -> None:
+    paths = [claude_code(tmp_path / f"{i}.jsonl", "x") for i in (1, 2, 3)]
+    found = by_file(worked(files(paths), return_the_second_unpicklable, jobs=2))
+    (failure,) = found[paths[1]]
+    assert "cannot be pickled" in failure.why
+    assert [found[paths[0]], found[paths[2]]] == [[str(paths[0])], [str(paths[2])]]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such links")
+def test_a_path_that_cannot_be_looked_up_fails_alone(tmp_path: Path) -> None:
+    good = claude_code(tmp_path / "good.jsonl", "x")
+    loop, long = tmp_path / "loop", tmp_path / ("x" * 300)
+    loop.symlink_to(loop)
+    found = by_file(worked(files([loop, long, good]), calls_of))
+    assert [type(found[path][0]) for path in (loop, long)] == [Failure, Failure]
+    assert found[good] == [("good.jsonl", 1)]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no such device")
+def test_a_device_is_refused() -> None:
+    zero = Path("/dev/zero")
+    (failure, _) = worked(files([zero]), calls_of)
+    assert failure == Failure(str(zero), "not a regular file: it is a device")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
+def test_a_pipe_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe")
+    writer = Thread(target=pipe.write_bytes, args=(b'{"role": "user"}',))
+    writer.start()
+    (failure, _) = worked(files([pipe]), calls_of)
+    writer.join()
+    assert isinstance(failure, Failure)
+    assert failure.why == "it is a pipe, which can be read only once; save it as a file"
+
+
 def test_what_a_folder_holds_beside_recordings_is_passed_over(tmp_path: Path) -> None:
     other = tmp_path / "README.md"
     other.write_text("read me", encoding="utf-8")
@@ -124,6 +186,16 @@ def test_a_named_file_that_is_no_recording_fails(tmp_path: Path) -> None:
     other.write_text("read me", encoding="utf-8")
     outcomes = list(worked(files([other]), calls_of))
     assert isinstance(outcomes[0], Failure)
+
+
+def test_a_file_of_a_folder_that_is_gone_meanwhile_fails(tmp_path: Path) -> None:
+    path = claude_code(tmp_path / "gone.jsonl", "x")
+    found = files([tmp_path])
+    path.unlink()
+    assert list(worked(found, calls_of)) == [
+        Failure(str(path), "No such file or directory"),
+        Done(found[0]),
+    ]
 
 
 def test_a_file_that_is_not_there_fails(tmp_path: Path) -> None:

@@ -7,9 +7,11 @@ from typing import Any, TypeAlias
 
 from policyctx.errors import UsageError
 from policyctx.messages.items import compact_json
-from policyctx.tokens.usage import Usage, usage_of
+from policyctx.tokens.usage import MOST_TOKENS, Usage, usage_of
 
 Record: TypeAlias = dict[str, Any]
+_LAST_SECOND = 253_402_300_799
+"""Of the year 9999, since 1970."""
 
 
 def word(value: object) -> str:
@@ -28,8 +30,10 @@ def objects(value: object) -> list[Record]:
 
 
 def number(value: object) -> int:
-    """Return a count as it is; anything else, and what is below 0, is 0."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    """Return a count from 0 to `MOST_TOKENS`; anything else is 0."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return 0
+    return value if 0 < value <= MOST_TOKENS else 0
 
 
 def usage(fields: object) -> Usage | None:
@@ -43,7 +47,8 @@ def usage(fields: object) -> Usage | None:
 def seconds(time: object) -> float | None:
     """Return a time as seconds since 1970: ISO 8601, or a number of seconds or milliseconds.
 
-    Where no time zone is said, UTC is taken, so that a recording reads the same everywhere.
+    A time without a zone is taken as UTC, so that a recording reads the same everywhere. Returns
+    None for anything else, and for a number beyond the year 9999.
     """
     if isinstance(time, str):
         try:
@@ -53,7 +58,9 @@ def seconds(time: object) -> float | None:
             return None
     if isinstance(time, bool) or not isinstance(time, int | float):
         return None
-    # Seconds of such size are 5,000 years away.
+    # `not` refuses NaN as well. Seconds above 1e11 are 3,000 years away, so they are milliseconds.
+    if not abs(time) <= 1000 * _LAST_SECOND:
+        return None
     return time / 1000 if time > 1e11 else float(time)  # noqa: PLR2004
 
 

@@ -25,6 +25,9 @@ def value_of(text: bytes | str) -> Any:  # noqa: ANN401 - JSON holds any value
     except ValueError as error:
         if "recursion limit" in str(error):
             raise ValueError("nested too deeply") from error
+    except TypeError:
+        # The quick parser takes no `str` with a lone surrogate in it.
+        pass
     try:
         value = json.loads(text)
     except RecursionError as error:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import tracemalloc
 import zipfile
 from typing import Any
 
 import pytest
 
+from policyctx.errors import UnreadableRecordingError
 from policyctx.replay.reading import recordings_of
 from policyctx.tokens.usage import Usage
 from tests.replay.readers.reading import lengths, read_document, read_lines, roles
@@ -316,3 +318,42 @@ def test_a_torn_file_of_an_archive_is_counted() -> None:
     torn = packed[:place] + bytes(100) + packed[place + 100 :]
     (recording,) = recordings_of(torn, "s.eval")
     assert sum(recording.not_understood.values()) == 1
+
+
+def declaring(size: int, *contents: bytes) -> bytes:
+    """An archive of inspect whose samples are declared to unpack to `size` bytes each."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("header.json", json.dumps({"version": 2, "eval": {}}))
+        for number, content in enumerate(contents):
+            packed.writestr(f"samples/{number}.json", content)
+            packed.infolist()[-1].file_size = size
+    return file.getvalue()
+
+
+SAMPLE = json.dumps({"id": 1, "epoch": 1, "messages": [USER]}).encode()
+
+
+@pytest.mark.parametrize(
+    ("packed", "why"),
+    [
+        (declaring(3 * 2**30, SAMPLE), "samples/0.json unpacks to 3,221,225,472 bytes; the limit"),
+        (declaring(2**27, *[SAMPLE] * 9), "its files unpack to 1,207,959,552 bytes; the limit is"),
+    ],
+    ids=["one file", "all files"],
+)
+def test_an_archive_that_unpacks_to_too_much_is_refused(packed: bytes, why: str) -> None:
+    with pytest.raises(UnreadableRecordingError) as raised:
+        list(recordings_of(packed, "s.eval"))
+    assert raised.value.why.startswith(why)
+    assert not raised.value.is_other
+
+
+def test_an_archive_is_unpacked_no_further_than_it_declares() -> None:
+    packed = declaring(len(SAMPLE), SAMPLE, SAMPLE + b" " * 2**28)
+    tracemalloc.start()
+    (recording,) = recordings_of(packed, "s.eval")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 2**24
+    assert recording.not_understood == {"file that is no JSON, or packed in an unknown way": 1}

@@ -1,0 +1,404 @@
+"""One small session as each known format records it: file contents by the name of the format."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Record = dict[str, Any]
+TURNS = 7
+_AT = "2026-01-01T00:00:0{}Z"
+
+
+def _result(turn: int) -> str:
+    lines = (f"{n}: value QX-{turn}{n:04}-B of /srv/data/{turn}/{n}.txt" for n in range(30))
+    return "\n".join(lines)
+
+
+def _input(turn: int) -> Record:
+    return {"path": f"/srv/data/{turn % 3}.txt", "offset": turn}
+
+
+def _answer(turn: int) -> str:
+    return f"Now /srv/data/{turn}/7.txt, as QX-{turn}0007-B says."
+
+
+def _usage(turn: int) -> Record:
+    return {"prompt_tokens": 900 + 800 * turn, "completion_tokens": 20}
+
+
+def _chat() -> list[Record]:
+    messages: list[Record] = [
+        {"role": "system", "content": "You are an agent."},
+        {"role": "user", "content": "Read the files."},
+    ]
+    for turn in range(TURNS):
+        function = {"name": "read_file", "arguments": json.dumps(_input(turn))}
+        call = {"id": f"c{turn}", "type": "function", "function": function}
+        messages += [
+            {"role": "assistant", "content": _answer(turn), "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"c{turn}", "content": _result(turn)},
+        ]
+    return [*messages, {"role": "assistant", "content": "Done."}]
+
+
+def _claude_code() -> Iterator[Record]:
+    links = {"sessionId": "s", "isSidechain": False, "timestamp": _AT.format(1)}
+    asked = {"role": "user", "content": "Read the files."}
+    yield {"type": "user", "uuid": "u", "parentUuid": None, "message": asked, **links}
+    before = "u"
+    for turn in range(TURNS):
+        usage = {
+            "input_tokens": 100,
+            "cache_read_input_tokens": 800 * (turn + 1),
+            "output_tokens": 20,
+        }
+        call = {"type": "tool_use", "id": f"c{turn}", "name": "Read", "input": _input(turn)}
+        content = [{"type": "text", "text": _answer(turn)}, call]
+        message = {
+            "id": f"m{turn}",
+            "role": "assistant",
+            "model": "claude-x",
+            "content": content,
+            "usage": usage,
+        }
+        this = {"type": "assistant", "uuid": f"a{turn}", "parentUuid": before}
+        yield {**this, "message": message, **links}
+        block = {"type": "tool_result", "tool_use_id": f"c{turn}", "content": _result(turn)}
+        this = {"type": "user", "uuid": f"r{turn}", "parentUuid": f"a{turn}"}
+        yield {**this, "message": {"role": "user", "content": [block]}, **links}
+        before = f"r{turn}"
+    summary = {"type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": None}
+    yield {**summary, "logicalParentUuid": before, **links}
+
+
+def _codex() -> Iterator[Record]:
+    def item(kind: str, **more: Any) -> Record:
+        payload = {"type": kind, **more}
+        return {"timestamp": _AT.format(2), "type": "response_item", "payload": payload}
+
+    base = {"base_instructions": {"text": "You are an agent."}, "id": "s"}
+    yield {"timestamp": _AT.format(1), "type": "session_meta", "payload": base}
+    asked = [{"type": "input_text", "text": "Read the files."}]
+    yield item("message", role="user", content=asked)
+    for turn in range(TURNS):
+        yield item("reasoning", summary=[{"type": "summary_text", "text": "hm"}])
+        said = [{"type": "output_text", "text": _answer(turn)}]
+        yield item("message", role="assistant", content=said)
+        arguments = json.dumps(_input(turn))
+        yield item("function_call", name="read", arguments=arguments, call_id=f"c{turn}")
+        yield item("function_call_output", call_id=f"c{turn}", output=_result(turn))
+        size = 800 * (turn + 1)
+        last = {"input_tokens": size, "cached_input_tokens": size - 100, "output_tokens": 20}
+        info = {"total_token_usage": {"input_tokens": size * turn}, "last_token_usage": last}
+        yield {"type": "event_msg", "payload": {"type": "token_count", "info": info}}
+
+
+def _pi() -> Iterator[Record]:
+    yield {"type": "session", "id": "s", "cwd": "/srv", "timestamp": _AT.format(1)}
+    asked = [{"type": "text", "text": "Read the files."}]
+    before = "u"
+    yield {
+        "type": "message",
+        "id": "u",
+        "parentId": None,
+        "message": {"role": "user", "content": asked},
+    }
+    for turn in range(TURNS):
+        call = {"type": "toolCall", "id": f"c{turn}", "name": "read", "arguments": _input(turn)}
+        content = [{"type": "text", "text": _answer(turn)}, call]
+        usage = {"input": 100, "cacheRead": 800 * (turn + 1), "cacheWrite": 10, "output": 5}
+        message = {
+            "role": "assistant",
+            "content": content,
+            "usage": usage,
+            "stopReason": "toolUse",
+            "timestamp": 1_767_225_601_000 + turn,
+        }
+        yield {"type": "message", "id": f"a{turn}", "parentId": before, "message": message}
+        text = [{"type": "text", "text": _result(turn)}]
+        shown = {"role": "toolResult", "toolCallId": f"c{turn}", "content": text, "isError": False}
+        before = f"r{turn}"
+        yield {"type": "message", "id": before, "parentId": f"a{turn}", "message": shown}
+    yield {
+        "type": "compaction",
+        "id": "k",
+        "parentId": before,
+        "summary": "All was read.",
+        "firstKeptEntryId": "a3",
+        "firstKeptEntryIndex": 3,
+    }
+
+
+def _gemini() -> Record:
+    messages: list[Record] = [{"id": "u", "type": "user", "content": "Read the files."}]
+    for turn in range(TURNS):
+        response = {"id": f"c{turn}", "name": "read", "response": {"output": _result(turn)}}
+        call: Record = {"id": f"c{turn}", "name": "read", "args": _input(turn)}
+        call["result"] = [{"functionResponse": response}]
+        tokens = {"input": 800 * (turn + 1), "cached": 60, "output": 5, "thoughts": 2}
+        messages.append(
+            {
+                "id": f"a{turn}",
+                "type": "gemini",
+                "content": _answer(turn),
+                "tokens": tokens,
+                "model": "gemini-x",
+                "toolCalls": [call],
+                "timestamp": _AT.format(turn),
+            }
+        )
+    return {"sessionId": "s", "projectHash": "p", "messages": messages}
+
+
+def _gemini_lines() -> list[Record]:
+    document = _gemini()
+    messages = document.pop("messages")
+    return [document, *messages, {"$rewindTo": "a5"}, {"$set": {"messages": messages[:3]}}]
+
+
+def _copilot() -> Iterator[Record]:
+    def event(kind: str, **fields: Any) -> Record:
+        return {"type": kind, "id": "e", "timestamp": _AT.format(1), "data": fields}
+
+    yield event("session.start", sessionId="s")
+    yield event("session.model_change", newModel="gpt-x")
+    yield event("user.message", content="Read the files.")
+    for turn in range(TURNS):
+        call = {"toolCallId": f"c{turn}", "name": "view", "arguments": _input(turn)}
+        yield event("assistant.message", content=_answer(turn), toolRequests=[call], outputTokens=5)
+        shown = {"content": _result(turn)}
+        yield event("tool.execution_complete", toolCallId=f"c{turn}", success=True, result=shown)
+    yield event("session.compaction_complete", success=True, summaryContent="All was read.")
+    yield event("assistant.message", content="Done.")
+    metrics = {"gpt-x": {"usage": {"inputTokens": 9000, "outputTokens": 50}}}
+    yield event("session.shutdown", modelMetrics=metrics)
+
+
+def _copilot_chat() -> Record:
+    rounds, results = [], {}
+    for turn in range(TURNS):
+        call = {"id": f"c{turn}", "name": "read_file", "arguments": json.dumps(_input(turn))}
+        rounds.append({"response": _answer(turn), "toolCalls": [call]})
+        results[f"c{turn}"] = {"content": [{"value": _result(turn)}]}
+    metadata = {"toolCallRounds": rounds, "toolCallResults": results}
+    request = {
+        "message": {"text": "Read the files."},
+        "response": [{"value": "Done."}],
+        "result": {"metadata": metadata},
+        "modelId": "copilot/gpt-x",
+        "timestamp": 1_767_225_601_000,
+    }
+    return {"version": 3, "requests": [request]}
+
+
+def _copilot_chat_lines() -> list[Record]:
+    document = _copilot_chat()
+    return [
+        {"kind": 0, "v": {"version": 3, "requests": []}},
+        {"kind": 2, "k": ["requests"], "v": document["requests"]},
+        {"kind": 1, "k": ["requests", 0, "message", "text"], "v": "Read them."},
+    ]
+
+
+def _swe_agent() -> Record:
+    history = [{**message, "agent": "main"} for message in _chat()]
+    for message in history:
+        if message["role"] == "tool":
+            message["tool_call_ids"] = [message.pop("tool_call_id")]
+    stats = {"model_stats": {"tokens_sent": 9000, "tokens_received": 90, "api_calls": TURNS}}
+    config = json.dumps({"agent": {"model": {"name": "gpt-x"}}})
+    return {"trajectory": [], "history": history, "info": stats, "replay_config": config}
+
+
+def _mini_swe() -> Record:
+    messages = _chat()
+    for turn, message in enumerate(m for m in messages if m["role"] == "assistant"):
+        response = {"usage": _usage(turn), "model": "gpt-x", "created": 86_400 + turn}
+        message["extra"] = {"response": response}
+    return {"trajectory_format": "mini-swe-agent-1", "messages": messages}
+
+
+def _openhands() -> Record:
+    def happened(number: int, **more: Any) -> Record:
+        return {"id": number, "timestamp": _AT.format(1), "source": "agent", **more}
+
+    events: list[Record] = [
+        happened(0, action="system", args={"content": "You are an agent.", "tools": []}),
+        happened(1, source="user", action="message", args={"content": "Read the files."}),
+    ]
+    for turn in range(TURNS):
+        function = {"name": "read", "arguments": json.dumps(_input(turn))}
+        message = {
+            "role": "assistant",
+            "content": _answer(turn),
+            "tool_calls": [{"id": f"c{turn}", "function": function}],
+        }
+        response = {
+            "id": f"r{turn}",
+            "model": "gpt-x",
+            "usage": _usage(turn),
+            "choices": [{"message": message}],
+        }
+        origin = {"tool_call_id": f"c{turn}", "function_name": "read", "model_response": response}
+        number = 2 * turn + 2
+        events += [
+            happened(number, action="run", args=_input(turn), tool_call_metadata=origin),
+            happened(
+                number + 1,
+                observation="run",
+                content=_result(turn),
+                extras={"metadata": {"prefix": "[", "suffix": "]"}},
+                tool_call_metadata=origin,
+            ),
+        ]
+    forgotten = {"forgotten_event_ids": [2, 3], "summary": "Some was read."}
+    events.append(happened(90, action="condensation", args=forgotten))
+    events.append(happened(91, action="message", args={"content": "Done."}))
+    return {"instance_id": "i", "history": events}
+
+
+def _openhands_sdk() -> Iterator[Record]:
+    def event(kind: str, number: int, **more: Any) -> Record:
+        who = {"source": "agent", "timestamp": _AT.format(1), "id": str(number)}
+        return {"kind": kind, **who, **more}
+
+    prompt = {"type": "text", "text": "You are an agent."}
+    yield event("SystemPromptEvent", 0, system_prompt=prompt, tools=[{"name": "read"}])
+    asked = {"role": "user", "content": [{"type": "text", "text": "Read the files."}]}
+    yield event("MessageEvent", 1, source="user", llm_message=asked)
+    for turn in range(TURNS):
+        call = {"id": f"c{turn}", "name": "read", "arguments": json.dumps(_input(turn))}
+        yield event(
+            "ActionEvent",
+            2 * turn + 2,
+            tool_call_id=f"c{turn}",
+            tool_name="read",
+            tool_call=call,
+            llm_response_id=f"r{turn}",
+            thought=[{"type": "text", "text": _answer(turn)}],
+        )
+        seen = {"content": [{"type": "text", "text": _result(turn)}]}
+        yield event("ObservationEvent", 2 * turn + 3, tool_call_id=f"c{turn}", observation=seen)
+    yield event(
+        "Condensation", 90, forgotten_event_ids=["2", "3"], summary="Some.", summary_offset=1
+    )
+
+
+def _tau2() -> Record:
+    messages: list[Record] = []
+    for turn, message in enumerate(_chat()[1:]):
+        if calls := message.get("tool_calls"):
+            given = json.loads(calls[0]["function"]["arguments"])
+            called = {"id": calls[0]["id"], "name": "read", "arguments": given}
+            message |= {
+                "tool_calls": [{**called, "requestor": "assistant"}],
+                "usage": _usage(turn),
+            }
+        if message["role"] == "tool":
+            message |= {"id": message.pop("tool_call_id"), "requestor": "assistant"}
+        messages.append(message)
+    info = {"agent_info": {"llm": "gpt-x"}, "environment_info": {"policy": "Be kind."}}
+    return {"info": info, "simulations": [{"task_id": "8", "trial": 3, "messages": messages}]}
+
+
+def _tau_bench() -> list[Record]:
+    return [{"task_id": n, "trial": 0, "traj": _chat()} for n in (1, 2)]
+
+
+def _inspect() -> Record:
+    messages: list[Record] = []
+    events: list[Record] = []
+    for turn, message in enumerate(_chat()):
+        if message["role"] == "assistant":
+            message |= {"id": f"m{turn}", "source": "generate"}
+            usage = {"input_tokens": 900 + 400 * turn, "output_tokens": 5, "total_tokens": 9}
+            output = {"choices": [{"message": {"id": f"m{turn}"}}], "usage": usage}
+            events.append({"event": "model", "timestamp": _AT.format(1), "output": output})
+        if calls := message.get("tool_calls"):
+            given = json.loads(calls[0]["function"]["arguments"])
+            message["tool_calls"] = [{"id": calls[0]["id"], "function": "read", "arguments": given}]
+        messages.append(message)
+    messages[1]["content"] = [{"type": "text", "text": "attachment://a"}]
+    sample = {"id": 1, "epoch": 1, "messages": messages, "events": events}
+    sample["attachments"] = {"a": "Read the files."}
+    return {"version": 2, "eval": {"model": "openai/gpt-x"}, "samples": [sample]}
+
+
+def _request_log() -> Iterator[Record]:
+    messages = _chat()
+    replies = [n for n, message in enumerate(messages) if message["role"] == "assistant"]
+    for turn, place in enumerate(replies):
+        response = {
+            "choices": [{"message": messages[place]}],
+            "usage": _usage(turn),
+            "created": 86_400 + turn,
+        }
+        request = {"model": "gpt-x", "messages": messages[:place]}
+        yield {"request": request, "response": response}
+
+
+def documents() -> dict[str, object]:
+    """Return a document of each format that has one."""
+    return {
+        "gemini-cli": _gemini(),
+        "copilot-chat": _copilot_chat(),
+        "swe-agent": _swe_agent(),
+        "mini-swe-agent": _mini_swe(),
+        "openhands": _openhands(),
+        "tau2": _tau2(),
+        "tau-bench": _tau_bench(),
+        "inspect": _inspect(),
+        "chat": _chat(),
+    }
+
+
+def line_records() -> dict[str, list[Record]]:
+    """Return the records of each format that is written as JSON lines."""
+    return {
+        "claude-code": list(_claude_code()),
+        "codex": list(_codex()),
+        "pi": list(_pi()),
+        "gemini-cli": _gemini_lines(),
+        "copilot-cli": list(_copilot()),
+        "copilot-chat": _copilot_chat_lines(),
+        "openhands": list(_openhands_sdk()),
+        "request-log": list(_request_log()),
+        "chat": _chat(),
+    }
+
+
+def archived(document: object) -> bytes:
+    """Return a log of inspect as an `.eval` archive."""
+    fields = dict(document) if isinstance(document, dict) else {}
+    samples = fields.pop("samples", ())
+    files = {"header.json": fields}
+    files |= {
+        f"samples/{n}.json": one
+        for n, one in enumerate(samples if isinstance(samples, list) else ())
+    }
+    return packed({name: encoded(value) for name, value in files.items()})
+
+
+def packed(files: dict[str, bytes]) -> bytes:
+    """Return a zip archive of these files."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return content.getvalue()
+
+
+def encoded(value: object) -> bytes:
+    """Return JSON in UTF-8; lone surrogates are escaped."""
+    return json.dumps(value).encode()
+
+
+def encoded_lines(records: Sequence[object]) -> bytes:
+    """Return JSON lines in UTF-8."""
+    return b"\n".join(map(encoded, records)) + b"\n"
