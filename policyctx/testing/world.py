@@ -262,8 +262,16 @@ class World:
         return tuple(fate for turn in self.now for fate in turn.fates)
 
     def select(self, phrase: str) -> Selection:
-        """Read which items a phrase speaks of; raises `WordingError`."""
-        return selection(phrase, self.session.policy.policy.items)
+        """Read which items a phrase means.
+
+        Raises `WordingError` when it has no meaning, and `OutcomeError` when it names a tool that
+        no event has had in its context.
+        """
+        meant = selection(phrase, self.session.policy.policy.items)
+        if meant.tool is not None and self.turns:
+            tools = {fate.item.tool for turn in self.turns for fate in turn.fates}
+            meant.require_tool({tool for tool in tools if tool is not None})
+        return meant
 
     def fates_of(self, phrase: str) -> list[Fate]:
         """Return the items that a phrase speaks of; raises `OutcomeError` when there are none."""

@@ -57,6 +57,19 @@ Feature: Outcomes that did not come
     When the policy is applied
     Then the 3rd Bash result is offloaded
 
+  Scenario: found:    only 4 of them
+    Given a result "c" of 300 characters from Bash
+    When the policy is applied
+    Then the 2nd to 5th results are offloaded
+
+  Scenario: found:    no tool 'Bsh' in the context; did you mean 'Bash'? It has Bash, Read
+    When the policy is applied
+    Then no Bsh result is kept
+
+  Scenario: 'every 2nd result': write `the` or `only the` before a position
+    When the policy is applied
+    Then every 2nd result is offloaded
+
   Scenario: no items are called 'Bsh thing'
     When the policy is applied
     Then the Bsh thing is offloaded

@@ -43,6 +43,17 @@ Feature: What comes of it
     And every call is kept
     And every offloaded result is newly offloaded
 
+  Scenario: Items by their positions
+    When the policy is applied
+    Then the first 2 results are offloaded
+    And only the 1st, 2nd and 4th results are offloaded
+    And the 2nd Bash result is kept
+    And the 2nd newest result is offloaded
+    And the 4th–5th calls are kept
+    And the last 2 Bash results read like "*"
+    And only 3 results are offloaded
+    And messages 1, 6 and 7 are kept
+
   Scenario: What the model sees
     When the policy is applied
     Then the result "a" reads "[./s-1/a.md of 300]"
