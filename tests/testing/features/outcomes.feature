@@ -151,3 +151,17 @@ Feature: What comes of it
     And no folder is made
     And the result reports no offloaded item
     And no characters are freed
+
+  Scenario: What a function returns
+    Given the policy "context-offload"
+    When the function offload_tool_results is called
+    Then the result reports 3 offloaded items
+    And 1,200 characters are freed
+    And the result lists the files "tool-result-a.md", "tool-result-b.md" and "tool-result-list.md"
+    And only the results "a", "b" and "list" are offloaded
+    And the result "a" reads "[Content offloaded to: ./tool-result-a.md]"
+    And the result "small" is the same object as before
+    And the context has 11 messages
+    And the input is not changed
+    When the policy is applied
+    Then 3 results are newly offloaded
