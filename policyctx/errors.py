@@ -240,7 +240,15 @@ class VocabularyError(PolicyctxError):
 
 
 class MutationError(PolicyctxError):
-    """The mutants of a policy cannot be judged: a scenario fails as it is, or a list is wrong."""
+    """The mutants of a policy cannot be judged: a scenario fails as it is, or a list is wrong.
+
+    `failing` are the node ids of the scenarios, and of the features, that fail before anything is
+    changed.
+    """
+
+    def __init__(self, text: str, *, failing: tuple[str, ...] = ()) -> None:
+        self.failing = failing
+        super().__init__(text)
 
 
 class UnreadableRecordingError(PolicyctxError):

@@ -78,6 +78,13 @@ Feature: The summary
     Then the history is compacted
     And the summarizer is asked 3 times
 
+  @UC-006 @F-008 @BR-3.2-18
+  Scenario: Before it asks again the session waits, longer each time
+    Given the summarizer fails 2 times
+    When the policy is applied
+    Then the history is compacted
+    And the waits between the tries grow from 1 second
+
   @UC-006 @F-008 @BR-1.3-3 @BR-3.2-18
   Scenario: After three tries that failed the list is returned as it was
     Given the summarizer fails every time saying "overloaded"

@@ -41,6 +41,16 @@ Feature: The files
     Then the file "index.json" is JSON with
       | items | [{*"call_abc123"*},*{*"call_def456"*},*{"path":"tool_result/Read/call_ghi789.json",*"item_id":"call_ghi789",*}] |
 
+  @BR-3.3-2 @BR-2.2-5
+  Scenario: The index is written again as the folder grows
+    Given the session "s-1"
+    And the policy's own root folder
+    And a session with a result "first" of 300 tokens from Read
+    When the policy is applied
+    And the session continues for 12 turns with 10 Read results of 300 tokens each
+    Then the file "index.json" is JSON with
+      | items | *"path":"tool_result/Read/first.json"*"path":"tool_result/Read/call_* |
+
   @BR-3.3-5
   Scenario: A user's message goes to a folder of its type, named by its place
     Given the request's system prompt has 160,000 tokens
@@ -87,6 +97,14 @@ Feature: The files
       | metadata.tool_name | Read                                                         |
       | content            | line one "quoted"*第二行，以及足够多的文字*long enough*own. |
     And the file "tool_result/Read/call_abc123.json" holds the original content of the result "call_abc123"
+
+  @BR-3.4-4
+  Scenario: The time in a file is a number of seconds
+    Given a result "a" of 300 tokens from Read
+    When the policy is applied
+    Then the file "tool_result/Read/a.json" is JSON with
+      | offloaded_at | over 1,700,000,000   |
+      | offloaded_at | under 10,000,000,000 |
 
   @BR-3.4-6 @BR-6.1-2
   Scenario Outline: The content in a file is the original, to the last character

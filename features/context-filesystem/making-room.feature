@@ -55,6 +55,16 @@ Feature: Room is made when the context fills up
     And the 2nd user message is dropped
     And the last user message is kept
 
+  @BR-4.2-2 @BR-5-2
+  Scenario: The newest user message stays while the agent works on it
+    Given the request's system prompt has 150,000 tokens
+    And a user message of 5,000 tokens
+    And a user message of 6,000 tokens
+    And 2 Bash results of 100 tokens
+    When the policy is applied
+    Then the first user message is dropped
+    And the last user message is kept because "the newest user message stays"
+
   @BR-4.2-2
   Scenario Outline: It stops after the type with which less than 60 % is used
     Given the request's system prompt has <system> tokens

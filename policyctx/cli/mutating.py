@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from policyctx.cli.output import console, json_text, table
+from policyctx.errors import MutationError
 from policyctx.policy.loading import resolved
 from policyctx.policy.sources import policy_source
 from policyctx.testing.mutation.accepting import accepted
@@ -15,7 +16,7 @@ from policyctx.testing.mutation.judging import covered, judged
 from policyctx.testing.mutation.mutants import mutants_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from policyctx.testing.mutation.judging import Verdict
@@ -28,45 +29,50 @@ def mutate(
     """Judge the mutants of a policy and report; return whether all is as it should be.
 
     It is when each mutant is noticed, or accepted in the file `accept`, and none of those is
-    noticed after all.
+    noticed after all. Raises `MutationError` when mutants could not be run; as JSON, the report
+    with their number comes first.
     """
     reasons = {} if accept is None else accepted(accept)
-    source = policy_source(policy)
-    mutants = mutants_of(resolved(source))
+    mutants = mutants_of(resolved(policy_source(policy)))
+    verdicts: list[Verdict] = []
+    try:
+        for verdict in _verdicts(mutants, policy, paths, jobs):
+            verdicts.append(verdict)  # noqa: PERF402 - what came before an error is reported
+    except MutationError as error:
+        if as_json:
+            _print_json(mutants, verdicts, reasons, error)
+        raise
+    order = {mutant: i for i, mutant in enumerate(mutants.all)}
+    verdicts.sort(key=lambda verdict: order[verdict.mutant])
+    return _reported(mutants, verdicts, reasons, as_json=as_json)
+
+
+def _verdicts(
+    mutants: Mutants, policy: str, paths: Sequence[str], jobs: int | None
+) -> Iterator[Verdict]:
+    """Yield the verdicts as they come, with a bar on a terminal."""
     err = console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:
         bar = bars.add_task("the scenarios as they are", total=None)
         known = covered(policy, paths)
         bars.update(bar, description="mutants", total=len(mutants.all), completed=0)
-        verdicts = []
+        source = policy_source(policy)
         path = source.path or source.name
-        processes = jobs or os.cpu_count() or 1
-        for verdict in judged(mutants.all, path, known, paths, processes):
-            verdicts.append(verdict)
+        for verdict in judged(mutants.all, path, known, paths, jobs or os.cpu_count() or 1):
+            yield verdict
             bars.advance(bar)
-    order = {mutant: i for i, mutant in enumerate(mutants.all)}
-    verdicts.sort(key=lambda verdict: order[verdict.mutant])
-    return _reported(mutants, verdicts, reasons, as_json=as_json)
 
 
 def _reported(
     mutants: Mutants, verdicts: Sequence[Verdict], reasons: dict[str, str], *, as_json: bool
 ) -> bool:
     unnoticed = [v for v in verdicts if v.noticed_by is None]
-    survivors = [v for v in unnoticed if v.mutant.told not in reasons]
-    stale = sorted(reasons.keys() - {v.mutant.told for v in unnoticed})
-    out = console()
+    survivors, stale = _judgement(verdicts, reasons)
     if as_json:
-        report = {
-            "mutants": [_plain(v, reasons) for v in verdicts],
-            "not_a_policy": mutants.invalid,
-            "without_effect": mutants.same,
-            "survivors": len(survivors),
-            "accepted_but_noticed": stale,
-        }
-        out.out(json_text(report), highlight=False)
+        _print_json(mutants, verdicts, reasons)
         return not survivors and not stale
+    out = console()
     if survivors:
         out.print("no scenario noticed")
         out.print(table(("written at", "mutant", "scenarios"), _rows(survivors), numeric=set()))
@@ -74,6 +80,36 @@ def _reported(
         out.print(f"listed as accepted, and noticed or none at all: {told}")
     out.print(_summary(mutants, len(verdicts), len(unnoticed), len(unnoticed) - len(survivors)))
     return not survivors and not stale
+
+
+def _judgement(
+    verdicts: Sequence[Verdict], reasons: dict[str, str]
+) -> tuple[list[Verdict], list[str]]:
+    """Return the mutants that nothing noticed or accepts, and what is accepted for no reason."""
+    unnoticed = [v for v in verdicts if v.noticed_by is None]
+    survivors = [v for v in unnoticed if v.mutant.told not in reasons]
+    return survivors, sorted(reasons.keys() - {v.mutant.told for v in unnoticed})
+
+
+def _print_json(
+    mutants: Mutants,
+    verdicts: Sequence[Verdict],
+    reasons: dict[str, str],
+    error: MutationError | None = None,
+) -> None:
+    """Print the report; where mutants were not run, what they all come to is not known."""
+    survivors, stale = _judgement(verdicts, reasons)
+    report = {
+        "mutants": [_plain(v, reasons) for v in verdicts],
+        "not_run": len(mutants.all) - len(verdicts),
+        "failing": [] if error is None else list(error.failing),
+        "error": None if error is None else str(error),
+        "not_a_policy": mutants.invalid,
+        "without_effect": mutants.same,
+        "survivors": len(survivors) if error is None else None,
+        "accepted_but_noticed": stale if error is None else None,
+    }
+    console().out(json_text(report), highlight=False)
 
 
 def _rows(survivors: Iterable[Verdict]) -> Iterable[tuple[str, str, str]]:

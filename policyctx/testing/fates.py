@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from policyctx.planning.decisions import Decision
     from policyctx.planning.plan import Plan
     from policyctx.testing.conversation import Message
+    from policyctx.testing.functions import Returned
     from policyctx.turns.result import Result
 
 # What a step says an item is, by the action that was decided.
@@ -29,7 +30,7 @@ STATES = {
 class Turn:
     """One event: the list that went in, and what came of it."""
 
-    kind: Literal["arrival", "model call", "plan"]
+    kind: Literal["arrival", "model call", "plan", "function"]
     given: Sequence[Message]
     """The very list that the policy was given."""
     before: Sequence[Message]
@@ -37,17 +38,22 @@ class Turn:
     plan: Plan | None = None
     result: Result | None = None
     error: PolicyctxError | None = None
+    returned: Returned | None = None
+    """What a public function returned; it has no plan."""
+    items: tuple[Item, ...] = ()
+    """The items of a function's input, where its messages have the same places."""
 
     @property
     def messages(self) -> Sequence[Message]:
         """What a model would be sent: as edited, or as given where nothing was."""
-        return self.given if self.result is None else self.result.messages
+        outcome = self.result or self.returned
+        return self.given if outcome is None else outcome.messages
 
     @property
     def fates(self) -> tuple[Fate, ...]:
         """What became of each item, in their order."""
         if self.plan is None:
-            return ()
+            return tuple(Fate(self, item, None) for item in self.items)
         by_place = {(d.item.message, d.item.path): d for d in self.plan.decisions}
         return tuple(
             Fate(self, item, by_place.get((item.message, item.path))) for item in self.plan.items
@@ -71,8 +77,12 @@ class Fate:
     def state(self) -> str:
         """`kept`, `offloaded`, `cleared`, `dropped`, `summarised`.
 
-        A placeholder that an earlier turn left counts as what it stands for: offloaded.
+        A placeholder that an earlier turn left counts as what it stands for: offloaded. So does a
+        content that a public function replaced.
         """
+        if self.turn.returned is not None:
+            seen = value_at(self.turn.messages[self.item.message], self.item.path)
+            return "kept" if seen == self.original else "offloaded"
         if self.decision is None:
             return "kept"
         if self.code == "placeholder":

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import errno
 import io
 import os
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 FULL = errno.ENOSPC
 FORBIDDEN = errno.EACCES
@@ -56,29 +57,47 @@ def refusing_writes(folder: Path, error_number: int) -> Iterator[None]:
 
 @contextmanager
 def passing_time(let_pass: Callable[[float], None]) -> Iterator[None]:
-    """Have no pause take its time: `let_pass` is told its seconds. For one thread at a time."""
-    sleep = time.sleep
+    """Have no pause take its time, awaited or not: `let_pass` is given its seconds instead.
+
+    For one thread at a time.
+    """
+    sleep, sleep_async = time.sleep, asyncio.sleep
+
+    async def pass_async(seconds: float, result: Any = None) -> Any:  # noqa: ANN401 - as asyncio's
+        if seconds > 0:
+            let_pass(seconds)
+        return await sleep_async(0, result)
+
     time.sleep = let_pass  # type: ignore[assignment] # it takes whatever is a number
+    asyncio.sleep = pass_async  # type: ignore[assignment] # one function for all its overloads
     try:
         yield
     finally:
-        time.sleep = sleep
+        time.sleep, asyncio.sleep = sleep, sleep_async
+
+
+def home_directory(folder: Path) -> AbstractContextManager[None]:
+    """Have `~` stand for this folder."""
+    return environment(dict.fromkeys(("HOME", "USERPROFILE"), str(folder)))
 
 
 @contextmanager
-def home_directory(folder: Path) -> Iterator[None]:
-    """Have `~` stand for this folder."""
-    names = ("HOME", "USERPROFILE")
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(dict.fromkeys(names, str(folder)))
+def environment(variables: Mapping[str, str | None]) -> Iterator[None]:
+    """Have these environment variables, and not those whose value is None."""
+    before = {name: os.environ.get(name) for name in variables}
+    _set_environment(variables)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        _set_environment(before)
+
+
+def _set_environment(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 def _refuse(folder: Path, error_number: int, path: object, dir_fd: int | None = None) -> None:

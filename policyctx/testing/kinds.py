@@ -15,6 +15,8 @@ _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _NAME = rf"(?:{_QUOTED}|`[^`]*`|[^\s\"`,]*[^\s\"`,:])"
 _NUMBER = r"\d[\d,]*(?:\.\d+)?"
 _BOUND = r"(?:at least |at most |more than |fewer than |less than |under |over |exactly )"
+BOUND = rf"{_BOUND}{_NUMBER}"
+"""A bound for a number, such as `at least 3`."""
 _AMOUNT = rf"(?:no|one|an?|{_BOUND}?{_NUMBER})"
 _SIZE = rf"{_NUMBER} (?:characters?|tokens?)"
 # Words and quoted texts in any order; what they mean is read by `selecting` and `pieces`.

@@ -35,9 +35,25 @@ the steps of your own `conftest.py`. In a sentence, capitals stand for a value, 
 left out, and one of `(these|words)` is said. A step may end with a colon. [Testing](testing.md)
 says how features are run."""
 _ITEM_WORDS = """\
-Items are called by their type: `user message`, or `web page` where the policy defines `web_page`;
-`result` and `call` are those of tools, `item` is any. A tool's name or a glob stands before it, or
-after `from`."""
+Items are named by their type: `user message`, or `web page` where the policy defines `web_page`.
+`result` and `call` are the items of tools; `item` is any item. The name of a tool, or a glob,
+stands before the type or after `from`. A tool whose name is a number or a position is written in
+quotes: `the first 2 "2" results`. A tool that the context does not have is an error, which lists
+the tools that it has.
+
+A position counts the items that match, the oldest first, from 1:
+
+| to select | write |
+|---|---|
+| one item | `the first result`, `the 2nd result`, `the last result`, `the 2nd newest result` |
+| items at one end | `the first 2 results`, `the last 2 results`, `the 3 newest results` |
+| a range | `the 2nd to 4th results`, `the 2nd-4th results`, `messages 2 to 4` |
+| a list | `the 1st and 2nd results`, `the 1st, 3rd and 5th results`, `messages 1, 3 and 5` |
+
+A position beyond the last item is an error, which says how many items there are. `the 3 results`
+and `all 3 results` mean every result, and that there are 3. `3 results` means that the outcome
+holds for exactly 3 results, whichever they are; `only 3 results` means that it holds for no other
+item either."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,22 @@
-"""Which items a step speaks of: `the 2nd Bash result "a"`, `every user message`, `3 results`."""
+"""Which items a step means: `the first 2 Bash results`, `every user message`, `3 results`.
+
+The grammar, in which `[…]` may be left out:
+
+    items    = "nothing" | ["only"] "messages" N {("," | "and") N} | quantity [position] noun
+    quantity = "every" | "each" | "all" ["the"] [N] | ["only"] ["the"] [N] | ["only"] AMOUNT
+    position = end N | N end | place {("," | "and") ["the"] place}
+    place    = end | ORDINAL ["oldest" | "newest" | "last"] | ORDINAL ("to" | "-") ORDINAL
+    end      = "first" | "oldest" | "last" | "newest"
+    noun     = [state] [TOOL] type [ids] ["from" TOOL]
+
+A range of messages is written like one of ordinals: `messages 1 to 4`.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -13,20 +26,43 @@ from policyctx.testing.fates import STATES, Fate
 from policyctx.testing.kinds import KINDS, Amount, Kind, amount, quoted_texts, unquoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
+    # The first and the last position of a run of items, from 1; negative from the end.
+    Run = tuple[int, int]
 
-_ORDINALS = {"first": 0, "oldest": 0, "second": 1, "third": 2, "last": -1, "newest": -1}
-_PHRASE = re.compile(
-    rf"(?P<quantity>nothing|every|each|all(?: the)?|only(?: the)?|the|{KINDS['amount'].regex})?"
-    rf"(?:(?:^| )(?P<ordinal>{'|'.join(_ORDINALS)}|\d+(?:st|nd|rd|th)))?"
-    rf"(?:(?:^| )(?P<words>[^\"]*?))?"
-    rf"(?: (?P<ids>{KINDS['names'].regex}))?"
-    rf"(?: from (?P<source>{KINDS['name'].regex}))?"
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+_NAME = KINDS["name"].regex
+_ORDINAL = rf"(?:\d+(?:st|nd|rd|th)|{'|'.join(_ORDINALS)})"
+_END = "(?:first|oldest|last|newest)"
+_TO = r"(?: to(?: the)? | ?[\u2013-] ?)"
+_AND = "(?:, and |, | and )"
+_PLACE = rf"(?:{_ORDINAL}{_TO}{_ORDINAL}|{_ORDINAL} (?:oldest|newest|last)|{_END}|{_ORDINAL})"
+_POSITION = re.compile(
+    rf"(?P<end>{_END}) (?P<count>\d+)(?!\S)|(?P<number>\d+) (?P<side>{_END})(?!\S)"
+    rf"|(?P<places>{_PLACE}(?:{_AND}(?:the )?{_PLACE})*)(?!\S)"
 )
+_QUANTITY = re.compile(r"(?:every|each|all(?: the)?|only(?: the)?|the)(?!\S)")
+_AMOUNT = re.compile(rf"{KINDS['amount'].regex}(?!\S)")
+_COUNT = re.compile(r"\d+(?!\S)")
+_NOTHING = re.compile("(?!)")
+# What may say how many, by the quantity before it.
+_NUMBER_AFTER = {"": _AMOUNT, "only": _AMOUNT, "every": _NOTHING, "each": _NOTHING}
+_NUMBER_AFTER |= dict.fromkeys(("all", "all the", "only the", "the"), _COUNT)
+_NEWEST = frozenset({"newest", "last"})
+_NOUN = re.compile(
+    rf"(?P<words>{_NAME}(?: {_NAME})*?)"
+    rf"(?: (?P<ids>{KINDS['names'].regex}))?(?: from (?P<source>{_NAME}))?"
+)
+_NUMBERS = rf"\d+(?:{_TO}\d+)?"
+_MESSAGES = re.compile(
+    rf"(?P<only>only )?(?:the )?messages? (?P<numbers>{_NUMBERS}(?:{_AND}{_NUMBERS})*)"
+)
+# What is no tool unless it is quoted.
+_NO_TOOL = re.compile(rf"\d[\d,.]*|{_ORDINAL}|{_END}|and|to|the|one|two|three|four|five")
+
 _START = rf"(?!the files? )(?:nothing|every|each|all|only|the|messages?|{KINDS['amount'].regex})"
 ITEMS = Kind(rf"{_START}(?: {KINDS['phrase'].regex})?", str, "which items, see below")
-_MESSAGES = re.compile(r"(?P<only>only )?messages? (?P<first>\d+)(?: to (?P<last>\d+))?")
 _ALIASES = {
     "result": "tool_result",
     "call": "tool_call",
@@ -40,68 +76,100 @@ EXAMPLES = (
     'the results "a", "b" and "c"',
     'the 2nd result "twice"',
     "the last Bash result",
+    "the 2nd newest Bash result",
+    "the first 2 results",
+    "the 3 newest Bash results",
+    "the 1st, 3rd and 5th results",
+    "the 2nd to 4th user messages",
     "every user message",
     "every offloaded item",
+    "all 3 Bash results",
     "3 results",
     "at least 2 mcp__web__get results",
     "no item",
     "nothing",
     'only the results "a" and "b"',
+    "only 2 results",
     "message 3",
     "messages 1 to 4",
+    "messages 1, 3 and 5",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The items that a phrase speaks of; what is None or empty leaves all of them."""
+    """The items that a phrase means; what is None or empty selects all of them."""
 
     phrase: str
     amount: Amount | None = None
-    """How many are to have the outcome; else all of them, and there is one at least."""
+    """How many have the outcome; else all of them have it, and there is at least one."""
     only: bool = False
     """No other item has it."""
     is_one: bool = False
     """The phrase means one item."""
-    ordinal: int | None = None
+    count: int | None = None
+    """How many such items there are."""
+    runs: tuple[Run, ...] = ()
+    """Only the items at these positions among those that match."""
     type: str | None = None
     tool: str | None = None
     state: str | None = None
     """`offloaded` and so on: only items of which that is so."""
     ids: tuple[str, ...] = ()
-    positions: range | None = None
+    messages: tuple[Run, ...] = ()
+    """Only the items of these messages."""
 
     def matches(self, fate: Fate) -> bool:
-        """Is this one of the items, their order apart."""
+        """Return whether this is one of the items; positions among them do not count."""
         item = fate.item
         return (
-            (self.positions is None or item.message + 1 in self.positions)
+            (not self.messages or any(a <= item.message + 1 <= b for a, b in self.messages))
             and (self.type is None or self.type in (item.type, item.kind))
             and (self.tool is None or fnmatchcase(item.tool or "", self.tool))
             and (self.state is None or self.state == fate.state)
             and (not self.ids or item.tool_use_id in self.ids)
         )
 
+    def require_tool(self, known: Collection[str]) -> None:
+        """Raise `OutcomeError` when the phrase names a tool that is not among the known ones."""
+        tool = self.tool
+        if tool is None or any(fnmatchcase(name, tool) for name in known):
+            return
+        names = sorted(known)
+        near = get_close_matches(tool, names, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        there = f"It has {', '.join(names)}" if names else "no tool is known: no call is in it"
+        raise OutcomeError(self.phrase, f"no tool {tool!r} in the context; {hint}{there}")
+
     def among(self, fates: Sequence[Fate]) -> list[Fate]:
-        """Return the items that are meant; raises `OutcomeError` when one named is not there."""
+        """Return the selected items; raises `OutcomeError` when one that is named is missing."""
         found = [fate for fate in fates if self.matches(fate)]
-        if self.amount is not None:
-            return found
         missing = set(self.ids) - {fate.item.tool_use_id for fate in found}
-        if not found or missing:
+        there = max((len(fate.turn.before) for fate in fates), default=0)
+        if any(last > there for _, last in self.messages):
+            raise OutcomeError(self.phrase, f"only {there} messages", fates)
+        if missing or (self.amount is None and not found):
             raise OutcomeError(self.phrase, "no such item in the context", fates)
-        if self.ordinal is not None:
-            if not -1 <= self.ordinal < len(found):
-                raise OutcomeError(self.phrase, f"only {len(found)} of them", found)
-            return [found[self.ordinal]]
-        if self.is_one and len(found) > 1 and self.positions is None:
+        if self.count is not None and self.count != len(found):
+            raise OutcomeError(self.phrase, f"{len(found)} of them", found)
+        if self.is_one and len(found) > 1:
             raise OutcomeError(
                 self.phrase,
                 f"{len(found)} such items",
                 found,
                 because=f"Say which one, such as `the 2nd {self.phrase.removeprefix('the ')}`.",
             )
-        return found
+        return self._placed(found) if self.runs else found
+
+    def _placed(self, found: list[Fate]) -> list[Fate]:
+        there = len(found)
+        if max(abs(end) for run in self.runs for end in run) > there:
+            raise OutcomeError(self.phrase, f"only {there} of them", found)
+        runs = [
+            (first % (there + 1), last % (there + 1))  # -1 is the last of them
+            for first, last in self.runs
+        ]
+        return [fate for i, fate in enumerate(found, 1) if any(a <= i <= b for a, b in runs)]
 
     def require(self, fates: Sequence[Fate], holds: Callable[[Fate], bool], outcome: str) -> None:
         """Raise `OutcomeError` unless the outcome holds for the items as the phrase says."""
@@ -110,12 +178,12 @@ class Selection:
         if self.amount is not None:
             if not self.amount.holds_for(len(held)):
                 raise OutcomeError(f"{self.phrase} {outcome}", f"{len(held):,}", meant)
-            return
-        if failing := [fate for fate in meant if fate not in held]:
+        elif failing := [fate for fate in meant if fate not in held]:
             found = f"{len(held):,} of {len(meant):,}" if len(meant) > 1 else "not so"
             raise OutcomeError(f"{self.phrase} {outcome}", found, failing)
-        others = [fate for fate in fates if fate not in meant and holds(fate)]
-        if self.only and others:
+        if not self.only:
+            return
+        if others := [fate for fate in fates if fate not in meant and holds(fate)]:
             found = f"{len(others):,} other{'s' * (len(others) != 1)} as well"
             raise OutcomeError(f"{self.phrase} {outcome}", found, others)
 
@@ -126,50 +194,115 @@ def selection(phrase: str, types: Iterable[str] = ()) -> Selection:
     Raises `WordingError`, which lists the examples or the known types, when it cannot be read.
     """
     if match := _MESSAGES.fullmatch(phrase):
-        first, last = int(match["first"]), int(match["last"] or match["first"])
-        return Selection(phrase, positions=range(first, last + 1), only=bool(match["only"]))
+        return Selection(phrase, only=bool(match["only"]), messages=_runs(match["numbers"], phrase))
     if phrase == "nothing":
         return Selection(phrase, amount=Amount(0))
-    match = _PHRASE.fullmatch(phrase)
-    if match is None or not match["words"]:
-        examples = "\n  ".join(EXAMPLES)
-        raise WordingError(f"{phrase!r} names no items; it is written\n  {examples}")
-    words = match["words"].split()
-    state = words.pop(0) if words[0] in STATES.values() and len(words) > 1 else None
-    type_, tool = _type_and_tool(words, {*BUILT_IN_TYPES, *types}, phrase)
-    if match["source"]:
-        tool = unquoted(match["source"])
-    quantity, ordinal = match["quantity"] or "the", match["ordinal"]
-    is_counted = re.fullmatch(KINDS["amount"].regex, quantity) is not None
-    return Selection(
-        phrase,
-        amount=amount(quantity) if is_counted else None,
-        only=quantity.startswith("only"),
-        is_one=quantity in {"the", "only the"} and not match["words"].endswith("s"),
-        ordinal=None if ordinal is None else _ORDINALS.get(ordinal) or _place(ordinal),
-        type=type_,
-        tool=tool,
-        state=state,
-        ids=quoted_texts(match["ids"] or ""),
-    )
+    return _Reader(phrase, phrase).selection({*BUILT_IN_TYPES, *types})
 
 
-def _place(ordinal: str) -> int:
-    return int(re.sub(r"\D", "", ordinal) or 1) - 1
+@dataclass(slots=True)
+class _Reader:
+    """Reads a phrase from its beginning; `rest` is what is left of it."""
 
+    phrase: str
+    rest: str
 
-def _type_and_tool(words: list[str], types: set[str], phrase: str) -> tuple[str | None, str | None]:
-    """Return the item type and the tool of `Bash result`, `user messages`, `items`."""
-    for start in range(min(2, len(words))):
-        name = "_".join(words[start:])
-        for form in (name, name.removesuffix("s")):
-            known = _ALIASES.get(form, form)
+    def selection(self, types: set[str]) -> Selection:
+        """Return what the phrase means; raises `WordingError`."""
+        quantity = self._take(_QUANTITY)
+        counted = "" if _POSITION.match(self.rest) else self._take(_NUMBER_AFTER[quantity])
+        place = _POSITION.match(self.rest)
+        if place and (counted or quantity in {"every", "each"}):
+            raise self._wrong("write `the` or `only the` before a position")
+        runs = () if place is None else _runs_at(place, self.phrase)
+        self._take(_POSITION)
+        noun = _NOUN.fullmatch(self.rest)
+        if noun is None:
+            raise self._unreadable()
+        state, type_, tool = self._kind(re.findall(_NAME, noun["words"]), types)
+        is_plural = noun["words"].endswith("s") and noun["words"] not in types
+        if place and place["places"] and len(runs) == 1 and len(set(runs[0])) == 1 and is_plural:
+            raise self._wrong(f"say how many, such as `the last 2 {noun['words']}`")
+        is_amount = quantity in {"", "only"} and counted
+        return Selection(
+            self.phrase,
+            amount=amount(counted) if is_amount else None,
+            only=quantity.startswith("only"),
+            is_one=quantity in {"the", "only the"} and not (runs or counted or is_plural),
+            count=int(counted) if counted and not is_amount else None,
+            runs=runs,
+            type=type_,
+            tool=unquoted(noun["source"]) if noun["source"] else tool,
+            state=state,
+            ids=quoted_texts(noun["ids"] or ""),
+        )
+
+    def _take(self, pattern: re.Pattern[str]) -> str:
+        """Take what matches off the beginning; empty when nothing does."""
+        match = pattern.match(self.rest)
+        if match is None:
+            return ""
+        self.rest = self.rest[match.end() :].lstrip()
+        return match[0]
+
+    def _kind(self, words: list[str], types: set[str]) -> tuple[str | None, str | None, str | None]:
+        """Return the state, the item type and the tool of `kept Bash result`, `user messages`."""
+        state = words.pop(0) if words[0] in STATES.values() and len(words) > 1 else None
+        for start in range(min(2, len(words))):
+            name = "_".join(words[start:])
             tool = unquoted(words[0]) if start else None
-            if known == "item":
-                return None, tool
-            if known in types:
-                return known, tool
-    raise WordingError(
-        f"{phrase!r}: no items are called {' '.join(words)!r}; there are items, results, calls,"
-        f" {', '.join(sorted(t.replace('_', ' ') for t in types))}"
-    )
+            if tool == words[0] and _NO_TOOL.fullmatch(tool):
+                raise self._unreadable()
+            for form in (name, name.removesuffix("s")):
+                known = _ALIASES.get(form, form)
+                if known in types or known == "item":
+                    return state, None if known == "item" else known, tool
+        if _NO_TOOL.fullmatch(words[0]):
+            raise self._unreadable()
+        raise self._wrong(
+            f"no items are called {' '.join(words)!r}; there are items, results, calls,"
+            f" {', '.join(sorted(t.replace('_', ' ') for t in types))}"
+        )
+
+    def _wrong(self, reason: str) -> WordingError:
+        return WordingError(f"{self.phrase!r}: {reason}")
+
+    def _unreadable(self) -> WordingError:
+        examples = "\n  ".join(EXAMPLES)
+        return WordingError(f"{self.phrase!r} names no items; it is written\n  {examples}")
+
+
+def _runs_at(position: re.Match[str], phrase: str) -> tuple[Run, ...]:
+    """Return the runs that a position means: `first 2`, `1st, 3rd and 5th`."""
+    if position["places"]:
+        return _runs(position["places"], phrase)
+    number = int(position["count"] or position["number"])
+    is_newest = (position["end"] or position["side"]) in _NEWEST
+    return (_checked((-number, -1) if is_newest else (1, number), phrase),)
+
+
+def _runs(places: str, phrase: str) -> tuple[Run, ...]:
+    """Return the runs of a list of places: `1st, 3rd to 5th and last`, or `1, 3 to 5`."""
+    runs = []
+    for place in re.split(_AND, places):
+        ends = [_place(end) for end in re.split(_TO, place.removeprefix("the "))]
+        runs.append(_checked((ends[0], ends[-1]), phrase))
+    return tuple(runs)
+
+
+def _place(words: str) -> int:
+    """Return the position of `2`, `2nd`, `second`, `last` or `2nd newest`."""
+    number, _, side = words.partition(" ")
+    if number in _ORDINALS:
+        position = _ORDINALS.index(number) + 1
+    else:
+        position = int(re.sub(r"\D", "", number) or 1)
+    return -position if (side or number) in _NEWEST else position
+
+
+def _checked(run: Run, phrase: str) -> Run:
+    if 0 in run:
+        raise WordingError(f"{phrase!r}: positions begin at 1")
+    if run[0] > run[1]:
+        raise WordingError(f"{phrase!r}: the range runs backwards")
+    return run

@@ -5,31 +5,34 @@ from __future__ import annotations
 import copy
 import os
 import time
-from contextlib import AbstractContextManager, chdir, nullcontext
+from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from policyctx.errors import PolicyctxError
+from policyctx.messages.reading import items_of
 from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.testing.conversation import Conversation, Message
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.fates import Fate, Turn, value_at
-from policyctx.testing.faults import home_directory, passing_time, refusing_writes
+from policyctx.testing.faults import environment, home_directory, passing_time, refusing_writes
 from policyctx.testing.filler import filler
+from policyctx.testing.functions import called, input_of
 from policyctx.testing.policies import compiled
 from policyctx.testing.selecting import Selection, selection
 from policyctx.testing.summaries import FilesBelow, ScriptedSummarizer
 from policyctx.turns.result import Result
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from policyctx.planning.decisions import Decision
     from policyctx.planning.offload_policy import OffloadPolicy
     from policyctx.planning.plan import Plan
     from policyctx.policy.sources import Source
+    from policyctx.testing.functions import Returned
     from policyctx.testing.kinds import Size
     from policyctx.testing.pieces import Pieces
 
@@ -67,6 +70,8 @@ class World:
         """What the caller holds: the next list that the policy is given."""
         self.passes_edited_back = False
         self.seconds_passed = 0.0
+        self.waits: list[float] = []
+        """The seconds of each pause that the last event made."""
         self.refusal: int | None = None
         """The number of the error with which writing fails, such as `errno.ENOSPC`."""
         self.turns: list[Turn] = []
@@ -188,6 +193,24 @@ class World:
                 self.apply()
             self.add([self.conversation.message("assistant", "done")])
 
+    def call(self, name: str, options: Mapping[str, str]) -> None:
+        """Call a public function with the context; `options` are its arguments, as YAML."""
+        given = input_of(name, self)
+        before = copy.deepcopy(given)
+        with self._event():
+            try:
+                with environment(self.variables):
+                    returned = called(name, given, options, self)
+            except PolicyctxError as error:
+                turn = Turn("function", given, before, error=error)
+                self.error_is_known = False
+            else:
+                # What a summary replaced moves the places of all after it.
+                stays = len(returned.messages) == len(given)
+                items = items_of(before) if stays else ()
+                turn = Turn("function", given, before, returned=returned, items=items)
+        self.turns.append(turn)
+
     def set_system(self, size: Size) -> None:
         """Send a system prompt of this size beside the messages."""
         self.system = filler(size, self.conversation.serial())
@@ -199,12 +222,9 @@ class World:
         act: Callable[[Session], Result | Plan],
     ) -> Turn:
         """Carry out one event: the one place where policies run, and every plan is seen."""
-        self.require_no_error()
-        if self._files_before is None:
-            self._files_before = frozenset(self.all_files())
         before = copy.deepcopy(given)
         try:
-            with self._disk(), passing_time(self._let_pass):
+            with self._event():
                 done = act(self.session)
         except PolicyctxError as error:
             turn = Turn(kind, given, before, error=error)
@@ -218,8 +238,19 @@ class World:
             self._observe(turn, self._session.policy, self._source)
         return turn
 
+    @contextmanager
+    def _event(self) -> Iterator[None]:
+        """Let something happen, on the scenario's disk and by its clock."""
+        self.require_no_error()
+        if self._files_before is None:
+            self._files_before = frozenset(self.all_files())
+        self.waits = []
+        with self._disk(), passing_time(self._let_pass):
+            yield
+
     def _let_pass(self, seconds: float) -> None:
         self.seconds_passed += seconds
+        self.waits.append(seconds)
 
     def _disk(self) -> AbstractContextManager[None]:
         if self.refusal is None:
@@ -244,14 +275,24 @@ class World:
     def result(self) -> Result:
         """What the last event came to; raises `OutcomeError` when there is no such thing."""
         result = self.last.result
+        if self.last.returned is not None:
+            value = type(self.last.returned.value).__name__
+            raise OutcomeError("a result with a plan", f"a function returned {value}, and no plan")
         if result is None:
             raise OutcomeError("a result", self.last.error or "only a plan")
         return result
 
     @property
+    def outcome(self) -> Result | Returned:
+        """`result`, or what a public function returned."""
+        return self.last.returned or self.result
+
+    @property
     def now(self) -> tuple[Turn, ...]:
-        """The last model call, or plan, and what arrived after it."""
+        """The last model call, plan or function, and what arrived after it."""
         newest = self.last
+        if newest.kind == "function":
+            return (newest,)
         turns = [turn for turn in self.turns if turn.plan is not None] or [newest]
         start = max((i for i, turn in enumerate(turns) if turn.kind != "arrival"), default=0)
         return tuple(turns[start:])
@@ -262,8 +303,17 @@ class World:
         return tuple(fate for turn in self.now for fate in turn.fates)
 
     def select(self, phrase: str) -> Selection:
-        """Read which items a phrase speaks of; raises `WordingError`."""
-        return selection(phrase, self.session.policy.policy.items)
+        """Read which items a phrase means.
+
+        Raises `WordingError` when it has no meaning, and `OutcomeError` when it names a tool that
+        no event has had in its context.
+        """
+        types = () if self._source is None else self.session.policy.policy.items
+        meant = selection(phrase, types)
+        if meant.tool is not None and self.turns:
+            tools = {fate.item.tool for turn in self.turns for fate in turn.fates}
+            meant.require_tool({tool for tool in tools if tool is not None})
+        return meant
 
     def fates_of(self, phrase: str) -> list[Fate]:
         """Return the items that a phrase speaks of; raises `OutcomeError` when there are none."""

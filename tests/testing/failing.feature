@@ -57,6 +57,19 @@ Feature: Outcomes that did not come
     When the policy is applied
     Then the 3rd Bash result is offloaded
 
+  Scenario: found:    only 4 of them
+    Given a result "c" of 300 characters from Bash
+    When the policy is applied
+    Then the 2nd to 5th results are offloaded
+
+  Scenario: found:    no tool 'Bsh' in the context; did you mean 'Bash'? It has Bash, Read
+    When the policy is applied
+    Then no Bsh result is kept
+
+  Scenario: 'every 2nd result': write `the` or `only the` before a position
+    When the policy is applied
+    Then every 2nd result is offloaded
+
   Scenario: no items are called 'Bsh thing'
     When the policy is applied
     Then the Bsh thing is offloaded
@@ -499,3 +512,57 @@ Feature: Outcomes that did not come
     And the summarizer answers "Short."
     When the policy is applied
     Then the summary is asked of anthropic
+
+  Scenario: 2 waits that grow from 1 seconds
+    Given the policy
+      """
+      compaction: {summary: {backoff: 0s, attempts: 3}}
+      steps: [{name: summarise, do: compact}]
+      """
+    And the summarizer fails 2 times
+    And a user message of 10 tokens
+    When the policy is applied
+    Then the waits between the tries grow from 1 second
+
+  Scenario: no public function is called 'offload'
+    When the policy is applied
+    Then nothing is dropped
+    When the function offload is called
+
+  Scenario: no writer is 'odd'; there are synchronous, asynchronous
+    When the policy is applied
+    Then nothing is dropped
+    When the function offload_tool_results is called with
+      | writer | odd |
+
+  Scenario: expected: 800 characters
+    When the function offload_tool_results is called
+    Then 800 characters are freed
+
+  Scenario: expected: 3 items
+    When the function offload_tool_results is called
+    Then the result reports 3 offloaded items
+
+  Scenario: OffloadResults has no `compacted`
+    When the function offload_tool_results is called
+    Then the history is compacted
+
+  Scenario: a function has no plan that counts tokens
+    When the function offload_tool_results is called
+    Then the context has 1 tokens
+
+  Scenario: a function returned OffloadResults, and no plan
+    When the function offload_tool_results is called
+    Then no file is restored
+
+  Scenario: expected: metadata.n: over 3
+    Given a file "data.json" that reads "{\"metadata\": {\"n\": 3}}"
+    When the policy is applied
+    Then the file "data.json" is JSON with
+      | metadata.n | over 3 |
+
+  Scenario: metadata.n: 4
+    Given a file "data.json" that reads "{\"metadata\": {\"n\": \"4\"}}"
+    When the policy is applied
+    Then the file "data.json" is JSON with
+      | metadata.n | over 3 |

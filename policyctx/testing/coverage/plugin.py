@@ -38,6 +38,7 @@ class RuleCoverage:
         self._file: str | None = config.getoption("policyctx_cov_json")
         self._coverage: Coverage = {}
         self._saved: dict[tuple[str, str], str] = {}
+        self._failed: dict[str, None] = {}
         self._names = tuple(name for name in config.getoption("policyctx_cov") or () if name)
         self._named = {source.path: source for source in map(self._source, self._names)}
 
@@ -52,6 +53,16 @@ class RuleCoverage:
         )
         known.add_rules(rules_of(policy.tree))
         known.add(self._sides(turn, policy, scenario), scenario)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note which scenarios fail."""
+        if report.failed:
+            self._failed[report.nodeid] = None
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note which features are broken."""
+        if report.failed:
+            self._failed[report.nodeid] = None
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:  # noqa: ANN401 - a class of pytest-xdist
@@ -70,7 +81,8 @@ class RuleCoverage:
         outcome = yield
         self._take_up_named()
         if self._file is not None:
-            text = json.dumps(report(self._policies), ensure_ascii=False, indent=2)
+            measured = {**report(self._policies), "failed": list(self._failed)}
+            text = json.dumps(measured, ensure_ascii=False, indent=2)
             Path(self._file).write_text(f"{text}\n", encoding="utf-8")
         if session.exitstatus == pytest.ExitCode.OK and any(self._below_bound()):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 PLUGINS = ("-p", "pytest-bdd", "-p", "policyctx")
 _QUIET = ("-qq",)
+# pytest's exit code where it collected no test.
+_NOTHING_RAN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class Covered:
 def covered(policy: str, paths: Sequence[str]) -> Covered:
     """Run the scenarios once, unchanged, and return which of them reach what.
 
-    Raises `MutationError` when one fails as it is, or there is none.
+    Raises `MutationError`, with the scenarios that fail, when one does or when there is none.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "coverage.json")
@@ -82,11 +84,23 @@ def covered(policy: str, paths: Sequence[str]) -> Covered:
         run = subprocess.run(  # noqa: S603 - no shell
             [*_pytest(), *options, *paths], capture_output=True, text=True, check=False
         )
+        report = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
         if run.returncode:
-            raise MutationError(
-                f"the scenarios must pass before anything is changed:\n{run.stdout}{run.stderr}"
-            )
-        return Covered.of_report(json.loads(file.read_text(encoding="utf-8")))
+            raise _not_run(run, tuple(report.get("failed", ())))
+        return Covered.of_report(report)
+
+
+def _not_run(run: subprocess.CompletedProcess[str], failing: tuple[str, ...]) -> MutationError:
+    """The error for scenarios that do not pass unchanged, with what pytest says of them."""
+    if failing:
+        count = "1 scenario fails" if len(failing) == 1 else f"{len(failing)} scenarios fail"
+        why = f"{count} before the policy is changed:"
+    elif run.returncode == _NOTHING_RAN:
+        why = "there is no scenario to notice one"
+    else:
+        why = f"the scenarios cannot be run, pytest ended with {run.returncode}"
+    lines = (f"no mutant was run: {why}", *(f"  {name}" for name in failing))
+    return MutationError("\n".join((*lines, "", run.stdout + run.stderr)), failing=failing)
 
 
 def judged(
@@ -158,7 +172,11 @@ def _ask(
                 told.append(line)
         code = process.wait()
         errors.seek(0)
-        problem = f"pytest ended with {code}:\n{''.join(told)}{errors.read()}" if code else ""
+        problem = (
+            f"pytest ended with {code} before every mutant was run:\n{''.join(told)}{errors.read()}"
+            if code
+            else ""
+        )
     answers.put(_End(problem))
 
 

@@ -13,6 +13,7 @@ from policyctx.testing.conversation import ToolResult
 from policyctx.testing.defining import given, then, when
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.filler import compact, filler
+from policyctx.testing.functions import Returned
 from policyctx.testing.kinds import amount
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from policyctx.testing.summaries import ScriptedSummarizer
     from policyctx.testing.world import World
     from policyctx.turns.compacting import Compacted
+    from policyctx.turns.result import Result
 
 
 @given("the summarizer answers( {text:text})", 'the summarizer answers "Rename the field."')
@@ -147,7 +149,7 @@ def _in_work(world: World, name: str) -> Path:
 )
 def _(policyctx_world: World, state: str) -> None:
     """`Result.compacted` of the last event: was history replaced by a summary."""
-    result = policyctx_world.result
+    result = policyctx_world.outcome
     if result.compacted != (state == "compacted"):
         found = "it is" if result.compacted else "\n".join(["it is not", *result.warnings])
         raise OutcomeError(f"the history to be {state}", found, policyctx_world.fates)
@@ -230,14 +232,34 @@ def _(policyctx_world: World, datatable: Sequence[Sequence[object]]) -> None:
     """Values of `CompactStats`, each after its name; all are 0 where no compaction was made. A
     value may be a bound, such as `over 100`.
     """
-    made = policyctx_world.result.compaction
-    stats = CompactStats() if made is None else made.stats
+    stats = _stats(policyctx_world.outcome)
     for name, expected in ((str(row[0]), str(row[1])) for row in datatable):
         if not hasattr(stats, name):
             raise WordingError(f"CompactStats has no {name!r}")
         found = getattr(stats, name)
         if not amount(expected).holds_for(found):
             raise OutcomeError(f"{name}: {expected}", f"{name}: {found}")
+
+
+def _stats(outcome: Result | Returned) -> CompactStats:
+    if isinstance(outcome, Returned):
+        return outcome.stats
+    return CompactStats() if outcome.compaction is None else outcome.compaction.stats
+
+
+@then(
+    "the waits between the tries grow from {amount:amount} second(s)",
+    "the waits between the tries grow from 1 second",
+)
+def _(policyctx_world: World, amount: Amount) -> None:
+    """Before each try but the first of the last event the session waits, longer each time. The
+    amount is the first wait.
+    """
+    waits, tries = policyctx_world.waits, len(_scripted(policyctx_world).requests)
+    grow = all(one < other for one, other in pairwise(waits))
+    if len(waits) != tries - 1 or not waits or not amount.holds_for(waits[0]) or not grow:
+        found = ", ".join(f"{wait:g}" for wait in waits) or "none"
+        raise OutcomeError(f"{tries - 1} waits that grow from {amount} seconds", found)
 
 
 @then(

@@ -92,6 +92,23 @@ def _(policyctx_world: World, turns: int, phrase: str | None = None) -> None:
     policyctx_world.continue_for(turns, None if phrase is None else pieces(phrase))
 
 
+@when(
+    "the function {name:name} is called( with)",
+    "the function offload_tool_results is called",
+    "the function compact_messages is called with\n| threshold | 1 |\n| max_restore_files | 2 |",
+    "the function offload_tool_result_async is called with\n| writer | asynchronous |",
+)
+def _(
+    policyctx_world: World, name: str, datatable: Sequence[Sequence[object]] | None = None
+) -> None:
+    """A public function is called with the context, or with its newest message where it takes one
+    message. A table gives arguments as YAML; a `writer` is `synchronous` or `asynchronous`. The
+    root folder, the session, the working directory and the scenario's summarizer are passed to it.
+    A later step looks at the value that it returns as at any other result.
+    """
+    policyctx_world.call(name, {str(row[0]): str(row[1]) for row in datatable or ()})
+
+
 @when("{duration:duration} pass(es)", "30 days pass", "1 hour passes")
 def _(policyctx_world: World, duration: float) -> None:
     """The session's clock moves on; nothing else happens."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from policyctx.testing.defining import then
 from policyctx.testing.failures import OutcomeError
 from policyctx.testing.filler import compact
+from policyctx.testing.kinds import BOUND, amount
 from policyctx.testing.wordings import filled, like
 
 if TYPE_CHECKING:
@@ -94,7 +96,7 @@ def _(policyctx_world: World, names: tuple[str, ...]) -> None:
 )
 def _(policyctx_world: World, names: tuple[str, ...]) -> None:
     """The paths in `Result.files`, in this order: absolute, and those of files below the root."""
-    found = policyctx_world.result.files
+    found = policyctx_world.outcome.files
     root = policyctx_world.root.absolute().as_posix()
     expected = [f"{root}/{name}" for name in names]
     if [Path(path).as_posix() for path in found] != expected:
@@ -120,18 +122,26 @@ def _(
 @then(
     "the file {name:text} is JSON with",
     'the file "tool_result/Bash/a.json" is JSON with\n| item_type | tool_result |\n'
-    "| metadata.tool_name | Bash |",
+    "| metadata.tool_name | Bash |\n| offloaded_at | over 1,700,000,000 |",
 )
 def _(policyctx_world: World, name: str, datatable: Sequence[Sequence[object]]) -> None:
-    """Values in a JSON file, each after its key; a dot leads into a map. `*` is anything."""
+    """Values in a JSON file, each after its key; a dot leads into a map. `*` is anything. A bound
+    such as `over 100` holds for a number alone.
+    """
     document = json.loads(_content(policyctx_world, name))
     for key, expected in ((str(row[0]), str(row[1])) for row in datatable):
         found: Any = document
         for part in key.split("."):
             found = found.get(part) if isinstance(found, dict) else None
         shown = found if isinstance(found, str) else compact(found)
-        if not like(expected, shown):
+        if not _is_so(found, expected):
             raise OutcomeError(f"{key}: {expected}", f"{key}: {shown}")
+
+
+def _is_so(found: object, expected: str) -> bool:
+    if re.fullmatch(BOUND, expected) is None or isinstance(found, str | bool):
+        return like(expected, found if isinstance(found, str) else compact(found))
+    return isinstance(found, int | float) and amount(expected).holds_for(found)
 
 
 @then(
@@ -182,7 +192,7 @@ def _(policyctx_world: World, item: str, pattern: str) -> None:
 @then("the paths of the files are absolute", "the paths of the files are absolute")
 def _(policyctx_world: World) -> None:
     """The paths in `Result.files`: there is one at least, and each is a file."""
-    files = policyctx_world.result.files
+    files = policyctx_world.outcome.files
     if not files:
         raise OutcomeError("files", "none", policyctx_world.fates)
     for path in files:

@@ -10,6 +10,7 @@ from policyctx.testing.failures import OutcomeError
 from policyctx.testing.filler import compact
 
 if TYPE_CHECKING:
+    from policyctx.testing.fates import Fate
     from policyctx.testing.kinds import Amount
     from policyctx.testing.world import World
 
@@ -66,14 +67,24 @@ def _(policyctx_world: World, amount: Amount) -> None:
     "the characters freed, net of placeholders, add up",
 )
 def _(policyctx_world: World) -> None:
-    """`Result.net_freed_chars` is what the originals have less what their placeholders have."""
-    fates = [fate for fate in policyctx_world.last.fates if fate.is_new]
-    net = 0
-    for fate in fates:
-        if fate.decision is not None and fate.decision.placeholder is not None:
+    """`Result.net_freed_chars` is the length of the originals less that of their placeholders; of
+    `offload_tool_result` it is `freed_chars`.
+    """
+    turn = policyctx_world.last
+    net, concerned = 0, [fate for fate in turn.fates if fate.is_new or turn.returned is not None]
+    for fate in concerned:
+        left = _left_in_place(policyctx_world, fate)
+        if left is not None:
             original = fate.original
-            text = original if isinstance(original, str) else compact(original)
-            net += len(text) - len(fate.decision.placeholder)
-    found = _net_freed_chars(policyctx_world.result)
+            net += len(original if isinstance(original, str) else compact(original)) - len(left)
+    returned = turn.returned
+    found = _net_freed_chars(policyctx_world.result) if returned is None else returned.freed_chars
     if not net or found != net:
-        raise OutcomeError(f"{net:,} characters", f"{found:,}", fates)
+        raise OutcomeError(f"{net:,} characters", f"{found:,}", concerned)
+
+
+def _left_in_place(world: World, fate: Fate) -> str | None:
+    """Return the placeholder of an item that was offloaded, None for any other."""
+    if fate.turn.returned is not None:
+        return str(world.text_now(fate)) if fate.state == "offloaded" else None
+    return None if fate.decision is None else fate.decision.placeholder

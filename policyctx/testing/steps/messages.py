@@ -108,7 +108,9 @@ def _(policyctx_world: World, amount: Amount, unit: str) -> None:
     if unit == "messages":
         found = len(turn.messages)
     elif unit == "tokens":
-        found = turn.plan.tokens_after if turn.plan else 0
+        if turn.plan is None:
+            raise WordingError("a function has no plan that counts tokens")
+        found = turn.plan.tokens_after
     else:
         items = policyctx_world.session.plan(turn.messages).items
         found = sum(len(item.text) for item in items)

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     "no characters are freed",
 )
 def _(policyctx_world: World, amount: Amount) -> None:
-    """`Result.freed_chars`: those of what was newly offloaded, placeholders not deducted."""
-    found = policyctx_world.result.freed_chars
+    """`Result.freed_chars`: the characters of what was newly offloaded, without deducting the
+    placeholders; of a function, the `freed_chars` that it returned.
+    """
+    found = policyctx_world.outcome.freed_chars
     if not amount.holds_for(found):
         raise OutcomeError(f"{amount} characters", f"{found:,}", policyctx_world.fates)
 
@@ -33,7 +35,7 @@ def _(policyctx_world: World, amount: Amount) -> None:
 )
 def _(policyctx_world: World, amount: Amount) -> None:
     """`Result.offloaded_count` and the length of `Result.files`: what was newly offloaded."""
-    result = policyctx_world.result
+    result = policyctx_world.outcome
     for found in (result.offloaded_count, len(result.files)):
         if not amount.holds_for(found):
             raise OutcomeError(f"{amount} items", f"{found:,}", policyctx_world.fates)
@@ -46,7 +48,7 @@ def _(policyctx_world: World, amount: Amount) -> None:
 def _(policyctx_world: World, names: tuple[str, ...]) -> None:
     """`Result.files`: what was newly offloaded, in the order of the items; here below the root."""
     root = policyctx_world.root.absolute()
-    found = [Path(path).relative_to(root).as_posix() for path in policyctx_world.result.files]
+    found = [Path(path).relative_to(root).as_posix() for path in policyctx_world.outcome.files]
     if found != [filled(policyctx_world, name) for name in names]:
         raise OutcomeError(", ".join(names), ", ".join(found) or "none", policyctx_world.fates)
 
@@ -58,7 +60,7 @@ def _(policyctx_world: World, names: tuple[str, ...]) -> None:
 )
 def _(policyctx_world: World, amount: Amount) -> None:
     """`Result.warnings`, such as of what could not be saved and was therefore kept."""
-    warnings = policyctx_world.result.warnings
+    warnings = policyctx_world.outcome.warnings
     if not amount.holds_for(len(warnings)):
         raise OutcomeError(f"{amount} warnings", "\n".join(warnings) or "none")
 
@@ -66,7 +68,7 @@ def _(policyctx_world: World, amount: Amount) -> None:
 @then("a warning says {text:text}", 'a warning says "No space left"')
 def _(policyctx_world: World, text: str) -> None:
     """One of the warnings has these words in it."""
-    warnings = policyctx_world.result.warnings
+    warnings = policyctx_world.outcome.warnings
     if not any(text in warning for warning in warnings):
         raise OutcomeError(f"a warning with {text!r}", "\n".join(warnings) or "no warning")
 

@@ -52,7 +52,7 @@ Feature: What is in a context
     When the policy is applied
     Then the context has 3 messages
     And 3 results are offloaded
-    But no Bash result is offloaded
+    But no call is kept
 
   Scenario: Parallel results are one message
     Given a session with 3 parallel Bash results of 100 characters

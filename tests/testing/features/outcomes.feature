@@ -43,6 +43,17 @@ Feature: What comes of it
     And every call is kept
     And every offloaded result is newly offloaded
 
+  Scenario: Items by their positions
+    When the policy is applied
+    Then the first 2 results are offloaded
+    And only the 1st, 2nd and 4th results are offloaded
+    And the 2nd Bash result is kept
+    And the 2nd newest result is offloaded
+    And the 4th–5th calls are kept
+    And the last 2 Bash results read like "*"
+    And only 3 results are offloaded
+    And messages 1, 6 and 7 are kept
+
   Scenario: What the model sees
     When the policy is applied
     Then the result "a" reads "[./s-1/a.md of 300]"
@@ -140,3 +151,17 @@ Feature: What comes of it
     And no folder is made
     And the result reports no offloaded item
     And no characters are freed
+
+  Scenario: What a function returns
+    Given the policy "context-offload"
+    When the function offload_tool_results is called
+    Then the result reports 3 offloaded items
+    And 1,200 characters are freed
+    And the result lists the files "tool-result-a.md", "tool-result-b.md" and "tool-result-list.md"
+    And only the results "a", "b" and "list" are offloaded
+    And the result "a" reads "[Content offloaded to: ./tool-result-a.md]"
+    And the result "small" is the same object as before
+    And the context has 11 messages
+    And the input is not changed
+    When the policy is applied
+    Then 3 results are newly offloaded

@@ -48,6 +48,7 @@ def test_what_no_scenario_notices_is_told_with_its_place(folder: Path) -> None:
     assert by_name["min_chars: 100 → 99"]["noticed_by"] == "mine.feature::Small"
     assert by_name[UNNOTICED[0]]["line"] == 5
     assert (report["survivors"], report["not_a_policy"]) == (1, 1)
+    assert (report["not_run"], report["failing"], report["error"]) == (0, [], None)
 
 
 def test_a_mutant_that_is_accepted_and_noticed_is_told(folder: Path) -> None:
@@ -62,13 +63,48 @@ def test_a_mutant_that_is_accepted_and_noticed_is_told(folder: Path) -> None:
     assert run.stdout.endswith("6 of 7 mutants noticed, 1 accepted, 1 no policy\n")
 
 
-def test_scenarios_that_fail_as_they_are_judge_nothing(folder: Path) -> None:
-    wrong = feature(scenario("Wrong", HOLDS.replace("1 result is", "no result is")))
-    (folder / "mine.feature").write_text(wrong, encoding="utf-8")
-    run = policyctx("test", "--mutate", "mine.yaml", cwd=folder)
+WRONG = feature(LARGE, scenario("Wrong", HOLDS.replace("1 result is", "no result is")))
+OPTIONS = ("--mutate", "mine.yaml", "--jobs", "1")
+
+
+def test_a_failing_scenario_keeps_mutants_from_being_run(folder: Path) -> None:
+    (folder / "mine.feature").write_text(WRONG, encoding="utf-8")
+    run = policyctx("test", *OPTIONS, cwd=folder)
     assert run.returncode == 1
-    assert run.stderr.startswith("error: the scenarios must pass before anything is changed:")
-    assert "✗ Wrong" in run.stderr
+    first = "error: no mutant was run: 1 scenario fails before the policy is changed:\n"
+    assert run.stderr.startswith(f"{first}  mine.feature::Wrong\n")
+    assert "expected: no result is offloaded" in run.stderr
+    assert run.stdout == ""
+
+
+def test_a_failing_scenario_is_in_the_json_with_the_mutants_that_were_not_run(
+    folder: Path,
+) -> None:
+    (folder / "mine.feature").write_text(WRONG, encoding="utf-8")
+    run = policyctx("test", *OPTIONS, "--json", cwd=folder)
+    assert run.returncode == 1
+    report = json.loads(run.stdout)
+    assert (report["mutants"], report["not_run"]) == ([], 7)
+    assert report["failing"] == ["mine.feature::Wrong"]
+    assert report["error"].startswith("no mutant was run: 1 scenario fails")
+    assert (report["survivors"], report["accepted_but_noticed"]) == (None, None)
+
+
+def test_a_broken_feature_keeps_mutants_from_being_run(folder: Path) -> None:
+    broken = feature(LARGE, scenario("Odd", "Given something"))
+    (folder / "mine.feature").write_text(broken, encoding="utf-8")
+    run = policyctx("test", *OPTIONS, "--json", cwd=folder)
+    assert run.returncode == 1
+    report = json.loads(run.stdout)
+    assert (report["not_run"], report["failing"]) == (7, ["mine.feature"])
+    assert "unknown step: Given something" in run.stderr
+
+
+def test_no_mutant_is_run_where_there_is_no_scenario(folder: Path) -> None:
+    (folder / "mine.feature").unlink()
+    run = policyctx("test", *OPTIONS, cwd=folder)
+    assert run.returncode == 1
+    assert run.stderr.startswith("error: no mutant was run: there is no scenario to notice one\n")
 
 
 BY_RULE = {

@@ -1,0 +1,73 @@
+Feature: One call offloads one result
+  `offload_tool_result` is the preset `tool-direct-offload` for a caller that has one message and has
+  judged its length.
+
+  Background:
+    Given the policy "tool-direct-offload"
+    And the session "session-abc123"
+    And a result "toolu_xyz" of 1500 characters
+
+  @F-001 @BR-3.2-6
+  Scenario Outline: The function deducts the placeholder from the characters freed
+    Given a result "toolu_xyz" of <size> characters
+    When the function <function> is called
+    Then <amount> characters are freed
+    And the characters freed, net of placeholders, add up
+
+    Examples:
+      | function                  | size | amount          |
+      | offload_tool_result       | 1500 | fewer than 1500 |
+      | offload_tool_result_async | 1500 | fewer than 1500 |
+      | offload_tool_result       | 10   | fewer than 0    |
+      | offload_tool_result_async | 10   | fewer than 0    |
+
+  @F-001 @BR-3.2-7 @BR-3.2-19
+  Scenario Outline: The function returns the absolute path of the file
+    When the function <function> is called
+    Then the result lists the file "session-abc123/toolu_xyz.md"
+    And the paths of the files are absolute
+
+    Examples:
+      | function                  |
+      | offload_tool_result       |
+      | offload_tool_result_async |
+
+  @F-001 @BR-3.2-5 @BR-3.2-10
+  Scenario Outline: The function leaves the absolute path in the place of the content
+    When the function <function> is called
+    Then the result "toolu_xyz" reads "[Tool result offloaded to file: {root}/session-abc123/toolu_xyz.md]"
+
+    Examples:
+      | function                  |
+      | offload_tool_result       |
+      | offload_tool_result_async |
+
+  @F-003 @BR-3.2-11 @BR-3.2-22
+  Scenario: The function returns a deep copy
+    When the function offload_tool_result is called
+    Then changed messages are deep copies
+    And the input is not changed
+
+  @F-001 @BR-3.2-4
+  Scenario Outline: The function writes with the writer that the caller brings
+    When the function <function> is called with
+      | writer | <writer> |
+    Then the root folder holds only the file "session-abc123/toolu_xyz.md"
+    And the result lists the file "session-abc123/toolu_xyz.md"
+
+    Examples:
+      | function                  | writer       |
+      | offload_tool_result       | synchronous  |
+      | offload_tool_result_async | synchronous  |
+      | offload_tool_result_async | asynchronous |
+
+  @UC-003 @BR-3.2-12
+  Scenario Outline: The function raises an error when its file cannot be written
+    When the disk is full
+    And the function <function> is called
+    Then it fails with a StoreError that says "No space left"
+
+    Examples:
+      | function                  |
+      | offload_tool_result       |
+      | offload_tool_result_async |

@@ -1,0 +1,166 @@
+"""The public functions that a scenario may call, with its context as their input."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from policyctx.policy.sources import Source
+from policyctx.policy.yaml_reader import read_yaml
+from policyctx.recipes import compacting, offloading
+from policyctx.recipes.compacting import CompactResult
+from policyctx.recipes.offloading import OffloadResult, OffloadResults
+from policyctx.testing.failures import WordingError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from policyctx.compaction.stats import CompactStats
+    from policyctx.testing.conversation import Message
+    from policyctx.testing.world import World
+
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "compact_messages": compacting.compact_messages,
+    "compact_messages_async": compacting.compact_messages_async,
+    "offload_tool_result": offloading.offload_tool_result,
+    "offload_tool_result_async": offloading.offload_tool_result_async,
+    "offload_tool_results": offloading.offload_tool_results,
+    "offload_tool_results_async": offloading.offload_tool_results_async,
+}
+
+
+class DiskWriter:
+    """A `FileWriter` that writes to the disk."""
+
+    def write(self, path: str, text: str) -> None:
+        """Write the text, and make the folders above the file."""
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(text, encoding="utf-8", newline="")
+
+
+class AsyncDiskWriter:
+    """An `AsyncFileWriter` that writes to the disk."""
+
+    async def write(self, path: str, text: str) -> None:
+        """Write as a `DiskWriter` does."""
+        await asyncio.sleep(0)
+        DiskWriter().write(path, text)
+
+
+_WRITERS = {"synchronous": DiskWriter, "asynchronous": AsyncDiskWriter}
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The value that a public function returned, under the names that `Result` has.
+
+    Each property raises `WordingError` when the value has nothing of the kind.
+    """
+
+    value: OffloadResults | OffloadResult | CompactResult
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The messages of the value; a single message is a list of one."""
+        value = self.value
+        return [value.message] if isinstance(value, OffloadResult) else value.messages
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Absolute paths, in the order of the value."""
+        if isinstance(self.value, CompactResult):
+            raise self._without("files")
+        return (self.value.file,) if isinstance(self.value, OffloadResult) else self.value.files
+
+    @property
+    def offloaded_count(self) -> int:
+        """How many results were offloaded."""
+        if isinstance(self.value, OffloadResults):
+            return self.value.offloaded_count
+        raise self._without("offloaded_count")
+
+    @property
+    def freed_chars(self) -> int:
+        """Characters freed, as the function defines them."""
+        if isinstance(self.value, CompactResult):
+            raise self._without("freed_chars")
+        return self.value.freed_chars
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings of a compaction."""
+        return self._compaction("warnings").warnings
+
+    @property
+    def compacted(self) -> bool:
+        """Whether history was replaced by a summary."""
+        return self._compaction("compacted").compacted
+
+    @property
+    def stats(self) -> CompactStats:
+        """The numbers of a compaction."""
+        return self._compaction("stats").stats
+
+    def _compaction(self, name: str) -> CompactResult:
+        if isinstance(self.value, CompactResult):
+            return self.value
+        raise self._without(name)
+
+    def _without(self, name: str) -> WordingError:
+        return WordingError(f"{type(self.value).__name__} has no `{name}`")
+
+
+def input_of(name: str, world: World) -> list[Message]:
+    """Return what a function is given of the context: the newest message, or all of them.
+
+    Raises `WordingError` for an unknown function, and when there is no message for it.
+    """
+    if name not in FUNCTIONS:
+        raise WordingError(f"no public function is called {name!r}; there are {_NAMES}")
+    if not _takes_one(name):
+        return list(world.messages)
+    if not world.messages:
+        raise WordingError(f"{name} takes a message; the context has none")
+    return [world.messages[-1]]
+
+
+_NAMES = ", ".join(FUNCTIONS)
+
+
+def called(name: str, given: list[Message], options: Mapping[str, str], world: World) -> Returned:
+    """Call a function on messages, and return its value.
+
+    `options` are the arguments that a step gives, as YAML; the folders, the session and the
+    summarizer of the scenario are the defaults. Raises what the function raises.
+    """
+    arguments = {**_defaults(name, world), **_read(options, world)}
+    value = FUNCTIONS[name](given[0] if _takes_one(name) else given, **arguments)
+    return Returned(asyncio.run(value) if asyncio.iscoroutine(value) else value)
+
+
+def _takes_one(name: str) -> bool:
+    return name.removesuffix("_async") == "offload_tool_result"
+
+
+def _defaults(name: str, world: World) -> dict[str, Any]:
+    folder: dict[str, Any] = {"output_dir": world.root}
+    if _takes_one(name):
+        return {**folder, "session_id": world.session_id}
+    if not name.startswith("compact"):
+        return folder
+    summarizer = {} if world.summarizer is None else {"summarizer": world.summarizer}
+    return {**folder, "work_dir": world.work, **summarizer}
+
+
+def _read(options: Mapping[str, str], world: World) -> dict[str, Any]:
+    found = {name: read_yaml(Source(name, text)).plain() for name, text in options.items()}
+    if "writer" in found:
+        kind = found["writer"]
+        if kind not in _WRITERS:
+            raise WordingError(f"no writer is {kind!r}; there are {', '.join(_WRITERS)}")
+        found["writer"] = _WRITERS[kind]()
+    if "work_dir" in found:
+        found["work_dir"] = world.work / found["work_dir"]
+    return found
