@@ -18,6 +18,7 @@ from policyctx.cli.output import (
     reason_report,
 )
 from policyctx.cli.output import table as table_of
+from policyctx.compaction.summarizers import ExtractiveSummarizer
 from policyctx.errors import MessagesError
 from policyctx.session import Session
 
@@ -52,7 +53,9 @@ def explain(
 
     Example: policyctx explain coding-agent session.jsonl --why-not
     """
-    session = Session(policy, root=root, session_id=session_id)
+    # No summary is made, so the policy's summarizer need not be there.
+    nobody = ExtractiveSummarizer()
+    session = Session(policy, root=root, session_id=session_id, summarizer=nobody)
     request = read_request(messages)
     planned = session.plan(request.messages, system=request.system, tools=request.tools)
     positions = _chosen(planned, item, why_not=why_not, largest=largest)

@@ -15,6 +15,7 @@ from policyctx.cli.output import (
     saving,
     table,
 )
+from policyctx.compaction.summarizers import ExtractiveSummarizer
 from policyctx.session import Session
 
 if TYPE_CHECKING:
@@ -36,7 +37,9 @@ def plan(
 
     Example: policyctx plan coding-agent session.jsonl
     """
-    session = Session(policy, root=root, session_id=session_id)
+    # No summary is made, so the policy's summarizer need not be there.
+    nobody = ExtractiveSummarizer()
+    session = Session(policy, root=root, session_id=session_id, summarizer=nobody)
     request = read_request(messages)
     planned = session.plan(request.messages, system=request.system, tools=request.tools)
     out = console()

@@ -15,6 +15,7 @@ from policyctx.compaction.extractive.summary import extractive_summary
 from policyctx.compaction.pinned import pinned_section, with_pinned, without_pinned
 from policyctx.errors import SummaryError, UnknownSummarizerError
 from policyctx.policy.diagnosing import nearest
+from policyctx.policy.models.compaction import BUILT_IN_SUMMARIZERS
 from policyctx.tokens.words import words_in
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def summarizer_for(by: str, client: object = None) -> Summarizer:
         )
 
         return AnthropicSummarizer(client)
-    known = list(dict.fromkeys(("extractive", "anthropic", *_registered)))
+    known = list(dict.fromkeys((*BUILT_IN_SUMMARIZERS, *_registered)))
     raise UnknownSummarizerError(by, known, next(iter(nearest(by, known)), None))
 
 

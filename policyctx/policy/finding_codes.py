@@ -145,4 +145,11 @@ FINDINGS: dict[str, Code] = {
         "that the glob matches, so no input goes. Select the results, mend the glob, or remove "
         "the key.",
     ),
+    "PC330": Code(
+        "a summarizer that is not built in",
+        "`summary.by` names neither `extractive` nor `anthropic`. Code may register a summarizer "
+        "of this name with `policyctx.register_summarizer`, which `check` cannot see. If no code "
+        "does, no session can be made with the policy. Mend the name, or register the summarizer "
+        "before the session is made.",
+    ),
 }

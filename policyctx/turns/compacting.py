@@ -17,12 +17,7 @@ from policyctx.compaction.history import History
 from policyctx.compaction.pinned import with_pinned
 from policyctx.compaction.restoration import accesses
 from policyctx.compaction.stats import CompactStats
-from policyctx.compaction.summarizers import (
-    ExtractiveSummarizer,
-    SummaryRequest,
-    summarizer_for,
-    summarizer_of,
-)
+from policyctx.compaction.summarizers import ExtractiveSummarizer, SummaryRequest
 from policyctx.errors import StoreError, SummaryError
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
@@ -35,7 +30,7 @@ if TYPE_CHECKING:
 
     from policyctx.compaction.assembly import Written
     from policyctx.compaction.restoration import FileReader, Restoration
-    from policyctx.compaction.summarizers import Summarize, Summarizer
+    from policyctx.compaction.summarizers import Summarizer
     from policyctx.messages.items import Message
     from policyctx.planning.compacting import Replacing
     from policyctx.planning.facts import Facts
@@ -78,7 +73,7 @@ class Compacting:
         facts: Facts,
         earlier: Replacements,
         *,
-        summarizer: Summarizer | Summarize | None,
+        summarizer: Summarizer,
         reader: FileReader | None,
         keeps_state: bool,
     ) -> None:
@@ -86,8 +81,7 @@ class Compacting:
         self._earlier, self._keeps_state = earlier, keeps_state
         self._reader = WorkingFiles() if reader is None else reader
         self._settings = replacing.settings
-        by = self._settings.summary.by
-        self._summarizer = summarizer_for(by) if summarizer is None else summarizer_of(summarizer)
+        self._summarizer = summarizer
         self._parts = replacing.parts
         # What was pinned in what an earlier summary stands for is pinned still.
         self._pinned = tuple(dict.fromkeys([*earlier.pinned, *replacing.pinned]))

@@ -14,6 +14,7 @@ from policyctx.policy.diagnosing import in_order
 from policyctx.policy.findings.compaction import (
     compactions_that_repeat,
     restorations_from_nowhere,
+    unknown_summarizers,
 )
 from policyctx.policy.findings.files import shared_files
 from policyctx.policy.findings.gates import (
@@ -55,6 +56,7 @@ _CHECKS = (
     ends_before_beginning,
     cleared_for_good,
     restorations_from_nowhere,
+    unknown_summarizers,
     gates_that_never_open,
     disagreeing_globs,
     unused_keep_recent,

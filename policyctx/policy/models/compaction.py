@@ -23,6 +23,8 @@ from policyctx.policy.values import Share, short_form, template_of
 # What the texts that a compaction leaves may name.
 SUMMARY_FIELDS = ("summary", "archive_path")
 RESTORED_FIELDS = ("path", "content")
+# The summarizers that ship with the library, by the name that `summary.by` gives.
+BUILT_IN_SUMMARIZERS = ("extractive", "anthropic")
 
 
 class SummarySection(Section):
