@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+# The most characters of another package's error that a sentence shows.
+_SHOWN_CHARS = 200
+
+
 class PolicyctxError(Exception):
     """Base of all errors raised on purpose; its text is one paragraph for a person."""
 
@@ -277,3 +281,13 @@ class MissingExtraError(PolicyctxError):
     def __init__(self, wanted: str, *, extra: str) -> None:
         self.extra = extra
         super().__init__(f"{wanted} needs a package: pip install 'policyctx[{extra}]'")
+
+
+def in_words(error: BaseException) -> str:
+    """Return `OSError: the text`, on one line and not too long, for an error of any code."""
+    name = type(error).__name__
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - an error whose text cannot be had
+        return name
+    return f"{name}: {text[:_SHOWN_CHARS]}" if text else name

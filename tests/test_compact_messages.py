@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from policyctx import PolicyError, compact_messages, compact_messages_async
+from policyctx import (
+    FileReader,
+    PolicyError,
+    UnrestorableFileError,
+    compact_messages,
+    compact_messages_async,
+)
 from tests.conversations import results, user
 
 if TYPE_CHECKING:
@@ -97,6 +103,72 @@ def test_a_file_that_is_gone_is_told_of(tmp_path: Path) -> None:
     assert result.compacted
     assert len(result.warnings) == 1
     assert "port.py" in result.warnings[0]
+
+
+class BrokenReader:
+    """Raises `error` from one of its methods, or returns `content`."""
+
+    def __init__(self, method: str, error: BaseException | None, content: Any = "") -> None:
+        self.method, self.error, self.content = method, error, content
+
+    def resolve(self, path: str, work_dir: str) -> str:
+        if self.method == "resolve" and self.error is not None:
+            raise self.error
+        return f"{work_dir}/{path}"
+
+    def read(self, resolved: str, most_bytes: int) -> str:
+        if self.error is not None and resolved and most_bytes:
+            raise self.error
+        return str(self.content) if isinstance(self.content, str) else self.content
+
+
+@pytest.mark.parametrize("method", ["resolve", "read"])
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (OSError(5, "Input/output error"), "Input/output error"),
+        (PermissionError("no entry"), "no entry"),
+        (OSError(), "OSError"),
+        (UnrestorableFileError("port.py", "it is locked"), "it is locked"),
+        (KeyError("a bug"), "the reader raised KeyError: 'a bug'"),
+    ],
+)
+def test_a_file_that_a_reader_cannot_read_is_skipped_with_a_warning(
+    method: str, error: Exception, why: str, tmp_path: Path
+) -> None:
+    reader: FileReader = BrokenReader(method, error)
+    result = compact_messages(conversation(), threshold=1, output_dir=tmp_path, file_reader=reader)
+    assert result.compacted
+    assert result.stats.restored_file_count == 0
+    [warning] = result.warnings
+    assert warning == f"'port.py' is not restored: {why}"
+
+
+@pytest.mark.parametrize("content", [None, b"bytes", 7])
+def test_a_reader_that_returns_no_text_is_skipped_with_a_warning(
+    content: object, tmp_path: Path
+) -> None:
+    result = compact_messages(
+        conversation(),
+        threshold=1,
+        output_dir=tmp_path,
+        file_reader=BrokenReader("read", None, content),
+    )
+    assert result.compacted
+    assert f"the reader returned {type(content).__name__}, not a text" in result.warnings[0]
+
+
+def test_a_reader_may_return_text_that_utf_8_cannot_encode(tmp_path: Path) -> None:
+    reader = BrokenReader("read", None, "a\ud800b")
+    result = compact_messages(conversation(), threshold=1, output_dir=tmp_path, file_reader=reader)
+    assert result.compacted
+    assert "cannot be encoded as UTF-8" in result.warnings[0]
+
+
+def test_an_interrupt_in_a_reader_is_not_swallowed(tmp_path: Path) -> None:
+    reader = BrokenReader("read", KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        compact_messages(conversation(), threshold=1, output_dir=tmp_path, file_reader=reader)
 
 
 def test_a_failed_summary_leaves_the_list_as_it_was(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from policyctx.errors import UnrestorableFileError
+from policyctx.errors import UnrestorableFileError, in_words
 from policyctx.messages.reading import items_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,12 @@ _MOST_BYTES_PER_TOKEN = 128
 
 
 class FileReader(Protocol):
-    """Reads the files of an agent's working directory."""
+    """Reads the files of an agent's working directory.
+
+    A file for which a method raises `UnrestorableFileError` or `OSError` is skipped with a warning
+    that says why. Any other exception is a bug of the reader: the file is skipped as well, since
+    the summary has been made and paid for, and the warning names the exception.
+    """
 
     def resolve(self, path: str, work_dir: str) -> str:
         """Return the absolute path that `path` leads to, all symlinks followed.
@@ -36,7 +41,8 @@ class FileReader(Protocol):
         """Return the text of a file, by a path that `resolve` gave.
 
         Raises `UnrestorableFileError` for what is not there, no regular file, not readable, no
-        UTF-8 text, or larger than `most_bytes`, which is then not read whole.
+        UTF-8 text, or larger than `most_bytes`, which is then not read whole; an `OSError` of the
+        disk or the network may pass through.
         """
         ...
 
@@ -136,11 +142,40 @@ def _candidates(
 
 
 def _resolved(path: str, settings: Restore, reader: FileReader) -> tuple[str, str]:
-    """What a path resolves to, itself where it does not, and then why."""
+    """Return what a path resolves to and ""; if it does not resolve, the path and why."""
     try:
-        return reader.resolve(path, settings.work_dir), ""
-    except UnrestorableFileError as error:
-        return path, error.why
+        resolved: object = reader.resolve(path, settings.work_dir)
+    except Exception as error:  # noqa: BLE001 - a reader's bug must not cost the summary
+        return path, _why(error)
+    if not isinstance(resolved, str):
+        return path, f"the reader returned {type(resolved).__name__}, not a path"
+    return resolved, ""
+
+
+def _content(resolved: str, most_bytes: int, reader: FileReader) -> str:
+    """Return what a reader reads; raises `UnrestorableFileError` whatever is wrong with it."""
+    try:
+        content: object = reader.read(resolved, most_bytes)
+    except Exception as error:
+        raise UnrestorableFileError(resolved, _why(error)) from error
+    if not isinstance(content, str):
+        why = f"the reader returned {type(content).__name__}, not a text"
+        raise UnrestorableFileError(resolved, why)
+    try:
+        content.encode()
+    except UnicodeEncodeError as error:
+        why = "it holds a character that cannot be encoded as UTF-8"
+        raise UnrestorableFileError(resolved, why) from error
+    return content
+
+
+def _why(error: Exception) -> str:
+    """Say why a reader gave no file."""
+    if isinstance(error, UnrestorableFileError):
+        return error.why
+    if isinstance(error, OSError):
+        return error.strerror or " ".join(str(error).split()) or type(error).__name__
+    return f"the reader raised {in_words(error)}"
 
 
 class _Filling:
@@ -171,7 +206,7 @@ class _Filling:
 
     def _file(self, path: str, resolved: str) -> RestoredFile:
         limit, total = self._settings.max_tokens_per_file, self._settings.max_tokens_total
-        content = self._reader.read(resolved, limit * _MOST_BYTES_PER_TOKEN)
+        content = _content(resolved, limit * _MOST_BYTES_PER_TOKEN, self._reader)
         tokens = self._counter.count(content)
         if tokens > limit:
             raise UnrestorableFileError(path, f"its {tokens} tokens are more than {limit}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, runtime_checkable
 
 from policyctx.compaction.extractive.summary import extractive_summary
 from policyctx.compaction.pinned import pinned_section, with_pinned, without_pinned
-from policyctx.errors import SummaryError, UnknownSummarizerError
+from policyctx.errors import SummaryError, UnknownSummarizerError, in_words
 from policyctx.policy.diagnosing import nearest
 from policyctx.policy.models.compaction import BUILT_IN_SUMMARIZERS
 from policyctx.tokens.words import words_in
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _MOST_TIMES = 4
 _ALWAYS_ALLOWED_WORDS = 400
 _CHARS_PER_WORD = 40
-_SHOWN_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,20 +235,11 @@ def _failure(error: BaseException) -> SummaryError:
     if isinstance(error, SummaryError):
         return error
     cause = error if isinstance(error, Exception) else None
-    return SummaryError(f"the summarizer raised {_said(error)}", cause=cause)
+    return SummaryError(f"the summarizer raised {in_words(error)}", cause=cause)
 
 
 def _chained(error: BaseException) -> BaseException | None:
     return error.__cause__ if isinstance(error, SummaryError) else error
-
-
-def _said(error: BaseException) -> str:
-    name = type(error).__name__
-    try:
-        text = " ".join(str(error).split())
-    except Exception:  # noqa: BLE001 - an error that cannot say what it is
-        return name
-    return f"{name}: {text[:_SHOWN_CHARS]}" if text else name
 
 
 def _too_slow(seconds: float) -> SummaryError:

@@ -62,6 +62,8 @@ class CompactOptions(TypedDict, total=False):
     work_dir: str | os.PathLike[str]
     """The folder that files must be in to come back."""
     file_reader: FileReader
+    """Reads the files that come back, instead of the disk. A file for which it raises is skipped,
+    with a warning."""
     output_dir: str | os.PathLike[str]
     """The folder for the replaced messages."""
 
