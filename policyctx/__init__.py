@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from policyctx.agents import for_agent
     from policyctx.compaction.restoration import FileReader
-    from policyctx.compaction.stats import CompactStats
+    from policyctx.compaction.stats import CompactStats, SummaryUsage
     from policyctx.compaction.summarizers import (
         Summarizer,
         SummaryRequest,
@@ -86,6 +86,7 @@ _HOMES = {
     "Summarizer": "policyctx.compaction.summarizers",
     "SummaryError": "policyctx.errors",
     "SummaryRequest": "policyctx.compaction.summarizers",
+    "SummaryUsage": "policyctx.compaction.stats",
     "UnknownPolicyError": "policyctx.errors",
     "UnknownSummarizerError": "policyctx.errors",
     "UnrestorableFileError": "policyctx.errors",
@@ -131,6 +132,7 @@ __all__ = [
     "Summarizer",
     "SummaryError",
     "SummaryRequest",
+    "SummaryUsage",
     "UnknownPolicyError",
     "UnknownSummarizerError",
     "UnrestorableFileError",

@@ -247,7 +247,10 @@ class Session:
         memory: Memory,
     ) -> Turn[tuple[KnownList, Result]]:
         """Replace history by a summary, in the list as the turn's other decisions left it."""
-        from policyctx.turns.compacting import Compacting  # noqa: PLC0415 - seldom needed
+        from policyctx.turns.compacting import (  # noqa: PLC0415 - seldom needed
+            Compacting,
+            NotCompacted,
+        )
 
         compacting = Compacting(
             known,
@@ -259,15 +262,22 @@ class Session:
             keeps_state=self._keeps_state,
         )
         made = yield from compacting.run()
-        if isinstance(made, tuple):
+        warnings = (*result.warnings, *made.warnings)
+        if isinstance(made, NotCompacted):
             planned = result.plan.unsummarised()
-            return known, replace(result, plan=planned, warnings=(*result.warnings, *made))
+            after_all = replace(result, plan=planned, warnings=warnings, summary_usage=made.usage)
+            return known, after_all
         known.conversation.report()
         memory.replacements.add(made.replacement, messages, made.messages)
         after = self._new_list(memory)
         after.read(made.messages)
-        warnings = (*result.warnings, *made.warnings)
-        return after, replace(result, messages=made.messages, warnings=warnings, compaction=made)
+        return after, replace(
+            result,
+            messages=made.messages,
+            warnings=warnings,
+            compaction=made,
+            summary_usage=made.stats.summary,
+        )
 
     def _observed(self, usage: Usage) -> Turn[None]:
         memory = yield from self._remembered()

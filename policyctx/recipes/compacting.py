@@ -134,7 +134,7 @@ def _compacted(result: Result) -> CompactResult:
     return CompactResult(
         messages=result.messages,
         compacted=made is not None,
-        stats=CompactStats() if made is None else made.stats,
+        stats=CompactStats(summary=result.summary_usage) if made is None else made.stats,
         summary="" if made is None else made.summary,
         archive=None if made is None else made.archive_path,
         warnings=result.warnings,
