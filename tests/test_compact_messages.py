@@ -11,11 +11,13 @@ import pytest
 from policyctx import (
     FileReader,
     PolicyError,
+    Session,
     UnrestorableFileError,
     compact_messages,
     compact_messages_async,
 )
 from tests.conversations import results, user
+from tests.policies import policy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,6 +105,40 @@ def test_a_file_that_is_gone_is_told_of(tmp_path: Path) -> None:
     assert result.compacted
     assert len(result.warnings) == 1
     assert "port.py" in result.warnings[0]
+
+
+def test_too_little_new_text_is_given_as_the_reason(tmp_path: Path) -> None:
+    long = [*conversation(), user("word " * 500)]
+    first = compact_messages(
+        long, threshold=1, output_dir=tmp_path, summarizer=lambda _: "word " * 400
+    )
+    again = compact_messages([*first.messages, user("go on")], threshold=1, output_dir=tmp_path)
+    assert not again.compacted
+    [warning] = again.warnings
+    assert warning.startswith("not compacted: ")
+    assert "tokens came since the last compaction" in warning
+
+
+@pytest.mark.parametrize("messages", [[], [SYSTEM]])
+def test_nothing_to_summarise_is_given_as_the_reason(
+    messages: list[Message], tmp_path: Path
+) -> None:
+    result = compact_messages(messages, threshold=0, output_dir=tmp_path)
+    assert result.messages is messages
+    assert result.warnings == ("not compacted: there is nothing that it may replace",)
+
+
+def test_a_session_explains_the_reason_without_a_warning_in_each_turn(tmp_path: Path) -> None:
+    made = policy(
+        "store: {sync: never}\n"
+        "steps: [{name: summarise, do: compact, when: {tokens: {at_least: 1}}}]"
+    )
+    used = Session(made, root=tmp_path, summarizer=lambda _: "word " * 400)
+    first = used.apply([*conversation(), user("word " * 500)])
+    result = used.apply([*first.messages, user("go on")])
+    assert (result.compacted, result.warnings) == (False, ())
+    verdicts = result.plan.verdicts(0)
+    assert "came since the last compaction" in str(verdicts[-1].reason)
 
 
 class BrokenReader:

@@ -14,7 +14,7 @@ from policyctx.session import Session
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Unpack
 
     from policyctx.compaction.restoration import FileReader
@@ -30,8 +30,8 @@ _LIMITS = ("max_files", "max_tokens_per_file", "max_tokens_total")
 class CompactResult:
     """What `compact_messages` came to.
 
-    `messages` is the very list that was given when nothing was compacted; `warnings` says why not,
-    where it should have been, and which files did not come back.
+    `messages` is the very list that was given if nothing was compacted. `warnings` says why not, if
+    the threshold was reached, and which files did not come back.
     """
 
     messages: Sequence[Message]
@@ -137,5 +137,13 @@ def _compacted(result: Result) -> CompactResult:
         stats=CompactStats(summary=result.summary_usage) if made is None else made.stats,
         summary="" if made is None else made.summary,
         archive=None if made is None else made.archive_path,
-        warnings=result.warnings,
+        warnings=(*result.warnings, *_reasons(result)),
     )
+
+
+def _reasons(result: Result) -> Iterator[str]:
+    """Yield why a history that is long enough was not replaced, if no attempt was made."""
+    for outcome in result.plan.outcomes:
+        stopped = outcome.stopped
+        if stopped is not None and stopped.code != "not_summarised":
+            yield f"not compacted: {stopped.sentence}"
