@@ -14,7 +14,7 @@ from policyctx.session import Session
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Unpack
 
     from policyctx.compaction.restoration import FileReader
@@ -61,6 +61,10 @@ class CompactOptions(TypedDict, total=False):
     max_restore_tokens_total: int
     work_dir: str | os.PathLike[str]
     """The folder that files must be in to come back."""
+    reads_file: Mapping[str, str | Sequence[str]]
+    """Tools that read files besides `read_file`, by name, each with the field of its input that
+    holds the path, or several of which the first that a call has is meant: `{"Read": "file_path"}`.
+    """
     file_reader: FileReader
     """Reads the files that come back, instead of the disk. A file for which it raises is skipped,
     with a warning."""
@@ -114,6 +118,7 @@ def _document(options: CompactOptions) -> dict[str, Any]:
         "extends": "context-compact",
         "model": _given(context_window=options.get("context_window")),
         "store": {"state": "none"},
+        "tools": _readers(options.get("reads_file", {})),
         "compaction": {
             "summary": _given(model=options.get("model")),
             "restore": _given(**restore, work_dir=None if work_dir is None else str(work_dir)),
@@ -123,6 +128,14 @@ def _document(options: CompactOptions) -> dict[str, Any]:
         gate = {"tokens": {"at_least": options["threshold"]}}
         document["steps"] = [{"name": "summarise", "do": "compact", "when": gate}]
     return document
+
+
+def _readers(reads_file: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
+    """Return the policy's `tools` for the tools that read files."""
+    return {
+        tool: {"reads_file": list(fields) if isinstance(fields, tuple) else fields}
+        for tool, fields in reads_file.items()
+    }
 
 
 def _given(**values: object) -> dict[str, object]:

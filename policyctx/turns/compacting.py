@@ -13,7 +13,7 @@ from policyctx.compaction.archive import ITEM_TYPE, Archive, archive_name
 from policyctx.compaction.assembly import assembled
 from policyctx.compaction.files import WorkingFiles
 from policyctx.compaction.history import History
-from policyctx.compaction.restoration import accesses
+from policyctx.compaction.restoration import accesses, unknown_readers
 from policyctx.compaction.stats import CompactStats
 from policyctx.compaction.summarizers import SummaryRequest
 from policyctx.errors import StoreError
@@ -25,7 +25,7 @@ from policyctx.turns.replacements import Replacement, digest
 from policyctx.turns.summarising import Summarising
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.compaction.assembly import Written
     from policyctx.compaction.restoration import FileReader, Restoration
@@ -104,7 +104,8 @@ class Compacting:
 
     def _replaced(self, summary: str, summarised: Summarised) -> Turn[Compacted | str]:
         """Put the summary and the files in the history's place; return why not, if it cannot be."""
-        restoration: Restoration = yield self._files()
+        files = self._files()
+        restoration: Restoration = yield files
         archive = None
         if self._settings.archive:
             saved = yield Save((self._archive(),), recorded=self._keeps_state)
@@ -128,7 +129,7 @@ class Compacting:
             summary,
             self._stats(messages, restoration, summarised.usage),
             archive.path if archive else None,
-            (*summarised.warnings, *restoration.warnings),
+            (*summarised.warnings, *restoration.warnings, *self._unread(files)),
         )
 
     def _summarising(self) -> Summarising:
@@ -155,7 +156,7 @@ class Compacting:
             messages=self._rest,
             earlier=summaries,
             written=frozenset(written - summaries.keys()),
-            reads_file={tool: field for tool in tools if (field := policy.reads_file(tool))},
+            reads_file={tool: fields for tool in tools if (fields := policy.path_fields(tool))},
         )
 
     def _summary_in(self, message: Message) -> str | None:
@@ -177,14 +178,30 @@ class Compacting:
         def path_in(message: Message) -> str | None:
             return self._said(message, "restored_file", restored)
 
-        paths = accesses([*self._before, *self._rest], policy.reads_file, path_in)
-        visible = accesses(self._behind, policy.reads_file, path_in)
+        paths = accesses([*self._before, *self._rest], policy.path_fields, path_in)
+        visible = accesses(self._behind, policy.path_fields, path_in)
         return ReadFiles(
             tuple(dict.fromkeys([*visible, *paths])),
             self._settings.restore,
             self._facts.counter,
             frozenset(visible),
             self._reader,
+        )
+
+    def _unread(self, files: ReadFiles) -> Iterator[str]:
+        """Warn if no file could come back only because no tool is known to read files."""
+        if files.paths or not self._settings.restore.max_files:
+            return
+        policy = self._known.conversation.policy
+        found = unknown_readers([*self._before, *self._rest], policy.path_fields)
+        if not found:
+            return
+        tool, field = next(iter(found.items()))
+        yield (
+            f"no file is restored: no known tool has read one, but {tool!r} was called with a path "
+            f"in {field!r}; if it reads files, say so with `tools: {{{tool}: {{reads_file: "
+            f'{field}}}}}` in the policy, or `reads_file={{"{tool}": "{field}"}}` of '
+            "`compact_messages`"
         )
 
     def _archive(self) -> Content:

@@ -86,7 +86,7 @@ class Policy(Threshold):
         OneOrMore,
         Field(examples=["coding-agent", ["context-filesystem", "./team.yaml"]]),
     ] = ()
-    """Presets by name, files by path; later ones win, and this file wins over all."""
+    """Presets and fragments by name, files by path; later ones win, and this file wins over all."""
     model: Model = Model()
     """What sizes are measured against."""
     items: Annotated[
