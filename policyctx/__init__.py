@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from policyctx.agents import for_agent
-    from policyctx.compaction.stats import CompactStats
+    from policyctx.compaction.restoration import FileReader
+    from policyctx.compaction.stats import CompactStats, SummaryUsage
     from policyctx.compaction.summarizers import (
         Summarizer,
         SummaryRequest,
@@ -17,11 +18,14 @@ if TYPE_CHECKING:
         CorruptContentError,
         InvalidResultError,
         MessagesError,
+        MissingExtraError,
         PolicyctxError,
         PolicyError,
         StoreError,
         SummaryError,
         UnknownPolicyError,
+        UnknownSummarizerError,
+        UnrestorableFileError,
         UsageError,
         VocabularyError,
     )
@@ -63,10 +67,12 @@ _HOMES = {
     "ContextItem": "policyctx.turns.context_items",
     "CorruptContentError": "policyctx.errors",
     "Decision": "policyctx.planning.decisions",
+    "FileReader": "policyctx.compaction.restoration",
     "FileWriter": "policyctx.store.writers",
     "InvalidResultError": "policyctx.errors",
     "Item": "policyctx.messages.items",
     "MessagesError": "policyctx.errors",
+    "MissingExtraError": "policyctx.errors",
     "OffloadPolicy": "policyctx.planning.offload_policy",
     "OffloadResult": "policyctx.recipes.offloading",
     "OffloadResults": "policyctx.recipes.offloading",
@@ -80,7 +86,10 @@ _HOMES = {
     "Summarizer": "policyctx.compaction.summarizers",
     "SummaryError": "policyctx.errors",
     "SummaryRequest": "policyctx.compaction.summarizers",
+    "SummaryUsage": "policyctx.compaction.stats",
     "UnknownPolicyError": "policyctx.errors",
+    "UnknownSummarizerError": "policyctx.errors",
+    "UnrestorableFileError": "policyctx.errors",
     "UsageError": "policyctx.errors",
     "VocabularyError": "policyctx.errors",
     "WriterStore": "policyctx.store.writers",
@@ -104,10 +113,12 @@ __all__ = [
     "ContextItem",
     "CorruptContentError",
     "Decision",
+    "FileReader",
     "FileWriter",
     "InvalidResultError",
     "Item",
     "MessagesError",
+    "MissingExtraError",
     "OffloadPolicy",
     "OffloadResult",
     "OffloadResults",
@@ -121,7 +132,10 @@ __all__ = [
     "Summarizer",
     "SummaryError",
     "SummaryRequest",
+    "SummaryUsage",
     "UnknownPolicyError",
+    "UnknownSummarizerError",
+    "UnrestorableFileError",
     "UsageError",
     "VocabularyError",
     "WriterStore",

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+# The most characters of another package's error that a sentence shows.
+_SHOWN_CHARS = 200
+
+
 class PolicyctxError(Exception):
     """Base of all errors raised on purpose; its text is one paragraph for a person."""
 
@@ -177,11 +181,14 @@ class InvalidResultError(PolicyctxError):
 
 
 class SummaryError(PolicyctxError):
-    """One try at a summary gave none that can be used.
+    """One attempt at a summary gave none that can be used.
 
-    `cause` is what the summariser raised, None where it raised nothing or where that would carry
-    credentials along; `status` is the provider's HTTP status, None where there was none;
-    `is_final` says that another try with the same request would fail as well.
+    `cause` is the exception that the summarizer raised, None if it raised none or if the exception
+    would carry credentials along. `status` is the provider's HTTP status, None if there was none.
+    `is_final` says that another attempt would fail as well. `retry_after` is the number of seconds
+    that the provider asks to wait, None if it asks for no wait. `answered` says that there was an
+    answer which cannot be used: the next attempt follows at once and can tell the model why.
+    `max_tokens` is the limit of tokens that cut the answer off, None if it was not cut off.
     """
 
     def __init__(
@@ -191,11 +198,17 @@ class SummaryError(PolicyctxError):
         cause: Exception | None = None,
         status: int | None = None,
         is_final: bool = False,
+        retry_after: float | None = None,
+        answered: bool = False,
+        max_tokens: int | None = None,
     ) -> None:
         self.why = why
         self.cause = cause
         self.status = status
         self.is_final = is_final
+        self.retry_after = retry_after
+        self.answered = answered
+        self.max_tokens = max_tokens
         super().__init__(f"no summary: {why}")
 
 
@@ -305,3 +318,13 @@ class MissingExtraError(PolicyctxError):
     def __init__(self, wanted: str, *, extra: str) -> None:
         self.extra = extra
         super().__init__(f"{wanted} needs a package: pip install 'policyctx[{extra}]'")
+
+
+def in_words(error: BaseException) -> str:
+    """Return `OSError: the text`, on one line and not too long, for an error of any code."""
+    name = type(error).__name__
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - an error whose text cannot be had
+        return name
+    return f"{name}: {text[:_SHOWN_CHARS]}" if text else name

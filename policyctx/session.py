@@ -7,7 +7,7 @@ import secrets
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from policyctx.errors import StoreError
 from policyctx.messages.reading import listed
@@ -17,6 +17,7 @@ from policyctx.planning.ledger import taken_out
 from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.planning.paths import safe_part
 from policyctx.planning.planner import BOTH, plan
+from policyctx.policy.lookup import compaction_of
 from policyctx.policy.models import Policy
 from policyctx.policy.template import parsed_template
 from policyctx.policy.values import ROOT_FIELDS, SESSION_FIELDS
@@ -62,6 +63,10 @@ class Session:
     `summarizer` makes the summaries instead of the one that the policy names, and `reader` reads
     the files that come back after a compaction.
 
+    Raises `UnknownSummarizerError` if the policy has a `compact` step whose `summary.by` names no
+    built-in or registered summarizer, and `MissingExtraError` if that summarizer needs a package
+    that is not installed. Neither is raised if `summarizer` is given.
+
     `with Session(…) as session` closes it at the end, and so does `async with`. A session is not to
     be used by two threads at once.
     """
@@ -91,7 +96,8 @@ class Session:
         model = self.policy.policy.model
         self._counter = counter_for(model.tokenizer, language_model=model.name)
         self._keeps_state = settings.state == "kept"
-        self._summarizer, self._reader = summarizer, reader
+        self._summarizer = _summarizer(self.policy, summarizer)
+        self._reader = reader
         self._on_invalid = on_invalid
         self._notices_given = 0
         self._memory: Memory | None = None
@@ -288,27 +294,37 @@ class Session:
         memory: Memory,
     ) -> Turn[tuple[KnownList, Result]]:
         """Replace history by a summary, in the list as the turn's other decisions left it."""
-        from policyctx.turns.compacting import Compacting  # noqa: PLC0415 - seldom needed
+        from policyctx.turns.compacting import (  # noqa: PLC0415 - seldom needed
+            Compacting,
+            NotCompacted,
+        )
 
         compacting = Compacting(
             known,
             replacing,
             result.plan.facts,
             memory.replacements,
-            summarizer=self._summarizer,
+            summarizer=cast("Summarizer", self._summarizer),
             reader=self._reader,
             keeps_state=self._keeps_state,
         )
         made = yield from compacting.run()
-        if isinstance(made, tuple):
+        warnings = (*result.warnings, *made.warnings)
+        if isinstance(made, NotCompacted):
             planned = result.plan.unsummarised()
-            return known, replace(result, plan=planned, warnings=(*result.warnings, *made))
+            after_all = replace(result, plan=planned, warnings=warnings, summary_usage=made.usage)
+            return known, after_all
         known.conversation.report()
         memory.replacements.add(made.replacement, messages, made.messages)
         after = self._new_list(memory)
         after.read(made.messages)
-        warnings = (*result.warnings, *made.warnings)
-        return after, replace(result, messages=made.messages, warnings=warnings, compaction=made)
+        return after, replace(
+            result,
+            messages=made.messages,
+            warnings=warnings,
+            compaction=made,
+            summary_usage=made.stats.summary,
+        )
 
     def _observed(self, usage: Usage) -> Turn[None]:
         memory = yield from self._remembered()
@@ -387,6 +403,21 @@ class Session:
             correction=memory.correction,
             idle=None if called_at is None else max(0.0, self._clock() - called_at),
         )
+
+
+def _summarizer(policy: OffloadPolicy, given: Summarizer | Summarize | None) -> Summarizer | None:
+    """Return the summarizer of the policy's `compact` step; None if it has no such step."""
+    step = next((step for step in policy.policy.steps if step.do == "compact"), None)
+    if step is None:
+        return None
+    from policyctx.compaction.summarizers import (  # noqa: PLC0415 - most policies need none
+        summarizer_for,
+        summarizer_of,
+    )
+
+    if given is not None:
+        return summarizer_of(given)
+    return summarizer_for(compaction_of(policy.policy, step).summary.by)
 
 
 def _root(template: str, session_id: str) -> str:

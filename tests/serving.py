@@ -5,10 +5,11 @@ from __future__ import annotations
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 Server = TypeVar("Server", bound=ThreadingHTTPServer)
 
@@ -16,10 +17,15 @@ Server = TypeVar("Server", bound=ThreadingHTTPServer)
 class Answer(BaseHTTPRequestHandler):
     """Answers in JSON, and quietly."""
 
-    def send_json(self, status: int, raw: bytes) -> None:
-        self.send_response(status)
+    def send_json(
+        self, status: int, raw: bytes, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        # `send_response` adds the date of this machine.
+        (self.send_response_only if "date" in headers else self.send_response)(status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(raw)))
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(raw)
 

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from policyctx import PolicyError, compact_messages, compact_messages_async
+from policyctx import (
+    FileReader,
+    PolicyError,
+    Session,
+    UnrestorableFileError,
+    compact_messages,
+    compact_messages_async,
+)
 from tests.conversations import results, user
+from tests.policies import policy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,6 +105,107 @@ def test_a_file_that_is_gone_is_told_of(tmp_path: Path) -> None:
     assert result.compacted
     assert len(result.warnings) == 1
     assert "port.py" in result.warnings[0]
+
+
+def test_too_little_new_text_is_given_as_the_reason(tmp_path: Path) -> None:
+    long = [*conversation(), user("word " * 500)]
+    first = compact_messages(
+        long, threshold=1, output_dir=tmp_path, summarizer=lambda _: "word " * 400
+    )
+    again = compact_messages([*first.messages, user("go on")], threshold=1, output_dir=tmp_path)
+    assert not again.compacted
+    [warning] = again.warnings
+    assert warning.startswith("not compacted: ")
+    assert "tokens came since the last compaction" in warning
+
+
+@pytest.mark.parametrize("messages", [[], [SYSTEM]])
+def test_nothing_to_summarise_is_given_as_the_reason(
+    messages: list[Message], tmp_path: Path
+) -> None:
+    result = compact_messages(messages, threshold=0, output_dir=tmp_path)
+    assert result.messages is messages
+    assert result.warnings == ("not compacted: there is nothing that it may replace",)
+
+
+def test_a_session_explains_the_reason_without_a_warning_in_each_turn(tmp_path: Path) -> None:
+    made = policy(
+        "store: {sync: never}\n"
+        "steps: [{name: summarise, do: compact, when: {tokens: {at_least: 1}}}]"
+    )
+    used = Session(made, root=tmp_path, summarizer=lambda _: "word " * 400)
+    first = used.apply([*conversation(), user("word " * 500)])
+    result = used.apply([*first.messages, user("go on")])
+    assert (result.compacted, result.warnings) == (False, ())
+    verdicts = result.plan.verdicts(0)
+    assert "came since the last compaction" in str(verdicts[-1].reason)
+
+
+class BrokenReader:
+    """Raises `error` from one of its methods, or returns `content`."""
+
+    def __init__(self, method: str, error: BaseException | None, content: Any = "") -> None:
+        self.method, self.error, self.content = method, error, content
+
+    def resolve(self, path: str, work_dir: str) -> str:
+        if self.method == "resolve" and self.error is not None:
+            raise self.error
+        return f"{work_dir}/{path}"
+
+    def read(self, resolved: str, most_bytes: int) -> str:
+        if self.error is not None and resolved and most_bytes:
+            raise self.error
+        content: str = self.content
+        return content
+
+
+@pytest.mark.parametrize("method", ["resolve", "read"])
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (OSError(5, "Input/output error"), "Input/output error"),
+        (PermissionError("no entry"), "no entry"),
+        (OSError(), "OSError"),
+        (UnrestorableFileError("port.py", "it is locked"), "it is locked"),
+        (KeyError("a bug"), "the reader raised KeyError: 'a bug'"),
+    ],
+)
+def test_a_file_that_a_reader_cannot_read_is_skipped_with_a_warning(
+    method: str, error: Exception, why: str, tmp_path: Path
+) -> None:
+    reader: FileReader = BrokenReader(method, error)
+    result = compact_messages(conversation(), threshold=1, output_dir=tmp_path, file_reader=reader)
+    assert result.compacted
+    assert result.stats.restored_file_count == 0
+    [warning] = result.warnings
+    assert warning == f"'port.py' is not restored: {why}"
+
+
+@pytest.mark.parametrize("content", [None, b"bytes", 7])
+def test_a_reader_that_returns_no_text_is_skipped_with_a_warning(
+    content: object, tmp_path: Path
+) -> None:
+    result = compact_messages(
+        conversation(),
+        threshold=1,
+        output_dir=tmp_path,
+        file_reader=BrokenReader("read", None, content),
+    )
+    assert result.compacted
+    assert f"the reader returned {type(content).__name__}, not a text" in result.warnings[0]
+
+
+def test_a_reader_may_return_text_that_utf_8_cannot_encode(tmp_path: Path) -> None:
+    reader = BrokenReader("read", None, "a\ud800b")
+    result = compact_messages(conversation(), threshold=1, output_dir=tmp_path, file_reader=reader)
+    assert result.compacted
+    assert "cannot be encoded as UTF-8" in result.warnings[0]
+
+
+def test_an_interrupt_in_a_reader_is_not_swallowed(tmp_path: Path) -> None:
+    reader = BrokenReader("read", KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        compact_messages(conversation(), threshold=1, output_dir=tmp_path, file_reader=reader)
 
 
 def test_a_failed_summary_leaves_the_list_as_it_was(tmp_path: Path) -> None:

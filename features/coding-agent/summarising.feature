@@ -84,6 +84,15 @@ Feature: The history of a coding agent gives way late
     Then the file "port.py" is restored
 
     Examples:
-      | tool      | field     |
-      | Read      | file_path |
-      | read_file | path      |
+      | tool                        | field         |
+      | Read                        | file_path     |
+      | read                        | path          |
+      | read                        | filePath      |
+      | read_file                   | path          |
+      | read_file                   | file_path     |
+      | read_file                   | absolute_path |
+      | read_file                   | target_file   |
+      | read_file                   | filePath      |
+      | str_replace_based_edit_tool | path          |
+      | str_replace_editor          | path          |
+      | file_editor                 | path          |

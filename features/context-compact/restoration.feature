@@ -45,6 +45,14 @@ Feature: The files that were read last come back
     When the policy is applied
     Then the file "a.py" is restored
 
+  @F-005
+  Scenario: Where no tool is known to have read a file, a warning names the option
+    Given the working directory has the file "a.py" of 10 tokens
+    And the agent has read the file "a.py" with open_file
+    When the policy is applied
+    Then no file is restored
+    And a warning says "`tools: {open_file: {reads_file: path}}`"
+
   @F-005 @BR-5.3-4
   Scenario: A path in another field than the tool's is none
     Given the working directory has the files "a.py" and "b.py" of 10 tokens

@@ -117,6 +117,24 @@ Feature: The summary
       |        |
       | \u3000 |
 
+  @F-004 @F-008
+  Scenario Outline: A policy may say what a summary must have
+    Given the policy:
+      """
+      extends: context-compact
+      compaction: {summary: {check: <check>}}
+      """
+    And the summarizer answers "All is done."
+    When the policy is applied
+    Then the history is not compacted
+    And the summarizer is asked 3 times
+    And a warning says "<warning>"
+
+    Examples:
+      | check            | warning                                     |
+      | {sections: true} | the answer lacks the sections Goals & Decisions |
+      | {min_words: 4}   | the answer has 3 words, 4 are the least     |
+
   @F-004
   Scenario: A summary of any length replaces the history
     Given the policy:

@@ -19,6 +19,7 @@ from policyctx.cli.output import (
     outcome,
     plan_report,
     saving,
+    usage_in_words,
 )
 from policyctx.errors import StoreError
 from policyctx.session import Session
@@ -67,6 +68,8 @@ def apply(
     for warning in result.warnings:
         err.print(f"warning: {warning}", soft_wrap=True, markup=False)
     after = planned.tokens_after
+    if spent := usage_in_words(result.summary_usage):
+        err.print(spent, soft_wrap=True)
     if (made := result.compaction) is not None:
         err.print(compaction_in_words(planned, "were"), soft_wrap=True)
         if made.archive_path is not None:
@@ -80,7 +83,12 @@ def applied_report(result: Result) -> dict[str, Any]:
     made = result.compaction
     stats = None if made is None else asdict(made.stats)
     archive = None if made is None else made.archive_path
-    return {"compacted": stats, "archive": archive, "warnings": list(result.warnings)}
+    return {
+        "compacted": stats,
+        "archive": archive,
+        "summary_usage": asdict(result.summary_usage),
+        "warnings": list(result.warnings),
+    }
 
 
 def _check_writable(output: Path) -> None:

@@ -18,6 +18,7 @@ from policyctx.cli.output import (
     reason_report,
 )
 from policyctx.cli.output import table as table_of
+from policyctx.compaction.summarizers import ExtractiveSummarizer
 from policyctx.errors import MessagesError
 from policyctx.session import Session
 
@@ -54,7 +55,9 @@ def explain(
 
     Example: policyctx explain coding-agent session.jsonl --why-not
     """
-    session = Session(policy, root=root, session_id=session_id)
+    # No summary is made, so the policy's summarizer need not be there.
+    nobody = ExtractiveSummarizer()
+    session = Session(policy, root=root, session_id=session_id, summarizer=nobody)
     given = read_messages(messages, Choice(recorded, call))
     given.teach(session)
     planned = session.plan(given.messages, system=given.system, tools=given.tools)

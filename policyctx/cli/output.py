@@ -15,6 +15,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from policyctx.compaction.stats import SummaryUsage
     from policyctx.planning.decisions import Action, Decision
     from policyctx.planning.gates import GateVerdict
     from policyctx.planning.offload_policy import OffloadPolicy
@@ -195,6 +196,18 @@ def compaction_in_words(plan: Plan, verb: str) -> str:
     if replacing.parts.carried is not None:
         messages += f" without {replacing.parts.carried:,}, the user's newest"
     return f"{messages}, {replacing.tokens:,} tokens, {verb} replaced by a summary"
+
+
+def usage_in_words(usage: SummaryUsage) -> str:
+    """Return what the model calls for a summary used; "" if no model was billed."""
+    read, written = usage.cache_read_tokens, usage.cache_write_tokens
+    if not usage.input_tokens + read + written + usage.output_tokens:
+        return ""
+    attempts = "1 attempt" if usage.attempts == 1 else f"{usage.attempts} attempts"
+    tokens = f"{usage.input_tokens:,} input and {usage.output_tokens:,} output tokens"
+    cached = f", {read:,} read from the cache, {written:,} written to it" if read + written else ""
+    dollars = "" if usage.dollars is None else f", ${usage.dollars:,.4f}"
+    return f"summary: {attempts}, {tokens}{cached}{dollars}"
 
 
 def plan_report(plan: Plan) -> dict[str, Any]:

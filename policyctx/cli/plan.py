@@ -15,6 +15,7 @@ from policyctx.cli.output import (
     saving,
     table,
 )
+from policyctx.compaction.summarizers import ExtractiveSummarizer
 from policyctx.session import Session
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ def plan(
 
     Example: policyctx plan coding-agent session.jsonl
     """
-    session = Session(policy, root=root, session_id=session_id)
+    # No summary is made, so the policy's summarizer need not be there.
+    nobody = ExtractiveSummarizer()
+    session = Session(policy, root=root, session_id=session_id, summarizer=nobody)
     given = read_messages(messages, Choice(recorded, call))
     given.teach(session)
     planned = session.plan(given.messages, system=given.system, tools=given.tools)

@@ -9,17 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import suppress
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from importlib.util import find_spec
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from policyctx.compaction.pinned import with_pinned
-from policyctx.compaction.prompt import instructions, parts_of, transcript
+from policyctx.compaction.prompt import instructions, objection, parts_of, transcript
 from policyctx.compaction.reducing import reduced
-from policyctx.compaction.summarizers import in_thread
-from policyctx.errors import MissingExtraError, SummaryError
+from policyctx.compaction.summarizers import ModelSummarizer, in_thread
+from policyctx.errors import MissingExtraError, SummaryError, UsageError
 from policyctx.policy.values import Share
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import anthropic
 
     from policyctx.compaction.summarizers import SummaryRequest
@@ -35,25 +41,30 @@ _TOKENS_PER_COUNTED, _TOKENS_PER_COUNTED_BEFORE, _DENSER_FROM = 1.5, 1.25, (4, 7
 _TOKENS_PER_WORD, _THINKING_TOKENS, _MOST_TOKENS = 4, 8_192, 32_000
 
 _FINISHED = ("end_turn", "stop_sequence")
+_CUT_OFF, _REFUSED, _TOO_LARGE = "max_tokens", "refusal", "model_context_window_exceeded"
 _STOPPED = {
-    "max_tokens": "the model had not finished its answer when it reached max_tokens",
-    "refusal": "the model refused to answer",
-    "model_context_window_exceeded": "the conversation is larger than the model's window",
+    _CUT_OFF: "the model had not finished its answer when it reached max_tokens",
+    _REFUSED: "the model refused to answer",
+    _TOO_LARGE: "the conversation is larger than the model's window",
 }
 # What is wrong with the request itself; of all else the status says enough.
 _TELLING = (400, 404, 413, 422)
-# What no further try can mend: the request, the model's name, or the credentials are wrong.
-_FINAL = (*_TELLING, 401, 403)
+# A later attempt may succeed: the provider took too long, is locked or busy, or has failed. With
+# any other status the request, the model's name or the credentials are wrong.
+_PASSING = (408, 409, 429)
+_SERVER_ERROR = 500
 _SHOWN_CHARS = 200
 
 
-class AnthropicSummarizer:
+class AnthropicSummarizer(ModelSummarizer):
     """A `Summarizer` that asks a Claude model.
 
     `client` is the caller's `anthropic.Anthropic` or `anthropic.AsyncAnthropic`, or another client
     of that SDK; without one each try makes and closes its own. The SDK makes no tries of its own.
     A conversation over `max_input` of the model's window is shortened first: see `reduced`. Pinned
     texts are no part of what the model writes: they are set under its summary to the letter.
+    An attempt after an answer that was not accepted tells the model why; if the answer was cut off
+    at `max_tokens`, it has twice the room.
 
     Raises `MissingExtraError` without the package `anthropic`.
     """
@@ -119,17 +130,26 @@ async def _create_apart(client: Any, asked: dict[str, Any], options: dict[str, A
 def _asked(request: SummaryRequest) -> dict[str, Any]:
     settings = request.settings
     parts = reduced(parts_of(request.history), _room(settings), request.counter)
-    tokens = _TOKENS_PER_WORD * settings.max_words + _THINKING_TOKENS
+    content = transcript(parts)
+    if request.rejected:
+        content += f"\n\n{objection(request.rejected[-1].why)}"
     return {
         "model": settings.model,
-        "max_tokens": min(tokens, _MOST_TOKENS),
+        "max_tokens": _max_tokens(request),
         "system": _sound(instructions(settings)),
-        "messages": [{"role": "user", "content": _sound(transcript(parts))}],
+        "messages": [{"role": "user", "content": _sound(content)}],
     }
 
 
+def _max_tokens(request: SummaryRequest) -> int:
+    """Return how many tokens the answer may have; twice as many as one that was cut off."""
+    tokens = _TOKENS_PER_WORD * request.settings.max_words + _THINKING_TOKENS
+    too_few = max((error.max_tokens or 0 for error in request.rejected), default=0)
+    return min(max(tokens, 2 * too_few), _MOST_TOKENS)
+
+
 def _options(request: SummaryRequest) -> dict[str, Any]:
-    return {"max_retries": 0, "timeout": float(request.settings.timeout.seconds)}
+    return {"max_retries": 0, "timeout": float(request.seconds)}
 
 
 def _room(settings: Summary) -> int:
@@ -152,16 +172,30 @@ def _written(answer: object, request: SummaryRequest) -> str:
     """Return the summary in an answer, with what is pinned; raises `SummaryError`."""
     if isinstance(answer, SummaryError):
         raise answer
+    with suppress(UsageError):
+        request.billed(getattr(answer, "usage", None))
     blocks, stopped = getattr(answer, "content", None), getattr(answer, "stop_reason", None)
     if not isinstance(blocks, list):
         raise SummaryError("the provider's answer is no message")
     if stopped not in _FINISHED:
-        raise SummaryError(_STOPPED.get(str(stopped), f"the model stopped for {stopped!r}"))
+        raise _unfinished(stopped, _max_tokens(request))
     texts = (getattr(block, "text", None) for block in blocks)
     summary = "\n\n".join(text for text in texts if isinstance(text, str)).strip()
     if not summary:
-        raise SummaryError("the answer is empty")
+        raise SummaryError("the answer is empty", answered=True)
     return with_pinned(summary, request.pinned)
+
+
+def _unfinished(stopped: object, max_tokens: int) -> SummaryError:
+    """Return the error for an answer that its model did not finish.
+
+    The same request would be refused, or not fit, once more.
+    """
+    why = _STOPPED.get(str(stopped), f"the model stopped for {stopped!r}")
+    if stopped == _CUT_OFF:
+        is_final = max_tokens >= _MOST_TOKENS
+        return SummaryError(why, answered=True, max_tokens=max_tokens, is_final=is_final)
+    return SummaryError(why, answered=True, is_final=stopped in {_REFUSED, _TOO_LARGE})
 
 
 def _failure(error: Exception, client: object, request: SummaryRequest) -> SummaryError:
@@ -169,20 +203,48 @@ def _failure(error: Exception, client: object, request: SummaryRequest) -> Summa
     import anthropic  # noqa: PLC0415 - an extra
 
     if isinstance(error, anthropic.APITimeoutError):
-        seconds = request.settings.timeout.seconds
-        return SummaryError(f"there was no answer within {seconds} s")
+        return SummaryError(f"there was no answer within {round(request.seconds, 2):g} s")
     if isinstance(error, anthropic.APIStatusError):
         kind = error.type if isinstance(error.type, str) else type(error).__name__
         said = f": {_shown(error, client)}" if error.status_code in _TELLING else ""
         why = f"the provider answered {error.status_code} {kind}{said}"
-        is_final = error.status_code in _FINAL
-        return SummaryError(why, status=error.status_code, is_final=is_final)
+        is_final = error.status_code < _SERVER_ERROR and error.status_code not in _PASSING
+        return SummaryError(
+            why,
+            status=error.status_code,
+            is_final=is_final,
+            retry_after=None if is_final else _retry_after(error.response.headers),
+        )
     if isinstance(error, anthropic.APIConnectionError):
         return SummaryError("the provider cannot be reached")
     if isinstance(error, TypeError) and "authentication" in str(error):
         why = "there are no credentials: set ANTHROPIC_API_KEY or give a client"
         return SummaryError(why, is_final=True)
     return SummaryError(f"the provider's answer cannot be read ({type(error).__name__})")
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that the provider asks to wait, as the SDK reads them.
+
+    `retry-after-ms` holds milliseconds; `retry-after` seconds, or a date, which is compared with
+    the provider's own clock where the response says it.
+    """
+    with suppress(KeyError, ValueError):
+        return _wait(float(headers["retry-after-ms"]) / 1000)
+    given = headers.get("retry-after", "")
+    with suppress(ValueError):
+        return _wait(float(given))
+    with suppress(ValueError, TypeError):
+        until, now = parsedate_to_datetime(given), headers.get("date")
+        is_dated = now is not None and until.tzinfo is not None
+        asked_at = parsedate_to_datetime(str(now)) if is_dated else datetime.now(until.tzinfo)
+        return _wait((until - asked_at).total_seconds())
+    return None
+
+
+def _wait(seconds: float) -> float | None:
+    """Return a wait that can be waited for; None for a number of seconds that is none."""
+    return max(0.0, seconds) if isfinite(seconds) else None
 
 
 def _shown(error: anthropic.APIStatusError, client: object) -> str:

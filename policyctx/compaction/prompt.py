@@ -78,6 +78,14 @@ def transcript(parts: Sequence[Part]) -> str:
     return f"<{_TAG}>\n{text}\n</{_TAG}>\n\nWrite the summary of this conversation."
 
 
+def objection(why: str) -> str:
+    """Return what a model is told, behind the conversation, of an answer that was not accepted."""
+    return (
+        f"An earlier answer was not accepted: {why}. Write the whole summary anew, as the "
+        "instructions say."
+    )
+
+
 def parts_of(history: History) -> list[Part]:
     """Return the parts of a history in order, for messages of either API.
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from policyctx.errors import UnrestorableFileError
+from policyctx.compaction.history import path_in
+from policyctx.errors import UnrestorableFileError, in_words
 from policyctx.messages.reading import items_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
+    from policyctx.compaction.history import PathFields
     from policyctx.messages.items import Item, Message
     from policyctx.policy.models.compaction import Restore
     from policyctx.tokens.counter import TokenCounter
@@ -19,10 +22,19 @@ if TYPE_CHECKING:
 # No known vocabulary has a token of more bytes, so a file of more than that many bytes a token is
 # over its limit for certain, and need not be read.
 _MOST_BYTES_PER_TOKEN = 128
+# What the field for a file's path is called, what stands in it, and the names of tools that read.
+_PATH_FIELD = re.compile(r"(?:path|file|file_?name)$", re.IGNORECASE)
+_FILE_PATH = re.compile(r"(?!\w+://)[^\r\n]{0,300}[^\s/\\.]\.\w{1,8}")
+_READS = re.compile(r"read|view|open|cat|show|get|fetch|load", re.IGNORECASE)
 
 
 class FileReader(Protocol):
-    """Reads the files of an agent's working directory."""
+    """Reads the files of an agent's working directory.
+
+    A file for which a method raises `UnrestorableFileError` or `OSError` is skipped with a warning
+    that says why. Any other exception is a bug of the reader: the file is skipped as well, since
+    the summary has been made and paid for, and the warning names the exception.
+    """
 
     def resolve(self, path: str, work_dir: str) -> str:
         """Return the absolute path that `path` leads to, all symlinks followed.
@@ -36,7 +48,8 @@ class FileReader(Protocol):
         """Return the text of a file, by a path that `resolve` gave.
 
         Raises `UnrestorableFileError` for what is not there, no regular file, not readable, no
-        UTF-8 text, or larger than `most_bytes`, which is then not read whole.
+        UTF-8 text, or larger than `most_bytes`, which is then not read whole; an `OSError` of the
+        disk or the network may pass through.
         """
         ...
 
@@ -62,14 +75,15 @@ class Restoration:
 
 def accesses(
     messages: Sequence[Message],
-    reads_file: Callable[[str], str | None],
+    reads_file: Callable[[str], PathFields | None],
     restored: Callable[[Message], str | None],
 ) -> list[str]:
     """Return the paths that were read, each once, the one last accessed first.
 
-    `reads_file` gives, for a tool's name, the field of its input that holds a path, and None for a
-    tool that reads no file. `restored` gives the path of the file that an earlier compaction
-    brought back in a message, which is an access at its place. What is no path is passed over.
+    `reads_file` gives, for a tool's name, the field or fields of its input that hold a
+    path, and nothing for a tool that reads no file. `restored` gives the path of the file that an
+    earlier compaction brought back in a message, which is an access at its place. What is no path
+    is passed over.
 
     Raises `MessagesError` for what is no message list.
     """
@@ -87,16 +101,41 @@ def accesses(
     return list(found)
 
 
-def _path_read(call: Item, reads_file: Callable[[str], str | None]) -> str | None:
-    field = None if call.tool is None else reads_file(call.tool)
-    if field is None:
-        return None
+def _path_read(call: Item, reads_file: Callable[[str], PathFields | None]) -> str | None:
+    fields = None if call.tool is None else reads_file(call.tool)
+    return path_in(_input(call), fields) if fields else None
+
+
+def _input(call: Item) -> dict[str, Any]:
+    """Return the input of a call; empty if it is not an object."""
     try:
         given = json.loads(call.text)
     except (ValueError, RecursionError):
-        return None
-    path = given.get(field) if isinstance(given, dict) else None
-    return path if isinstance(path, str) else None
+        return {}
+    return given if isinstance(given, dict) else {}
+
+
+def unknown_readers(
+    messages: Sequence[Message], reads_file: Callable[[str], PathFields | None]
+) -> dict[str, str]:
+    """Return the tools that may read files although nothing says so, with the field of the path.
+
+    Those are the tools that are called with a path to a file, as far as the field's name and its
+    value tell. Tools whose name says that they read come first.
+    """
+    found: dict[str, str] = {}
+    for item in items_of(messages):
+        if item.kind != "tool_call" or not item.tool or item.tool in found:
+            continue
+        if not reads_file(item.tool):
+            given = _input(item)
+            found.update((item.tool, name) for name in given if _is_path(name, given[name]))
+    return dict(sorted(found.items(), key=lambda pair: not _READS.search(pair[0])))
+
+
+def _is_path(name: str, value: object) -> bool:
+    is_named_so = _PATH_FIELD.search(name) is not None
+    return is_named_so and isinstance(value, str) and _FILE_PATH.fullmatch(value) is not None
 
 
 def restore(
@@ -136,11 +175,40 @@ def _candidates(
 
 
 def _resolved(path: str, settings: Restore, reader: FileReader) -> tuple[str, str]:
-    """What a path resolves to, itself where it does not, and then why."""
+    """Return what a path resolves to and ""; if it does not resolve, the path and why."""
     try:
-        return reader.resolve(path, settings.work_dir), ""
-    except UnrestorableFileError as error:
-        return path, error.why
+        resolved: object = reader.resolve(path, settings.work_dir)
+    except Exception as error:  # noqa: BLE001 - a reader's bug must not cost the summary
+        return path, _why(error)
+    if not isinstance(resolved, str):
+        return path, f"the reader returned {type(resolved).__name__}, not a path"
+    return resolved, ""
+
+
+def _content(resolved: str, most_bytes: int, reader: FileReader) -> str:
+    """Return what a reader reads; raises `UnrestorableFileError` whatever is wrong with it."""
+    try:
+        content: object = reader.read(resolved, most_bytes)
+    except Exception as error:
+        raise UnrestorableFileError(resolved, _why(error)) from error
+    if not isinstance(content, str):
+        why = f"the reader returned {type(content).__name__}, not a text"
+        raise UnrestorableFileError(resolved, why)
+    try:
+        content.encode()
+    except UnicodeEncodeError as error:
+        why = "it holds a character that cannot be encoded as UTF-8"
+        raise UnrestorableFileError(resolved, why) from error
+    return content
+
+
+def _why(error: Exception) -> str:
+    """Say why a reader gave no file."""
+    if isinstance(error, UnrestorableFileError):
+        return error.why
+    if isinstance(error, OSError):
+        return error.strerror or " ".join(str(error).split()) or type(error).__name__
+    return f"the reader raised {in_words(error)}"
 
 
 class _Filling:
@@ -171,7 +239,7 @@ class _Filling:
 
     def _file(self, path: str, resolved: str) -> RestoredFile:
         limit, total = self._settings.max_tokens_per_file, self._settings.max_tokens_total
-        content = self._reader.read(resolved, limit * _MOST_BYTES_PER_TOKEN)
+        content = _content(resolved, limit * _MOST_BYTES_PER_TOKEN, self._reader)
         tokens = self._counter.count(content)
         if tokens > limit:
             raise UnrestorableFileError(path, f"its {tokens} tokens are more than {limit}")

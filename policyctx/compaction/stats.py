@@ -6,8 +6,30 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class SummaryUsage:
+    """What the model calls for a summary used, those of failed attempts included.
+
+    All tokens are 0 if no model was asked, as by the extractive summarizer, or if the provider did
+    not say what it billed.
+    """
+
+    attempts: int = 0
+    """Attempts at the summary; 0 if none was asked for."""
+    input_tokens: int = 0
+    """Neither read from the prompt cache nor written to it."""
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    dollars: float | None = None
+    """By `summary.price`, else `model.price`; None without prices or without a model call."""
+
+
+@dataclass(frozen=True, slots=True)
 class CompactStats:
-    """Counts of one compaction; all 0 where none was made. Tokens are those of the messages."""
+    """Counts of one compaction; all 0 if none was made. Tokens are those of the messages.
+
+    `summary` holds what the provider billed for the summary, also if none was accepted.
+    """
 
     original_token_count: int = 0
     compacted_token_count: int = 0
@@ -18,6 +40,7 @@ class CompactStats:
     restored_file_count: int = 0
     restored_token_count: int = 0
     """Of the files' contents alone."""
+    summary: SummaryUsage = SummaryUsage()
 
     @property
     def compaction_ratio(self) -> float:

@@ -7,27 +7,29 @@ import inspect
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, runtime_checkable
 
 from policyctx.compaction.extractive.summary import extractive_summary
 from policyctx.compaction.pinned import pinned_section, with_pinned, without_pinned
-from policyctx.errors import SummaryError, UnknownSummarizerError
+from policyctx.errors import SummaryError, UnknownSummarizerError, in_words
 from policyctx.policy.diagnosing import nearest
+from policyctx.policy.models.compaction import BUILT_IN_SUMMARIZERS
+from policyctx.tokens.usage import usage_of
 from policyctx.tokens.words import words_in
 
 if TYPE_CHECKING:
     from policyctx.compaction.history import History
     from policyctx.policy.models.compaction import Summary
     from policyctx.tokens.counter import TokenCounter
+    from policyctx.tokens.usage import Usage
 
 # An answer of more than this many times the words asked for is none; so is one of longer words
 # than any text has. A few words are never too many.
 _MOST_TIMES = 4
 _ALWAYS_ALLOWED_WORDS = 400
 _CHARS_PER_WORD = 40
-_SHOWN_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,25 @@ class SummaryRequest:
     counter: TokenCounter
     pinned: tuple[str, ...] = ()
     """Texts that the summary must hold to the letter."""
+    timeout: float | None = None
+    """Seconds that this attempt may take; None for the policy's `timeout`."""
+    rejected: tuple[SummaryError, ...] = ()
+    """Why earlier answers to this request could not be used, oldest first."""
+    bills: list[Usage] = field(default_factory=list, compare=False)
+    """What `billed` was told; shared by all attempts at one summary."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that this attempt may take."""
+        return self.settings.timeout.seconds if self.timeout is None else self.timeout
+
+    def billed(self, usage: object) -> None:
+        """Count a model call into the statistics of the compaction.
+
+        `usage` is the response's, of any shape that `Session.observe` takes. Raises `UsageError`
+        for anything else.
+        """
+        self.bills.append(usage_of(usage))
 
 
 @runtime_checkable
@@ -51,6 +72,10 @@ class Summarizer(Protocol):
 
 
 Summarize: TypeAlias = Callable[[SummaryRequest], str | Awaitable[str]]
+
+
+class ModelSummarizer:
+    """Base of the shipped summarizers that ask a model: the policy's `check` holds for them."""
 
 
 class ExtractiveSummarizer:
@@ -111,14 +136,14 @@ def summarizer_for(by: str, client: object = None) -> Summarizer:
         )
 
         return AnthropicSummarizer(client)
-    known = list(dict.fromkeys(("extractive", "anthropic", *_registered)))
+    known = list(dict.fromkeys((*BUILT_IN_SUMMARIZERS, *_registered)))
     raise UnknownSummarizerError(by, known, next(iter(nearest(by, known)), None))
 
 
 def asked(summarizer: Summarizer, request: SummaryRequest, timeout: float | None = None) -> str:
     """Return the summary from one try, made in a thread of its own.
 
-    `timeout` is in seconds, by default the policy's. A summarizer that has not answered by then is
+    `timeout` is in seconds, by default the request's. A summarizer that has not answered by then is
     left behind. Raises `SummaryError` for that, for whatever the summarizer raises, and for an
     answer that is no text, blank, or more than four times as long as was asked for.
     """
@@ -222,12 +247,14 @@ def _checked(answer: object, request: SummaryRequest) -> str:
     if not isinstance(answer, str):
         raise SummaryError(f"the answer is no text but {type(answer).__name__}")
     if not answer.strip():
-        raise SummaryError("the answer is empty")
+        raise SummaryError("the answer is empty", answered=True)
     most = max(_MOST_TIMES * request.settings.max_words, _ALWAYS_ALLOWED_WORDS)
     if len(answer) > most * _CHARS_PER_WORD:
-        raise SummaryError(f"the answer has {len(answer)} characters, far more than was asked for")
+        why = f"the answer has {len(answer)} characters, far more than was asked for"
+        raise SummaryError(why, answered=True)
     if (words := words_in(answer)) > most:
-        raise SummaryError(f"the answer has {words} words, far more than was asked for")
+        why = f"the answer has {words} words, far more than was asked for"
+        raise SummaryError(why, answered=True)
     return answer
 
 
@@ -235,28 +262,19 @@ def _failure(error: BaseException) -> SummaryError:
     if isinstance(error, SummaryError):
         return error
     cause = error if isinstance(error, Exception) else None
-    return SummaryError(f"the summarizer raised {_said(error)}", cause=cause)
+    return SummaryError(f"the summarizer raised {in_words(error)}", cause=cause)
 
 
 def _chained(error: BaseException) -> BaseException | None:
     return error.__cause__ if isinstance(error, SummaryError) else error
 
 
-def _said(error: BaseException) -> str:
-    name = type(error).__name__
-    try:
-        text = " ".join(str(error).split())
-    except Exception:  # noqa: BLE001 - an error that cannot say what it is
-        return name
-    return f"{name}: {text[:_SHOWN_CHARS]}" if text else name
-
-
 def _too_slow(seconds: float) -> SummaryError:
-    return SummaryError(f"there was no answer within {seconds:g} s")
+    return SummaryError(f"there was no answer within {round(seconds, 2):g} s")
 
 
 def _seconds(request: SummaryRequest, timeout: float | None) -> float:
-    return request.settings.timeout.seconds if timeout is None else timeout
+    return request.seconds if timeout is None else timeout
 
 
 _registered: dict[str, Summarizer] = {}

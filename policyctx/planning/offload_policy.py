@@ -172,12 +172,16 @@ class OffloadPolicy:
         return CompactionForms(compaction_of(self.policy, step).wording for step in steps)
 
     def reads_file(self, tool: str) -> str | None:
-        """Return the input field with the path of the file that a tool reads, None for none."""
+        """Return the first of `path_fields`; None for a tool that reads no file."""
+        return next(iter(self.path_fields(tool)), None)
+
+    def path_fields(self, tool: str) -> tuple[str, ...]:
+        """Return the input fields that may hold the path of the file that a tool reads."""
         rules = self.policy.tools
         named = [rules[tool]] if tool in rules else []
         globs = (rule for glob, rule in rules.items() if matches(tool, (glob,)))
         found = (rule.reads_file for rule in (*named, *globs) if rule.reads_file is not None)
-        return next(found, None)
+        return next(found, ())
 
     def treatment(self, step: Step, item_type: str, tool: str | None) -> Treatment | None:
         """Look up how `step` treats items of this type and tool; None when it selects none."""

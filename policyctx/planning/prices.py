@@ -1,4 +1,4 @@
-"""What an edit costs and saves under a provider's prompt cache."""
+"""What a model call costs, and what an edit costs and saves under a provider's prompt cache."""
 
 from __future__ import annotations
 
@@ -7,7 +7,20 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from policyctx.policy.models import Model
+    from policyctx.policy.models import Model, Prices
+    from policyctx.tokens.usage import Usage
+
+_MILLION = 1_000_000
+
+
+def dollars(usage: Usage, price: Prices) -> float:
+    """Return what the tokens of one call, or the sum of several, cost in $."""
+    return (
+        usage.cache_read * price.cache_read
+        + usage.cache_write * price.cache_write
+        + usage.input * price.input
+        + usage.output * price.output
+    ) / _MILLION
 
 
 def calls_to_pay_back(*, rewritten: int, freed: int, model: Model) -> float:

@@ -120,7 +120,7 @@ def _entries(own: Node, problems: list[Diagnostic]) -> list[Node]:
 def _base(entry: Node, source: Source, chain: tuple[Source, ...]) -> Source | Diagnostic:
     named = entry.value if entry.raw is None else entry.raw
     try:
-        base = policy_source(named, beside=source)
+        base = policy_source(named, beside=source, fragments=True)
     except UnknownPolicyError as error:
         [unknown] = error.diagnostics
         sentence = f"no policy {word(entry)} to extend: it is neither a file nor a preset"

@@ -189,4 +189,11 @@ FINDINGS: dict[str, Code] = {
         "new; each summary costs a model call and loses detail. Add a gate, such as "
         "`when: {tokens: {at_least: 80%}}`.",
     ),
+    "PC330": Code(
+        "a summarizer that is not built in",
+        "`summary.by` names neither `extractive` nor `anthropic`. Code may register a summarizer "
+        "of this name with `policyctx.register_summarizer`, which `check` cannot see. If no code "
+        "does, no session can be made with the policy. Mend the name, or register the summarizer "
+        "before the session is made.",
+    ),
 }

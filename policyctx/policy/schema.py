@@ -167,8 +167,17 @@ def _of_one_file(maps: dict[str, Any]) -> dict[str, Any]:
         "additionalProperties": {"required": ["match"]},
     }
     price = {"required": maps["Prices"].pop("required")}
-    model = {"properties": {"price": price}}
-    whole = {"properties": {"items": own_types, "model": model}}
+    priced = {"properties": {"price": price}}
+    compaction = {"properties": {"summary": priced}}
+    steps = {"items": {"properties": {"compaction": compaction}}}
+    whole = {
+        "properties": {
+            "items": own_types,
+            "model": priced,
+            "compaction": compaction,
+            "steps": steps,
+        }
+    }
     return {"if": {"required": ["extends"]}, "else": whole}
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 64 * 1024
 AGENTS_FILE = "policyctx.yaml"
+_FRAGMENTS = "fragments"
 
 # A preset's name or a file's path.
 PolicyName: TypeAlias = str | os.PathLike[str]
@@ -43,9 +44,18 @@ def preset_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in shipped_folder("policies").glob("*.yaml")))
 
 
-def policy_source(name: PolicyName, *, beside: Source | None = None) -> Source:
+def fragment_names() -> tuple[str, ...]:
+    """Return the names of the shipped fragments, sorted: parts of policies, for `extends` alone."""
+    folder = shipped_folder("policies") / _FRAGMENTS
+    return tuple(sorted(path.stem for path in folder.glob("*.yaml")))
+
+
+def policy_source(
+    name: PolicyName, *, beside: Source | None = None, fragments: bool = False
+) -> Source:
     """Read the policy called `name`: a preset's name, else a file's path.
 
+    With `fragments` it may also be the name of a fragment, which is no policy by itself.
     A relative path is below the folder of `beside`, else below the working directory. A file named
     like a preset is reached by a path with a separator, such as `./coding-agent`. Without `beside`
     the path may be a pipe, such as a shell's `<(…)`; what another file names must be regular.
@@ -56,10 +66,15 @@ def policy_source(name: PolicyName, *, beside: Source | None = None) -> Source:
     presets = preset_names()
     if wanted in presets:
         return read_source(shipped_folder("policies") / f"{wanted}.yaml", f"{wanted}.yaml")
+    parts = fragment_names() if fragments else ()
+    if wanted in parts:
+        return read_source(
+            shipped_folder("policies") / _FRAGMENTS / f"{wanted}.yaml", f"{wanted}.yaml"
+        )
     folder = Path(beside.path).parent if beside and beside.path else Path()
     path = folder / _expanded(wanted)
     if not wanted or not _exists(path):
-        likely = nearest(Path(wanted).stem, presets)
+        likely = nearest(Path(wanted).stem, (*presets, *parts))
         raise UnknownPolicyError(wanted, presets, likely[0] if likely else None)
     return read_source(path, str(path), allow_pipe=beside is None)
 

@@ -14,7 +14,7 @@ from policyctx.session import Session
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Unpack
 
     from policyctx.compaction.restoration import FileReader
@@ -30,8 +30,8 @@ _LIMITS = ("max_files", "max_tokens_per_file", "max_tokens_total")
 class CompactResult:
     """What `compact_messages` came to.
 
-    `messages` is the very list that was given when nothing was compacted; `warnings` says why not,
-    where it should have been, and which files did not come back.
+    `messages` is the very list that was given if nothing was compacted. `warnings` says why not, if
+    the threshold was reached, and which files did not come back.
     """
 
     messages: Sequence[Message]
@@ -61,7 +61,13 @@ class CompactOptions(TypedDict, total=False):
     max_restore_tokens_total: int
     work_dir: str | os.PathLike[str]
     """The folder that files must be in to come back."""
+    reads_file: Mapping[str, str | Sequence[str]]
+    """Tools that read files besides `read_file`, by name, each with the field of its input that
+    holds the path, or several of which the first that a call has is meant: `{"Read": "file_path"}`.
+    """
     file_reader: FileReader
+    """Reads the files that come back, instead of the disk. A file for which it raises is skipped,
+    with a warning."""
     output_dir: str | os.PathLike[str]
     """The folder for the replaced messages."""
 
@@ -112,6 +118,7 @@ def _document(options: CompactOptions) -> dict[str, Any]:
         "extends": "context-compact",
         "model": _given(context_window=options.get("context_window")),
         "store": {"state": "none"},
+        "tools": _readers(options.get("reads_file", {})),
         "compaction": {
             "summary": _given(model=options.get("model")),
             "restore": _given(**restore, work_dir=None if work_dir is None else str(work_dir)),
@@ -123,6 +130,14 @@ def _document(options: CompactOptions) -> dict[str, Any]:
     return document
 
 
+def _readers(reads_file: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
+    """Return the policy's `tools` for the tools that read files."""
+    return {
+        tool: {"reads_file": list(fields) if isinstance(fields, tuple) else fields}
+        for tool, fields in reads_file.items()
+    }
+
+
 def _given(**values: object) -> dict[str, object]:
     return {key: value for key, value in values.items() if value is not None}
 
@@ -132,8 +147,16 @@ def _compacted(result: Result) -> CompactResult:
     return CompactResult(
         messages=result.messages,
         compacted=made is not None,
-        stats=CompactStats() if made is None else made.stats,
+        stats=CompactStats(summary=result.summary_usage) if made is None else made.stats,
         summary="" if made is None else made.summary,
         archive=None if made is None else made.archive_path,
-        warnings=result.warnings,
+        warnings=(*result.warnings, *_reasons(result)),
     )
+
+
+def _reasons(result: Result) -> Iterator[str]:
+    """Yield why a history that is long enough was not replaced, if no attempt was made."""
+    for outcome in result.plan.outcomes:
+        stopped = outcome.stopped
+        if stopped is not None and stopped.code != "not_summarised":
+            yield f"not compacted: {stopped.sentence}"

@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from policyctx.planning.prices import dollars
+from policyctx.tokens.usage import Usage
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from policyctx.policy.models import Model, Prices
     from policyctx.replay.billing import BilledCall, Size
-
-_MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +43,7 @@ class Cost:
 
     def dollars(self, price: Prices) -> float:
         """Return what it comes to, in $."""
-        return (
-            self.cache_read * price.cache_read
-            + self.cache_write * price.cache_write
-            + self.input * price.input
-            + self.output * price.output
-        ) / _MILLION
+        return dollars(Usage(self.input, self.cache_read, self.cache_write, self.output), price)
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(

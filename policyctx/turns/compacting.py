@@ -9,39 +9,35 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from policyctx.compaction.acceptance import problem
 from policyctx.compaction.archive import ITEM_TYPE, Archive, archive_name
 from policyctx.compaction.assembly import assembled
 from policyctx.compaction.files import WorkingFiles
 from policyctx.compaction.history import History
-from policyctx.compaction.pinned import with_pinned
-from policyctx.compaction.restoration import accesses
+from policyctx.compaction.restoration import accesses, unknown_readers
 from policyctx.compaction.stats import CompactStats
-from policyctx.compaction.summarizers import (
-    ExtractiveSummarizer,
-    SummaryRequest,
-    summarizer_for,
-    summarizer_of,
-)
-from policyctx.errors import StoreError, SummaryError
+from policyctx.compaction.summarizers import SummaryRequest
+from policyctx.errors import StoreError
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
 from policyctx.store.content import Content, Origin
-from policyctx.turns.driving import ReadFiles, Remember, Save, Summarise, Wait
+from policyctx.turns.driving import ReadFiles, Remember, Save
 from policyctx.turns.replacements import Replacement, digest
+from policyctx.turns.summarising import Summarising
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.compaction.assembly import Written
     from policyctx.compaction.restoration import FileReader, Restoration
-    from policyctx.compaction.summarizers import Summarize, Summarizer
+    from policyctx.compaction.stats import SummaryUsage
+    from policyctx.compaction.summarizers import Summarizer
     from policyctx.messages.items import Message
     from policyctx.planning.compacting import Replacing
     from policyctx.planning.facts import Facts
     from policyctx.turns.driving import Turn
     from policyctx.turns.known_list import KnownList
     from policyctx.turns.replacements import Replacements
+    from policyctx.turns.summarising import Summarised
 
 # A list that ends so is what the documents ask for where nothing behind the summary stays.
 _ENDS_ON_REPLY = "the list ends with an assistant message"
@@ -61,11 +57,11 @@ class Compacted:
 
 
 @dataclass(frozen=True, slots=True)
-class _Problem:
-    """What was wrong with one try at a summary."""
+class NotCompacted:
+    """A compaction that was not made, and what asking for its summary cost."""
 
-    sentence: str
-    is_final: bool = False
+    warnings: tuple[str, ...]
+    usage: SummaryUsage
 
 
 class Compacting:
@@ -78,7 +74,7 @@ class Compacting:
         facts: Facts,
         earlier: Replacements,
         *,
-        summarizer: Summarizer | Summarize | None,
+        summarizer: Summarizer,
         reader: FileReader | None,
         keeps_state: bool,
     ) -> None:
@@ -86,8 +82,7 @@ class Compacting:
         self._earlier, self._keeps_state = earlier, keeps_state
         self._reader = WorkingFiles() if reader is None else reader
         self._settings = replacing.settings
-        by = self._settings.summary.by
-        self._summarizer = summarizer_for(by) if summarizer is None else summarizer_of(summarizer)
+        self._summarizer = summarizer
         self._parts = replacing.parts
         # What was pinned in what an earlier summary stands for is pinned still.
         self._pinned = tuple(dict.fromkeys([*earlier.pinned, *replacing.pinned]))
@@ -97,12 +92,20 @@ class Compacting:
         carried = [] if self._parts.carried is None else [left[self._parts.carried]]
         self._behind = [m for m in [*carried, *left[self._parts.end :]] if m is not None]
 
-    def run(self) -> Turn[Compacted | tuple[str, ...]]:
+    def run(self) -> Turn[Compacted | NotCompacted]:
         """Return what was made, or warnings that say why nothing was."""
-        summary = yield from self._summary()
-        if isinstance(summary, tuple):
-            return summary
-        restoration: Restoration = yield self._files()
+        summarised = yield from self._summarising().run()
+        if summarised.text is None:
+            return NotCompacted(summarised.warnings, summarised.usage)
+        made = yield from self._replaced(summarised.text, summarised)
+        if isinstance(made, str):
+            return NotCompacted((*summarised.warnings, f"not compacted: {made}"), summarised.usage)
+        return made
+
+    def _replaced(self, summary: str, summarised: Summarised) -> Turn[Compacted | str]:
+        """Put the summary and the files in the history's place; return why not, if it cannot be."""
+        files = self._files()
+        restoration: Restoration = yield files
         archive = None
         if self._settings.archive:
             saved = yield Save((self._archive(),), recorded=self._keeps_state)
@@ -112,7 +115,7 @@ class Compacting:
         written = self._written(summary, restoration, archive.path if archive else "")
         messages = [*self._before, *(one.message for one in written), *self._behind]
         if wrong := self._problems(messages):
-            return (f"not compacted: the list would not be valid: {wrong}",)
+            return f"the list would not be valid: {wrong}"
         replacement = self._replacement(
             written, summary, archive.relative_path if archive else None
         )
@@ -124,49 +127,19 @@ class Compacting:
             messages,
             replacement,
             summary,
-            self._stats(messages, restoration),
+            self._stats(messages, restoration, summarised.usage),
             archive.path if archive else None,
-            restoration.warnings,
+            (*summarised.warnings, *restoration.warnings, *self._unread(files)),
         )
 
-    def _summary(self) -> Turn[str | tuple[str, ...]]:
-        settings = self._settings.summary
-        request = SummaryRequest(self._history(), settings, self._facts.counter, self._pinned)
-        problems: list[_Problem] = []
-        # What needs no model says the same each time.
-        is_extractive = isinstance(self._summarizer, ExtractiveSummarizer)
-        attempts = 1 if is_extractive else settings.attempts
-        for attempt in range(attempts):
-            if attempt:
-                yield Wait(settings.backoff.seconds * 2 ** (attempt - 1))
-            text = yield from self._asked(self._summarizer, request, problems)
-            if text is not None:
-                return text
-            if problems[-1].is_final:
-                break
-        if settings.on_failure == "extractive" and not is_extractive:
-            text = yield from self._asked(ExtractiveSummarizer(), request, problems)
-            if text is not None:
-                return text
-        attempts_made = "1 attempt" if len(problems) == 1 else f"{len(problems)} attempts"
-        return (f"not compacted, after {attempts_made}: {problems[-1].sentence}",)
-
-    def _asked(
-        self, summarizer: Summarizer, request: SummaryRequest, problems: list[_Problem]
-    ) -> Turn[str | None]:
-        """Return an acceptable summary; else None, with what was wrong added to `problems`."""
-        outcome = yield Summarise(summarizer, request)
-        if isinstance(outcome, SummaryError):
-            problems.append(_Problem(str(outcome), outcome.is_final))
-            return None
-        text = with_pinned(outcome, request.pinned)
-        wrong = problem(
-            text, self._replacing.tokens, request.settings, request.counter, request.pinned
+    def _summarising(self) -> Summarising:
+        settings, policy = self._settings.summary, self._known.conversation.policy.policy
+        return Summarising(
+            self._summarizer,
+            SummaryRequest(self._history(), settings, self._facts.counter, self._pinned),
+            self._replacing.tokens,
+            policy.model.price if settings.price is None else settings.price,
         )
-        if wrong is not None:
-            problems.append(_Problem(wrong))
-            return None
-        return text
 
     def _history(self) -> History:
         tools = {item.tool for item in self._known.conversation.items if item.tool is not None}
@@ -183,7 +156,7 @@ class Compacting:
             messages=self._rest,
             earlier=summaries,
             written=frozenset(written - summaries.keys()),
-            reads_file={tool: field for tool in tools if (field := policy.reads_file(tool))},
+            reads_file={tool: fields for tool in tools if (fields := policy.path_fields(tool))},
         )
 
     def _summary_in(self, message: Message) -> str | None:
@@ -205,14 +178,30 @@ class Compacting:
         def path_in(message: Message) -> str | None:
             return self._said(message, "restored_file", restored)
 
-        paths = accesses([*self._before, *self._rest], policy.reads_file, path_in)
-        visible = accesses(self._behind, policy.reads_file, path_in)
+        paths = accesses([*self._before, *self._rest], policy.path_fields, path_in)
+        visible = accesses(self._behind, policy.path_fields, path_in)
         return ReadFiles(
             tuple(dict.fromkeys([*visible, *paths])),
             self._settings.restore,
             self._facts.counter,
             frozenset(visible),
             self._reader,
+        )
+
+    def _unread(self, files: ReadFiles) -> Iterator[str]:
+        """Warn if no file could come back only because no tool is known to read files."""
+        if files.paths or not self._settings.restore.max_files:
+            return
+        policy = self._known.conversation.policy
+        found = unknown_readers([*self._before, *self._rest], policy.path_fields)
+        if not found:
+            return
+        tool, field = next(iter(found.items()))
+        yield (
+            f"no file is restored: no known tool has read one, but {tool!r} was called with a path "
+            f"in {field!r}; if it reads files, say so with `tools: {{{tool}: {{reads_file: "
+            f'{field}}}}}` in the policy, or `reads_file={{"{tool}": "{field}"}}` of '
+            "`compact_messages`"
         )
 
     def _archive(self) -> Content:
@@ -259,7 +248,9 @@ class Compacting:
             carried=None if parts.carried is None else parts.carried - parts.start,
         )
 
-    def _stats(self, messages: Sequence[Message], restoration: Restoration) -> CompactStats:
+    def _stats(
+        self, messages: Sequence[Message], restoration: Restoration, usage: SummaryUsage
+    ) -> CompactStats:
         facts = self._facts
         items = items_of(messages)
         after = sum(facts.tokens(item) for item in items if item.inside is None)
@@ -270,9 +261,10 @@ class Compacting:
             retained_message_count=len(self._before) + len(self._behind),
             restored_file_count=len(restoration.files),
             restored_token_count=sum(file.tokens for file in restoration.files),
+            summary=usage,
         )
 
-    def _refused(self, error: StoreError) -> tuple[str, ...]:
+    def _refused(self, error: StoreError) -> str:
         if self._known.conversation.policy.policy.store.on_failure == "raise":
             raise error
-        return (f"not compacted: {error}",)
+        return str(error)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from policyctx.compaction.stats import SummaryUsage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +28,8 @@ class Result:
     warnings: tuple[str, ...] = ()
     compaction: Compacted | None = None
     """The compaction that was made, None for none; `warnings` says why one was not."""
+    summary_usage: SummaryUsage = field(default_factory=SummaryUsage)
+    """What the model calls for a summary used, also if no summary was accepted."""
 
     @property
     def compacted(self) -> bool:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import ThreadingHTTPServer
 from threading import Event
+from time import monotonic
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tests.serving import Answer, serving
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 # What a request that hangs is left waiting for, at most, in seconds.
 _LONGEST_WAIT = 30
@@ -20,14 +22,17 @@ _LONGEST_WAIT = 30
 
 @dataclass(frozen=True, slots=True)
 class Scripted:
-    """One answer: a status and a body, or with `hangs` none until the server ends."""
+    """One answer: a status, a body and headers, or with `hangs` none until the server ends."""
 
     body: str = ""
     status: int = 200
     hangs: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def saying(*texts: str, stop_reason: str = "end_turn") -> Scripted:
+def saying(
+    *texts: str, stop_reason: str = "end_turn", usage: Mapping[str, int] = MappingProxyType({})
+) -> Scripted:
     """Return an answer with a message of these text blocks."""
     message = {
         "id": "msg_1",
@@ -37,15 +42,20 @@ def saying(*texts: str, stop_reason: str = "end_turn") -> Scripted:
         "content": [{"type": "text", "text": text} for text in texts],
         "stop_reason": stop_reason,
         "stop_sequence": None,
-        "usage": {"input_tokens": 1, "output_tokens": 1},
+        "usage": {"input_tokens": 1, "output_tokens": 1, **usage},
     }
     return Scripted(json.dumps(message))
 
 
-def failing(status: int, kind: str = "api_error", said: str = "scripted") -> Scripted:
+def failing(
+    status: int,
+    kind: str = "api_error",
+    said: str = "scripted",
+    headers: Mapping[str, str] | None = None,
+) -> Scripted:
     """Return an answer with an error."""
     error = {"type": "error", "error": {"type": kind, "message": said}}
-    return Scripted(json.dumps(error), status)
+    return Scripted(json.dumps(error), status, headers=headers or {})
 
 
 class MessagesServer(ThreadingHTTPServer):
@@ -55,6 +65,7 @@ class MessagesServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Answer)
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
+        self.times: list[float] = []
         self.script: list[Scripted] = []
         self.ended = Event()
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
@@ -67,12 +78,13 @@ class _Answer(Answer):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.server.requests.append({**body, "path": self.path})
         self.server.headers.append({name.lower(): text for name, text in self.headers.items()})
+        self.server.times.append(monotonic())
         answer = self.server.script.pop(0) if self.server.script else saying("Summary.")
         if answer.hangs:
             self.server.ended.wait(_LONGEST_WAIT)
             return
         raw = answer.body.encode()
-        self.send_json(answer.status, raw)
+        self.send_json(answer.status, raw, answer.headers)
 
 
 @contextmanager

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 anthropic = pytest.importorskip("anthropic")
 
 KEY = "sk-ant-a-secret-key"
+# What is tested here is how the provider is asked, whatever it answers.
+UNCHECKED = "{sections: false, min_words: 0}"
 MESSAGES: list[Message] = [
     {"role": "system", "content": "You are an agent."},
     user("Rename the API."),
@@ -48,7 +50,8 @@ def session(root: Path, client: object, more: str = "") -> Session:
     compiled = policy(f"""\
         model: {{tokenizer: approximate}}
         store: {{sync: never}}
-        compaction: {{summary: {{by: anthropic, backoff: 0s, timeout: 5s{more}}}}}
+        compaction:
+          summary: {{by: anthropic, backoff: 0s, timeout: 5s, check: {UNCHECKED}{more}}}
         steps: [{{name: summarise, do: compact}}]
         """)
     return Session(compiled, root=root, summarizer=summarizer_for("anthropic", client))
@@ -78,13 +81,12 @@ def test_each_failure_of_a_provider_is_a_try(tmp_path: Path, server: MessagesSer
         failing(500),
         failing(529, "overloaded_error"),
         Scripted('{"content": ['),
-        saying("I cannot.", stop_reason="refusal"),
         saying(""),
         saying("At last."),
     ]
-    result = applied(tmp_path, server, ", attempts: 7")
+    result = applied(tmp_path, server, ", attempts: 6")
     assert summary_of(result) == "[Conversation compressed]\n\nAt last."
-    assert len(server.requests) == 7
+    assert len(server.requests) == 6
 
 
 def test_a_provider_that_goes_on_failing_leaves_the_list_as_it_was(

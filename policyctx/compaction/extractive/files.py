@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.compaction.extractive.digest import FileState
 from policyctx.compaction.extractive.sentences import one_line
+from policyctx.compaction.history import path_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from policyctx.compaction.extractive.calls import Call
+    from policyctx.compaction.history import PathFields
 
 # What tools that work on files are called; a tool of another name is known by its input's shape.
 VERBS: Mapping[str, frozenset[str]] = {
@@ -50,11 +52,11 @@ class _Use(NamedTuple):
 
 
 def files_of(
-    earlier: Iterable[FileState], calls: Iterable[Call], reads_file: Mapping[str, str]
+    earlier: Iterable[FileState], calls: Iterable[Call], reads_file: Mapping[str, PathFields]
 ) -> tuple[FileState, ...]:
     """Return the files that calls worked on, those of earlier summaries included, last used first.
 
-    `reads_file` names by tool the field with the path that it reads.
+    `reads_file` names by tool the field, or fields, with the path that it reads.
     """
     files: dict[str, FileState] = {}
     for file in reversed(tuple(earlier)):
@@ -86,9 +88,10 @@ def _after(file: FileState, use: _Use, call: Call) -> FileState:
     return FileState(file.path, tuple(counts.items()), last, lines)
 
 
-def _uses(call: Call, reads_file: Mapping[str, str]) -> Iterator[_Use]:
-    if (field := reads_file.get(call.tool)) is not None:
-        if isinstance(path := call.fields.get(field), str) and path:
+def _uses(call: Call, reads_file: Mapping[str, PathFields]) -> Iterator[_Use]:
+    # An editor reads by one of its commands; the others are taken as those of any other tool.
+    if call.tool in reads_file and _commanded(call) in {None, "read"}:
+        if path := path_in(call.fields, reads_file[call.tool]):
             yield _Use(one_line(path), "read", _lines_read(call))
         return
     for verb, path in _PATCH.findall(call.text):
@@ -113,13 +116,18 @@ def _use_of(call: Call, path: str) -> _Use:
 
 def _verb(call: Call) -> str | None:
     """Return what a call does to its file, by its command where it has one, and its tool's name."""
+    return _commanded(call) or _verb_in(call.tool)
+
+
+def _commanded(call: Call) -> str | None:
+    """Return what a call's command does to its file; None without a command that says so."""
     command = call.fields.get("command")
-    for name in (command if isinstance(command, str) else "", call.tool):
-        words = {word.lower() for word in _NAME_WORD.findall(name)}
-        for verb, names in VERBS.items():
-            if words & names:
-                return verb
-    return None
+    return _verb_in(command) if isinstance(command, str) else None
+
+
+def _verb_in(name: str) -> str | None:
+    words = {word.lower() for word in _NAME_WORD.findall(name)}
+    return next((verb for verb, names in VERBS.items() if words & names), None)
 
 
 def _lines_read(call: Call) -> int | None:

@@ -20,6 +20,7 @@ from policyctx.policy.findings.compaction import (
     compactions_that_repeat,
     compactions_without_gate,
     restorations_from_nowhere,
+    unknown_summarizers,
 )
 from policyctx.policy.findings.files import shared_files
 from policyctx.policy.findings.gates import (
@@ -61,6 +62,7 @@ _CHECKS = (
     ends_before_beginning,
     cleared_for_good,
     restorations_from_nowhere,
+    unknown_summarizers,
     gates_that_never_open,
     disagreeing_globs,
     unused_keep_recent,

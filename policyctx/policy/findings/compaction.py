@@ -1,11 +1,13 @@
-"""Compactions that do not end, and restorations that bring nothing back."""
+"""Compactions that do not end, restorations of no file, and summarizers that are not built in."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from policyctx.policy.diagnosing import hint
 from policyctx.policy.findings.gates import lowest
 from policyctx.policy.lookup import compaction_of
+from policyctx.policy.models.compaction import BUILT_IN_SUMMARIZERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,6 +71,24 @@ def restorations_from_nowhere(checked: Checked) -> Iterator[Diagnostic]:
             hint = "give the tool that reads files `reads_file: <input field>`, or `max_files: 0`"
             yield checked.warning("PC307", written, sentence, hint)
             return
+
+
+def unknown_summarizers(checked: Checked) -> Iterator[Diagnostic]:
+    """PC330, for a `summary.by` that names no built-in summarizer; code may register one."""
+    if checked.compact is None:
+        return
+    path, step = checked.compact
+    by = compaction_of(checked.policy, step).summary.by
+    if by in BUILT_IN_SUMMARIZERS:
+        return
+    keys = ("compaction", "summary", "by")
+    written = next(found for found in ((*path, *keys), keys) if checked.is_written(found))
+    sentence = (
+        f"no built-in summarizer is named {by!r}; without "
+        f"`policyctx.register_summarizer({by!r}, …)` no session can be made"
+    )
+    likely = hint(by, BUILT_IN_SUMMARIZERS) or f"built in: {', '.join(BUILT_IN_SUMMARIZERS)}"
+    yield checked.warning("PC330", written, sentence, likely)
 
 
 def _reads_files(checked: Checked) -> bool:

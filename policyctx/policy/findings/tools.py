@@ -110,4 +110,6 @@ def _compared(one: ToolRule, theirs: str, other: ToolRule, mine: str) -> str:
 
 def _shown(rule: ToolRule, key: str) -> str:
     value = getattr(rule, key)
+    if isinstance(value, tuple):
+        return value[0] if len(value) == 1 else f"[{', '.join(value)}]"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, Strict
 
-from policyctx.policy.models.base import Duration, OneOrMore, Section
+from policyctx.policy.models.base import Duration, OneOrMore, Prices, Section
 from policyctx.policy.models.compaction import Compaction
 from policyctx.policy.models.placeholder import DEFAULT, Placeholder, Wording
 from policyctx.policy.models.rules import (
@@ -35,21 +35,6 @@ __all__ = [
     "Threshold",
     "ToolRule",
 ]
-
-Price = Annotated[float, Field(ge=0)]
-
-
-class Prices(Section):
-    """What a model call costs, in $ per million tokens; all four are needed."""
-
-    input: Price
-    """Input that is not cached."""
-    cache_write: Price
-    """Input that is written to the prompt cache."""
-    cache_read: Price
-    """Input that is read from the prompt cache."""
-    output: Price
-    """Output."""
 
 
 class PromptCache(Section):
@@ -101,7 +86,7 @@ class Policy(Threshold):
         OneOrMore,
         Field(examples=["coding-agent", ["context-filesystem", "./team.yaml"]]),
     ] = ()
-    """Presets by name, files by path; later ones win, and this file wins over all."""
+    """Presets and fragments by name, files by path; later ones win, and this file wins over all."""
     model: Model = Model()
     """What sizes are measured against."""
     items: Annotated[

@@ -118,3 +118,18 @@ ShrinkLimit = Annotated[
 # A list in the file; `Strict(strict=False)` lets it become the tuple that a frozen model holds.
 Names = Annotated[tuple[str, ...], Strict(strict=False)]
 OneOrMore = _OneOrMore()
+
+Price = Annotated[float, Field(ge=0)]
+
+
+class Prices(Section):
+    """What a model call costs, in $ per million tokens; all four are needed."""
+
+    input: Price
+    """Input that is not cached."""
+    cache_write: Price
+    """Input that is written to the prompt cache."""
+    cache_read: Price
+    """Input that is read from the prompt cache."""
+    output: Price
+    """Output."""

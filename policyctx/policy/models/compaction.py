@@ -12,6 +12,7 @@ from policyctx.policy.models.base import (
     Count,
     Duration,
     Names,
+    Prices,
     Ratio,
     Section,
     ShrinkLimit,
@@ -23,6 +24,8 @@ from policyctx.policy.values import Share, short_form, template_of
 # What the texts that a compaction leaves may name.
 SUMMARY_FIELDS = ("summary", "archive_path")
 RESTORED_FIELDS = ("path", "content")
+# The summarizers that ship with the library, by the name that `summary.by` gives.
+BUILT_IN_SUMMARIZERS = ("extractive", "anthropic")
 
 
 class SummarySection(Section):
@@ -34,6 +37,17 @@ class SummarySection(Section):
     """Its heading."""
     ask: Annotated[str, Field(examples=["What is done, and what is left."])] = ""
     """What it must say."""
+
+
+class SummaryCheck(Section):
+    """What a summary must have to be accepted. The extractive summary is never checked."""
+
+    sections: bool | None = None
+    """Require each of `sections` under its heading. Default: `true` for a built-in summarizer that
+    asks a model, `false` for one that code gives or registers."""
+    min_words: Count | None = None
+    """Refuse a shorter summary, but never require more than `max_words`. Default: 30, or a quarter
+    of `max_words` if that is less, for a built-in summarizer that asks a model, else 0."""
 
 
 Name = Annotated[str, Field(min_length=1)]
@@ -76,13 +90,24 @@ class Summary(Section):
     rules: Annotated[Names, Field(examples=[["Keep every file path."]])] = ()
     """Sentences that every prompt carries."""
     attempts: Annotated[int, Field(ge=1, le=10)] = 3
-    """Tries, with exponential backoff between them."""
-    backoff: Duration = DurationValue(1)
-    """The wait before the second try."""
+    """The most attempts at one summary."""
+    backoff: Duration = DurationValue(2)
+    """The wait after a first failed attempt. Each further wait is twice as long, and all are up to
+    a quarter shorter, at random. A provider's `retry-after` takes its place."""
     timeout: Duration = DurationValue(60)
-    """How long one try may take."""
+    """How long one attempt may take."""
+    total_timeout: Duration = DurationValue(300)
+    """How long all attempts and the waits between them may take together."""
+    check: SummaryCheck = SummaryCheck()
+    """What a summary must have to be accepted."""
+    price: Annotated[
+        Prices | None,
+        Field(examples=[{"input": 1.0, "cache_write": 1.25, "cache_read": 0.1, "output": 5.0}]),
+    ] = None
+    """What a call of the summarizer's model costs. Default: `model.price`."""
     on_failure: Literal["skip", "extractive"] = "skip"
-    """After the last try: the list as it was, or the extractive summary."""
+    """After the last attempt: the list as it was, or the extractive summary. Either way a warning
+    gives the cause."""
     must_shrink_to: ShrinkLimit = False
     """`false`, or the share that a summary may be of the replaced history."""
 

@@ -133,8 +133,17 @@ class ItemRule(Rule):
     """Makes this a type of your own, which inherits the keys of the type that it refines."""
 
 
+PathFields = Annotated[
+    tuple[Annotated[str, Field(min_length=1)], ...],
+    Field(min_length=1),
+    Strict(strict=False),
+    OneOrMore,
+]
+
+
 class ToolRule(Rule):
     """A tool, by name or glob."""
 
-    reads_file: Annotated[str | None, Field(examples=["path"])] = None
-    """The input field that holds the path of the file that the tool reads."""
+    reads_file: Annotated[PathFields | None, Field(examples=["path", ["path", "file_path"]])] = None
+    """The input field that holds the path of the file that the tool reads. Of several, the first
+    that a call has."""

@@ -1,0 +1,158 @@
+"""Asking for a summary until one is accepted: attempts, waits, their limits, and what they cost."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from policyctx.compaction.acceptance import rejection
+from policyctx.compaction.pinned import with_pinned
+from policyctx.compaction.stats import SummaryUsage
+from policyctx.compaction.summarizers import ExtractiveSummarizer, ModelSummarizer
+from policyctx.errors import SummaryError
+from policyctx.planning.prices import dollars
+from policyctx.tokens.usage import Usage
+from policyctx.turns.driving import Summarise, Wait
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from policyctx.compaction.summarizers import Summarizer, SummaryRequest
+    from policyctx.policy.models import Prices
+    from policyctx.turns.driving import Turn
+
+# Sessions that a provider turned away together must not come back together: a wait that the policy
+# sets is up to so much shorter, one that the provider asks for up to so much longer.
+_SHORTER, _LONGER = 0.25, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Summarised:
+    """What asking for a summary came to."""
+
+    text: str | None
+    """The accepted summary; None for none."""
+    usage: SummaryUsage
+    warnings: tuple[str, ...] = ()
+    """Why there is no summary, or why it is not the one that the policy asks for."""
+
+
+class Summarising:
+    """The attempts at one summary.
+
+    `replaced_tokens` is the size of what the summary stands for; `price` turns tokens into dollars,
+    None if it is not known.
+    """
+
+    def __init__(
+        self,
+        summarizer: Summarizer,
+        request: SummaryRequest,
+        replaced_tokens: int,
+        price: Prices | None,
+    ) -> None:
+        self._summarizer, self._request = summarizer, request
+        self._settings = request.settings
+        self._replaced_tokens, self._price = replaced_tokens, price
+        self._errors: list[SummaryError] = []
+        self._attempts = 0
+
+    def run(self) -> Turn[Summarised]:
+        """Ask until a summary is accepted, or until no attempt or no time is left."""
+        # The extractive summary is the same each time.
+        is_extractive = isinstance(self._summarizer, ExtractiveSummarizer)
+        text, stopped = yield from self._attempted(1 if is_extractive else self._settings.attempts)
+        if text is not None:
+            return self._summarised(text)
+        made = "1 attempt" if self._attempts == 1 else f"{self._attempts} attempts"
+        cause = f"after {made}: {self._errors[-1]}{stopped}"
+        if self._settings.on_failure == "skip" or is_extractive:
+            return self._summarised(None, f"not compacted, {cause}")
+        text = yield from self._asked(ExtractiveSummarizer(), self._settings.timeout.seconds)
+        if text is None:
+            also = f"; the extractive summary failed too: {self._errors[-1]}"
+            return self._summarised(None, f"not compacted, {cause}{also}")
+        return self._summarised(text, f"the summary is the extractive one, {cause}")
+
+    def _attempted(self, attempts: int) -> Turn[tuple[str | None, str]]:
+        """Return an accepted summary; else None, and what ended the attempts besides the error."""
+        ends = monotonic() + self._settings.total_timeout.seconds
+        for attempt in range(attempts):
+            left = ends - monotonic()
+            self._attempts += 1
+            text = yield from self._asked(self._summarizer, left)
+            if text is not None:
+                return text, ""
+            error = self._errors[-1]
+            if error.is_final or attempt + 1 == attempts:
+                break
+            wait = self._wait(attempt, error)
+            left = max(0.0, ends - monotonic())
+            if wait >= left:
+                asked = "the provider asks to wait" if error.retry_after else "the next wait is"
+                seconds, over = round(error.retry_after or wait, 1), round(left, 1)
+                return None, f"; {asked} {seconds:g} s, and `total_timeout` leaves {over:g} s"
+            if wait:
+                yield Wait(wait)
+        return None, ""
+
+    def _asked(self, summarizer: Summarizer, seconds: float) -> Turn[str | None]:
+        """Return an acceptable summary; else None, with the error kept."""
+        request = replace(
+            self._request,
+            timeout=max(0.0, min(seconds, self._settings.timeout.seconds)),
+            rejected=tuple(error for error in self._errors if error.answered),
+        )
+        outcome: str | SummaryError = yield Summarise(summarizer, request)
+        if not isinstance(outcome, SummaryError):
+            text = with_pinned(outcome, request.pinned)
+            wrong = rejection(
+                text,
+                self._replaced_tokens,
+                request,
+                by_model=isinstance(summarizer, ModelSummarizer),
+                is_checked=not isinstance(summarizer, ExtractiveSummarizer),
+            )
+            if wrong is None:
+                return text
+            outcome = wrong
+        self._errors.append(outcome)
+        return None
+
+    def _wait(self, attempt: int, error: SummaryError) -> float:
+        """Return the seconds before the next attempt: none after an answer that was rejected."""
+        if error.answered:
+            return 0.0
+        if error.retry_after:
+            return error.retry_after * (1 + _LONGER * _chance())
+        backoff: float = self._settings.backoff.seconds * 2**attempt
+        return backoff * (1 - _SHORTER * _chance())
+
+    def _summarised(self, text: str | None, *warnings: str) -> Summarised:
+        bills = tuple(self._request.bills)
+        billed = _sum(bills)
+        usage = SummaryUsage(
+            attempts=self._attempts,
+            input_tokens=billed.input,
+            output_tokens=billed.output,
+            cache_read_tokens=billed.cache_read,
+            cache_write_tokens=billed.cache_write,
+            dollars=dollars(billed, self._price) if bills and self._price is not None else None,
+        )
+        return Summarised(text, usage, warnings)
+
+
+def _sum(bills: Sequence[Usage]) -> Usage:
+    return Usage(
+        input=sum(bill.input for bill in bills),
+        cache_read=sum(bill.cache_read for bill in bills),
+        cache_write=sum(bill.cache_write for bill in bills),
+        output=sum(bill.output for bill in bills),
+    )
+
+
+def _chance() -> float:
+    """Return a number from 0 to 1, by chance."""
+    return random.random()  # noqa: S311 - nothing to guard
