@@ -57,6 +57,19 @@ Feature: What is ephemeral retires
     Then the result "short" is kept
     And no file is written
 
+  @BR-1-2
+  Scenario: A result stays while a call made beside it has no answer
+    Given the tool Bash is ephemeral and keeps 0 results
+    And the messages
+      | role | type   | id | tool | size       |
+      | user |        |    |      | 20 tokens  |
+      |      | call   | a  | Bash |            |
+      | and  | call   | b  | Bash |            |
+      |      | result | a  | Bash | 300 tokens |
+    When the policy is applied
+    Then the result "a" is kept
+    And no file is written
+
   @BR-4.1-5 @BR-2.2-2
   Scenario: What retired is marked as destroyed
     Given a session with 4 read_file results of 300 tokens

@@ -62,7 +62,7 @@ Feature: One call offloads the results of a list
     When the function <function> is called with
       | writer | <writer> |
     Then the result lists the files "tool-result-b.md" and "tool-result-a.md"
-    And the root folder holds only the files "tool-result-a.md" and "tool-result-b.md"
+    And only the files "tool-result-a.md" and "tool-result-b.md" are written by the writer
     And 700 characters are freed
 
     Examples:

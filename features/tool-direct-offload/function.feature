@@ -18,8 +18,8 @@ Feature: One call offloads one result
       | function                  | size | amount          |
       | offload_tool_result       | 1500 | fewer than 1500 |
       | offload_tool_result_async | 1500 | fewer than 1500 |
-      | offload_tool_result       | 10   | fewer than 0    |
-      | offload_tool_result_async | 10   | fewer than 0    |
+      | offload_tool_result       | 1    | fewer than 0    |
+      | offload_tool_result_async | 1    | fewer than 0    |
 
   @F-001 @BR-3.2-7 @BR-3.2-19
   Scenario Outline: The function returns the absolute path of the file
@@ -52,7 +52,7 @@ Feature: One call offloads one result
   Scenario Outline: The function writes with the writer that the caller brings
     When the function <function> is called with
       | writer | <writer> |
-    Then the root folder holds only the file "session-abc123/toolu_xyz.md"
+    Then the file "session-abc123/toolu_xyz.md" is written by the writer
     And the result lists the file "session-abc123/toolu_xyz.md"
 
     Examples:

@@ -32,24 +32,34 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 
 
 class DiskWriter:
-    """A `FileWriter` that writes to the disk."""
+    """A `FileWriter` that writes to the disk, and remembers the paths."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self.paths = paths
 
     def write(self, path: str, text: str) -> None:
         """Write the text, and make the folders above the file."""
+        self.paths.append(path)
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(text, encoding="utf-8", newline="")
 
 
 class AsyncDiskWriter:
-    """An `AsyncFileWriter` that writes to the disk."""
+    """An `AsyncFileWriter` that writes to the disk, and remembers the paths."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self._writer = DiskWriter(paths)
 
     async def write(self, path: str, text: str) -> None:
         """Write as a `DiskWriter` does."""
         await asyncio.sleep(0)
-        DiskWriter().write(path, text)
+        self._writer.write(path, text)
 
 
-_WRITERS = {"synchronous": DiskWriter, "asynchronous": AsyncDiskWriter}
+_WRITERS: Mapping[str, Callable[[list[str]], object]] = {
+    "synchronous": DiskWriter,
+    "asynchronous": AsyncDiskWriter,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +170,7 @@ def _read(options: Mapping[str, str], world: World) -> dict[str, Any]:
         kind = found["writer"]
         if kind not in _WRITERS:
             raise WordingError(f"no writer is {kind!r}; there are {', '.join(_WRITERS)}")
-        found["writer"] = _WRITERS[kind]()
+        found["writer"] = _WRITERS[kind](world.paths_of_writer)
     if "work_dir" in found:
         found["work_dir"] = world.work / found["work_dir"]
     return found

@@ -74,6 +74,8 @@ class World:
         """The seconds of each pause that the last event made."""
         self.refusal: int | None = None
         """The number of the error with which writing fails, such as `errno.ENOSPC`."""
+        self.paths_of_writer: list[str] = []
+        """What a function wrote with the writer of a step, in order."""
         self.turns: list[Turn] = []
         self.error_is_known = False
         self._observe = observe

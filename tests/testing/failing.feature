@@ -566,3 +566,7 @@ Feature: Outcomes that did not come
     When the policy is applied
     Then the file "data.json" is JSON with
       | metadata.n | over 3 |
+
+  Scenario: found:    no file
+    When the function offload_tool_results is called
+    Then the file "tool-result-a.md" is written by the writer

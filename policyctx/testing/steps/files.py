@@ -47,13 +47,19 @@ def _(policyctx_world: World) -> None:
 
 
 @then(
-    "({only=only} )the file(s) {names:names} (is|are) written",
+    "({only=only} )the file(s) {names:names} (is|are) written( by the {by=writer})",
     'the file "tool-result-a.md" is written',
     'only the files "tool-result-a.md" and "tool-result-a-1.md" are written',
+    'the file "tool-result-a.md" is written by the writer',
 )
-def _(policyctx_world: World, names: tuple[str, ...], only: str = "") -> None:
-    """Files that the scenario's events have made, by their paths below the root folder."""
-    written = set(policyctx_world.written)
+def _(policyctx_world: World, names: tuple[str, ...], only: str = "", by: str = "") -> None:
+    """Files that the scenario's events have made, by their paths below the root folder; `by the
+    writer`, those that a function wrote with the writer that a step gave it.
+    """
+    world = policyctx_world
+    paths = (Path(path) for path in world.paths_of_writer)
+    by_writer = {path.relative_to(world.root.absolute()).as_posix() for path in paths}
+    written = by_writer if by else set(world.written)
     missing = set(names) - written
     others = written - set(names) if only else set()
     if missing or others:
