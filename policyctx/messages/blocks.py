@@ -1,7 +1,8 @@
 """What one message contains, in the shapes of both APIs, before the list around it is known.
 
 Anthropic messages hold blocks (`tool_use`, `tool_result`, …), OpenAI chat messages hold parts,
-`tool_calls` and the role `tool`. A block that is none of these is carried along as `unknown`.
+`tool_calls` and the role `tool`. A message of the role `tool` or `function` is one result, or it
+holds `tool_result` blocks. Any other block is carried along as `unknown`.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def items_in(message: Message, place: Place) -> list[Item]:
     and its position, is not known yet.
     """
     content = message.get("content")
-    if place[1] in RESULT_ROLES:
+    if place[1] in RESULT_ROLES and is_result(message):
         call_id, tool = message.get("tool_call_id"), message.get("name")
         return _result(place, ("content",), message, call_id, tool)
     items: list[Item] = []
@@ -75,6 +76,20 @@ def as_mapping(block: object) -> Mapping[str, Any]:
         return block
     dump = getattr(block, "model_dump", None)
     return dump(mode="json") if callable(dump) else {"type": type(block).__name__, "value": block}
+
+
+def is_result(message: Message) -> bool:
+    """Whether the message as a whole is the result of one call.
+
+    A message of the role `tool` or `function` is, unless it leaves the call's id to the
+    `tool_result` blocks in its content (PRD tool-direct-offload F-001).
+    """
+    if message["role"] not in RESULT_ROLES:
+        return False
+    content = message.get("content")
+    if not content or isinstance(content, str) or message.get("tool_call_id") is not None:
+        return True
+    return all(as_mapping(block).get("type") != "tool_result" for block in content)
 
 
 def says_nothing(message: Message) -> bool:
@@ -111,7 +126,8 @@ def call_key(item: Item) -> object:
 
 def _add_block(items: list[Item], place: Place, i: int, block: Mapping[str, Any]) -> None:
     kind = block.get("type")
-    if kind in _TEXT_BLOCKS and isinstance(text := block.get("text"), str):
+    is_text = kind in _TEXT_BLOCKS and place[1] not in RESULT_ROLES  # there nobody speaks
+    if is_text and isinstance(text := block.get("text"), str):
         items.append(_text(place, _path(i, "text"), text))
     elif kind == "tool_result":
         items += _result(place, _path(i, "content"), block, block.get("tool_use_id"))

@@ -10,7 +10,13 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import MessagesError
-from policyctx.messages.blocks import RESULT_ROLES, as_mapping, input_path, says_nothing
+from policyctx.messages.blocks import (
+    RESULT_ROLES,
+    as_mapping,
+    input_path,
+    is_result,
+    says_nothing,
+)
 from policyctx.messages.items import UNKNOWN, compact_json
 
 if TYPE_CHECKING:
@@ -62,14 +68,17 @@ def edited_message(message: Message, edits: Sequence[Edit]) -> Message | None:
     new text, change a block that is not understood, or give a call an input that is no JSON.
     """
     by_path = {edit.item.path: edit for edit in edits}
+    is_whole_result = is_result(message)
     whole = by_path.get(("content",))
-    if message["role"] in RESULT_ROLES and whole is not None and whole.text is None:
+    if is_whole_result and whole is not None and whole.text is None:
         return None
     new = _deep_copy(message, edits[0].item.message)
     # From the end, so that no removal moves what is still to be edited; what is inside goes first.
     for path in sorted(by_path, reverse=True):
         _edit(new, by_path[path])
-    if message.get("content") and not new.get("content") and message["role"] not in RESULT_ROLES:
+    if message.get("content") and not new.get("content") and not is_whole_result:
+        if message["role"] in RESULT_ROLES:
+            return None
         new["content"] = None  # the one empty content that may stand beside calls
     return None if says_nothing(new) else new
 

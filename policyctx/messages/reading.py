@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import MessagesError
-from policyctx.messages.blocks import RESULT_ROLES, call_key, items_in
+from policyctx.messages.blocks import call_key, is_result, items_in
 
 if TYPE_CHECKING:
     from policyctx.messages.blocks import Place
@@ -197,16 +197,16 @@ def _wrong_with(message: object) -> str | None:
     role = message.get("role")
     if not isinstance(role, str):
         return f'expected "role" to be a string such as "user", got {_kind(role)}'
-    return _wrong_with_content(message, role) or _wrong_with_calls(message)
+    return _wrong_with_content(message) or _wrong_with_calls(message)
 
 
-def _wrong_with_content(message: Mapping[str, Any], role: str) -> str | None:
+def _wrong_with_content(message: dict[str, Any]) -> str | None:
     content = message.get("content")
     if content is None or isinstance(content, str):
         return None
     if isinstance(content, Mapping) or not isinstance(content, Sequence):
         return f'expected "content" to be a string or a list of blocks, got {_kind(content)}'
-    wrong = map(_wrong_with_block, content) if role not in RESULT_ROLES else ()
+    wrong = () if is_result(message) else map(_wrong_with_block, content)
     return next((f"content block {i}: {text}" for i, text in enumerate(wrong) if text), None)
 
 

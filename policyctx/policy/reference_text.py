@@ -115,7 +115,8 @@ shown.
 A relative root is below the working directory; one given in code or as `--root` replaces it
 whole. The fields of `session_id` are `{date}` and `{time}` (UTC) and `{random}`; those of
 `path` are `{item_id}`, `{item_type}`, `{tool_name}`, `{tool_use_id}`, `{session_id}` and
-`{ext}`. A folder whose only field has no value is left out.
+`{ext}`. A folder whose only field has no value is left out. A result without an id, such as that
+of a legacy `function_call`, has the tool's name and a hash of its text as `{tool_use_id}`.
 
 What is put into a path keeps `A-Z a-z 0-9 . _ -`; any other byte is percent-encoded, a name of
 dots only too; what is empty or over 120 bytes is named by its hash. No id or tool name leads

@@ -6,6 +6,7 @@ What is offloaded, when, under which name and with what words, the presets say.
 from __future__ import annotations
 
 import asyncio
+import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -55,13 +56,16 @@ class OffloadResults:
 
 @dataclass(frozen=True, slots=True)
 class OffloadResult:
-    """What `offload_tool_result` came to; `message` is a deep copy."""
+    """The outcome of `offload_tool_result`; `message` is a deep copy."""
 
     message: Message
     freed_chars: int
-    """Characters of the result less those of the placeholder; negative for a very short result."""
+    """Characters of the result less those of the placeholder; negative for a very short result.
+
+    0 for a message that was already offloaded.
+    """
     file: str
-    """Absolute path."""
+    """Absolute path of the file that `message` names."""
 
 
 def offload_tool_results(
@@ -109,11 +113,14 @@ def offload_tool_result(
     session below `output_dir`, over an earlier one of the same id. `writer` is as in
     `offload_tool_results`. The input is not changed.
 
+    A message that an earlier call with the same `session_id` and `output_dir` returned comes back
+    with the same content: nothing is written, and the file is the one that it names.
+
     Raises `MessagesError` for what is no message, or one with no tool result or several, and
     `StoreError` when the file cannot be written.
     """
     session = _session(_single_result(message), output_dir, writer, session_id=session_id)
-    return _result(session.on_tool_result(message))
+    return _result(session.on_tool_result(message), session)
 
 
 async def offload_tool_result_async(
@@ -126,7 +133,7 @@ async def offload_tool_result_async(
     """`offload_tool_result`, with the file written in a thread or by an asynchronous writer."""
     policy, loop = _single_result(message), asyncio.get_running_loop()
     session = _session(policy, output_dir, writer, session_id=session_id, loop=loop)
-    return _result(await session.on_tool_result_async(message))
+    return _result(await session.on_tool_result_async(message), session)
 
 
 def _single_result(message: Message) -> Policy:
@@ -156,6 +163,11 @@ def _results(result: Result) -> OffloadResults:
     return OffloadResults(result.messages, result.offloaded_count, result.freed_chars, result.files)
 
 
-def _result(result: Result) -> OffloadResult:
-    [message], [file] = result.messages, result.files
-    return OffloadResult(message, result.net_freed_chars, file)
+def _result(result: Result, session: Session) -> OffloadResult:
+    [message] = result.messages
+    if result.files:
+        return OffloadResult(message, result.net_freed_chars, result.files[0])
+    # The policy takes every result but a placeholder, since its file must not be overwritten.
+    reasons = (decision.reason for decision in result.plan.decisions)
+    path = next(reason.values["path"] for reason in reasons if reason.code == "placeholder")
+    return OffloadResult(copy.deepcopy(message), 0, f"{session.store.root}/{path}")

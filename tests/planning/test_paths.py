@@ -17,7 +17,7 @@ from policyctx.planning.paths import (
 DEFAULT = "{item_type}/{tool_name}/{item_id}.{ext}"
 
 
-def path(template: str, **given: str | None) -> str:
+def given_values(**given: str | None) -> dict[str, str | None]:
     usual = {
         "item_type": "tool_result",
         "tool_name": "Bash",
@@ -26,7 +26,25 @@ def path(template: str, **given: str | None) -> str:
         "session_id": "s",
         "ext": "md",
     }
-    return relative_path(path_parts(template), {**usual, **given})
+    return {**usual, **given}
+
+
+def path(template: str, **given: str | None) -> str:
+    return relative_path(path_parts(template), given_values(**given))
+
+
+def test_a_result_without_an_id_is_named_by_its_tool_and_its_content() -> None:
+    template = "{session_id}/{tool_use_id}.md"
+    first, second = (
+        relative_path(
+            path_parts(template), given_values(tool_name="get_weather", tool_use_id=None), text
+        )
+        for text in ("rain", "sun")
+    )
+    assert first == f"s/get_weather-sha256-{hashlib.sha256(b'rain').hexdigest()[:16]}.md"
+    assert second == f"s/get_weather-sha256-{hashlib.sha256(b'sun').hexdigest()[:16]}.md"
+    nameless = given_values(tool_name=None, tool_use_id=None)
+    assert relative_path(path_parts(template), nameless, "x").startswith("s/sha256-")
 
 
 def test_the_template_is_filled_in() -> None:

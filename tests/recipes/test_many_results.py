@@ -100,6 +100,19 @@ def test_a_long_result_leaves_even_for_a_longer_placeholder(tmp_path: Path) -> N
     assert result.freed_chars == 100
 
 
+@pytest.mark.parametrize("role", ["tool", "function"])
+def test_result_blocks_of_a_tool_message_leave_one_by_one(tmp_path: Path, role: str) -> None:
+    given = {**results(("a", "x" * 300), ("b", "short"), ("c", blocks(300))), "role": role}
+    result = offload_tool_results([calls(("a", "Bash")), given], output_dir=tmp_path)
+    left = [
+        ("a", "[Content offloaded to: ./tool-result-a.md]"),
+        ("b", "short"),
+        ("c", "[Content offloaded to: ./tool-result-c.md]"),
+    ]
+    assert result.messages[1] == {**results(*left), "role": role}
+    assert [Path(path).name for path in result.files] == ["tool-result-a.md", "tool-result-c.md"]
+
+
 # Context offload: what comes back.
 
 
