@@ -17,6 +17,7 @@ from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.planning.paths import safe_part
 from policyctx.planning.planner import BOTH, plan
 from policyctx.policy.models import Policy
+from policyctx.policy.options import checks_options
 from policyctx.policy.template import parsed_template
 from policyctx.policy.values import ROOT_FIELDS, SESSION_FIELDS
 from policyctx.store.filesystem import ContextFileSystem
@@ -63,6 +64,7 @@ class Session:
     A session is not to be used by two threads at once.
     """
 
+    @checks_options
     def __init__(
         self,
         policy: str | os.PathLike[str] | Policy | OffloadPolicy,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from policyctx.errors import MessagesError
 from policyctx.messages.reading import items_of
 from policyctx.policy.loading import load_policy, parsed_policy
+from policyctx.policy.options import checks_options
 from policyctx.policy.sources import Source
 from policyctx.session import Session
 from policyctx.store.writers import WriterStore
@@ -68,6 +69,7 @@ class OffloadResult:
     """Absolute path of the file that `message` names."""
 
 
+@checks_options
 def offload_tool_results(
     messages: Sequence[Message],
     *,
@@ -88,6 +90,7 @@ def offload_tool_results(
     return _results(session.apply(messages))
 
 
+@checks_options
 async def offload_tool_results_async(
     messages: Sequence[Message],
     *,
@@ -100,6 +103,7 @@ async def offload_tool_results_async(
     return _results(await session.apply_async(messages))
 
 
+@checks_options
 def offload_tool_result(
     message: Message,
     *,
@@ -123,6 +127,7 @@ def offload_tool_result(
     return _result(session.on_tool_result(message), session)
 
 
+@checks_options
 async def offload_tool_result_async(
     message: Message,
     *,
