@@ -131,7 +131,9 @@ class Session:
         """Edit a message list before it is sent to a model.
 
         `messages` is the whole list, as the caller has kept it or as an earlier `apply` returned
-        it, with what is new at its end. A message that is the same object as in the turn before is
+        it, with what is new at its end. A message may be the object that a provider's SDK returned,
+        such as OpenAI's `response.choices[0].message`; where it is edited, a dict that can be sent
+        takes its place. A message that is the same object as in the turn before is
         not read again: say `changed=True` when one was changed in place. `system` and `tools` are
         the request's own and only count towards its size.
 
