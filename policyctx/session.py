@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from dataclasses import replace
@@ -30,7 +31,6 @@ from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Mapping, Sequence
 
     from policyctx.compaction.restoration import FileReader
@@ -86,6 +86,7 @@ class Session:
         settings = self.policy.policy.store
         self.session_id = _new_session_id(settings.session_id) if session_id is None else session_id
         self._clock = clock
+        self._cwd = _working_directory()
         self.store: Store = self._folder(root) if store is None else store
         model = self.policy.policy.model
         self._counter = counter_for(model.tokenizer, language_model=model.name)
@@ -343,7 +344,16 @@ class Session:
             language_model=model.name,
             correction=memory.correction,
             idle=None if called_at is None else max(0.0, self._clock() - called_at),
+            cwd=self._cwd,
         )
+
+
+def _working_directory() -> str:
+    """Return the absolute path of the working directory, empty where it was removed."""
+    try:
+        return os.getcwd()  # noqa: PTH109 - a path is rendered as text
+    except FileNotFoundError:
+        return ""
 
 
 def _root(template: str, session_id: str) -> str:

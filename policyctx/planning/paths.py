@@ -32,6 +32,16 @@ class File:
     """Absolute."""
 
 
+def path_from(folder: str, path: str) -> str:
+    """Return an absolute path relative to a folder that it is in, else as it is.
+
+    An empty `folder` is none.
+    """
+    start = folder.rstrip("/\\")
+    is_inside = folder and path.startswith(start) and path[len(start) :][:1] in {"/", "\\"}
+    return path[len(start) + 1 :] if is_inside else path
+
+
 def path_parts(template: str) -> tuple[Template, ...]:
     """Parse the template of a path into its parts, folders first."""
     return tuple(parsed_template(part, PATH_FIELDS) for part in template.split("/"))

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from policyctx.planning.excerpts import excerpt, line_count
-from policyctx.planning.paths import hash_name, numbered_forms
+from policyctx.planning.paths import hash_name, numbered_forms, path_from
 from policyctx.policy.template import Template, parsed_template
-from policyctx.policy.values import PLACEHOLDER_FIELDS
+from policyctx.policy.values import FILE_FIELDS, PLACEHOLDER_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _VALUES: dict[str, Callable[[Item, File, Facts], object]] = {
     "path": lambda _item, file, _facts: file.path,
     "relative_path": lambda _item, file, _facts: f"./{file.relative_path}",
+    "cwd_path": lambda _item, file, facts: path_from(facts.cwd, file.path),
     "item_id": lambda item, _file, _facts: item.item_id,
     "item_type": lambda item, _file, _facts: item.type,
     "tool_name": lambda item, _file, _facts: item.tool or "",
@@ -37,7 +38,7 @@ _VALUES: dict[str, Callable[[Item, File, Facts], object]] = {
 
 _EXCERPT = frozenset({"head", "tail", "omitted_lines", "omitted_chars"})
 # What a placeholder says of the item itself, whatever its content was.
-_OF_FILE = frozenset({"path", "relative_path"})
+_OF_FILE = frozenset(FILE_FIELDS)
 _HASH_NAME = "sha256-[0-9a-f]{16}"
 _OF_ITEM = frozenset({"item_id", "tool_name", "tool_use_id", "session_id"})
 

@@ -28,8 +28,8 @@ an error.
 
 A share such as `10%` is of what its key names. Durations are written `90s`, `5m`, `3h`, `30d`;
 sizes `512KiB`, `5GB`. `${NAME}` or `${NAME:-default}` may be the whole of a value: it is read
-from the environment, and what it holds is typed like a value in the file. An empty variable
-counts as unset.
+from the environment, and what it holds is typed like a value in the file. Blanks around it do
+not count, and an empty variable counts as unset.
 
 In a condition a map means *all*, a list of maps means *any*.
 
@@ -80,14 +80,15 @@ parallel calls stay together, so that more may stay than was asked for, never le
 one that crosses the line stays. Each has its own size, also when a placeholder stands for it.""",
     "Placeholder": """\
 A string alone is the `text`. Its fields: `{path}` (absolute), `{relative_path}` (from the
-store's root), `{item_id}`, `{item_type}`, `{tool_name}`, `{tool_use_id}`, `{session_id}`,
-`{tokens}`, `{chars}`, `{lines}`, `{sha256}`, `{head}`, `{tail}`, `{omitted_lines}`,
-`{omitted_chars}`. `{{` and `}}` are literal. Nothing else is evaluated.
+store's root), `{cwd_path}` (from the working directory in which the session was made; absolute
+for a file outside of it), `{item_id}`, `{item_type}`, `{tool_name}`, `{tool_use_id}`,
+`{session_id}`, `{tokens}`, `{chars}`, `{lines}`, `{sha256}`, `{head}`, `{tail}`,
+`{omitted_lines}`, `{omitted_chars}`. `{{` and `}}` are literal. Nothing else is evaluated.
 
 """
     f"""\
-`clear` saves nothing: its wording has no `{{path}}` and no `{{relative_path}}`. Where the policy
-gives none it is `{CLEARED}`.
+`clear` saves nothing: its wording has no `{{path}}`, `{{relative_path}}` or `{{cwd_path}}`. Where
+the policy gives none it is `{CLEARED}`.
 
 """
     """\

@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from policyctx.errors import MessagesError
+from policyctx.errors import MessagesError, Place, PolicyError
 from policyctx.messages.reading import items_of
+from policyctx.policy.diagnosing import not_one_of
 from policyctx.policy.loading import load_policy, parsed_policy
 from policyctx.policy.options import checks_options
 from policyctx.policy.sources import Source
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from policyctx.policy.models import Policy
     from policyctx.store.writers import AsyncFileWriter, FileWriter
     from policyctx.turns.result import Result
+
+Paths: TypeAlias = Literal["output_dir", "cwd", "absolute"]
+# The field of a placeholder that shows the file so.
+_FIELDS: dict[Paths, str] = {"output_dir": "relative_path", "cwd": "cwd_path", "absolute": "path"}
 
 # Whoever hands over a single result has decided that it is too long.
 _SINGLE_RESULT = Source(
@@ -75,6 +80,7 @@ def offload_tool_results(
     *,
     output_dir: str | os.PathLike[str],
     writer: FileWriter | None = None,
+    paths: Paths = "output_dir",
 ) -> OffloadResults:
     """Offload the long tool results of a message list, as the preset `context-offload` says.
 
@@ -82,11 +88,17 @@ def offload_tool_results(
     there; with a `writer` it writes them, and makes what folders it needs. The input is not
     changed, and no call knows of another.
 
+    `paths` says what the paths in the placeholders start from. `output_dir` is for an agent that
+    runs in that folder: `./tool-result-ID.md` (PRD context-offload F-003). `cwd` is for one that
+    runs in the working directory of this process: `offloaded/tool-result-ID.md`, or an absolute
+    path where the folder is elsewhere. `absolute` is right wherever the agent runs.
+
     Raises `MessagesError` for what is no message list, `StoreError` when a file cannot be written,
-    and `PolicyError` when `OFFLOAD_RATIO_THRESHOLD` is no ratio. When one of several files fails,
+    and `PolicyError` for another value of `paths` and for an `OFFLOAD_RATIO_THRESHOLD` that is not
+    a ratio. When one of several files fails,
     those written before it stay, complete, and are used again by the next call.
     """
-    session = _session(load_policy("context-offload"), output_dir, writer)
+    session = _session(_many_results(paths), output_dir, writer)
     return _results(session.apply(messages))
 
 
@@ -96,9 +108,10 @@ async def offload_tool_results_async(
     *,
     output_dir: str | os.PathLike[str],
     writer: FileWriter | AsyncFileWriter | None = None,
+    paths: Paths = "output_dir",
 ) -> OffloadResults:
     """`offload_tool_results`, with the files written in a thread or by an asynchronous writer."""
-    policy = load_policy("context-offload")
+    policy = _many_results(paths)
     session = _session(policy, output_dir, writer, loop=asyncio.get_running_loop())
     return _results(await session.apply_async(messages))
 
@@ -139,6 +152,18 @@ async def offload_tool_result_async(
     policy, loop = _single_result(message), asyncio.get_running_loop()
     session = _session(policy, output_dir, writer, session_id=session_id, loop=loop)
     return _result(await session.on_tool_result_async(message), session)
+
+
+def _many_results(paths: Paths) -> Policy:
+    """The preset with the field for the file that `paths` asks for in its placeholder."""
+    if paths not in _FIELDS:
+        place = Place("offload_tool_results, option paths")
+        raise PolicyError([not_one_of(place, paths, list(_FIELDS))])
+    policy = load_policy("context-offload")
+    asked, given = (f"{{{_FIELDS[name]}}}" for name in (paths, "output_dir"))
+    text = policy.placeholder.text.replace(given, asked)
+    placeholder = policy.placeholder.model_copy(update={"text": text})
+    return policy.model_copy(update={"placeholder": placeholder})
 
 
 def _single_result(message: Message) -> Policy:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from policyctx.planning.paths import (
     FreePaths,
     numbered,
+    path_from,
     path_parts,
     relative_path,
     safe_part,
@@ -77,6 +78,24 @@ def test_a_folder_of_more_than_the_field_stays() -> None:
 )
 def test_what_could_lead_elsewhere_is_percent_encoded(value: str, part: str) -> None:
     assert safe_part(value) == part
+
+
+@pytest.mark.parametrize(
+    ("folder", "path", "found"),
+    [
+        ("/home/me", "/home/me/out/a.md", "out/a.md"),
+        ("/home/me/", "/home/me/out/a.md", "out/a.md"),
+        ("/", "/out/a.md", "out/a.md"),
+        ("/home/me", "/home/me/../out/a.md", "../out/a.md"),
+        ("/home/me", "/home/mean/a.md", "/home/mean/a.md"),
+        ("/home/me", "/else/a.md", "/else/a.md"),
+        ("/home/me", "", ""),
+        ("", "/else/a.md", "/else/a.md"),
+        ("C:\\me", "C:\\me\\out/a.md", "out/a.md"),
+    ],
+)
+def test_a_path_starts_from_a_folder_that_it_is_in(folder: str, path: str, found: str) -> None:
+    assert path_from(folder, path) == found
 
 
 @pytest.mark.parametrize("value", ["", "x" * 121, "读" * 20])
