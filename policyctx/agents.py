@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyctx.policy.agents import policy_for, read_agents
+from policyctx.policy.options import checks_options
 from policyctx.policy.sources import agents_source
 from policyctx.session import Session
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     import os
 
 
+@checks_options
 def for_agent(
     agent: str,
     *,

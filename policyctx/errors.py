@@ -4,6 +4,7 @@ PolicyctxError
 ├── PolicyError            a policy cannot be read, or says something that cannot be
 │   └── UnknownPolicyError no preset and no file has that name
 ├── MessagesError          the input is no message list
+├── UnknownOptionError     a function has no option of that name (also a TypeError)
 ├── StoreError             a file could not be written or read back
 │   ├── CorruptContentError a file holds something else than was saved in it
 │   └── AmbiguousSessionError several sessions share the folder, and none was chosen
@@ -107,6 +108,27 @@ class MessagesError(PolicyctxError):
     def __init__(self, text: str, *, index: int | None = None) -> None:
         self.index = index
         super().__init__(text)
+
+
+class UnknownOptionError(PolicyctxError, TypeError):
+    """A function was called with an option that it does not have.
+
+    `function` is its name, `name` the option, `known` the options that it has, and `nearest` the
+    likeliest of them or None. `removed` says what replaces an option that no longer exists, and
+    is empty for one that never did.
+    """
+
+    def __init__(
+        self, function: str, name: str, known: Sequence[str], nearest: str | None, removed: str = ""
+    ) -> None:
+        self.function = function
+        self.name = name
+        self.known = tuple(known)
+        self.nearest = nearest
+        self.removed = removed
+        meant = f"did you mean {nearest!r}? The" if nearest else "the"
+        hint = removed or f"{meant} options are {', '.join(self.known)}"
+        super().__init__(f"{function}() has no option {name!r}; {hint}")
 
 
 class StoreError(PolicyctxError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import time
 from dataclasses import replace
@@ -19,6 +20,7 @@ from policyctx.planning.paths import safe_part
 from policyctx.planning.planner import BOTH, plan
 from policyctx.policy.lookup import compaction_of
 from policyctx.policy.models import Policy
+from policyctx.policy.options import checks_options
 from policyctx.policy.template import parsed_template
 from policyctx.policy.values import ROOT_FIELDS, SESSION_FIELDS
 from policyctx.store.filesystem import ContextFileSystem
@@ -31,7 +33,6 @@ from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Mapping, Sequence
 
     from policyctx.compaction.restoration import FileReader
@@ -71,6 +72,7 @@ class Session:
     be used by two threads at once.
     """
 
+    @checks_options
     def __init__(
         self,
         policy: str | os.PathLike[str] | Policy | OffloadPolicy,
@@ -92,6 +94,7 @@ class Session:
         settings = self.policy.policy.store
         self.session_id = _new_session_id(settings.session_id) if session_id is None else session_id
         self._clock = clock
+        self._cwd = _working_directory()
         self.store: Store = self._folder(root) if store is None else store
         model = self.policy.policy.model
         self._counter = counter_for(model.tokenizer, language_model=model.name)
@@ -139,7 +142,9 @@ class Session:
         """Edit a message list before it is sent to a model.
 
         `messages` is the whole list, as the caller has kept it or as an earlier `apply` returned
-        it, with what is new at its end. A message that is the same object as in the turn before is
+        it, with what is new at its end. A message may be the object that a provider's SDK returned,
+        such as OpenAI's `response.choices[0].message`; where it is edited, a dict that can be sent
+        takes its place. A message that is the same object as in the turn before is
         not read again: say `changed=True` when one was changed in place. `system` and `tools` are
         the request's own and only count towards its size.
 
@@ -402,6 +407,7 @@ class Session:
             language_model=model.name,
             correction=memory.correction,
             idle=None if called_at is None else max(0.0, self._clock() - called_at),
+            cwd=self._cwd,
         )
 
 
@@ -418,6 +424,14 @@ def _summarizer(policy: OffloadPolicy, given: Summarizer | Summarize | None) -> 
     if given is not None:
         return summarizer_of(given)
     return summarizer_for(compaction_of(policy.policy, step).summary.by)
+
+
+def _working_directory() -> str:
+    """Return the absolute path of the working directory, empty where it was removed."""
+    try:
+        return os.getcwd()  # noqa: PTH109 - a path is rendered as text
+    except FileNotFoundError:
+        return ""
 
 
 def _root(template: str, session_id: str) -> str:

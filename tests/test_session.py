@@ -4,6 +4,8 @@ import asyncio
 import copy
 import json
 import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -126,6 +128,33 @@ def test_decided_is_decided_for_callers_who_send_the_full_list(session: Session)
 def test_decided_is_decided_for_callers_who_pass_the_edited_list_back(session: Session) -> None:
     first = session.apply(session_of("x" * 200))
     assert session.apply(first.messages).messages is first.messages
+
+
+def test_a_placeholder_may_name_its_file_from_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    under = policy(SMALL.replace("{path}", "{cwd_path}"))
+    session = Session(under, root="root", session_id="s")
+    monkeypatch.chdir("/")  # the session keeps the directory that it was made in
+    messages = session_of("x" * 100)
+    result = session.apply(messages)
+    assert result.messages[2]["content"][0]["content"] == "see root/tool_result/Bash/c0.md"
+    again = Session(under, root=tmp_path / "root", session_id="s")
+    assert again.apply(messages).messages == result.messages
+    assert again.read(tmp_path / "root/tool_result/Bash/c0.md") == "x" * 100
+
+
+def test_a_session_needs_no_working_directory(tmp_path: Path) -> None:
+    program = """
+import os, sys
+os.mkdir("gone"); os.chdir("gone"); os.rmdir("../gone")
+from policyctx import Session
+print(Session("coding-agent", root=sys.argv[1]).apply([]).messages)
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "root")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_a_name_that_is_taken_on_the_disk_shows_in_the_placeholder(tmp_path: Path) -> None:

@@ -229,6 +229,32 @@ Feature: What is offloaded
     And the result "short" is the same object as before
     And the file of every offloaded item holds its original content
 
+  @F-001 @BR-3.2-1
+  Scenario Outline: Result blocks in a message of the role tool are results
+    Given the messages
+      """
+      [
+       {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {}}]},
+       {"role": "<role>", "content": [
+        {"type": "tool_result", "tool_use_id": "toolu_1", "is_error": true, "content": "A result that is so long that it leaves the history for a file. It is here only to be offloaded, word by word."}]}
+      ]
+      """
+    When the policy is applied
+    Then the messages are
+      """
+      [
+       {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {}}]},
+       {"role": "<role>", "content": [
+        {"type": "tool_result", "tool_use_id": "toolu_1", "is_error": true, "content": "[Content offloaded to: ./tool-result-toolu_1.md]"}]}
+      ]
+      """
+    And the root folder holds only the file "tool-result-toolu_1.md"
+
+    Examples:
+      | role     |
+      | tool     |
+      | function |
+
   @BR-1.3-2 @BR-5.3-1
   Scenario: It runs whenever it is called, however much room there is
     Given the policy

@@ -56,6 +56,22 @@ Feature: The threshold is set by an environment variable
       | 0.7       | 700  | 301  | 69.93 % < 70 % |
       | 0.9       | 800  | 200  | 80 % < 90 %    |
 
+  @BR-3.2-4
+  Scenario Outline: Blanks around the value do not count
+    Given the environment variable OFFLOAD_RATIO_THRESHOLD is <threshold>
+    And a user message of 700 characters
+    And a result of 300 characters
+    When the policy is applied
+    Then the gate "ratio" of the step "offload-tool-results" opens because "30 % >= <share> %"
+
+    Examples:
+      | threshold      | share |
+      | " 0.25"        | 25    |
+      | "0.25 "        | 25    |
+      | "\t0.25\r\n"   | 25    |
+      | " 30% "        | 30    |
+      | "   "          | 20    |
+
   @F-006 @BR-3.2-15 @BR-5.1-2
   Scenario: At 0 the gate opens for whatever can be offloaded
     Given the environment variable OFFLOAD_RATIO_THRESHOLD is "0"

@@ -146,3 +146,42 @@ Feature: What is offloaded
         {"type": "text", "text": "继续"},
         {"type": "tool_result", "tool_use_id": "toolu_xyz", "is_error": true, "cache_control": {"type": "ephemeral"}, "content": "[Tool result offloaded to file: {root}/session-abc123/toolu_xyz.md]"}]}]
       """
+
+  @F-001 @BR-3.2-1 @BR-3.2-10 @BR-3.2-18
+  Scenario Outline: A result block in a message of the role tool keeps its type and id
+    Given the policy
+      """
+      extends: tool-direct-offload
+      min_chars: 0
+      """
+    When these results arrive
+      """
+      {"role": "<role>", "content": [
+        {"type": "tool_result", "tool_use_id": "toolu_xyz", "content": "命令失败：找不到文件"}]}
+      """
+    Then the messages are
+      """
+      [{"role": "<role>", "content": [
+        {"type": "tool_result", "tool_use_id": "toolu_xyz", "content": "[Tool result offloaded to file: {root}/session-abc123/toolu_xyz.md]"}]}]
+      """
+    And the root folder holds only the file "session-abc123/toolu_xyz.md"
+    And the file "session-abc123/toolu_xyz.md" reads "命令失败：找不到文件"
+
+    Examples:
+      | role     |
+      | tool     |
+      | function |
+      | user     |
+
+  @F-002 @BR-3.2-21
+  Scenario: The result of a legacy function call is named by the function and its content
+    Given the policy
+      """
+      extends: tool-direct-offload
+      min_chars: 0
+      """
+    When these results arrive
+      """
+      {"role": "function", "name": "get_weather", "content": "rain"}
+      """
+    Then the root folder holds only the file "session-abc123/get_weather-sha256-319b44c570a417ff.md"

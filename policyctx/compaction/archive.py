@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import MessagesError
+from policyctx.messages.blocks import as_message
 from policyctx.messages.items import compact_json
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def archive_name(number: int) -> str:
 class Archive:
     """The document, written message by message; `archived_messages` reads it back.
 
-    An object of a provider's SDK is written as the plain values that it stands for.
+    A message object of a provider's SDK is written as a request would have it, a block object as
+    the plain values that it stands for.
     """
 
     number: int
@@ -40,7 +42,8 @@ class Archive:
         empty = {"schema_version": _SCHEMA_VERSION, "compaction": self.number, "messages": []}
         yield compact_json(empty).removesuffix("]}")
         for i, message in enumerate(self.messages):
-            yield f",{compact_json(message)}" if i else compact_json(message)
+            text = compact_json(as_message(message))
+            yield f",{text}" if i else text
         yield "]}"
 
 

@@ -1,7 +1,8 @@
 """What one message contains, in the shapes of both APIs, before the list around it is known.
 
 Anthropic messages hold blocks (`tool_use`, `tool_result`, …), OpenAI chat messages hold parts,
-`tool_calls` and the role `tool`. A block that is none of these is carried along as `unknown`.
+`tool_calls` and the role `tool`. A message of the role `tool` or `function` is one result, or it
+holds `tool_result` blocks. Any other block is carried along as `unknown`.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def items_in(message: Message, place: Place) -> list[Item]:
     and its position, is not known yet.
     """
     content = message.get("content")
-    if place[1] in RESULT_ROLES:
+    if place[1] in RESULT_ROLES and is_result(message):
         call_id, tool = message.get("tool_call_id"), message.get("name")
         return _result(place, ("content",), message, call_id, tool)
     items: list[Item] = []
@@ -69,12 +70,88 @@ def items_in(message: Message, place: Place) -> list[Item]:
     return items
 
 
+def as_message(message: Message) -> Message:
+    """Return a message as a dict: the message itself, or what a request says of an SDK's object.
+
+    Of an object with `model_dump`, such as the `ChatCompletionMessage` of OpenAI's SDK, that is a
+    new dict of plain values. It has the fields that the SDK sends back to the provider: those that
+    were set, without those that the object excludes from requests. Of Anthropic's `Message` it has
+    the role and the content. Any other value is returned as it is. Raises what `model_dump` raises.
+    """
+    if type(message) is dict or isinstance(message, dict) or not _is_object(message):
+        return message
+    sent: Message = _sent(message)
+    content = getattr(message, "content", None)
+    if isinstance(content, list):
+        sent["content"] = [_sent(block) if _is_object(block) else block for block in content]
+    is_response = sent.get("type") == "message" and "usage" in sent
+    return {key: sent[key] for key in ("role", "content")} if is_response else sent
+
+
+def role_of(message: Message) -> str:
+    """Return the role of a message, which may be an SDK's object."""
+    role: str = as_message(message)["role"]
+    return role
+
+
+def _is_object(value: object) -> bool:
+    return not isinstance(value, type) and callable(getattr(value, "model_dump", None))
+
+
+def _sent(value: Any) -> Any:  # noqa: ANN401 - any class with pydantic's method
+    """Return the plain values that a request has of an object: as SDKs do it, with its defaults."""
+    options = {"mode": "json", "by_alias": True, "warnings": False}
+    options["exclude"] = getattr(value, "__api_exclude__", None)
+    given = value.model_dump(exclude_unset=True, **options)
+    return _with_defaults(given, value.model_dump(**options))
+
+
+def _with_defaults(given: Any, whole: Any) -> Any:  # noqa: ANN401 - plain values
+    """Return `given` with what only `whole` has, such as a default role, unless it is empty."""
+    if isinstance(given, dict) and isinstance(whole, dict):
+        keys = (key for key in whole if key in given or whole[key])
+        return {key: _with_defaults(given.get(key, whole[key]), whole[key]) for key in keys}
+    if isinstance(given, list) and isinstance(whole, list) and len(given) == len(whole):
+        return [_with_defaults(*pair) for pair in zip(given, whole, strict=True)]
+    return given
+
+
+def comparable(message: Message) -> object:
+    """Return a value by which an SDK's object and what was saved of it are equal.
+
+    An object may be saved with the fields that it does not set, as None, or without them.
+    """
+    return _without_none(as_message(message))
+
+
+def _without_none(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {key: _without_none(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list | tuple):
+        return [_without_none(inner) for inner in value]
+    return _without_none(_sent(value)) if _is_object(value) else value
+
+
 def as_mapping(block: object) -> Mapping[str, Any]:
     """See a block as a map: one already, or an object of a provider's SDK; else an unknown one."""
     if type(block) is dict or isinstance(block, Mapping):  # the first test is the quick one
         return block
     dump = getattr(block, "model_dump", None)
     return dump(mode="json") if callable(dump) else {"type": type(block).__name__, "value": block}
+
+
+def is_result(message: Message) -> bool:
+    """Whether the message as a whole is the result of one call.
+
+    A message of the role `tool` or `function` is, unless it leaves the call's id to the
+    `tool_result` blocks in its content (PRD tool-direct-offload F-001).
+    """
+    if message["role"] not in RESULT_ROLES:
+        return False
+    content = message.get("content")
+    if not content or isinstance(content, str) or message.get("tool_call_id") is not None:
+        return True
+    return all(as_mapping(block).get("type") != "tool_result" for block in content)
 
 
 def says_nothing(message: Message) -> bool:
@@ -111,7 +188,8 @@ def call_key(item: Item) -> object:
 
 def _add_block(items: list[Item], place: Place, i: int, block: Mapping[str, Any]) -> None:
     kind = block.get("type")
-    if kind in _TEXT_BLOCKS and isinstance(text := block.get("text"), str):
+    is_text = kind in _TEXT_BLOCKS and place[1] not in RESULT_ROLES  # there nobody speaks
+    if is_text and isinstance(text := block.get("text"), str):
         items.append(_text(place, _path(i, "text"), text))
     elif kind == "tool_result":
         items += _result(place, _path(i, "content"), block, block.get("tool_use_id"))

@@ -10,7 +10,14 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import MessagesError
-from policyctx.messages.blocks import RESULT_ROLES, as_mapping, input_path, says_nothing
+from policyctx.messages.blocks import (
+    RESULT_ROLES,
+    as_mapping,
+    as_message,
+    input_path,
+    is_result,
+    says_nothing,
+)
 from policyctx.messages.items import UNKNOWN, compact_json
 
 if TYPE_CHECKING:
@@ -57,19 +64,24 @@ def edited(messages: Sequence[Message], edits: Sequence[Edit]) -> Sequence[Messa
 def edited_message(message: Message, edits: Sequence[Edit]) -> Message | None:
     """Return a deep copy of the message with the edits made; None when nothing of it is left.
 
-    The edits, at least one, are of items of this message, one for an item. Raises `MessagesError`
-    for a message that cannot be copied, and `ValueError` for what no edit may do: give thinking a
-    new text, change a block that is not understood, or give a call an input that is no JSON.
+    The copy of an SDK's message object is the dict that `as_message` makes of it. The edits, at
+    least one, are of items of this message, one for an item. Raises `MessagesError` for a message
+    that cannot be copied, and `ValueError` for what no edit may do: give thinking a new text,
+    change a block that is not understood, or give a call an input that is not JSON.
     """
+    message = as_message(message)
     by_path = {edit.item.path: edit for edit in edits}
+    is_whole_result = is_result(message)
     whole = by_path.get(("content",))
-    if message["role"] in RESULT_ROLES and whole is not None and whole.text is None:
+    if is_whole_result and whole is not None and whole.text is None:
         return None
     new = _deep_copy(message, edits[0].item.message)
     # From the end, so that no removal moves what is still to be edited; what is inside goes first.
     for path in sorted(by_path, reverse=True):
         _edit(new, by_path[path])
-    if message.get("content") and not new.get("content") and message["role"] not in RESULT_ROLES:
+    if message.get("content") and not new.get("content") and not is_whole_result:
+        if message["role"] in RESULT_ROLES:
+            return None
         new["content"] = None  # the one empty content that may stand beside calls
     return None if says_nothing(new) else new
 
@@ -150,6 +162,7 @@ def _list_at(message: Message, path: Sequence[str | int]) -> list[Any]:
 
 def block_of(message: Message, item: Item) -> Any:  # noqa: ANN401 - a block is any JSON
     """Return, as plain JSON, the block that holds an item; the message where it is the content."""
+    message = as_message(message)
     indices = [i for i, part in enumerate(item.path) if isinstance(part, int)]
     block = _at(message, item.path[: indices[-1] + 1]) if indices else message
     if type(block) is dict and _FLAT.issuperset(map(type, block.values())):

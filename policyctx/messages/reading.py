@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import MessagesError
-from policyctx.messages.blocks import RESULT_ROLES, call_key, items_in
+from policyctx.messages.blocks import as_message, call_key, is_result, items_in
 
 if TYPE_CHECKING:
     from policyctx.messages.blocks import Place
@@ -30,6 +30,8 @@ class Reading:
         """By position in `items`: of a call that of its result, of the result that of its call."""
         self.turn_starts: list[int] = []
         """Positions of the messages that begin a turn, ascending."""
+        self.roles: list[str] = []
+        """Of the messages."""
         self.message_count = 0
         self._newest_reply = range(0)  # the positions of its items
         self._open_calls: dict[object, list[int]] = {}
@@ -52,13 +54,14 @@ class Reading:
         the reading is then as it was.
         """
         turn_starts: list[int] = []
+        roles: list[str] = []
         items: list[Item] = []
         reply = self._newest_reply
         turn, before = len(self.turn_starts), len(self.items)
-        for index, message in enumerate(listed(messages), self.message_count):
-            if not _is_plain(message):
-                _check(message, index)
+        for index, given in enumerate(listed(messages), self.message_count):
+            message = given if _is_plain(given) else _checked(given, index)
             role = message["role"]
+            roles.append(role)
             if role == "user" and _begins_turn(message.get("content")):
                 turn_starts.append(index)
                 turn += 1
@@ -70,6 +73,7 @@ class Reading:
         self._take(items)
         self._newest_reply = reply
         self.turn_starts += turn_starts
+        self.roles += roles
         self.message_count += len(messages)
 
     def _take(self, items: list[Item]) -> None:
@@ -168,13 +172,13 @@ def checked_messages(messages: object, first: int = 0) -> Sequence[Message]:
     """
     found = listed(messages)
     for index, message in enumerate(found, first):
-        _check(message, index)
+        _checked(message, index)
     return found
 
 
 def is_message(message: object) -> bool:
     """Whether `checked_messages` takes this one message."""
-    return _is_plain(message) or _wrong_with(message) is None
+    return _is_plain(message) or (isinstance(message, dict) and _wrong_with(message) is None)
 
 
 def listed(messages: object) -> Sequence[Message]:
@@ -186,27 +190,38 @@ def listed(messages: object) -> Sequence[Message]:
     return messages
 
 
-def _check(message: object, index: int) -> None:
-    if wrong := _wrong_with(message):
-        raise MessagesError(f"message {index}: {wrong}", index=index)
-
-
-def _wrong_with(message: object) -> str | None:
+def _checked(given: Any, index: int) -> Message:  # noqa: ANN401 - what a caller gives
+    """Return a message as a dict; raises `MessagesError` for what is not a message."""
+    try:
+        message = as_message(given)
+    except Exception as error:
+        text = f"message {index}: {_kind(given)} cannot be read: {error}"
+        raise MessagesError(text, index=index) from error
     if not isinstance(message, dict):
-        return f'expected an object with "role" and "content", got {_kind(message)}'
+        wrong: str | None = f'expected an object with "role" and "content", got {_kind(given)}'
+    elif message is not given and "role" not in message:
+        wrong = f'expected a message, got {_kind(given)} without "role"'
+    else:
+        wrong = _wrong_with(message)
+    if wrong:
+        raise MessagesError(f"message {index}: {wrong}", index=index)
+    return message
+
+
+def _wrong_with(message: dict[str, Any]) -> str | None:
     role = message.get("role")
     if not isinstance(role, str):
         return f'expected "role" to be a string such as "user", got {_kind(role)}'
-    return _wrong_with_content(message, role) or _wrong_with_calls(message)
+    return _wrong_with_content(message) or _wrong_with_calls(message)
 
 
-def _wrong_with_content(message: Mapping[str, Any], role: str) -> str | None:
+def _wrong_with_content(message: dict[str, Any]) -> str | None:
     content = message.get("content")
     if content is None or isinstance(content, str):
         return None
     if isinstance(content, Mapping) or not isinstance(content, Sequence):
         return f'expected "content" to be a string or a list of blocks, got {_kind(content)}'
-    wrong = map(_wrong_with_block, content) if role not in RESULT_ROLES else ()
+    wrong = () if is_result(message) else map(_wrong_with_block, content)
     return next((f"content block {i}: {text}" for i, text in enumerate(wrong) if text), None)
 
 

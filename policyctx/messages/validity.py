@@ -10,7 +10,13 @@ from collections import Counter
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from policyctx.messages.blocks import RESULT_ROLES, SYSTEM_ROLES, call_key, says_nothing
+from policyctx.messages.blocks import (
+    RESULT_ROLES,
+    SYSTEM_ROLES,
+    as_message,
+    call_key,
+    says_nothing,
+)
 from policyctx.messages.items import compact_json
 from policyctx.messages.reading import items_of
 
@@ -73,7 +79,7 @@ def _seen(messages: Sequence[Message], items: Sequence[Item]) -> list[_Seen]:
     found: list[list[Item]] = [[] for _ in messages]
     for item in items:
         found[item.message].append(item)
-    return [_Seen(*each) for each in zip(messages, found, strict=True)]
+    return [_Seen(*each) for each in zip(map(as_message, messages), found, strict=True)]
 
 
 def _new_problems(before: Sequence[_Seen], after: Sequence[_Seen]) -> list[str]:
@@ -173,13 +179,13 @@ class _Around:
     def before(self, i: int) -> _Seen:
         first = bisect_left(self._items, i, key=_message_of)
         last = bisect_right(self._items, i, first, key=_message_of)
-        return _Seen(self._before[i], self._items[first:last])
+        return _Seen(as_message(self._before[i]), self._items[first:last])
 
     def after(self, i: int) -> _Seen | None:
         message = self._after[i]
         if message is None or message is self._before[i]:
             return None if message is None else self.before(i)
-        return _Seen(message, items_of([message]))
+        return _Seen(as_message(message), items_of([message]))
 
     def _up_to_a_border(self, places: range) -> Iterator[int]:
         for i in places:

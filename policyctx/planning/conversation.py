@@ -71,7 +71,7 @@ class Conversation:
         """As the policy types them; a placeholder has the kind and type of what it stands for."""
         self.newest_user = -1
         """Position of the newest message with a `user_message` item, -1 without one."""
-        self.roles: list[str] = []
+        self.roles = self.reading.roles
         self.fates: dict[int, Decision] = {}
         """What became of each item that is not in the context as it was, by position."""
         self.history: list[tuple[int, Decision | None]] = []
@@ -100,7 +100,6 @@ class Conversation:
         """Read what came after the messages known so far; raises `MessagesError`."""
         first = len(self.items)
         self.reading.extend(messages)
-        self.roles += [message["role"] for message in messages]
         for position in range(first, len(self.reading.items)):
             self._see(position)
         if self._has_arrival:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from policyctx.messages.inputs import shortened_input
 from policyctx.planning.paths import EXTENSIONS, File, relative_path
-from policyctx.planning.placeholders import is_placeholder, rendered_placeholder
+from policyctx.planning.placeholders import named_path, rendered_placeholder
 from policyctx.planning.reasons import Reason
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ def drafted(
     if step.do == "drop":
         return Draft(path)
     file = expected_file(path, facts)
-    if path and is_placeholder(treatment.wording, item, file, facts):
-        return Reason("placeholder")
+    if path and (named := named_path(treatment.wording, item, file, facts)) is not None:
+        return Reason("placeholder", {"path": named})
     if not may_be_kept(item, step):
         return Draft(path)
     unit = unit_of(treatment)

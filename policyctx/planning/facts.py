@@ -24,7 +24,8 @@ Unit = Literal["tokens", "chars"]
 class Facts:
     """Where a session's files go, how its tokens are counted, and how long it has been idle.
 
-    `root` is an absolute path; `beside` holds what is sent along with the messages, such as the
+    `root` is an absolute path; `cwd` is the process's working directory, empty where it has none or
+    it is not known; `beside` holds what is sent along with the messages, such as the
     request's system prompt and its tool schemas. `token_scale` is provider tokens per counted
     token of text; the rules of `language_model` size images and documents; `correction` is what
     usage has taught of the list's total. `idle` is the time since the last model call in seconds,
@@ -39,6 +40,7 @@ class Facts:
     language_model: str | None = None
     correction: Correction = field(default_factory=Correction)
     idle: float | None = None
+    cwd: str = ""
 
     def size(self, item: Item, unit: Unit) -> int:
         """Return the item's own size."""

@@ -32,6 +32,16 @@ class File:
     """Absolute."""
 
 
+def path_from(folder: str, path: str) -> str:
+    """Return an absolute path relative to a folder that it is in, else as it is.
+
+    An empty `folder` is none.
+    """
+    start = folder.rstrip("/\\")
+    is_inside = folder and path.startswith(start) and path[len(start) :][:1] in {"/", "\\"}
+    return path[len(start) + 1 :] if is_inside else path
+
+
 def path_parts(template: str) -> tuple[Template, ...]:
     """Parse the template of a path into its parts, folders first."""
     return tuple(parsed_template(part, PATH_FIELDS) for part in template.split("/"))
@@ -42,11 +52,14 @@ def relative_path(
 ) -> str:
     """Return the path that the parts give with these values, joined by `/`.
 
-    A folder whose only field has no value is left out. What is empty otherwise is named by the
-    hash of the `content`, so that different items without an id never share a file.
+    A folder whose only field has no value is left out. Any other empty field becomes the hash of
+    the `content`, so that different items without an id never share a file; a missing
+    `tool_use_id` becomes the tool's name, where there is one, and that hash.
     """
     *folders, name = parts
     kept = [folder for folder in folders if not _is_empty(folder, values)]
+    if values.get("tool_use_id") is None and (tool := values.get("tool_name")):
+        values = {**values, "tool_use_id": f"{tool}-{hash_name(content)}"}
     return "/".join(
         part.render({field: _part(values[field], content) for field in part.fields})
         for part in (*kept, name)
@@ -54,7 +67,7 @@ def relative_path(
 
 
 def _part(value: str | None, content: str) -> str:
-    return safe_part(value) if value else _named_by_hash(content)
+    return safe_part(value) if value else hash_name(content)
 
 
 def _is_empty(folder: Template, values: Mapping[str, str | None]) -> bool:
@@ -74,10 +87,11 @@ def safe_part(value: str) -> str:
     encoded = "".join(chr(byte) if byte in plain else f"%{byte:02X}" for byte in raw)
     if 0 < len(encoded) <= _MAX_BYTES:
         return encoded
-    return _named_by_hash(value)
+    return hash_name(value)
 
 
-def _named_by_hash(text: str) -> str:
+def hash_name(text: str) -> str:
+    """Return the name that stands for a text in a path: `sha256-` and 16 hex digits."""
     return f"sha256-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 

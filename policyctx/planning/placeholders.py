@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from policyctx.planning.excerpts import excerpt, line_count
-from policyctx.planning.paths import numbered_forms
+from policyctx.planning.paths import hash_name, numbered_forms, path_from
 from policyctx.policy.template import Template, parsed_template
-from policyctx.policy.values import PLACEHOLDER_FIELDS
+from policyctx.policy.values import FILE_FIELDS, PLACEHOLDER_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _VALUES: dict[str, Callable[[Item, File, Facts], object]] = {
     "path": lambda _item, file, _facts: file.path,
     "relative_path": lambda _item, file, _facts: f"./{file.relative_path}",
+    "cwd_path": lambda _item, file, facts: path_from(facts.cwd, file.path),
     "item_id": lambda item, _file, _facts: item.item_id,
     "item_type": lambda item, _file, _facts: item.type,
     "tool_name": lambda item, _file, _facts: item.tool or "",
@@ -37,7 +38,8 @@ _VALUES: dict[str, Callable[[Item, File, Facts], object]] = {
 
 _EXCERPT = frozenset({"head", "tail", "omitted_lines", "omitted_chars"})
 # What a placeholder says of the item itself, whatever its content was.
-_OF_FILE = frozenset({"path", "relative_path"})
+_OF_FILE = frozenset(FILE_FIELDS)
+_HASH_NAME = "sha256-[0-9a-f]{16}"
 _OF_ITEM = frozenset({"item_id", "tool_name", "tool_use_id", "session_id"})
 
 
@@ -64,16 +66,18 @@ def rendered_placeholder(wording: Wording, item: Item, file: File, facts: Facts)
     return wording.template.render(values)
 
 
-def is_placeholder(wording: Wording, item: Item, file: File, facts: Facts) -> bool:
-    """Is the item's text what an earlier call left: the wording, naming the item's own `file`.
+def named_path(wording: Wording, item: Item, file: File, facts: Facts) -> str | None:
+    """Return the path, below the root, that an item's text names as a placeholder, else None.
 
-    The file may have got a number. A wording that names no file tells nothing.
+    The text is a placeholder if an earlier call left it: it has the form of the wording and names
+    the item's own `file`, which may have a number, or the hash of another content where the item
+    has no id. Without a field for the file in the wording the result is None.
     """
     pieces = wording.template.pieces
     if _OF_FILE.isdisjoint(wording.template.fields):
-        return False
+        return None
     if not (item.text.startswith(pieces[0]) and item.text.endswith(pieces[-1])):
-        return False
+        return None
     known = [re.escape(pieces[0])]  # what stands between the fields that may hold anything
     for field, literal in zip(pieces[1::2], pieces[2::2], strict=True):
         form = _form(field, item, file, facts)
@@ -83,13 +87,22 @@ def is_placeholder(wording: Wording, item: Item, file: File, facts: Facts) -> bo
     # Each part is looked for once, behind the one before it: a long text takes no longer.
     between = "".join(f"(?>.*?{part})" for part in rest[:-1])
     pattern = f"{first}{between}.*{rest[-1]}" if rest else first
-    return re.fullmatch(pattern, item.text, re.DOTALL) is not None
+    found = re.fullmatch(pattern, item.text, re.DOTALL)
+    if found is None:
+        return None
+    named_by = next(field for field in pieces[1::2] if field in _OF_FILE)
+    before = str(_VALUES[named_by](item, file, facts)).removesuffix(file.relative_path)
+    return found[1].removeprefix(before)
 
 
 def _form(field: str, item: Item, file: File, facts: Facts) -> str | None:
-    """The regular expression of what a field was filled with, None where that cannot be known."""
+    """Return the regular expression of a field's value, None if it can be any; a path is a group.
+
+    A name made of the item's text may have been made of the text that was there before.
+    """
     if field in _OF_FILE:
-        return numbered_forms(str(_VALUES[field](item, file, facts)))
+        forms = numbered_forms(str(_VALUES[field](item, file, facts)))
+        return f"({forms.replace(re.escape(hash_name(item.text)), _HASH_NAME)})"
     return re.escape(str(_VALUES[field](item, file, facts))) if field in _OF_ITEM else None
 
 

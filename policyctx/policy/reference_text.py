@@ -27,12 +27,12 @@ tags, merge keys and duplicate keys are refused; at most 32 levels and 64 KiB. A
 an error.
 
 A share such as `10%` is of what its key names. Durations are written `90s`, `5m`, `3h`, `30d`;
-sizes `512KiB`, `5GB`. `${NAME}` or `${NAME:-default}` may be the whole of a value: it is read
-from the environment, and what it holds is typed like a value in the file. An empty variable
-counts as unset. A variable may hold a secret, so errors, warnings and `policyctx show` print its
-expression and never its value. A valid value appears where it takes effect: a number in a plan, a
-root in the paths of files, a wording in a placeholder, and the path of a policy in `extends` as
-the name of that file.
+sizes `512KiB`, `5GB`. `${NAME}` or `${NAME:-default}` may be the whole of a value: it is read from
+the environment, and what it holds is typed like a value in the file. Blanks around it do not count,
+and an empty variable counts as unset. A variable may hold a secret, so errors, warnings and
+`policyctx show` print its expression and never its value. A valid value appears where it takes
+effect: a number in a plan, a root in the paths of files, a wording in a placeholder, and the path
+of a policy in `extends` as the name of that file.
 
 In a condition a map means *all*, a list of maps means *any*.
 
@@ -84,14 +84,15 @@ parallel calls stay together, so that more may stay than was asked for, never le
 one that crosses the line stays. Each has its own size, also when a placeholder stands for it.""",
     "Placeholder": """\
 A string alone is the `text`. Its fields: `{path}` (absolute), `{relative_path}` (from the
-store's root), `{item_id}`, `{item_type}`, `{tool_name}`, `{tool_use_id}`, `{session_id}`,
-`{tokens}`, `{chars}`, `{lines}`, `{sha256}`, `{head}`, `{tail}`, `{omitted_lines}`,
-`{omitted_chars}`. `{{` and `}}` are literal. Nothing else is evaluated.
+store's root), `{cwd_path}` (from the working directory in which the session was made; absolute
+for a file outside of it), `{item_id}`, `{item_type}`, `{tool_name}`, `{tool_use_id}`,
+`{session_id}`, `{tokens}`, `{chars}`, `{lines}`, `{sha256}`, `{head}`, `{tail}`,
+`{omitted_lines}`, `{omitted_chars}`. `{{` and `}}` are literal. Nothing else is evaluated.
 
 """
     f"""\
-`clear` saves nothing: its wording has no `{{path}}` and no `{{relative_path}}`. Where the policy
-gives none it is `{CLEARED}`.
+`clear` saves nothing: its wording has no `{{path}}`, `{{relative_path}}` or `{{cwd_path}}`. Where
+the policy gives none it is `{CLEARED}`.
 
 """
     """\
@@ -119,7 +120,8 @@ shown.
 A relative root is below the working directory; one given in code or as `--root` replaces it
 whole. The fields of `session_id` are `{date}` and `{time}` (UTC) and `{random}`; those of
 `path` are `{item_id}`, `{item_type}`, `{tool_name}`, `{tool_use_id}`, `{session_id}` and
-`{ext}`. A folder whose only field has no value is left out.
+`{ext}`. A folder whose only field has no value is left out. A result without an id, such as that
+of a legacy `function_call`, has the tool's name and a hash of its text as `{tool_use_id}`.
 
 What is put into a path keeps `A-Z a-z 0-9 . _ -`; any other byte is percent-encoded, a name of
 dots only too; what is empty or over 120 bytes is named by its hash. No id or tool name leads

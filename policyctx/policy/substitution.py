@@ -21,8 +21,8 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?\}", re.DOTALL)
 def substituted(node: Node, environment: Mapping[str, str]) -> Node:
     """Return the tree with every variable replaced that is set or has a default.
 
-    A variable is the whole of a scalar; an empty one counts as unset. What it holds is typed like
-    a plain scalar, and is not looked at again for variables.
+    A variable is the whole of a scalar. Blanks around its value are removed, and an empty one
+    counts as unset. What it holds is typed like a plain scalar, and is not searched for variables.
     """
     if isinstance(node.value, dict):
         return replace(node, value={k: substituted(v, environment) for k, v in node.value.items()})
@@ -32,7 +32,7 @@ def substituted(node: Node, environment: Mapping[str, str]) -> Node:
     if match is None:
         return node
     name, default = match.groups()
-    given = environment.get(name)
+    given = environment.get(name, "").strip()
     raw = given or default
     if raw is None:
         return node

@@ -17,7 +17,8 @@ _ITEM_FIELDS = ("item_id", "item_type", "tool_name", "tool_use_id", "session_id"
 CONTENT_FIELDS = (
     "tokens", "chars", "lines", "sha256", "head", "tail", "omitted_lines", "omitted_chars",
 )  # fmt: skip
-PLACEHOLDER_FIELDS = (*_ITEM_FIELDS, "path", "relative_path", *CONTENT_FIELDS)
+FILE_FIELDS = ("path", "relative_path", "cwd_path")
+PLACEHOLDER_FIELDS = (*_ITEM_FIELDS, *FILE_FIELDS, *CONTENT_FIELDS)
 PATH_FIELDS = (*_ITEM_FIELDS, "ext")
 ROOT_FIELDS = ("session_id",)
 SESSION_FIELDS = ("date", "time", "random")

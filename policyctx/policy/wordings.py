@@ -9,7 +9,7 @@ from policyctx.errors import Diagnostic
 from policyctx.policy.checked import Checked, TooLargeError
 from policyctx.policy.reach import ToolsLeft, rules_that_speak, taken_types, tools_left
 from policyctx.policy.template import parsed_template
-from policyctx.policy.values import PLACEHOLDER_FIELDS
+from policyctx.policy.values import FILE_FIELDS, PLACEHOLDER_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from policyctx.policy.models.placeholder import Placeholder
     from policyctx.policy.nodes import Node
 
-_OF_THE_FILE = frozenset({"path", "relative_path"})
+_OF_THE_FILE = frozenset(FILE_FIELDS)
 _NO_PATH = "`clear` saves nothing, so there is no path to show"
 
 

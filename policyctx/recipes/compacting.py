@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from policyctx.compaction.stats import CompactStats
 from policyctx.compaction.summarizers import summarizer_for
 from policyctx.policy.loading import parsed_policy
+from policyctx.policy.options import check_options
 from policyctx.policy.sources import Source
 from policyctx.session import Session
 
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
     from policyctx.turns.result import Result
 
 
+# Options of earlier versions of the requirements document, by name (PRD context-compact F-003).
+_REMOVED = {
+    "tail_retention_ratio": "it was removed: no tail of the history is kept, the summary replaces"
+    " everything behind the leading system messages, and the files that were read last come back"
+    " (max_restore_files). Delete the option; a policy with `compaction: {keep_recent: …}` keeps"
+    " the newest messages"
+}
 _LIMITS = ("max_files", "max_tokens_per_file", "max_tokens_total")
 
 
@@ -81,20 +89,24 @@ def compact_messages(
     back, and the replaced messages are saved. The input is not changed, and no call knows of
     another.
 
-    Raises `MessagesError` for what is no message list, and `PolicyError` for a value that cannot
-    be. A summary that could not be had is no error: it leaves the list as it was.
+    Raises `MessagesError` for what is no message list, `UnknownOptionError` for an option that
+    does not exist, and `PolicyError` for a value that is not allowed. A summary that fails is not
+    an error: the list stays as it is.
     """
-    return _compacted(_session(options).apply(messages))
+    session = _session("compact_messages", options)
+    return _compacted(session.apply(messages))
 
 
 async def compact_messages_async(
     messages: Sequence[Message], **options: Unpack[CompactOptions]
 ) -> CompactResult:
     """`compact_messages`, awaiting an asynchronous client or summarizer, with files in a thread."""
-    return _compacted(await _session(options).apply_async(messages))
+    session = _session("compact_messages_async", options)
+    return _compacted(await session.apply_async(messages))
 
 
-def _session(options: CompactOptions) -> Session:
+def _session(function: str, options: CompactOptions) -> Session:
+    check_options(function, options, CompactOptions.__annotations__, removed=_REMOVED)
     client = options.get("client")
     summarizer = options.get("summarizer") or summarizer_for(
         "extractive" if client is None else "anthropic", client

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING
+
+from policyctx.planning.paths import path_from
 
 if TYPE_CHECKING:
     from policyctx.testing.fates import Fate
     from policyctx.testing.world import World
 
-_FIELD = re.compile(r"\{(path|relative_path|root|session_id)\}")
+_FIELD = re.compile(r"\{(path|relative_path|cwd_path|root|session_id)\}")
 
 
 def filled(world: World, text: str | None, fate: Fate | None = None) -> str:
@@ -27,7 +30,8 @@ def filled(world: World, text: str | None, fate: Fate | None = None) -> str:
         file = world.saved(fate)[1].file
         if file is None:
             return match[0]
-        return file.path if name == "path" else f"./{file.relative_path}"
+        shown = {"path": file.path, "relative_path": f"./{file.relative_path}"}
+        return shown.get(name) or path_from(os.getcwd(), file.path)  # noqa: PTH109 - a text
 
     return _FIELD.sub(value, text or "")
 

@@ -17,6 +17,7 @@ from policyctx.compaction.restoration import accesses, unknown_readers
 from policyctx.compaction.stats import CompactStats
 from policyctx.compaction.summarizers import SummaryRequest
 from policyctx.errors import StoreError
+from policyctx.messages.blocks import as_message, role_of
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
 from policyctx.store.content import Content, Origin
@@ -164,6 +165,7 @@ class Compacting:
         return self._said(message, "compaction_summary", self._earlier.summaries)
 
     def _said(self, message: Message, item_type: str, known: Mapping[str, str]) -> str | None:
+        message = as_message(message)
         text = message.get("content")
         if not isinstance(text, str) or message["role"] != "user":
             return None
@@ -214,7 +216,7 @@ class Compacting:
         return Content(path, Archive(number, replaced), path, origin, packed=True)
 
     def _written(self, summary: str, restoration: Restoration, archive_path: str) -> list[Written]:
-        follows = self._behind[0]["role"] == "assistant" if self._behind else False
+        follows = role_of(self._behind[0]) == "assistant" if self._behind else False
         return assembled(
             summary,
             restoration.files,

@@ -6,9 +6,11 @@ kept it or as it was handed out. Both are recognised, and only what is new is re
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import TYPE_CHECKING, cast
 
 from policyctx.errors import InvalidResultError
+from policyctx.messages.blocks import comparable
 from policyctx.messages.editing import Edit, block_of, edited_message
 from policyctx.messages.validity import new_problems_around
 from policyctx.store.content import Content, Origin
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from policyctx.planning.decisions import Decision
     from policyctx.planning.ledger import Key
     from policyctx.planning.plan import Plan
+
+
+_DICTS = frozenset({dict, NoneType})
 
 
 class KnownList:
@@ -40,8 +45,9 @@ class KnownList:
     def continued_by(self, messages: Sequence[Message]) -> bool:
         """Is this the list known so far, as given or as handed out, with or without more behind.
 
-        A message counts as known when it is the same object or equal. A list of which messages
-        were removed is another one when it comes back, and is read anew.
+        A message counts as known when it is the same object or equal; an SDK's message object
+        equals what was saved of it. A list of which messages were removed is another one when it
+        comes back, and is read anew.
         """
         known = len(self._given)
         if len(messages) < known:
@@ -49,7 +55,7 @@ class KnownList:
         beginning = _beginning(messages, known)
         for comes_back in (self.comes_back, not self.comes_back):
             other = self._left if comes_back else self._given
-            if beginning == other and (self._edited or not comes_back):
+            if (self._edited or not comes_back) and _same(beginning, other):
                 self.comes_back = comes_back
                 self._take(beginning)
                 return True
@@ -185,6 +191,19 @@ def _beginning(messages: Sequence[Message], count: int) -> list[Message]:
     """Return the first messages as a list of its own; a slice of a list is one already."""
     beginning = messages[:count]
     return beginning if type(beginning) is list else list(beginning)
+
+
+def _same(some: Sequence[Message], others: Sequence[Message | None]) -> bool:
+    """Whether two lists of one length are equal; one may have objects where the other has dicts."""
+    if some == others:
+        return True
+    if _DICTS.issuperset(map(type, some)) and _DICTS.issuperset(map(type, others)):
+        return False
+    return all(map(_same_message, some, others))
+
+
+def _same_message(one: Message, other: Message | None) -> bool:
+    return one == other or (other is not None and comparable(one) == comparable(other))
 
 
 def _alike(some: Sequence[Message], others: Sequence[Message]) -> int:

@@ -11,7 +11,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from policyctx.messages.blocks import SYSTEM_ROLES
+from policyctx.messages.blocks import SYSTEM_ROLES, comparable, role_of
 from policyctx.messages.items import compact_json
 from policyctx.planning.ledger import Key
 
@@ -30,7 +30,7 @@ class Replacement:
     count: int
     """Messages that were replaced, with one among them that was carried over."""
     sha256: str
-    """Of them, as `digest` finds it."""
+    """Of them, as `digest` finds it; as `loose_digest` does where one is an SDK's object."""
     messages: tuple[Message, ...]
     types: tuple[str, ...]
     """The item type of each of `messages`; empty for a reply."""
@@ -88,21 +88,42 @@ class Replacement:
 
     def applied(self, messages: list[Message]) -> list[Message] | None:
         """Return the list with what was replaced replaced again; None where it is not there."""
-        roles = (message.get("role") for message in messages)
+        roles = map(role_of, messages)
         head = next((i for i, role in enumerate(roles) if role not in SYSTEM_ROLES), len(messages))
         start = head + self.skipped
         replaced = messages[start : start + self.count]
-        if len(replaced) < self.count or digest(replaced) != self.sha256:
+        if len(replaced) < self.count or not self._is_of(replaced):
             return None
         stays = [] if self.carried is None else [replaced[self.carried]]
         return [*messages[:start], *self.messages, *stays, *messages[start + self.count :]]
 
+    def _is_of(self, replaced: Sequence[Message]) -> bool:
+        """Whether these are the messages that were replaced, as objects or as saved from them."""
+        return digest(replaced) == self.sha256 or loose_digest(replaced) == self.sha256
+
 
 def digest(messages: Sequence[Message]) -> str:
-    """Return the SHA-256, in hex, of messages as compact JSON."""
+    """Return the SHA-256, in hex, of messages as compact JSON.
+
+    With an SDK's message object among them it is that of `loose_digest`.
+    """
+    if not all(isinstance(message, dict) for message in messages):
+        return loose_digest(messages)
+    return _digest(messages)
+
+
+def loose_digest(messages: Sequence[Message]) -> str:
+    """Return the SHA-256, in hex, of messages without the fields that are None.
+
+    It is the same for an SDK's message object and for the dict that was saved of it.
+    """
+    return _digest([comparable(message) for message in messages])
+
+
+def _digest(values: Sequence[object]) -> str:
     found = hashlib.sha256()
-    for message in messages:
-        found.update(compact_json(message).encode("utf-8", "surrogatepass"))
+    for value in values:
+        found.update(compact_json(value).encode("utf-8", "surrogatepass"))
         found.update(b"\n")
     return found.hexdigest()
 

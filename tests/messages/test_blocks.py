@@ -106,6 +106,34 @@ def test_a_message_of_a_result_role_is_one_result(role: str) -> None:
     assert (item.path, item.text) == (("content",), "found")
 
 
+@pytest.mark.parametrize("role", ["tool", "function"])
+def test_result_blocks_of_a_tool_message_are_results(role: str) -> None:
+    blocks = [
+        {"type": "tool_result", "tool_use_id": "a", "content": "found", "is_error": True},
+        {"type": "tool_result", "tool_use_id": "b", "content": [IMAGE]},
+    ]
+    first, second, image = items_of([{"role": role, "content": blocks}])
+    assert (first.type, first.tool_use_id, first.text) == ("tool_result", "a", "found")
+    assert (first.path, first.error) == (("content", 0, "content"), True)
+    assert (second.tool_use_id, second.path) == ("b", ("content", 1, "content"))
+    assert (image.kind, image.inside) == ("image", 1)
+
+
+def test_a_tool_message_with_its_own_call_id_is_one_result() -> None:
+    block = {"type": "tool_result", "tool_use_id": "b", "content": "found"}
+    (item,) = items_of([{"role": "tool", "tool_call_id": "a", "content": [block]}])
+    assert (item.tool_use_id, item.path) == ("a", ("content",))
+
+
+def test_text_beside_result_blocks_of_a_tool_message_is_not_a_user_message() -> None:
+    blocks = [
+        {"type": "text", "text": "see"},
+        {"type": "tool_result", "tool_use_id": "a", "content": "found"},
+    ]
+    note, result = items_of([{"role": "tool", "content": blocks}])
+    assert (note.kind, result.kind) == (UNKNOWN, "tool_result")
+
+
 def test_the_text_of_a_result_made_of_blocks_is_their_compact_json() -> None:
     content = [{"type": "text", "text": "字"}]
     block = {"type": "tool_result", "tool_use_id": "a", "content": content}

@@ -195,6 +195,21 @@ def test_a_result_that_gives_way_takes_along_what_is_inside() -> None:
     assert edit_of(message, "gone", "one", None) == user(result("a", "gone"))
 
 
+@pytest.mark.parametrize("role", ["tool", "function"])
+def test_a_result_block_of_a_tool_message_keeps_all_but_its_content(role: str) -> None:
+    block = {**result("a", [text("seen"), IMAGE]), "is_error": True, "cache_control": {}}
+    message = {**user(block, result("b", "x")), "role": role}
+    new = edit_of(message, "gone", "=", "=")
+    assert new == {"role": role, "content": [{**block, "content": "gone"}, result("b", "x")]}
+
+
+@pytest.mark.parametrize("role", ["tool", "function"])
+def test_a_tool_message_without_its_last_result_block_is_gone(role: str) -> None:
+    message = {**user(result("a", "x"), result("b", "y")), "role": role}
+    assert edit_of(message, None, "=") == {"role": role, "content": [result("b", "y")]}
+    assert edit_of(message, None, None) is None
+
+
 def test_removals_do_not_move_what_else_is_edited() -> None:
     message = user(text("a"), IMAGE, text("b"), result("c", [IMAGE, text("d"), IMAGE]), text("e"))
     new = edit_of(message, None, None, "B", "=", None, "D", "E")

@@ -120,6 +120,21 @@ def test_a_legacy_call_is_answered_under_its_name() -> None:
     assert (other.call_message, found.call_message) == (None, 0)
 
 
+@pytest.mark.parametrize("role", ["tool", "function"])
+def test_result_blocks_of_a_tool_message_belong_to_their_calls(role: str) -> None:
+    messages = [
+        reply(("a", "read"), ("b", "search")),
+        {**user(result("b"), result("a")), "role": role},
+    ]
+    *_, first, second = items_of(messages)
+    assert [(one.tool, one.call_message) for one in (first, second)] == [("search", 0), ("read", 0)]
+
+
+def test_a_bad_block_beside_a_result_block_of_a_tool_message_is_refused() -> None:
+    with pytest.raises(MessagesError, match="message 0: content block 1: expected an object"):
+        items_of([{"role": "tool", "content": [result("a"), "text"]}])
+
+
 def test_the_name_of_a_legacy_call_is_no_id() -> None:
     _, found = items_of([legacy_call("read"), user(result("read"))])
     assert found.call_message is None

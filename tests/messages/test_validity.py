@@ -83,6 +83,17 @@ def test_a_system_prompt_does_not_hide_that_an_assistant_begins() -> None:
     assert problems == ["the list begins with an assistant message"]
 
 
+@pytest.mark.parametrize("role", ["tool", "function"])
+def test_result_blocks_of_a_tool_message_answer_calls(role: str) -> None:
+    answers = {**RESULTS, "role": role}
+    assert new_problems(GOOD, [GO, CALLS, answers]) == []
+    split = [{"role": role, "content": [block]} for block in reversed(RESULTS["content"])]
+    assert new_problems(GOOD, [GO, CALLS, *split]) == []
+    assert new_problems([GO, CALLS, answers], [GO, answers]) == [
+        "the result a has no call right before it", "the result b has no call right before it",
+    ]  # fmt: skip
+
+
 def test_what_the_input_suffers_from_is_no_new_problem() -> None:
     broken = [CALLS, {"role": "user", "content": [result("b"), result("lost")]}]
     assert new_problems(broken, copy.deepcopy(broken)) == []

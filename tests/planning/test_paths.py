@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from policyctx.planning.paths import (
     FreePaths,
     numbered,
+    path_from,
     path_parts,
     relative_path,
     safe_part,
@@ -17,7 +18,7 @@ from policyctx.planning.paths import (
 DEFAULT = "{item_type}/{tool_name}/{item_id}.{ext}"
 
 
-def path(template: str, **given: str | None) -> str:
+def given_values(**given: str | None) -> dict[str, str | None]:
     usual = {
         "item_type": "tool_result",
         "tool_name": "Bash",
@@ -26,7 +27,25 @@ def path(template: str, **given: str | None) -> str:
         "session_id": "s",
         "ext": "md",
     }
-    return relative_path(path_parts(template), {**usual, **given})
+    return {**usual, **given}
+
+
+def path(template: str, **given: str | None) -> str:
+    return relative_path(path_parts(template), given_values(**given))
+
+
+def test_a_result_without_an_id_is_named_by_its_tool_and_its_content() -> None:
+    template = "{session_id}/{tool_use_id}.md"
+    first, second = (
+        relative_path(
+            path_parts(template), given_values(tool_name="get_weather", tool_use_id=None), text
+        )
+        for text in ("rain", "sun")
+    )
+    assert first == f"s/get_weather-sha256-{hashlib.sha256(b'rain').hexdigest()[:16]}.md"
+    assert second == f"s/get_weather-sha256-{hashlib.sha256(b'sun').hexdigest()[:16]}.md"
+    nameless = given_values(tool_name=None, tool_use_id=None)
+    assert relative_path(path_parts(template), nameless, "x").startswith("s/sha256-")
 
 
 def test_the_template_is_filled_in() -> None:
@@ -59,6 +78,24 @@ def test_a_folder_of_more_than_the_field_stays() -> None:
 )
 def test_what_could_lead_elsewhere_is_percent_encoded(value: str, part: str) -> None:
     assert safe_part(value) == part
+
+
+@pytest.mark.parametrize(
+    ("folder", "path", "found"),
+    [
+        ("/home/me", "/home/me/out/a.md", "out/a.md"),
+        ("/home/me/", "/home/me/out/a.md", "out/a.md"),
+        ("/", "/out/a.md", "out/a.md"),
+        ("/home/me", "/home/me/../out/a.md", "../out/a.md"),
+        ("/home/me", "/home/mean/a.md", "/home/mean/a.md"),
+        ("/home/me", "/else/a.md", "/else/a.md"),
+        ("/home/me", "", ""),
+        ("", "/else/a.md", "/else/a.md"),
+        ("C:\\me", "C:\\me\\out/a.md", "out/a.md"),
+    ],
+)
+def test_a_path_starts_from_a_folder_that_it_is_in(folder: str, path: str, found: str) -> None:
+    assert path_from(folder, path) == found
 
 
 @pytest.mark.parametrize("value", ["", "x" * 121, "读" * 20])

@@ -80,6 +80,32 @@ def test_every_preset_is_named_as_its_file_and_says_what_it_is_for(name: str) ->
     assert policy.description
 
 
+@pytest.mark.parametrize("blanks", [" ", "\t", "\r\n", "\u00a0"])
+def test_blanks_around_a_variable_do_not_count(blanks: str) -> None:
+    text = f"""{HEAD}
+min_tokens: "${{COUNT}}"
+description: "${{TEXT}}"
+items: {{tool_result: {{offload: "${{FLAG}}"}}}}
+model: {{token_scale: "${{SCALE}}"}}
+store: {{retention: {{max_age: "${{AGE}}", max_bytes: "${{SIZE}}"}}, mode: "${{MODE}}"}}
+steps: [{{name: s, do: offload, when: {{tokens: {{at_least: "${{SHARE}}"}}}}}}]
+"""
+    held = {
+        "COUNT": "12", "TEXT": "a note", "FLAG": "true", "SCALE": "1.5", "AGE": "30d",
+        "SIZE": "5GB", "MODE": "0640", "SHARE": "80%",
+    }  # fmt: skip
+    padded = {name: f"{blanks}{value}{blanks}" for name, value in held.items()}
+    source = Source("p.yaml", text)
+    found = parsed_policy(source, variables=padded)
+    assert found == parsed_policy(source, variables=held)
+    assert (found.min_tokens, found.description, found.model.token_scale) == (12, "a note", 1.5)
+
+
+def test_a_variable_of_blanks_counts_as_unset() -> None:
+    source = Source("p.yaml", f'{HEAD}description: "${{WHAT:-nothing}}"\n')
+    assert parsed_policy(source, variables={"WHAT": " \t "}).description == "nothing"
+
+
 def test_a_variable_is_read_from_the_environment_and_typed() -> None:
     text = f'{HEAD}min_chars: ${{SIZE}}\nstore: {{root: "${{ROOT:-/tmp/x}}"}}\n'
     policy = parsed_policy(Source("p.yaml", text), variables={"SIZE": "12"})

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from policyctx import (
     OffloadResults,
+    PolicyError,
     Session,
     StoreError,
     offload_tool_results,
+    offload_tool_results_async,
 )
 from tests.conversations import Message, calls, results, session_of
 from tests.recipes.offloaded import (
@@ -24,6 +28,10 @@ from tests.recipes.offloaded import (
     text,
     words,
 )
+from tests.writers import Memory
+
+if TYPE_CHECKING:
+    from policyctx.recipes.offloading import Paths
 
 # Context offload: which results leave.
 
@@ -98,6 +106,62 @@ def test_a_long_result_leaves_even_for_a_longer_placeholder(tmp_path: Path) -> N
     result = offload_tool_results(messages, output_dir=tmp_path)
     assert len(content(result.messages[0])) > 100
     assert result.freed_chars == 100
+
+
+@pytest.mark.parametrize("role", ["tool", "function"])
+def test_result_blocks_of_a_tool_message_leave_one_by_one(tmp_path: Path, role: str) -> None:
+    given = {**results(("a", "x" * 300), ("b", "short"), ("c", blocks(300))), "role": role}
+    result = offload_tool_results([calls(("a", "Bash")), given], output_dir=tmp_path)
+    left = [
+        ("a", "[Content offloaded to: ./tool-result-a.md]"),
+        ("b", "short"),
+        ("c", "[Content offloaded to: ./tool-result-c.md]"),
+    ]
+    assert result.messages[1] == {**results(*left), "role": role}
+    assert [Path(path).name for path in result.files] == ["tool-result-a.md", "tool-result-c.md"]
+
+
+@pytest.mark.parametrize(
+    ("paths", "shown"),
+    [
+        ("output_dir", "./tool-result-a.md"),
+        ("cwd", "out/tool-result-a.md"),
+        ("absolute", "{cwd}/out/tool-result-a.md"),
+    ],
+)
+def test_the_placeholder_shows_the_path_that_the_caller_asks_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paths: Paths, shown: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    messages = [results(("a", "x" * 300))]
+    result = offload_tool_results(messages, output_dir="out", paths=paths)
+    path = shown.format(cwd=tmp_path)
+    assert content(result.messages[0]) == f"[Content offloaded to: {path}]"
+    assert result.files == (str(tmp_path / "out/tool-result-a.md"),)
+    start = tmp_path / "out" if paths == "output_dir" else tmp_path
+    assert text(start / path) == "x" * 300
+    twice = offload_tool_results(result.messages, output_dir="out", paths=paths)
+    assert twice.messages is result.messages
+    memory = Memory()
+    coroutine = offload_tool_results_async(messages, output_dir="out", paths=paths, writer=memory)
+    assert asyncio.run(coroutine).messages == result.messages
+
+
+def test_a_folder_outside_the_working_directory_is_shown_by_its_absolute_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    messages = [results(("a", "x" * 300))]
+    for folder in ("workshop", "out"):
+        result = offload_tool_results(messages, output_dir=tmp_path / folder, paths="cwd")
+        path = tmp_path / folder / "tool-result-a.md"
+        assert content(result.messages[0]) == f"[Content offloaded to: {path}]"
+
+
+def test_an_unknown_start_of_paths_is_an_error_with_the_nearest_one(tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match=r"'cdw' is none of output_dir, cwd, .*mean 'cwd'"):
+        offload_tool_results([], output_dir=tmp_path, paths="cdw")  # type: ignore[arg-type]
 
 
 # Context offload: what comes back.

@@ -10,6 +10,7 @@ import pytest
 
 from policyctx import (
     MessagesError,
+    OffloadResult,
     StoreError,
     offload_tool_results,
 )
@@ -81,6 +82,33 @@ def test_a_tool_message_of_the_chat_api_is_one_result(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("role", ["tool", "function"])
+def test_a_tool_message_with_a_result_block_is_one_result(tmp_path: Path, role: str) -> None:
+    block = {"type": "tool_result", "tool_use_id": "toolu_xyz", "content": "x" * 1000}
+    message: Message = {
+        "role": role,
+        "content": [{**block, "cache_control": {"type": "ephemeral"}}],
+    }
+    before = copy.deepcopy(message)
+    result = single(message, tmp_path)
+    path = tmp_path / "session-abc123" / "toolu_xyz.md"
+    assert (result.file, text(path)) == (str(path), "x" * 1000)
+    new = {**before["content"][0], "content": f"[Tool result offloaded to file: {path}]"}
+    assert result.message == {"role": role, "content": [new]}
+    assert message == before
+
+
+def test_the_result_of_a_legacy_function_is_named_by_the_function(tmp_path: Path) -> None:
+    first, second = (
+        single({"role": "function", "name": "get_weather", "content": sign * 1000}, tmp_path)
+        for sign in "xy"
+    )
+    assert Path(first.file).name.startswith("get_weather-sha256-")
+    assert (text(first.file), text(second.file)) == ("x" * 1000, "y" * 1000)
+    placeholder = f"[Tool result offloaded to file: {first.file}]"
+    assert first.message == {"role": "function", "name": "get_weather", "content": placeholder}
+
+
 def test_a_failed_result_leaves_like_any_other(tmp_path: Path) -> None:
     result = single(results(("a", "x" * 1000), error=True), tmp_path)
     assert result.message["content"][0]["is_error"] is True
@@ -92,6 +120,33 @@ def test_a_second_result_of_one_id_overwrites_the_first(tmp_path: Path) -> None:
     second = single(results(("a", "y" * 1200)), tmp_path)
     assert first.file == second.file
     assert files_in(tmp_path) == {"session-abc123/a.md": "y" * 1200}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        results(("a", "x" * 1000)),
+        results(("call_1|fc_" + "f" * 100, "x" * 1000)),
+        results(("", "x" * 1000)),
+        {"role": "tool", "tool_call_id": "call_1", "content": "x" * 1000},
+        {"role": "tool", "content": "x" * 1000},
+        {"role": "function", "name": "get_weather", "content": "x" * 1000},
+        {**results(("a", "x" * 1000)), "role": "tool"},
+    ],
+)
+def test_an_offloaded_message_is_not_offloaded_again(tmp_path: Path, message: Message) -> None:
+    first = single(message, tmp_path)
+    second = single(first.message, tmp_path)
+    assert second == OffloadResult(first.message, 0, first.file)
+    assert second.message is not first.message
+    assert list(files_in(tmp_path).values()) == ["x" * 1000]
+
+
+def test_a_placeholder_of_another_folder_is_a_result_like_any_other(tmp_path: Path) -> None:
+    first = single(results(("a", "x" * 1000)), tmp_path / "one")
+    second = single(first.message, tmp_path / "two")
+    assert text(second.file) == content(first.message)
+    assert text(first.file) == "x" * 1000
 
 
 def test_sessions_do_not_share_files(tmp_path: Path) -> None:
@@ -124,6 +179,8 @@ def test_one_result_that_cannot_be_written_is_raised(tmp_path: Path) -> None:
         (calls(("a", "Bash")), "none"),
         ({"role": "user", "content": []}, "none"),
         (results(("a", "x" * 1000), ("b", "y" * 1000)), "2"),
+        ({**results(("a", "x" * 1000), ("b", "y" * 1000)), "role": "tool"}, "2"),
+        ({**results(("a", "x" * 1000), ("b", "y" * 1000)), "role": "function"}, "2"),
     ],
 )
 def test_a_message_without_exactly_one_result_is_refused(

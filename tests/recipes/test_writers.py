@@ -77,6 +77,8 @@ def test_awaited_calls_come_to_the_same(tmp_path: Path) -> None:
     all_ = asyncio.run(offload_tool_results_async(messages, output_dir=tmp_path))
     assert all_ == offload_tool_results(messages, output_dir=tmp_path)
     one = asyncio.run(offload_tool_result_async(messages[2], session_id="s", output_dir=tmp_path))
+    again = offload_tool_result_async(one.message, session_id="s", output_dir=tmp_path)
+    assert asyncio.run(again) == OffloadResult(one.message, 0, one.file)
     assert one == offload_tool_result(messages[2], session_id="s", output_dir=tmp_path)
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _FEWEST = {
     "path": 2,
     "relative_path": 3,
+    "cwd_path": 1,
     "item_type": 1,
     "tokens": 1,
     "chars": 1,

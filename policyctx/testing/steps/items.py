@@ -91,9 +91,9 @@ def _(
     pattern: str | None = None,
     docstring: str | None = None,
 ) -> None:
-    """What a model sees in the item's place. `{path}` and `{relative_path}` stand for the item's
-    file, `{root}` for the root folder, `{session_id}` for the session; `*` in a pattern for
-    anything.
+    """What a model sees in the item's place. `{path}`, `{relative_path}` and `{cwd_path}` stand for
+    the item's file, `{root}` for the root folder, `{session_id}` for the session; `*` in a pattern
+    for anything.
     """
     expected = docstring if text is None and pattern is None else text
     for fate in policyctx_world.fates_of(items):

@@ -1,0 +1,65 @@
+"""A server on the loopback address that answers as OpenAI's chat completions endpoint does."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from http.server import ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+from tests.serving import Answer, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def calling(*calls: tuple[str, str, str], content: str | None = None) -> dict[str, Any]:
+    """Return a message with a call for each (id, tool, arguments), as the endpoint sends it."""
+    made = [
+        {"id": id_, "type": "function", "function": {"name": tool, "arguments": arguments}}
+        for id_, tool, arguments in calls
+    ]
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": content,
+        "refusal": None,
+        "annotations": [],
+    }
+    return {**message, "tool_calls": made} if made else message
+
+
+class ChatServer(ThreadingHTTPServer):
+    """Gives the messages of `script` in order, then `done` for ever."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        self.requests: list[dict[str, Any]] = []
+        self.script: list[dict[str, Any]] = []
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+
+class _Answer(Answer):
+    server: ChatServer
+
+    def do_POST(self) -> None:  # noqa: N802 - the name that http.server calls
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.server.requests.append(body)
+        message = self.server.script.pop(0) if self.server.script else calling(content="done")
+        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+        usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
+        completion = {
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "gpt-some",
+            "choices": [choice],
+            "usage": usage,
+        }
+        self.send_json(200, json.dumps(completion).encode())
+
+
+@contextmanager
+def chat_server() -> Iterator[ChatServer]:
+    """Serve in a thread until the block ends."""
+    with serving(ChatServer()) as server:
+        yield server

@@ -1,0 +1,333 @@
+"""Message objects of the real SDKs, appended to the list as their documentation shows it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import TYPE_CHECKING, Any
+
+import anthropic
+import openai
+import pytest
+from openai.types.chat import ChatCompletionMessage
+from pydantic import BaseModel
+
+from policyctx import (
+    MessagesError,
+    Session,
+    compact_messages,
+    offload_tool_result,
+    offload_tool_results,
+)
+from policyctx.compaction.archive import archived_messages
+from policyctx.messages.blocks import comparable
+from tests.chat_server import ChatServer, calling, chat_server
+from tests.compaction.messages_server import Scripted, messages_server
+from tests.conversations import chat_result, results, user
+from tests.policies import policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from anthropic.types import Message as AnthropicMessage
+
+    from policyctx.planning.offload_policy import OffloadPolicy
+
+ARGUMENTS = json.dumps({"path": "a.py", "content": "x" * 600})
+STORE = "store: {sync: never}\n"
+RESULTS = f"""\
+{STORE}
+min_chars: 100
+items: {{tool_result: {{offload: true}}}}
+placeholder: "see {{path}}"
+steps: [{{name: s, do: offload, must_shrink: false, select: {{types: [tool_result]}}}}]
+"""
+CALLS = f"""\
+{STORE}
+min_chars: 100
+items: {{tool_call: {{offload: true}}}}
+placeholder: "see {{path}}"
+steps: [{{name: s, do: offload, select: {{types: [tool_call]}}}}]
+"""
+TEXTS = f"""\
+{STORE}
+min_chars: 5
+items: {{assistant_message: {{offload: true}}}}
+placeholder: "[old]"
+steps: [{{name: s, do: offload, must_shrink: false, select: {{types: [assistant_message]}}}}]
+"""
+DROP = f"""\
+{STORE}
+steps: [{{name: s, do: drop, select: {{types: [tool_call], keep_recent: 1}}}}]
+"""
+COMPACT = f"""\
+{STORE}
+compaction: {{keep_recent: {{messages: 1}}}}
+steps: [{{name: s, do: compact, when: {{messages: {{at_least: 6}}}}}}]
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ChatServer]:
+    with chat_server() as found:
+        yield found
+
+
+def replied(server: ChatServer, messages: list[Any], answer: dict[str, Any]) -> Any:
+    """What the SDK makes of an answer to these messages: a `ChatCompletionMessage`."""
+    server.script.append(answer)
+    client = openai.OpenAI(base_url=server.url, api_key="k", max_retries=0)
+    message = client.chat.completions.create(model="gpt-some", messages=messages).choices[0].message
+    assert isinstance(message, ChatCompletionMessage)
+    return message
+
+
+@pytest.fixture
+def chat(server: ChatServer) -> list[Any]:
+    """Two calls with their results, each appended as the SDK returned it."""
+    messages: list[Any] = [user("the task")]
+    for call_id, found in (("a", "x" * 300), ("b", "y" * 20)):
+        messages.append(replied(server, messages, calling((call_id, "write", ARGUMENTS))))
+        messages.append(chat_result(call_id, found))
+    return messages
+
+
+def under(text: str, folder: Path) -> Session:
+    compiled: OffloadPolicy = policy(text)
+    return Session(compiled, root=folder, session_id="s")
+
+
+def sent(server: ChatServer, messages: Any) -> list[Any]:
+    """What the SDK sends of a message list."""
+    replied(server, list(messages), calling(content="ok"))
+    found: list[Any] = server.requests[-1]["messages"]
+    return found
+
+
+def test_unchanged_chat_objects_are_the_same_objects_in_the_output(
+    chat: list[Any], tmp_path: Path
+) -> None:
+    before = copy.deepcopy(chat)
+    session = under(RESULTS, tmp_path)
+    assert [decision.item.tool for decision in session.plan(chat).new] == ["write"]
+    result = session.apply(chat)
+    assert [i for i, m in enumerate(result.messages) if m is not chat[i]] == [2]
+    assert result.messages[2]["content"] == f"see {tmp_path}/tool_result/write/a.md"
+    assert chat == before
+    again = session.apply([*chat, user()]).messages
+    assert all(one is other for one, other in zip(again, result.messages, strict=False))
+
+
+def test_a_list_without_changes_is_the_same_list(chat: list[Any], tmp_path: Path) -> None:
+    session = under(RESULTS.replace("100", "1000"), tmp_path)
+    assert session.apply(chat).messages is chat
+    assert session.apply(chat).messages is chat
+
+
+def test_an_edited_chat_object_is_a_dict_that_the_sdk_sends_like_the_object(
+    chat: list[Any], server: ChatServer, tmp_path: Path
+) -> None:
+    before = copy.deepcopy(chat)
+    result = under(CALLS, tmp_path).apply(chat)
+    first = result.messages[1]
+    left = json.dumps({"path": "a.py", "content": f"see {tmp_path}/tool_call/write/a.md"})
+    assert first == calling(("a", "write", left))
+    assert chat == before
+    expected = sent(server, chat)
+    for message, arguments in ((1, left), (3, left.replace("a.md", "b.md"))):
+        expected[message]["tool_calls"][0]["function"]["arguments"] = arguments
+    assert sent(server, result.messages) == expected
+
+
+def test_an_edited_text_keeps_the_calls_of_a_chat_object(
+    server: ChatServer, tmp_path: Path
+) -> None:
+    reply = replied(server, [user()], calling(("a", "ls", "{}"), content="I look around."))
+    messages = [user(), reply, chat_result("a", "x")]
+    result = under(TEXTS, tmp_path).apply(messages)
+    assert result.messages[1] == calling(("a", "ls", "{}"), content="[old]")
+
+
+def test_a_dropped_call_takes_its_chat_object_out(chat: list[Any], tmp_path: Path) -> None:
+    session = under(DROP, tmp_path)
+    result = session.apply(chat)
+    assert list(result.messages) == [chat[0], *chat[3:]]
+    assert result.messages[1] is chat[3]
+    restarted = under(DROP, tmp_path)
+    assert list(restarted.apply(chat).messages) == [chat[0], *chat[3:]]
+    assert list(restarted.apply(result.messages).messages) == [chat[0], *chat[3:]]
+
+
+def test_a_chat_object_names_the_tools_on_arrival(chat: list[Any], tmp_path: Path) -> None:
+    text = RESULTS.replace("name: s,", "name: s, on: arrival,") + "tools: {write: {min_chars: 10}}"
+    result = under(text, tmp_path).on_tool_result(chat[4], call=chat[3])
+    assert result.messages[0] is chat[3]
+    assert result.messages[1]["content"] == f"see {tmp_path}/tool_result/write/b.md"
+
+
+def test_recipes_take_chat_objects(chat: list[Any], tmp_path: Path) -> None:
+    result = offload_tool_results(chat[:3], output_dir=tmp_path)
+    assert result.messages is not chat
+    assert result.messages[1] is chat[1]
+
+
+class ToolMessage(BaseModel):
+    """A message class of the caller's, with a default role."""
+
+    role: str = "tool"
+    tool_call_id: str
+    content: str
+    note: str | None = None
+
+
+def test_a_result_may_be_an_object(tmp_path: Path) -> None:
+    message: Any = ToolMessage(tool_call_id="a", content="x" * 300)
+    result = offload_tool_result(message, session_id="s", output_dir=tmp_path)
+    placeholder = f"[Tool result offloaded to file: {tmp_path}/s/a.md]"
+    assert result.message == {"role": "tool", "tool_call_id": "a", "content": placeholder}
+    kept = under(RESULTS.replace("100", "1000"), tmp_path).apply([user(), message])
+    assert kept.messages[1] is message
+
+
+def test_a_compaction_archives_chat_objects_as_a_request_has_them(
+    chat: list[Any], server: ChatServer, tmp_path: Path
+) -> None:
+    expected = sent(server, chat)
+    session = under(COMPACT, tmp_path)
+    made = session.apply([*chat, user("go on")]).compaction
+    assert made is not None
+    assert made.archive_path is not None
+    assert archived_messages(session.read(made.archive_path)) == expected
+
+
+SAVED: list[Callable[[Any], Any]] = [
+    lambda message: message,
+    lambda message: message.model_copy(deep=True),
+    lambda message: message.model_dump(),
+    lambda message: message.model_dump(exclude_unset=True),
+    lambda message: message.model_dump(exclude_none=True),
+    lambda message: json.loads(message.model_dump_json()),
+]
+
+
+def saved_as(form: Callable[[Any], Any], messages: list[Any]) -> list[Any]:
+    return [form(m) if isinstance(m, BaseModel) else copy.deepcopy(m) for m in messages]
+
+
+@pytest.mark.parametrize("form", SAVED)
+def test_a_compaction_of_chat_objects_is_recognised_after_a_restart(
+    chat: list[Any], tmp_path: Path, form: Callable[[Any], Any]
+) -> None:
+    messages = [*chat, user("go on")]
+    first = under(COMPACT, tmp_path).apply(messages)
+    assert first.compacted
+    again = under(COMPACT, tmp_path).apply(saved_as(form, messages))
+    assert not again.compacted
+    assert again.messages == first.messages
+
+
+@pytest.mark.parametrize("form", SAVED)
+@pytest.mark.parametrize("text", [RESULTS, CALLS, DROP])
+def test_saved_chat_objects_have_the_same_fate(
+    chat: list[Any], tmp_path: Path, form: Callable[[Any], Any], text: str
+) -> None:
+    session = under(text, tmp_path)
+    first = session.apply(chat)
+    saved = saved_as(form, chat)
+    for one in (session, under(text, tmp_path)):
+        again = one.apply(saved)
+        assert again.plan.new == ()
+        assert [*map(comparable, again.messages)] == [*map(comparable, first.messages)]
+
+
+def test_saved_chat_objects_continue_the_list_of_a_session(chat: list[Any], tmp_path: Path) -> None:
+    session = under(RESULTS, tmp_path)
+    session.apply(chat)
+    assert session._memory is not None
+    known = session._memory.known
+    session.apply(saved_as(lambda message: message.model_dump(), chat))
+    assert session._memory.known is known
+
+
+def test_compact_messages_takes_chat_objects(chat: list[Any], tmp_path: Path) -> None:
+    result = compact_messages(chat, threshold=1, output_dir=tmp_path)
+    assert result.compacted
+    assert "the task" in result.summary
+
+
+def test_an_object_that_is_not_a_message_is_refused(server: ChatServer, tmp_path: Path) -> None:
+    client = openai.OpenAI(base_url=server.url, api_key="k", max_retries=0)
+    whole: Any = client.chat.completions.create(model="m", messages=[])
+    with pytest.raises(MessagesError, match=r'message 1: .*ChatCompletion without "role"'):
+        under(RESULTS, tmp_path).apply([user(), whole])
+    with pytest.raises(MessagesError, match="message 0: expected an object with"):
+        under(RESULTS, tmp_path).apply([ChatCompletionMessage])  # type: ignore[list-item]
+
+
+# Anthropic.
+
+
+@pytest.fixture
+def reply() -> AnthropicMessage:
+    """A reply with thinking, a text and a call, as the SDK returns it."""
+    content = [
+        {"type": "thinking", "thinking": "hm", "signature": "EqoB"},
+        {"type": "text", "text": "I write it."},
+        {"type": "tool_use", "id": "a", "name": "write", "input": json.loads(ARGUMENTS)},
+    ]
+    body = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-some",
+        "content": content,
+        "stop_reason": "tool_use",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }
+    with messages_server() as server:
+        server.script.append(Scripted(json.dumps(body)))
+        client = anthropic.Anthropic(base_url=server.url, api_key="k", max_retries=0)
+        return client.messages.create(model="m", max_tokens=9, messages=[])
+
+
+def test_an_anthropic_message_is_the_same_object_until_it_is_edited(
+    reply: AnthropicMessage, tmp_path: Path
+) -> None:
+    messages: list[Any] = [user(), reply, results(("a", "x" * 300)), user()]
+    before = copy.deepcopy(messages)
+    result = under(RESULTS, tmp_path / "results").apply(messages)
+    assert result.messages[1] is messages[1]
+    assert result.messages[2]["content"][0]["content"].startswith("see ")
+    result = under(CALLS, tmp_path / "calls").apply(messages)
+    left = {"path": "a.py", "content": f"see {tmp_path}/calls/tool_call/write/a.md"}
+    assert result.messages[1] == {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "hm", "signature": "EqoB"},
+            {"type": "text", "text": "I write it."},
+            {"type": "tool_use", "id": "a", "name": "write", "input": left},
+        ],
+    }
+    assert messages == before
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda reply: reply,
+        lambda reply: {"role": reply.role, "content": reply.content},
+        lambda reply: {"role": "assistant", "content": [b.model_dump() for b in reply.content]},
+        lambda reply: {"role": "assistant", "content": [b.to_dict() for b in reply.content]},
+    ],
+)
+def test_a_compaction_of_an_anthropic_message_is_recognised_after_a_restart(
+    reply: AnthropicMessage, tmp_path: Path, form: Callable[[Any], Any]
+) -> None:
+    rest = [results(("a", "x")), user("one"), user("two"), user("three")]
+    first = under(COMPACT, tmp_path).apply([user("task"), reply, *rest])  # type: ignore[list-item]
+    assert first.compacted
+    again = under(COMPACT, tmp_path).apply([user("task"), form(reply), *rest])
+    assert not again.compacted
+    assert again.messages == first.messages
