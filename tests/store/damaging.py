@@ -129,7 +129,7 @@ def wrongs(root: Path, folder: Folder, done: list[tuple[str, str]]) -> Iterator[
     except StoreError as error:
         yield f"StoreError: {error}"
     except InvalidResultError as error:
-        # In a journal of 0.1, one changed digit in a hash separates a dropped call from its result.
+        # A digit that changed in a decision of 0.1 may part a dropped call from its result.
         if folder.is_checked:
             yield repr(error)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is wrong
