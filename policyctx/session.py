@@ -129,9 +129,11 @@ class Session:
         """Edit a message list before it is sent to a model.
 
         `messages` is the whole list, as the caller has kept it or as an earlier `apply` returned
-        it, with what is new at its end. A message that is the same object as in the turn before is
-        not read again: say `changed=True` when one was changed in place. `system` and `tools` are
-        the request's own and only count towards its size.
+        it, with what is new at its end. The form may change from turn to turn, and the list may be
+        cut off: an earlier removal that would make it invalid is held back. A message that is the
+        same object as in the turn before is not read again: say `changed=True` when one was
+        changed in place. `system` and `tools` are the request's own and only count towards its
+        size.
 
         Raises `MessagesError` for what is no message list, `StoreError` under `on_failure: raise`,
         and `InvalidResultError`; after an error the session is as it was.
@@ -305,18 +307,26 @@ class Session:
         messages = memory.replacements.seen(listed(messages))
         known = memory.known
         if known is None or changed or not known.continued_by(messages):
-            if (earlier := known) is None:
-                summarised = memory.replacements.gone
-                gone = taken_out(messages, memory.ledger, summarised)
-                known = self._new_list(memory, gone=gone)
-            else:
-                earlier.conversation.report()
-                known = self._new_list(memory, gone=earlier.gone_from(messages))
-                known.conversation.sent = earlier.sent_of(messages)
+            known = self._read_anew(messages, memory)
         known.read(messages)
         return known
 
-    def _new_list(self, memory: Memory, gone: frozenset[Key] = frozenset()) -> KnownList:
+    def _read_anew(self, messages: Sequence[Message], memory: Memory) -> KnownList:
+        """Return a new list, with what was taken out of these messages before they came."""
+        earlier = memory.known
+        gone = None if earlier is None else earlier.gone_from(messages)
+        is_guess = gone is None or (earlier is not None and earlier.is_guess)
+        if gone is None:
+            gone = taken_out(messages, memory.ledger, memory.replacements.gone)
+        known = self._new_list(memory, gone, is_guess=is_guess)
+        if earlier is not None:
+            earlier.conversation.report()
+            known.conversation.sent = earlier.sent_of(messages)
+        return known
+
+    def _new_list(
+        self, memory: Memory, gone: frozenset[Key] = frozenset(), *, is_guess: bool = False
+    ) -> KnownList:
         return KnownList(
             Conversation(
                 self.policy,
@@ -325,7 +335,8 @@ class Session:
                 memory.judged,
                 gone=gone | memory.replacements.gone,
                 written=memory.replacements.written,
-            )
+            ),
+            is_guess=is_guess,
         )
 
     def _facts(self, memory: Memory, *beside: object) -> Facts:

@@ -75,6 +75,9 @@ class _Record:
         found = self._plan.fates.get(position)
         if found is not None and (found.action == "drop" or not self._is_replaced(position)):
             return found
+        if found is None and (restored := self._in.held_back.get(position)) is not None:
+            step = str(restored.values["step"])
+            return Decision(position, self._in.items[position], "keep", restored, step)
         said = [v for v in self.verdicts(position) if v.reason.code != "not_selected"]
         # That history is not summarised is no word on an item, unless there is no other.
         said = [v for v in said if v.taken or v.step not in self._in.compacting] or said
@@ -97,11 +100,20 @@ class _Record:
 
     def _verdict(self, position: int, outcome: Outcome) -> Verdict:
         new, fate = self._new.get(position), self._fates.get(position)
-        inner = self._in.items[position].inside
         if new is not None and new.step == outcome.step:
             return Verdict(taken=True, reason=new.reason, rule=new.rule_path)
         if (took := outcome.took.get(position)) is not None and new is not None:
             return took
+        restored = self._in.held_back.get(position)
+        if restored is not None and restored.values["step"] == outcome.step:
+            return Verdict(taken=False, reason=restored)
+        return self._verdict_of_candidates(position, outcome, fate)
+
+    def _verdict_of_candidates(
+        self, position: int, outcome: Outcome, fate: Decision | None
+    ) -> Verdict:
+        """Return why a step left an item that none of its decisions is about."""
+        inner = self._in.items[position].inside
         plan, candidates = self._plan, self._in.candidates[outcome.step]
         verdict = candidates.verdict(position, plan.at, plan.fates.get)
         if verdict is None:

@@ -39,6 +39,7 @@ SENTENCES = {
     "placeholder": "it names the file to which an earlier call offloaded it",
     "protected": "{why}",
     "recent": "{recency}",
+    "restored": "step {step} dropped it earlier; it stays here, since without it {what}",
     "selected": "the step takes all that it selects",
     "summarised": "the summary stands for messages {first} to {last}",
     "until_reached": "{until}",
