@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import secrets
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from policyctx.errors import StoreError
+from policyctx.errors import PolicyctxError, StoreError
 from policyctx.messages.reading import listed
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import Facts
@@ -24,13 +26,13 @@ from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import usage_of
 from policyctx.turns.carrying_out import carried_out
 from policyctx.turns.context_items import context_items
-from policyctx.turns.driving import Recall, Remember, run, run_async
+from policyctx.turns.driving import OneByOne, Recall, Remember, run, run_async
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from policyctx.compaction.restoration import FileReader
     from policyctx.compaction.summarizers import Summarize, Summarizer
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from policyctx.turns.driving import Store, Turn
     from policyctx.turns.result import Result
 
+T = TypeVar("T")
 _RANDOM = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -91,11 +94,12 @@ class Session:
         self._summarizer, self._reader = summarizer, reader
         self._on_invalid = on_invalid
         self._memory: Memory | None = None
+        self._effects = Lock()
 
     @property
     def ledger(self) -> Ledger:
         """What was decided so far; read from the store's folder where the session was before."""
-        return run(self._remembered(), self.store).ledger
+        return self._run(self._remembered()).ledger
 
     @property
     def items(self) -> tuple[ContextItem, ...]:
@@ -105,7 +109,7 @@ class Session:
         restart, and before the first `apply`, there are only these. With `state: none` there are
         none. Costs a look at every item; nothing is counted and no file is read.
         """
-        memory = run(self._remembered(), self.store)
+        memory = self._run(self._remembered())
         conversation = memory.known.conversation if memory.known else None
         return context_items(conversation, memory.ledger, str(self.store.root))
 
@@ -113,7 +117,7 @@ class Session:
         self, messages: Sequence[Message], *, system: object = None, tools: object = None
     ) -> Plan:
         """Return what `apply` would do; nothing is written and nothing is decided."""
-        memory = run(self._remembered(), self.store)
+        memory = self._run(self._remembered())
         known = self._list_of(messages, memory)
         facts = self._facts(memory, system, tools)
         return plan(known.conversation, facts, comes_back=known.comes_back)
@@ -136,10 +140,11 @@ class Session:
         size.
 
         Raises `MessagesError` for what is no message list, `StoreError` under `on_failure: raise`,
-        and `InvalidResultError`; after an error the session is as it was.
+        and `InvalidResultError`; after one of these the session is as it was. After any other, such
+        as an interrupt, the next turn reads from the store what was decided.
         """
         turn = self._turn(messages, (system, tools), changed=changed)
-        return run(turn, self.store)
+        return self._run(turn)
 
     async def apply_async(
         self,
@@ -151,7 +156,7 @@ class Session:
     ) -> Result:
         """`apply`, with the files written in a thread."""
         turn = self._turn(messages, (system, tools), changed=changed)
-        return await run_async(turn, self.store)
+        return await self._run_async(turn)
 
     def on_tool_result(self, message: Message, *, call: Message | None = None) -> Result:
         """Run the `arrival` steps on a message with new results, before a model has seen them.
@@ -159,13 +164,13 @@ class Session:
         `call` is the assistant message that made the calls; without it the tools are not known,
         and rules for tools do not apply. `Result.messages` begins with it where it was given.
         """
-        return run(self._arrival(message, call), self.store)
+        return self._run(self._arrival(message, call))
 
     async def on_tool_result_async(
         self, message: Message, *, call: Message | None = None
     ) -> Result:
         """`on_tool_result`, with the files written in a thread."""
-        return await run_async(self._arrival(message, call), self.store)
+        return await self._run_async(self._arrival(message, call))
 
     def observe(self, usage: object) -> None:
         """Learn from the `usage` of the response to the list that `apply` returned last.
@@ -175,7 +180,7 @@ class Session:
         changes. Observed twice, or for a call without `apply`, it teaches nothing. Raises
         `UsageError` for what is no usage.
         """
-        return run(self._observed(usage_of(usage)), self.store)
+        return self._run(self._observed(usage_of(usage)))
 
     @property
     def stats(self) -> MemoStats:
@@ -185,6 +190,28 @@ class Session:
     def read(self, path: str | os.PathLike[str]) -> str:
         """Return the text of an offloaded item by the path in its placeholder."""
         return self.store.read(path)
+
+    def _run(self, turn: Turn[T]) -> T:
+        with self._unless_interrupted():
+            return run(turn, OneByOne(self.store, self._effects))
+
+    async def _run_async(self, turn: Turn[T]) -> T:
+        with self._unless_interrupted():
+            return await run_async(turn, OneByOne(self.store, self._effects))
+
+    @contextmanager
+    def _unless_interrupted(self) -> Iterator[None]:
+        """Forget what the session knows when a turn ends in a way that is not known.
+
+        An interrupt may come before or after the journal was written; the next turn reads it.
+        """
+        try:
+            yield
+        except PolicyctxError:
+            raise
+        except BaseException:
+            self._memory = None
+            raise
 
     def _folder(self, root: str | os.PathLike[str] | None) -> ContextFileSystem:
         settings = self.policy.policy.store

@@ -17,6 +17,7 @@ from policyctx.errors import StoreError, SummaryError
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from policyctx.compaction.restoration import FileReader
@@ -51,6 +52,37 @@ class Store(Protocol):
     def records(self) -> list[dict[str, JSON]]:
         """Return every record kept, oldest first."""
         ...
+
+
+class OneByOne:
+    """A store that is asked for one thing at a time, by whichever thread.
+
+    A cancelled turn may leave a thread behind that still writes; whoever asks next waits for it.
+    """
+
+    def __init__(self, store: Store, lock: AbstractContextManager[object]) -> None:
+        self.root = store.root
+        self._store, self._lock = store, lock
+
+    def read(self, path: str | os.PathLike[str]) -> str:
+        """Return what the store reads at `path`."""
+        with self._lock:
+            return self._store.read(path)
+
+    def save(self, contents: Sequence[Content], *, recorded: bool = False) -> list[File]:
+        """Save all contents, and return the file of each."""
+        with self._lock:
+            return self._store.save(contents, recorded=recorded)
+
+    def remember(self, records: Sequence[Record], *, flush: bool = True) -> None:
+        """Keep records of the session."""
+        with self._lock:
+            self._store.remember(records, flush=flush)
+
+    def records(self) -> list[dict[str, JSON]]:
+        """Return every record kept, oldest first."""
+        with self._lock:
+            return self._store.records()
 
 
 @dataclass(frozen=True, slots=True)
