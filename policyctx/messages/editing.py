@@ -10,7 +10,13 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import MessagesError
-from policyctx.messages.blocks import RESULT_ROLES, as_mapping, input_path, says_nothing
+from policyctx.messages.blocks import (
+    REMOVED,
+    RESULT_ROLES,
+    as_mapping,
+    input_path,
+    says_nothing,
+)
 from policyctx.messages.items import UNKNOWN, compact_json
 
 if TYPE_CHECKING:
@@ -100,7 +106,10 @@ def _edit(message: Message, edit: Edit) -> None:
 
 
 def _remove(message: Message, path: Path) -> None:
-    """Take out the block that `path` leads to or into; no empty list stays behind."""
+    """Take out the block that `path` leads to or into; no empty list stays behind.
+
+    A result of which nothing is left says so in a short text.
+    """
     *holder, last = path if isinstance(path[-1], int) else path[:-1] or path
     if not isinstance(last, int):  # the whole content, or a legacy `function_call`
         del message[last]
@@ -110,7 +119,8 @@ def _remove(message: Message, path: Path) -> None:
     if not blocks and holder == ["tool_calls"]:
         del message["tool_calls"]
     elif not blocks:
-        _put(message, holder, "")
+        is_result = message["role"] in RESULT_ROLES or holder != ["content"]
+        _put(message, holder, REMOVED if is_result else "")
 
 
 def _put_input(message: Message, path: Path, text: str) -> None:

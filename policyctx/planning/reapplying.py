@@ -142,17 +142,17 @@ class _HeldBack:
             self._restore(range(left[-1] + 1, last + 1), _LAST)
 
     def _restore(self, messages: Iterable[int], why: str) -> None:
-        """Restore the nearest message that is not the assistant's; one with words before others."""
-        messages = [i for i in messages if self._in.roles[i] not in {"assistant", *SYSTEM_ROLES}]
+        """Restore the nearest message that is best: with words, not the assistant's, or any."""
         dropped = {
             message: [i for i in self._in.items_of(message) if i in self._drops]
             for message in messages
         }
-        said = [m for m in messages if any(map(self._is_said, dropped[m]))]
-        for message in said or messages:
-            if dropped[message]:
-                self._hold(dropped[message], why)
-                return
+        there = [message for message, items in dropped.items() if items]
+        others = [message for message in there if self._in.roles[message] != "assistant"]
+        said = [message for message in others if any(map(self._is_said, dropped[message]))]
+        best = said or others or (there if why == _EMPTY else [])
+        if best:
+            self._hold(dropped[best[0]], why)
 
     def _is_said(self, position: int) -> bool:
         return self._items[position].kind != "tool_result" and (

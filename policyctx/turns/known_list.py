@@ -87,16 +87,20 @@ class KnownList:
     def gone_from(self, messages: Sequence[Message]) -> frozenset[Key] | None:
         """Return what was dropped from this list and is missing from another one because of it.
 
-        None where the other list begins neither as this one was given nor as it was handed out.
+        None where the other list begins neither as this one was given nor as it was handed out,
+        and where it does, but goes on with what was dropped.
         What was missing from this one is missing from a list that begins with it.
         """
         if _begins_alike(messages, self._given):
             is_wrong = self._guessed_wrong(items_of(messages[len(self._given) :]))
             return None if is_wrong else self.conversation.gone_before
         handed_out = [message for message in self._left if message is not None]
-        if len(handed_out) < len(self._left) and _begins_alike(messages, handed_out):
-            return self.conversation.gone
-        return None
+        if len(handed_out) == len(self._left) or not _begins_alike(messages, handed_out):
+            return None
+        # A few words may be said again. More of what was dropped is the caller's own list.
+        ledger, more = self.conversation.ledger, items_of(messages[len(handed_out) :])
+        again = sum(map(ledger.may_know, more))
+        return self.conversation.gone if again <= 1 else None
 
     def _reads_otherwise(self, more: Sequence[Message]) -> bool:
         """Whether the messages that follow change how the known ones are to be read."""
