@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 from policyctx.errors import PolicyctxError, StoreError
 from policyctx.messages.reading import listed
@@ -63,7 +63,8 @@ class Session:
     `summarizer` makes the summaries instead of the one that the policy names, and `reader` reads
     the files that come back after a compaction.
 
-    A session is not to be used by two threads at once.
+    A session is not to be used by two threads at once, and cannot be copied or pickled: make
+    another one with the same `session_id` and root. Policies, plans and results can.
     """
 
     def __init__(
@@ -95,6 +96,13 @@ class Session:
         self._on_invalid = on_invalid
         self._memory: Memory | None = None
         self._effects = Lock()
+
+    def __reduce__(self) -> NoReturn:
+        """Raise `TypeError`: a copy would decide beside this session in the same folder."""
+        raise TypeError(
+            "a Session cannot be copied or pickled; make a new Session with the same policy, root"
+            " and session_id, which goes on where this one was"
+        )
 
     @property
     def ledger(self) -> Ledger:

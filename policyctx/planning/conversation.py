@@ -10,7 +10,6 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import replace
 from operator import attrgetter
-from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from policyctx.messages.blocks import kind_of_text
@@ -61,10 +60,10 @@ class Conversation:
         judged: Counter[Arrived] | None = None,
         *,
         gone: frozenset[Key] = frozenset(),
-        written: Mapping[str, str] = MappingProxyType({}),
+        written: Mapping[str, str] | None = None,
     ) -> None:
         self.policy, self.ledger, self.facts = policy, ledger, facts
-        self.gone_before, self._written = gone, written
+        self.gone_before, self._written = gone, written or {}
         self.judged = Counter() if judged is None else judged
         """What steps on arrival have seen, and how often one list of the session had it."""
         self._met: Counter[Arrived] = Counter()
