@@ -26,7 +26,7 @@ from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import usage_of
 from policyctx.turns.carrying_out import carried_out
 from policyctx.turns.context_items import context_items
-from policyctx.turns.driving import OneByOne, Recall, Remember, run, run_async
+from policyctx.turns.driving import FindRoot, OneByOne, Recall, Remember, run, run_async
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
 
@@ -96,6 +96,8 @@ class Session:
         self._on_invalid = on_invalid
         self._memory: Memory | None = None
         self._effects = Lock()
+        self._root: tuple[int, int] | None = None
+        """What the store's folder was when it was seen last, None before and once it is gone."""
 
     def __reduce__(self) -> NoReturn:
         """Raise `TypeError`: a copy would decide beside this session in the same folder."""
@@ -255,11 +257,14 @@ class Session:
     ) -> Turn[Result]:
         memory = yield from self._remembered()
         known = self._list_of(messages, memory, changed=changed)
+        warnings = yield from self._missing_files(known, memory)
         facts = self._facts(memory, *beside)
         seen = memory.replacements.seen(messages)
         result = yield from self._carried_out(known, seen, BOTH, facts)
         if (replacing := result.plan.compaction) is not None:
             known, result = yield from self._compacted(known, result, replacing, messages, memory)
+        if self._root is None and (result.plan.to_save or result.compacted):
+            self._root = yield FindRoot()
         memory.known = known
         known.conversation.sent = known.conversation.reading.message_count
         memory.called_at = self._clock()
@@ -267,7 +272,22 @@ class Session:
         if self._keeps_state and self.policy.asks_for_time and memory.has_decided:
             # A session that has decided nothing leaves nothing on the disk.
             yield Remember((memory.call_record(),), important=False)
-        return result
+        return replace(result, warnings=(*warnings, *result.warnings)) if warnings else result
+
+    def _missing_files(self, known: KnownList, memory: Memory) -> Turn[tuple[str, ...]]:
+        """Return a warning when the store's folder has been removed since the last turn."""
+        before, self._root = self._root, (yield FindRoot())
+        if before in {None, self._root}:
+            return ()
+        file = memory.ledger.newest_path
+        if file and (yield FindRoot(file)) is not None:
+            return ()  # it was moved away and put back, or copied
+        count = known.placeholders(str(self.store.root))
+        told = "1 placeholder names a file" if count == 1 else f"{count:,} placeholders name files"
+        return (
+            f"the folder {self.store.root} was removed or replaced while the session ran: {told} in"
+            " it that can no longer be read",
+        )
 
     def _compacted(
         self,

@@ -147,6 +147,8 @@ class Ledger:
         self._lengths: set[tuple[str, str | None, int]] = set()
         self._has_rewritten: set[tuple[str, str | None]] = set()
         self._files: dict[str, set[str]] = defaultdict(set)
+        self.newest_path = ""
+        """Of the file that was named last, below the store's root; empty before there is one."""
         self._endings: set[str] = set()
         """With which the names of files end: a look for one of these is cheaper than for them."""
         self._has_odd_names = False
@@ -178,6 +180,7 @@ class Ledger:
             if entry.relative_path is not None:
                 name = entry.relative_path.rpartition("/")[2]
                 self._files[name].add(entry.relative_path)
+                self.newest_path = entry.relative_path
                 self._endings.add("".join(name.rpartition(".")[1:]))
                 self._has_odd_names |= _BETWEEN_NAMES.search(name) is not None
 

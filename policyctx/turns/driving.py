@@ -113,6 +113,16 @@ class Recall:
 
 
 @dataclass(frozen=True, slots=True)
+class FindRoot:
+    """The outcome is the identity of the store's root folder, None where it is not there.
+
+    `file` is below the root; with it, the folder counts only when it holds this file.
+    """
+
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Summarise:
     """Ask for a summary, once; the outcome is its text."""
 
@@ -138,7 +148,7 @@ class ReadFiles:
     reader: FileReader
 
 
-Request: TypeAlias = Save | Remember | Recall | Summarise | Wait | ReadFiles
+Request: TypeAlias = Save | Remember | Recall | FindRoot | Summarise | Wait | ReadFiles
 # What a request comes to: which of these is what its class says.
 Outcome: TypeAlias = Any
 Turn: TypeAlias = Generator[Request, Outcome, T]
@@ -169,6 +179,8 @@ async def run_async(turn: Turn[T], store: Store) -> T:
 async def _outcome_async(store: Store, request: Request) -> Outcome:
     if isinstance(request, Wait):
         return await asyncio.sleep(request.seconds)
+    if isinstance(request, FindRoot):  # quicker than a thread is started
+        return _outcome(store, request)
     if isinstance(request, Summarise):
         from policyctx.compaction.summarizers import asked_async  # noqa: PLC0415 - seldom needed
 
@@ -184,6 +196,8 @@ def _outcome(store: Store, request: Request) -> Outcome:
         return time.sleep(request.seconds)
     if isinstance(request, Summarise | ReadFiles):
         return _of_compaction(request)
+    if isinstance(request, FindRoot):
+        return _root_of(store, request.file)
     return _of_store(store, request)
 
 
@@ -203,6 +217,17 @@ def _of_compaction(request: Summarise | ReadFiles) -> Outcome:
         return asked(request.summarizer, request.request)
     except SummaryError as error:
         return error
+
+
+def _root_of(store: Store, file: str) -> tuple[int, int] | None:
+    """Return the device and the number of the root folder."""
+    try:
+        found = store.root.stat()
+        if file:
+            (store.root / file).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _of_store(store: Store, request: Save | Remember | Recall) -> Outcome:

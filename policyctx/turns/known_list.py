@@ -74,6 +74,17 @@ class KnownList:
         """The messages as they are handed out, by position; None for one that was removed."""
         return self._left
 
+    def placeholders(self, root: str) -> int:
+        """Return how many placeholders name a file below `root`, by earlier decisions or as text.
+
+        Without decisions kept, an item that has the root's path in it counts as one.
+        """
+        conversation = self.conversation
+        if conversation.ledger.entries:
+            fates = conversation.fates.values()
+            return sum(f.file is not None and f.placeholder is not None for f in fates)
+        return sum(f"{root}/" in item.text for item in conversation.items)
+
     def _take(self, beginning: list[Message]) -> None:
         """Know these objects instead of equal ones, so that they are the ones handed out."""
         given, left = beginning, cast("list[Message | None]", beginning[:])
