@@ -6,11 +6,13 @@ import asyncio
 import os
 import secrets
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, cast
 
-from policyctx.errors import StoreError
+from policyctx.errors import PolicyctxError, StoreError
 from policyctx.messages.reading import listed
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import Facts
@@ -28,12 +30,12 @@ from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import usage_of
 from policyctx.turns.carrying_out import carried_out
 from policyctx.turns.context_items import context_items
-from policyctx.turns.driving import Recall, Remember, run, run_async
+from policyctx.turns.driving import FindRoot, OneByOne, Recall, Remember, run, run_async
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from policyctx.compaction.restoration import FileReader
     from policyctx.compaction.summarizers import Summarize, Summarizer
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from policyctx.turns.driving import Store, Turn
     from policyctx.turns.result import Result
 
+T = TypeVar("T")
 _RANDOM = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -69,7 +72,8 @@ class Session:
     that is not installed. Neither is raised if `summarizer` is given.
 
     `with Session(…) as session` closes it at the end, and so does `async with`. A session is not to
-    be used by two threads at once.
+    be used by two threads at once, and cannot be copied or pickled: make another one with the same
+    `session_id` and root. Policies, plans and results can.
     """
 
     @checks_options
@@ -104,11 +108,21 @@ class Session:
         self._on_invalid = on_invalid
         self._notices_given = 0
         self._memory: Memory | None = None
+        self._effects = Lock()
+        self._root: tuple[int, int] | None = None
+        """What the store's folder was when it was seen last, None before and once it is gone."""
+
+    def __reduce__(self) -> NoReturn:
+        """Raise `TypeError`: a copy would decide beside this session in the same folder."""
+        raise TypeError(
+            "a Session cannot be copied or pickled; make a new Session with the same policy, root"
+            " and session_id, which goes on where this one was"
+        )
 
     @property
     def ledger(self) -> Ledger:
         """What was decided so far; read from the store's folder where the session was before."""
-        return run(self._remembered(), self.store).ledger
+        return self._run(self._remembered()).ledger
 
     @property
     def items(self) -> tuple[ContextItem, ...]:
@@ -118,7 +132,7 @@ class Session:
         restart, and before the first `apply`, there are only these. With `state: none` there are
         none. Costs a look at every item; nothing is counted and no file is read.
         """
-        memory = run(self._remembered(), self.store)
+        memory = self._run(self._remembered())
         conversation = memory.known.conversation if memory.known else None
         return context_items(conversation, memory.ledger, str(self.store.root))
 
@@ -126,7 +140,7 @@ class Session:
         self, messages: Sequence[Message], *, system: object = None, tools: object = None
     ) -> Plan:
         """Return what `apply` would do; nothing is written and nothing is decided."""
-        memory = run(self._remembered(), self.store)
+        memory = self._run(self._remembered())
         known = self._list_of(messages, memory)
         facts = self._facts(memory, system, tools)
         return plan(known.conversation, facts, comes_back=known.comes_back)
@@ -142,17 +156,19 @@ class Session:
         """Edit a message list before it is sent to a model.
 
         `messages` is the whole list, as the caller has kept it or as an earlier `apply` returned
-        it, with what is new at its end. A message may be the object that a provider's SDK returned,
-        such as OpenAI's `response.choices[0].message`; where it is edited, a dict that can be sent
-        takes its place. A message that is the same object as in the turn before is
-        not read again: say `changed=True` when one was changed in place. `system` and `tools` are
-        the request's own and only count towards its size.
+        it, with what is new at its end. The form may change from turn to turn, and the list may be
+        cut off: an earlier removal that would make it invalid is held back. A message may be the
+        object that a provider's SDK returned, such as OpenAI's `response.choices[0].message`; where
+        it is edited, a dict that can be sent takes its place. A message that is the same object as
+        in the turn before is not read again: say `changed=True` when one was changed in place.
+        `system` and `tools` are the request's own and only count towards its size.
 
         Raises `MessagesError` for what is no message list, `StoreError` under `on_failure: raise`,
-        and `InvalidResultError`; after an error the session is as it was.
+        and `InvalidResultError`; after one of these the session is as it was. After any other, such
+        as an interrupt, the next turn reads from the store what was decided.
         """
         turn = self._turn(messages, (system, tools), changed=changed)
-        return run(turn, self.store)
+        return self._run(turn)
 
     async def apply_async(
         self,
@@ -164,7 +180,7 @@ class Session:
     ) -> Result:
         """`apply`, with the files written in a thread."""
         turn = self._turn(messages, (system, tools), changed=changed)
-        return await run_async(turn, self.store)
+        return await self._run_async(turn)
 
     def on_tool_result(self, message: Message, *, call: Message | None = None) -> Result:
         """Run the `arrival` steps on a message with new results, before a model has seen them.
@@ -172,13 +188,13 @@ class Session:
         `call` is the assistant message that made the calls; without it the tools are not known,
         and rules for tools do not apply. `Result.messages` begins with it where it was given.
         """
-        return run(self._arrival(message, call), self.store)
+        return self._run(self._arrival(message, call))
 
     async def on_tool_result_async(
         self, message: Message, *, call: Message | None = None
     ) -> Result:
         """`on_tool_result`, with the files written in a thread."""
-        return await run_async(self._arrival(message, call), self.store)
+        return await self._run_async(self._arrival(message, call))
 
     def observe(self, usage: object) -> None:
         """Learn from the `usage` of the response to the list that `apply` returned last.
@@ -188,7 +204,7 @@ class Session:
         changes. Observed twice, or for a call without `apply`, it teaches nothing. Raises
         `UsageError` for what is no usage.
         """
-        return run(self._observed(usage_of(usage)), self.store)
+        return self._run(self._observed(usage_of(usage)))
 
     def take_over(self, correction: Correction) -> None:
         """Take over what usage has taught before this session, such as in a recording.
@@ -196,7 +212,7 @@ class Session:
         It replaces what this session has observed so far. With `state: none` each call stands
         alone, so it has no effect there, as `observe` has none.
         """
-        run(self._remembered(), self.store).correction = correction
+        self._run(self._remembered()).correction = correction
 
     @property
     def stats(self) -> MemoStats:
@@ -229,6 +245,28 @@ class Session:
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)
+
+    def _run(self, turn: Turn[T]) -> T:
+        with self._unless_interrupted():
+            return run(turn, OneByOne(self.store, self._effects))
+
+    async def _run_async(self, turn: Turn[T]) -> T:
+        with self._unless_interrupted():
+            return await run_async(turn, OneByOne(self.store, self._effects))
+
+    @contextmanager
+    def _unless_interrupted(self) -> Iterator[None]:
+        """Forget what the session knows when a turn ends in a way that is not known.
+
+        An interrupt may come before or after the journal was written; the next turn reads it.
+        """
+        try:
+            yield
+        except PolicyctxError:
+            raise
+        except BaseException:
+            self._memory = None
+            raise
 
     def _folder(self, root: str | os.PathLike[str] | None) -> ContextFileSystem:
         settings = self.policy.policy.store
@@ -264,11 +302,14 @@ class Session:
     ) -> Turn[Result]:
         memory = yield from self._remembered()
         known = self._list_of(messages, memory, changed=changed)
+        warnings = yield from self._missing_files(known, memory)
         facts = self._facts(memory, *beside)
         seen = memory.replacements.seen(messages)
         result = yield from self._carried_out(known, seen, BOTH, facts)
         if (replacing := result.plan.compaction) is not None:
             known, result = yield from self._compacted(known, result, replacing, messages, memory)
+        if self._root is None and (result.plan.to_save or result.compacted):
+            self._root = yield FindRoot()
         memory.known = known
         known.conversation.sent = known.conversation.reading.message_count
         memory.called_at = self._clock()
@@ -276,6 +317,7 @@ class Session:
         if self._keeps_state and self.policy.asks_for_time and memory.has_decided:
             # A session that has decided nothing leaves nothing on the disk.
             yield Remember((memory.call_record(),), important=False)
+        result = replace(result, warnings=(*warnings, *result.warnings)) if warnings else result
         return self._with_notices(result, memory)
 
     def _with_notices(self, result: Result, memory: Memory) -> Result:
@@ -289,6 +331,22 @@ class Session:
             )
             memory.unreadable = 0
         return replace(result, warnings=(*new, *result.warnings)) if new else result
+
+    def _missing_files(self, known: KnownList, memory: Memory) -> Turn[tuple[str, ...]]:
+        """Return a warning when the store's folder has been removed since the last turn."""
+        before, self._root = self._root, (yield FindRoot())
+        if before in {None, self._root}:
+            return ()
+        file = memory.ledger.newest_path
+        if file and (yield FindRoot(file)) is not None:
+            return ()  # it was moved away and put back, or copied
+        if not (count := known.placeholders(str(self.store.root))):
+            return ()
+        names = "1 placeholder names a file" if count == 1 else f"{count:,} placeholders name files"
+        return (
+            f"the folder {self.store.root} was removed or replaced while the session ran: {names}"
+            " in it that can no longer be read",
+        )
 
     def _compacted(
         self,
@@ -373,18 +431,26 @@ class Session:
         messages = memory.replacements.seen(listed(messages))
         known = memory.known
         if known is None or changed or not known.continued_by(messages):
-            if (earlier := known) is None:
-                summarised = memory.replacements.gone
-                gone = taken_out(messages, memory.ledger, summarised)
-                known = self._new_list(memory, gone=gone)
-            else:
-                earlier.conversation.report()
-                known = self._new_list(memory, gone=earlier.gone_from(messages))
-                known.conversation.sent = earlier.sent_of(messages)
+            known = self._read_anew(messages, memory)
         known.read(messages)
         return known
 
-    def _new_list(self, memory: Memory, gone: frozenset[Key] = frozenset()) -> KnownList:
+    def _read_anew(self, messages: Sequence[Message], memory: Memory) -> KnownList:
+        """Return a new list, with what was taken out of these messages before they came."""
+        earlier = memory.known
+        gone = None if earlier is None else earlier.gone_from(messages)
+        is_guess = gone is None or (earlier is not None and earlier.is_guess)
+        if gone is None:
+            gone = taken_out(messages, memory.ledger, memory.replacements.gone)
+        known = self._new_list(memory, gone, is_guess=is_guess)
+        if earlier is not None:
+            earlier.conversation.report()
+            known.conversation.sent = earlier.sent_of(messages)
+        return known
+
+    def _new_list(
+        self, memory: Memory, gone: frozenset[Key] = frozenset(), *, is_guess: bool = False
+    ) -> KnownList:
         return KnownList(
             Conversation(
                 self.policy,
@@ -393,7 +459,8 @@ class Session:
                 memory.judged,
                 gone=gone | memory.replacements.gone,
                 written=memory.replacements.written,
-            )
+            ),
+            is_guess=is_guess,
         )
 
     def _facts(self, memory: Memory, *beside: object) -> Facts:

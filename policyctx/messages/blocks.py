@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SYSTEM_ROLES = ("system", "developer")
 RESULT_ROLES = ("tool", "function")
+REMOVED = "[Content removed]"
+"""Stands where a text has to be and nothing else is left; providers refuse an empty one."""
 
 _TEXT_KINDS = {"assistant": "assistant_message"} | dict.fromkeys(SYSTEM_ROLES, "system_prompt")
 _TEXT_BLOCKS = ("text", "input_text", "output_text")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import MessagesError
 from policyctx.messages.blocks import (
+    REMOVED,
     RESULT_ROLES,
     as_mapping,
     as_message,
@@ -112,17 +113,21 @@ def _edit(message: Message, edit: Edit) -> None:
 
 
 def _remove(message: Message, path: Path) -> None:
-    """Take out the block that `path` leads to or into; no empty list stays behind."""
+    """Take out the block that `path` leads to or into; no empty list stays behind.
+
+    A result of which nothing is left says so in a short text.
+    """
     *holder, last = path if isinstance(path[-1], int) else path[:-1] or path
     if not isinstance(last, int):  # the whole content, or a legacy `function_call`
         del message[last]
         return
+    is_of_result = is_result(message) or holder != ["content"]
     blocks = _list_at(message, holder)
     del blocks[last]
     if not blocks and holder == ["tool_calls"]:
         del message["tool_calls"]
     elif not blocks:
-        _put(message, holder, "")
+        _put(message, holder, REMOVED if is_of_result else "")
 
 
 def _put_input(message: Message, path: Path, text: str) -> None:

@@ -10,7 +10,6 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import replace
 from operator import attrgetter
-from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from policyctx.messages.blocks import kind_of_text
@@ -19,12 +18,14 @@ from policyctx.messages.reading import Reading
 from policyctx.planning.decisions import Decision
 from policyctx.planning.ledger import Entry, Identities
 from policyctx.planning.paths import File, FreePaths
+from policyctx.planning.placeholders import content_hash
+from policyctx.planning.reapplying import all_held_back, held_back
 from policyctx.planning.reasons import Reason
 from policyctx.planning.selection import Candidates
 from policyctx.planning.tally import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from policyctx.messages.items import Item, Message
     from policyctx.planning.facts import Facts, Unit
@@ -59,10 +60,10 @@ class Conversation:
         judged: Counter[Arrived] | None = None,
         *,
         gone: frozenset[Key] = frozenset(),
-        written: Mapping[str, str] = MappingProxyType({}),
+        written: Mapping[str, str] | None = None,
     ) -> None:
         self.policy, self.ledger, self.facts = policy, ledger, facts
-        self.gone_before, self._written = gone, written
+        self.gone_before, self._written = gone, written or {}
         self.judged = Counter() if judged is None else judged
         """What steps on arrival have seen, and how often one list of the session had it."""
         self._met: Counter[Arrived] = Counter()
@@ -74,6 +75,8 @@ class Conversation:
         self.roles = self.reading.roles
         self.fates: dict[int, Decision] = {}
         """What became of each item that is not in the context as it was, by position."""
+        self.held_back: dict[int, Reason] = {}
+        """Why each item stays that the ledger says was dropped, by position."""
         self.history: list[tuple[int, Decision | None]] = []
         """Each change of a fate, with the fate before it."""
         self.counts: Counter[str] = Counter()
@@ -96,19 +99,32 @@ class Conversation:
         self._tallies: dict[Unit, Tally] = {}
         self._tallied: dict[Unit, int] = {}
 
-    def extend(self, messages: Sequence[Message]) -> None:
-        """Read what came after the messages known so far; raises `MessagesError`."""
+    def extend(
+        self,
+        messages: Sequence[Message],
+        *,
+        is_valid: Callable[[Mapping[int, Decision]], bool] = lambda _: True,
+    ) -> None:
+        """Read what came after the messages known so far; raises `MessagesError`.
+
+        `is_valid` says whether a provider takes the list after these earlier decisions, by the
+        positions of the new items; where it does not, nothing that was dropped is dropped again.
+        """
         first = len(self.items)
         self.reading.extend(messages)
+        fates = self._reapplied(range(first, len(self.reading.items)), is_valid)
         for position in range(first, len(self.reading.items)):
-            self._see(position)
+            self._see(position, fates.get(position))
         if self._has_arrival:
             new = range(first, len(self.items))
             self.arriving.extend(i for i in new if not self._is_judged(self.items[i]))
 
-    def adopt(self, plan: Plan) -> None:
-        """Take a plan as carried out: the ledger and what is known of the items move on."""
-        entries = [self.entry(decision) for decision in plan.new]
+    def adopt(self, plan: Plan, rewritten: Iterable[Entry] = ()) -> None:
+        """Take a plan as carried out: the ledger and what is known of the items move on.
+
+        `rewritten` are the entries of the results inside which its decisions change something.
+        """
+        entries = [*(self.entry(decision) for decision in plan.new), *rewritten]
         for decision in plan.new:
             position, message = decision.position, decision.item.message
             before = {unit: self._share(position, unit) for unit in self._tallies_up_to_date()}
@@ -131,7 +147,14 @@ class Conversation:
             placeholder=decision.placeholder,
             relative_path=decision.file.relative_path if decision.file else None,
             alike=self._identities.alike(decision.position) if decision.action == "drop" else 0,
+            rewritten=None,
         )
+
+    def rewritten(self, position: int, text: str) -> Entry:
+        """Return the entry by which a result is known again with this text left of it."""
+        earlier = self._identities.replaced(position)
+        known = self._known(position) if earlier is None else earlier
+        return replace(known, action="keep", placeholder=None, rewritten=content_hash(text))
 
     def entries(self) -> dict[int, Entry]:
         """Return what the ledger says of each item that is out, by position."""
@@ -238,16 +261,32 @@ class Conversation:
         """Return the number of turns begun in the list as it is now."""
         return len(self.reading.turn_starts) - self.removed_turns
 
-    def _see(self, position: int) -> None:
+    def _see(self, position: int, fate: Decision | None) -> None:
         item = self._typed(position)
         self.items.append(item)
         if item.kind == "user_message":
             self.newest_user = item.message
         self.counts[item.type] += item.inside not in self.fates
-        if self.ledger.entries and (entry := self._identities.entry(position)) is not None:
-            self._set_fate(position, self._remembered(position, entry))
+        if fate is not None:
+            self._set_fate(position, replace(fate, item=item))
         for candidates in self._growing:
             candidates.add(position, item)
+
+    def _reapplied(
+        self, new: range, is_valid: Callable[[Mapping[int, Decision]], bool]
+    ) -> dict[int, Decision]:
+        """Return the earlier decisions that apply to these items again, by position."""
+        if not self.ledger.entries:
+            return {}
+        found = ((i, self._identities.entry(i)) for i in new)
+        fates = {i: self._remembered(i, entry) for i, entry in found if entry is not None}
+        held = held_back(self, fates)
+        applied = {i: fate for i, fate in fates.items() if i not in held}
+        drops = any(fate.action == "drop" for fate in applied.values())
+        if drops and not is_valid(applied):
+            held |= all_held_back(applied)
+        self.held_back |= held
+        return {i: fate for i, fate in fates.items() if i not in held}
 
     def _typed(self, position: int) -> Item:
         item = self.reading.items[position]
@@ -305,13 +344,17 @@ class Conversation:
         if call is None:
             return False
         replaced = self._identities.replaced(call)
-        return self._names_file(self.items[call].text) if replaced is None else replaced.names_file
+        return (
+            self._names_file(self.reading.items[call].text)
+            if replaced is None
+            else replaced.names_file
+        )
 
     def _names_file(self, given: str) -> bool:
         return self.ledger.may_name_file(given) and any(map(self.ledger.has_file, _words(given)))
 
     def _remembered(self, position: int, entry: Entry) -> Decision:
-        item, path = self.items[position], entry.relative_path
+        item, path = self.reading.items[position], entry.relative_path
         file = None if path is None else File(path, f"{self.facts.root}/{path}")
         return decided(
             Decision(

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from policyctx.policy.lookup import RulePath
 
 
+# What is counted of a result that holds nothing but media.
+_NO_BLOCKS = "[]"
+
+
 class StepVerdict(NamedTuple):
     """One step's word on one item: taken by it or not, why, and the key that says so."""
 
@@ -75,6 +79,11 @@ class _Record:
         found = self._plan.fates.get(position)
         if found is not None and (found.action == "drop" or not self._is_replaced(position)):
             return found
+        if found is None and (restored := self._in.held_back.get(position)) is not None:
+            step = str(restored.values["step"])
+            return Decision(position, self._in.items[position], "keep", restored, step)
+        if found is None and self._is_emptied(position):
+            return Decision(position, self._in.items[position], "keep", Reason("emptied"))
         said = [v for v in self.verdicts(position) if v.reason.code != "not_selected"]
         # That history is not summarised is no word on an item, unless there is no other.
         said = [v for v in said if v.taken or v.step not in self._in.compacting] or said
@@ -83,6 +92,14 @@ class _Record:
             return Decision(position, item, "keep", Reason("not_selected"))
         step, taken, reason, rule = said[-1]
         return Decision(position, item, "summarise" if taken else "keep", reason, step, rule)
+
+    def _is_emptied(self, position: int) -> bool:
+        """Whether a result stays while all that it held is dropped."""
+        item, fates = self._in.items[position], self._plan.fates
+        if not item.media or item.counted != _NO_BLOCKS:
+            return False
+        dropped = [i for i in self._in.inside(position) if i in fates and fates[i].action == "drop"]
+        return len(dropped) == len(item.media)
 
     def _is_replaced(self, position: int) -> bool:
         replacing = self._plan.compaction
@@ -97,11 +114,20 @@ class _Record:
 
     def _verdict(self, position: int, outcome: Outcome) -> Verdict:
         new, fate = self._new.get(position), self._fates.get(position)
-        inner = self._in.items[position].inside
         if new is not None and new.step == outcome.step:
             return Verdict(taken=True, reason=new.reason, rule=new.rule_path)
         if (took := outcome.took.get(position)) is not None and new is not None:
             return took
+        restored = self._in.held_back.get(position)
+        if restored is not None and restored.values["step"] == outcome.step:
+            return Verdict(taken=False, reason=restored)
+        return self._verdict_of_candidates(position, outcome, fate)
+
+    def _verdict_of_candidates(
+        self, position: int, outcome: Outcome, fate: Decision | None
+    ) -> Verdict:
+        """Return why a step left an item that none of its decisions is about."""
+        inner = self._in.items[position].inside
         plan, candidates = self._plan, self._in.candidates[outcome.step]
         verdict = candidates.verdict(position, plan.at, plan.fates.get)
         if verdict is None:

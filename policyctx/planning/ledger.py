@@ -71,6 +71,9 @@ class Entry:
     """Of a call: did its input lead to a file of the store."""
     tokens: int | None = None
     """Of the item, where the policy keeps the newest by their tokens."""
+    rewritten: str | None = None
+    """The SHA-256 of the text of a kept result after items inside it left; such an entry decides
+    nothing, it only says which result that text is."""
 
     def record(self) -> dict[str, Any]:
         """Return the entry as plain values for JSON."""
@@ -94,6 +97,7 @@ class Entry:
             **({"reads_as": self.reads_as} if self.reads_as else {}),
             **({"names_file": True} if self.names_file else {}),
             **({} if self.tokens is None else {"tokens": self.tokens}),
+            **({} if self.rewritten is None else {"rewritten": self.rewritten}),
         }
 
     @classmethod
@@ -117,16 +121,20 @@ class Entry:
             reads_as=record.get("reads_as", ""),
             names_file=record.get("names_file", False),
             tokens=record.get("tokens"),
+            rewritten=record.get("rewritten"),
         )
 
     @property
     def place(self) -> Place:
-        """What its placeholder is found by: the kind it is read as, its tool-use id, its text."""
+        """What its placeholder is found by: the kind it is read as, its tool-use id, its text.
+
+        A rewritten result is found by the hash of its text instead.
+        """
         kind, call, *_ = self.key
-        return self.reads_as or kind, call, self.placeholder
+        return self.reads_as or kind, call, self.rewritten or self.placeholder
 
 
-# A kind of item, a tool-use id, and the text of a placeholder.
+# A kind of item, a tool-use id, and the text of a placeholder or the hash of a rewritten result.
 Place: TypeAlias = tuple[str, str | None, str | None]
 
 
@@ -138,7 +146,10 @@ class Ledger:
         self._rendered: defaultdict[Place, dict[Key, Entry]] = defaultdict(dict)
         self._left: defaultdict[tuple[str, str | None, str], dict[Key, str]] = defaultdict(dict)
         self._lengths: set[tuple[str, str | None, int]] = set()
+        self._has_rewritten: set[tuple[str, str | None]] = set()
         self._files: dict[str, set[str]] = defaultdict(set)
+        self.newest_path = ""
+        """Of the file that was named last, below the store's root; empty before there is one."""
         self._endings: set[str] = set()
         """With which the names of files end: a look for one of these is cheaper than for them."""
         self._has_odd_names = False
@@ -152,8 +163,12 @@ class Ledger:
         """Remember what was decided; an item that was decided before moves up to the new state."""
         for entry in entries:
             kind, call, *_ = entry.key
-            earlier = self.entries.get(entry.key)
-            self.entries[entry.key] = entry
+            if entry.rewritten is not None:
+                self._has_rewritten.add((kind, call))
+                self._rendered[entry.place][entry.key] = entry
+                continue
+            earlier = self.entries.pop(entry.key, None)
+            self.entries[entry.key] = entry  # the newest decision is the last
             self._lengths.add((kind, call, entry.chars))
             self._left[entry.key[:3]].pop(entry.key, None)
             if entry.placeholder is not None:
@@ -166,6 +181,7 @@ class Ledger:
             if entry.relative_path is not None:
                 name = entry.relative_path.rpartition("/")[2]
                 self._files[name].add(entry.relative_path)
+                self.newest_path = entry.relative_path
                 self._endings.add("".join(name.rpartition(".")[1:]))
                 self._has_odd_names |= _BETWEEN_NAMES.search(name) is not None
 
@@ -189,7 +205,11 @@ class Ledger:
 
     def rendered(self, item: Item) -> dict[Key, Entry]:
         """Return the entries that left this very text; those that still stand so come first."""
-        return self._rendered.get((item.kind, item.tool_use_id, item.text), {})
+        found = self._rendered.get((item.kind, item.tool_use_id, item.text))
+        if found is None and (item.kind, item.tool_use_id) in self._has_rewritten:
+            place = item.kind, item.tool_use_id, content_hash(item.text)
+            found = self._rendered.get(place)
+        return found or {}
 
     def left_of(self, equal: tuple[str, str | None, str]) -> list[str]:
         """Return the placeholders of all that have this kind, tool-use id and hash."""
@@ -203,11 +223,12 @@ class Ledger:
 def taken_out(
     messages: Sequence[Message], ledger: Ledger, summarised: frozenset[Key] = frozenset()
 ) -> frozenset[Key]:
-    """Return the keys of all that was dropped, when a list comes without it; else none.
+    """Return the keys of what was dropped and is missing from a list that is not known.
 
-    A list comes without it when there are fewer of some kind than the whole list had when one of
-    them was dropped. Only where as many equal ones were said since, it cannot be told. What was
-    `summarised` is in no list and tells nothing.
+    A dropped item is missing when the list has fewer equal ones than the list that it was dropped
+    from. Where it has as many, they may have been said since. A call or result with an id was not;
+    words were when something that was dropped later is missing, and more is missing than is there.
+    What was `summarised` is in no list and tells nothing.
     """
     entries = ledger.entries.values()
     dropped = [e for e in entries if e.action == "drop" and e.key not in summarised]
@@ -218,8 +239,18 @@ def taken_out(
     known = (i for i, item in enumerate(items) if ledger.may_know(item) or ledger.rendered(item))
     present = Counter(key[:3] for key in summarised)
     present.update(identities.key(i)[:3] for i in known)
-    comes_without = any(present[entry.key[:3]] < entry.alike for entry in dropped)
-    return frozenset(entry.key for entry in dropped) if comes_without else frozenset()
+    missing = {entry.key for entry in dropped if present[entry.key[:3]] < entry.alike}
+    said_since: list[Key] = []
+    unsure: list[Key] = []
+    for entry in dropped:
+        if entry.key in missing:
+            said_since += unsure
+            unsure.clear()
+        elif entry.key.tool_use_id is None:
+            unsure.append(entry.key)
+        else:
+            break
+    return frozenset(missing.union(said_since if len(said_since) <= len(missing) else ()))
 
 
 class Identities:
@@ -244,9 +275,13 @@ class Identities:
         self._unclaimed: dict[Place, Iterator[Entry]] = {}
 
     def entry(self, position: int) -> Entry | None:
-        """Return what the ledger says of an item, whether it stands there whole or replaced."""
+        """Return what the ledger says of an item, whether it stands there whole or replaced.
+
+        That is the newest decision on it: an older placeholder may stand in a list that comes
+        again.
+        """
         if (replaced := self.replaced(position)) is not None:
-            return replaced
+            return self._ledger.entries.get(replaced.key)
         item = self._items[position]
         return self._ledger.entries.get(self.key(position)) if self._ledger.may_know(item) else None
 

@@ -88,10 +88,7 @@ def _tail(outlook: Outlook, settings: Compaction, kept: int, head: int) -> int:
     position = count
     while position > head and kept > 0:
         if not outlook.is_removed(position - 1):
-            weight = _weight(position - 1, shape, outlook)
-            if shape == "tokens" and weight > kept:
-                break
-            kept -= weight
+            kept -= _weight(position - 1, shape, outlook)
         position -= 1
     return position
 

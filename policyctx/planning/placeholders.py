@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from policyctx.messages.blocks import REMOVED
 from policyctx.planning.excerpts import excerpt, line_count
 from policyctx.planning.paths import hash_name, numbered_forms, path_from
 from policyctx.policy.template import Template, parsed_template
@@ -63,7 +64,8 @@ def rendered_placeholder(wording: Wording, item: Item, file: File, facts: Facts)
     values = {name: _VALUES[name](item, file, facts) for name in fields - _EXCERPT}
     if fields & _EXCERPT:
         values |= _excerpt_values(wording.shown, item, facts)
-    return wording.template.render(values)
+    text = wording.template.render(values)
+    return text if text.strip() else REMOVED
 
 
 def named_path(wording: Wording, item: Item, file: File, facts: Facts) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.messages.editing import Edit
@@ -27,13 +26,16 @@ if TYPE_CHECKING:
     from policyctx.planning.snapshot import Snapshot
 
 
+_NOTHING: Mapping[int, Verdict] = {}  # a read-only view of it could not be pickled
+
+
 class Outcome(NamedTuple):
     """What became of one step in a plan: its gates, and why it stopped before it had taken all."""
 
     step: str
     gates: tuple[GateVerdict, ...] = ()
     is_open: bool = True
-    took: Mapping[int, Verdict] = MappingProxyType({})
+    took: Mapping[int, Verdict] = _NOTHING
     """What it took and why, by position; a later step may have moved some of that up."""
     stopped: Reason | None = None
     """Why what is ready and was not taken stays."""

@@ -1,8 +1,8 @@
 """What goes together when an item is dropped, and what cannot go without breaking the list.
 
 A call goes with its result; thinking goes with the last of what it led to, since no message may
-hold nothing but thinking. A removal that would leave an assistant message first or last is not
-made.
+hold nothing but thinking. A removal that would leave an assistant message first or last, or no
+message at all, is not made.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _FIRST = Reason("without_it", {"what": "an assistant message would come first"})
 _LAST = Reason("without_it", {"what": "an assistant message would come last"})
+_NONE_LEFT = Reason("without_it", {"what": "no message would be left"})
 _LONE_THINKING = Reason("without_it", {"what": "only thinking would be left of its message"})
 
 
@@ -67,6 +68,8 @@ def _why_not(
     gone = set(messages_without(unit, outlook))
     if not gone:
         return None
+    if not _leaves_any(gone, outlook):
+        return _NONE_LEFT
     roles = conversation.roles
     forwards, backwards = range(len(roles)), range(len(roles) - 1, -1, -1)
     if _turns_to_assistant(forwards, gone, outlook):
@@ -82,6 +85,15 @@ def messages_without(unit: Iterable[int], outlook: Outlook) -> Iterator[int]:
             i in going for i in _left_of_message(member, outlook)
         ):
             yield message
+
+
+def _leaves_any(gone: set[int], outlook: Outlook) -> bool:
+    """Is there a message that stays, beside those of the system."""
+    roles = outlook.conversation.roles
+    return any(
+        roles[i] not in SYSTEM_ROLES and i not in gone and not outlook.is_removed(i)
+        for i in range(len(roles) - 1, -1, -1)
+    )
 
 
 def _turns_to_assistant(messages: Iterable[int], gone: set[int], outlook: Outlook) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from policyctx.tokens.bounds import Bounds
@@ -69,7 +70,9 @@ def counter_for(tokenizer: str, *, language_model: str | None = None) -> TokenCo
     key = tokenizer, language_model if tokenizer == "anthropic" else None
     with _making:
         if key not in _counters:
-            _counters[key] = new_counter(tokenizer, language_model=language_model)
+            counter = new_counter(tokenizer, language_model=language_model)
+            counter.shared_as = partial(counter_for, tokenizer, language_model=key[1])
+            _counters[key] = counter
         return _counters[key]
 
 
@@ -79,7 +82,7 @@ def new_counter(
     language_model: str | None = None,
     fast: bool | None = None,
     memo_bytes: int = MEMO_BYTES,
-) -> TokenCounter:
+) -> MemoCounter:
     """Return a counter that shares nothing with any other; see `measure_for` for `fast`."""
     if tokenizer == "anthropic":
         from policyctx.tokens.anthropic_api import AnthropicCounter  # noqa: PLC0415 - an extra

@@ -58,9 +58,17 @@ class MemoCounter:
         memo_bytes: int = MEMO_BYTES,
     ) -> None:
         self._measure, self._bounds, self._memo_bytes = measure, bounds, memo_bytes
+        self.shared_as: Callable[[], object] | None = None
+        """Returns the process's counter, where this is it."""
         self._memo: OrderedDict[str, int] = OrderedDict()
         self._using = threading.Lock()
         self._hits = self._misses = self._held = 0
+
+    def __reduce__(self) -> tuple[Callable[[], object], tuple[()]]:
+        """Copy and pickle a counter of the process as that: another process uses its own."""
+        if self.shared_as is None:
+            raise TypeError("a token counter that the process does not share cannot be copied")
+        return self.shared_as, ()
 
     def count(self, text: str) -> int:
         """Return the number of tokens of `text`; see `TokenCounter`."""

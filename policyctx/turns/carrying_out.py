@@ -47,13 +47,15 @@ def carried_out(
         if written.new != planned.new:
             changes = known.edited(written)
         planned = written
+    rewritten = known.rewritten(planned, changes)
     if planned.new and keeps_state:
-        entries = (known.conversation.entry(decision) for decision in planned.new)
-        outcome = yield Remember(tuple(entry.record() for entry in entries))
+        entries = [known.conversation.entry(decision) for decision in planned.new]
+        outcome = yield Remember(tuple(entry.record() for entry in [*entries, *rewritten]))
         if isinstance(outcome, StoreError):
             planned = _after(outcome, planned, warnings)
             changes = known.edited(planned)
-    known.conversation.adopt(planned)
+            rewritten = known.rewritten(planned, changes)
+    known.conversation.adopt(planned, rewritten)
     return Result(known.handed_out(messages, changes), planned, tuple(warnings))
 
 

@@ -248,6 +248,7 @@ class Compacting:
             step=self._replacing.step,
             archive=archive,
             carried=None if parts.carried is None else parts.carried - parts.start,
+            ends_list=not self._behind,
         )
 
     def _stats(

@@ -17,6 +17,7 @@ from policyctx.errors import StoreError, SummaryError
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from policyctx.compaction.restoration import FileReader
@@ -53,6 +54,37 @@ class Store(Protocol):
         ...
 
 
+class OneByOne:
+    """A store that is asked for one thing at a time, by whichever thread.
+
+    A cancelled turn may leave a thread behind that still writes; whoever asks next waits for it.
+    """
+
+    def __init__(self, store: Store, lock: AbstractContextManager[object]) -> None:
+        self.root = store.root
+        self._store, self._lock = store, lock
+
+    def read(self, path: str | os.PathLike[str]) -> str:
+        """Return what the store reads at `path`."""
+        with self._lock:
+            return self._store.read(path)
+
+    def save(self, contents: Sequence[Content], *, recorded: bool = False) -> list[File]:
+        """Save all contents, and return the file of each."""
+        with self._lock:
+            return self._store.save(contents, recorded=recorded)
+
+    def remember(self, records: Sequence[Record], *, flush: bool = True) -> None:
+        """Keep records of the session."""
+        with self._lock:
+            self._store.remember(records, flush=flush)
+
+    def records(self) -> list[dict[str, JSON]]:
+        """Return every record kept, oldest first."""
+        with self._lock:
+            return self._store.records()
+
+
 @dataclass(frozen=True, slots=True)
 class Save:
     """Save these contents, or none; the outcome is the file of each.
@@ -81,6 +113,16 @@ class Recall:
 
 
 @dataclass(frozen=True, slots=True)
+class FindRoot:
+    """The outcome is the identity of the store's root folder, None where it is not there.
+
+    `file` is below the root; with it, the folder counts only when it holds this file.
+    """
+
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Summarise:
     """Ask for a summary, once; the outcome is its text."""
 
@@ -106,7 +148,7 @@ class ReadFiles:
     reader: FileReader
 
 
-Request: TypeAlias = Save | Remember | Recall | Summarise | Wait | ReadFiles
+Request: TypeAlias = Save | Remember | Recall | FindRoot | Summarise | Wait | ReadFiles
 # What a request comes to: which of these is what its class says.
 Outcome: TypeAlias = Any
 Turn: TypeAlias = Generator[Request, Outcome, T]
@@ -137,6 +179,8 @@ async def run_async(turn: Turn[T], store: Store) -> T:
 async def _outcome_async(store: Store, request: Request) -> Outcome:
     if isinstance(request, Wait):
         return await asyncio.sleep(request.seconds)
+    if isinstance(request, FindRoot):  # quicker than a thread is started
+        return _outcome(store, request)
     if isinstance(request, Summarise):
         from policyctx.compaction.summarizers import asked_async  # noqa: PLC0415 - seldom needed
 
@@ -152,6 +196,8 @@ def _outcome(store: Store, request: Request) -> Outcome:
         return time.sleep(request.seconds)
     if isinstance(request, Summarise | ReadFiles):
         return _of_compaction(request)
+    if isinstance(request, FindRoot):
+        return _root_of(store, request.file)
     return _of_store(store, request)
 
 
@@ -171,6 +217,17 @@ def _of_compaction(request: Summarise | ReadFiles) -> Outcome:
         return asked(request.summarizer, request.request)
     except SummaryError as error:
         return error
+
+
+def _root_of(store: Store, file: str) -> tuple[int, int] | None:
+    """Return the device and the number of the root folder."""
+    try:
+        found = store.root.stat()
+        if file:
+            (store.root / file).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _of_store(store: Store, request: Save | Remember | Recall) -> Outcome:

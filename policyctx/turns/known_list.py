@@ -9,19 +9,21 @@ from __future__ import annotations
 from types import NoneType
 from typing import TYPE_CHECKING, cast
 
-from policyctx.errors import InvalidResultError
+from policyctx.errors import InvalidResultError, MessagesError
 from policyctx.messages.blocks import comparable
 from policyctx.messages.editing import Edit, block_of, edited_message
+from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems_around
+from policyctx.planning.reapplying import may_apply_with
 from policyctx.store.content import Content, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from policyctx.messages.items import Message
+    from policyctx.messages.items import Item, Message
     from policyctx.planning.conversation import Conversation
     from policyctx.planning.decisions import Decision
-    from policyctx.planning.ledger import Key
+    from policyctx.planning.ledger import Entry, Key
     from policyctx.planning.plan import Plan
 
 
@@ -29,10 +31,14 @@ _DICTS = frozenset({dict, NoneType})
 
 
 class KnownList:
-    """A list that grows, beside what the plans that were carried out have left of it."""
+    """A list that grows, beside what the plans that were carried out have left of it.
 
-    def __init__(self, conversation: Conversation) -> None:
+    `is_guess` says that what was taken out of it is known by what it lacked when it was read.
+    """
+
+    def __init__(self, conversation: Conversation, *, is_guess: bool = False) -> None:
         self.conversation = conversation
+        self.is_guess = is_guess
         self._given: list[Message] = []
         self._left: list[Message | None] = []
         self._edited: set[int] = set()
@@ -43,11 +49,12 @@ class KnownList:
         """Was the list given as it was handed out, and not as the caller has kept it."""
 
     def continued_by(self, messages: Sequence[Message]) -> bool:
-        """Is this the list known so far, as given or as handed out, with or without more behind.
+        """Return whether this is the list known so far, as given or as handed out, or begins so.
 
         A message counts as known when it is the same object or equal; an SDK's message object
         equals what was saved of it. A list of which messages were removed is another one when it
-        comes back, and is read anew.
+        comes back, and is read anew. So is one in which more messages let an earlier removal apply
+        that is held back, or hold what it seemed to lack.
         """
         known = len(self._given)
         if len(messages) < known:
@@ -56,6 +63,8 @@ class KnownList:
         for comes_back in (self.comes_back, not self.comes_back):
             other = self._left if comes_back else self._given
             if (self._edited or not comes_back) and _same(beginning, other):
+                if self._reads_otherwise(messages[known:]):
+                    return False
                 self.comes_back = comes_back
                 self._take(beginning)
                 return True
@@ -71,6 +80,17 @@ class KnownList:
         """The messages as they are handed out, by position; None for one that was removed."""
         return self._left
 
+    def placeholders(self, root: str) -> int:
+        """Return how many placeholders name a file below `root`, by earlier decisions or as text.
+
+        Without decisions kept, an item that has the root's path in it counts as one.
+        """
+        conversation = self.conversation
+        if conversation.ledger.entries:
+            fates = conversation.fates.values()
+            return sum(f.file is not None and f.placeholder is not None for f in fates)
+        return sum(f"{root}/" in item.text for item in conversation.items)
+
     def _take(self, beginning: list[Message]) -> None:
         """Know these objects instead of equal ones, so that they are the ones handed out."""
         given, left = beginning, cast("list[Message | None]", beginning[:])
@@ -81,18 +101,41 @@ class KnownList:
                 left[message] = self._left[message]
         self._given, self._left = given, left
 
-    def gone_from(self, messages: Sequence[Message]) -> frozenset[Key]:
-        """Return what is missing from another list because this one was handed out without it.
+    def gone_from(self, messages: Sequence[Message]) -> frozenset[Key] | None:
+        """Return what was dropped from this list and is missing from another one because of it.
 
+        None where the other list begins neither as this one was given nor as it was handed out,
+        and where it does, but goes on with what was dropped.
         What was missing from this one is missing from a list that begins with it.
         """
-        if _beginning(messages, len(self._given)) == self._given:
-            return self.conversation.gone_before
+        if _begins_alike(messages, self._given):
+            is_wrong = self._guessed_wrong(items_of(messages[len(self._given) :]))
+            return None if is_wrong else self.conversation.gone_before
         handed_out = [message for message in self._left if message is not None]
-        comes_back = len(handed_out) < len(self._left) and (
-            _beginning(messages, len(handed_out)) == handed_out
-        )
-        return self.conversation.gone if comes_back else frozenset()
+        if len(handed_out) == len(self._left) or not _begins_alike(messages, handed_out):
+            return None
+        # A few words may be said again. More of what was dropped is the caller's own list.
+        ledger, more = self.conversation.ledger, items_of(messages[len(handed_out) :])
+        again = sum(map(ledger.may_know, more))
+        return self.conversation.gone if again <= 1 else None
+
+    def _reads_otherwise(self, more: Sequence[Message]) -> bool:
+        """Whether the messages that follow change how the known ones are to be read."""
+        conversation = self.conversation
+        if not more or not (conversation.held_back or conversation.gone_before):
+            return False
+        try:
+            items = items_of(more)
+        except MessagesError:  # raised again, with its place in the whole list, when it is read
+            return False
+        return self._guessed_wrong(items) or may_apply_with(conversation, items)
+
+    def _guessed_wrong(self, more: Iterable[Item]) -> bool:
+        """Whether the items that follow hold what seemed to be taken out of the list."""
+        if not (self.is_guess and self.conversation.gone_before):
+            return False
+        ledger = self.conversation.ledger
+        return any(ledger.may_know(item) or ledger.rendered(item) for item in more)
 
     def sent_of(self, messages: Sequence[Message]) -> int:
         """Return with how many messages another list begins that were sent with this one."""
@@ -106,13 +149,27 @@ class KnownList:
         more = list(messages[known:])
         if not more:
             return
-        self.conversation.extend(more)
+        self.conversation.extend(more, is_valid=lambda fates: not self._problems(more, fates))
         self._given += more
         self._left += more
         fates = self.conversation.fates
         remembered = [fates[i] for i in range(items, len(self.conversation.items)) if i in fates]
         if remembered:
             self._put(self._changed(remembered))
+
+    def _problems(self, more: list[Message], fates: Mapping[int, Decision]) -> list[str]:
+        """Return what a provider would refuse with these earlier decisions on the items in `more`.
+
+        The conversation has read them, but has not taken up the decisions yet.
+        """
+        given, after = [*self._given, *more], [*self._left, *more]
+        changes = {
+            message: edited_message(given[message], edits)
+            for message, edits in self._edits_by_message(fates).items()
+        }
+        for message, new in changes.items():
+            after[message] = new
+        return new_problems_around(given, after, changes, self.conversation.reading.items)
 
     def edited(self, plan: Plan) -> Mapping[int, Message | None]:
         """Return each message that the plan changes, None for one that it removes.
@@ -128,6 +185,29 @@ class KnownList:
             if problems:
                 raise InvalidResultError(problems)
         return changes
+
+    def rewritten(self, plan: Plan, changes: Mapping[int, Message | None]) -> list[Entry]:
+        """Return an entry for each result that stays while the plan changes what is inside it.
+
+        The result is known by it when the list comes back with what is left of the result.
+        """
+        inside = {d.item.inside for d in plan.new if d.item.inside is not None}
+        if not inside:
+            return []
+        conversation = self.conversation
+        fates = {**conversation.fates, **{d.position: d for d in plan.new}}
+        entries = []
+        for position in sorted(inside - fates.keys()):
+            message = conversation.items[position].message
+            if (left := changes.get(message)) is not None:
+                results = (i for i in conversation.items_of(message) if self._is_result(i))
+                there = [i for i in results if i not in fates or fates[i].action != "drop"]
+                texts = [item.text for item in items_of([left]) if item.kind == "tool_result"]
+                entries.append(conversation.rewritten(position, texts[there.index(position)]))
+        return entries
+
+    def _is_result(self, position: int) -> bool:
+        return self.conversation.items[position].kind == "tool_result"
 
     def content(self, decision: Decision) -> Content:
         """Return what the store has to save for a decision, and what it came from."""
@@ -168,19 +248,23 @@ class KnownList:
 
     def _changed(self, decisions: Iterable[Decision]) -> dict[int, Message | None]:
         new = {decision.position: decision for decision in decisions}
-        changes = {}
-        for message in sorted({decision.item.message for decision in new.values()}):
-            edits = list(self._edits(message, new))
-            if edits:
-                changes[message] = edited_message(self._given[message], edits)
-        return changes
+        return {
+            message: edited_message(self._given[message], edits)
+            for message, edits in self._edits_by_message(new).items()
+        }
+
+    def _edits_by_message(self, new: Mapping[int, Decision]) -> dict[int, list[Edit]]:
+        """Return the edits of each message that these decisions change, by its position."""
+        messages = sorted({decision.item.message for decision in new.values()})
+        edits = {message: list(self._edits(message, new)) for message in messages}
+        return {message: found for message, found in edits.items() if found}
 
     def _edits(self, message: int, new: Mapping[int, Decision]) -> Iterable[Edit]:
         """What has to be changed in a message as it was given, by these decisions and earlier."""
         conversation = self.conversation
         for position in conversation.items_of(message):
             fate = new.get(position) or conversation.fates.get(position)
-            inside = conversation.items[position].inside
+            inside = conversation.reading.items[position].inside
             if fate is None or fate.placeholder == fate.item.text:
                 continue
             if inside is None or not (inside in new or inside in conversation.fates):
@@ -206,7 +290,13 @@ def _same_message(one: Message, other: Message | None) -> bool:
     return one == other or (other is not None and comparable(one) == comparable(other))
 
 
+def _begins_alike(some: Sequence[Message], other: list[Message]) -> bool:
+    """Return whether a list begins with another one, or is the beginning of it."""
+    return _same(_beginning(some, len(other)), other[: len(some)])
+
+
 def _alike(some: Sequence[Message], others: Sequence[Message]) -> int:
     """Return how many messages two lists have in common at their beginning."""
     pairs = enumerate(zip(some, others, strict=False))
-    return next((i for i, (one, other) in pairs if one != other), min(len(some), len(others)))
+    ends = (i for i, (one, other) in pairs if not _same_message(one, other))
+    return next(ends, min(len(some), len(others)))

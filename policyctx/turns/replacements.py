@@ -47,6 +47,8 @@ class Replacement:
     """Below the store's root."""
     carried: int | None = None
     """Which of them, from 0, stands behind `messages` as it was; None for none."""
+    ends_list: bool = True
+    """Did nothing stand behind it, so that the list may end with its reply."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain values for JSON."""
@@ -64,6 +66,7 @@ class Replacement:
             "gone": [list(key) for key in self.gone],
             "archive": self.archive,
             "carried": self.carried,
+            "ends_list": self.ends_list,
         }
 
     @classmethod
@@ -84,10 +87,15 @@ class Replacement:
             step=record["step"],
             archive=record["archive"],
             carried=record.get("carried"),
+            ends_list=record.get("ends_list", True),
         )
 
     def applied(self, messages: list[Message]) -> list[Message] | None:
-        """Return the list with what was replaced replaced again; None where it is not there."""
+        """Return the list with what was replaced replaced again; None where it is not there.
+
+        A list that ends there, and did not when it was compacted, ends without the reply to what
+        the compaction wrote: a provider refuses an assistant message at the end.
+        """
         roles = map(role_of, messages)
         head = next((i for i, role in enumerate(roles) if role not in SYSTEM_ROLES), len(messages))
         start = head + self.skipped
@@ -95,7 +103,15 @@ class Replacement:
         if len(replaced) < self.count or not self._is_of(replaced):
             return None
         stays = [] if self.carried is None else [replaced[self.carried]]
-        return [*messages[:start], *self.messages, *stays, *messages[start + self.count :]]
+        behind = [*stays, *messages[start + self.count :]]
+        written = self.messages if behind or self.ends_list else self.unanswered
+        return [*messages[:start], *written, *behind]
+
+    @property
+    def unanswered(self) -> tuple[Message, ...]:
+        """What it wrote, without a reply at the end."""
+        last = max(i for i, message in enumerate(self.messages) if message["role"] == "user")
+        return self.messages[: last + 1]
 
     def _is_of(self, replaced: Sequence[Message]) -> bool:
         """Whether these are the messages that were replaced, as objects or as saved from them."""
@@ -135,13 +151,15 @@ class Replacements:
     made: list[Replacement] = field(default_factory=list)
     _given: list[Message] = field(default_factory=list)
     _seen: list[Message] = field(default_factory=list)
+    _lacks_reply: bool = False
+    """Does the list end where a compaction's reply stands once more follows."""
 
     def add(
         self, replacement: Replacement, given: Sequence[Message], seen: Sequence[Message]
     ) -> None:
         """Remember a compaction, by which `given` is from now on seen as another list."""
         self.made.append(replacement)
-        self._given, self._seen = list(given), list(seen)
+        self._given, self._seen, self._lacks_reply = list(given), list(seen), False
 
     @property
     def gone(self) -> frozenset[Key]:
@@ -194,7 +212,8 @@ class Replacements:
         if not self.made:
             return messages
         known = len(self._given)
-        if not known or len(messages) < known or list(messages[:known]) != self._given:
+        is_cut = len(messages) < known or (self._lacks_reply and len(messages) > known)
+        if not known or is_cut or list(messages[:known]) != self._given:
             self._given, self._seen = list(messages), self._replaced(list(messages))
         else:
             new = list(messages[known:])
@@ -204,6 +223,9 @@ class Replacements:
         return messages if is_same else list(self._seen)
 
     def _replaced(self, messages: list[Message]) -> list[Message]:
+        self._lacks_reply = False
         for one in self.made:
-            messages = one.applied(messages) or messages
+            if (found := one.applied(messages)) is not None:
+                messages = found
+                self._lacks_reply = not one.ends_list and messages[-1] == one.unanswered[-1]
         return messages

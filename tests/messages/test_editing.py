@@ -221,9 +221,10 @@ def test_a_removed_result_takes_its_block_along() -> None:
     assert edit_of(message, None) == user(result("b"))
 
 
-def test_a_result_is_left_empty_when_all_inside_is_removed() -> None:
-    assert edit_of(user(result("a", [IMAGE])), "=", None) == user(result("a", ""))
-    assert edit_of(answer("a", [IMAGE]), "=", None) == answer("a", "")
+def test_a_result_has_a_short_text_when_all_inside_is_removed() -> None:
+    left = user(result("a", "[Content removed]"))
+    assert edit_of(user(result("a", [IMAGE])), "=", None) == left
+    assert edit_of(answer("a", [IMAGE]), "=", None) == answer("a", "[Content removed]")
 
 
 def test_thinking_is_removed_whole() -> None:

@@ -76,7 +76,8 @@ def test_the_first_messages_stay_with_the_results_of_their_calls() -> None:
         ("{turns: 1}", [0, 1, 2, 3]),
         ("{turns: 2}", []),
         ("{items: 3}", [0, 1, 2]),
-        ("{tokens: 3}", [0, 1, 2, 3]),
+        ("{tokens: 3}", [0, 1, 2]),
+        ("{tokens: 2}", [0, 1, 2, 3]),
         ("{tokens: 1%}", []),
     ],
 )
@@ -287,3 +288,14 @@ def test_that_it_stays_is_explained_by_the_key_that_says_so(
     plan = planned(text, [user("old"), user("the task"), said(), said()])
     decision = plan.decision(1)
     assert (decision.action, decision.reason.code, decision.rule_path) == ("keep", "carried", rule)
+
+
+@pytest.mark.parametrize("newest", ["w" * 4, "w" * 400])
+def test_the_message_that_crosses_the_line_stays(newest: str) -> None:
+    messages = [user("the task"), said(), user("more"), said(), user(newest)]
+    assert replaced(messages, "{keep_recent: {tokens: 1}}") == [0, 1, 2, 3]
+
+
+def test_with_no_tokens_kept_nothing_stays() -> None:
+    messages = [user("the task"), said(), user("more")]
+    assert replaced(messages, "{keep_recent: {tokens: 0}}") == [0, 1, 2]

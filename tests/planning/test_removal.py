@@ -289,7 +289,7 @@ def test_an_image_is_dropped_out_of_its_result(tmp_path: Path) -> None:
     assert applied(text, session_of(content), tmp_path) == session_of(
         [{"type": "text", "text": "seen"}]
     )
-    assert applied(text, session_of([picture()]), tmp_path) == session_of("")
+    assert applied(text, session_of([picture()]), tmp_path) == session_of("[Content removed]")
 
 
 def test_an_image_is_dropped_out_of_a_message(tmp_path: Path) -> None:

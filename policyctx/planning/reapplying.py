@@ -1,0 +1,167 @@
+"""Which earlier removals apply again in a list that is read anew.
+
+A list may come in another form: cut off at either end, mixed from the caller's own list and one
+that was handed out, or with other results. What was removed from the list as it was then must not
+make this one invalid, so some of it is held back: a call and its result are removed together or
+not at all, the newest user message stays, and so does what keeps the roles legal.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policyctx.messages.blocks import SYSTEM_ROLES, call_key
+from policyctx.planning.reasons import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from policyctx.messages.items import Item
+    from policyctx.planning.conversation import Conversation
+    from policyctx.planning.decisions import Decision
+
+_NEWEST = "no newer message of the user is in this list"
+_NO_CALL = "its result would have no call"
+_NO_RESULT = "its call would have no result"
+_LONE_THINKING = "only thinking would be left of its message"
+_FIRST = "an assistant message would come first"
+_LAST = "an assistant message would come last"
+_EMPTY = "no message would be left"
+_INVALID = "a provider would refuse the list"
+# What any further message may change.
+_UNTIL_MORE = (_LAST, _EMPTY, _INVALID)
+
+
+def held_back(conversation: Conversation, remembered: Mapping[int, Decision]) -> dict[int, Reason]:
+    """Return the removals among the `remembered` fates that do not apply, each with why.
+
+    `conversation` has read the items that they are of, and has not taken up any of their fates.
+    """
+    drops = {i for i, fate in remembered.items() if fate.action == "drop"}
+    if not drops:
+        return {}
+    held = _HeldBack(conversation, drops)
+    while held.finds_more():
+        pass
+    return {i: _reason(remembered[i], what) for i, what in held.why.items()}
+
+
+def all_held_back(remembered: Mapping[int, Decision]) -> dict[int, Reason]:
+    """Return every removal among the fates, for a list that would not be valid otherwise."""
+    drops = (i for i, fate in remembered.items() if fate.action == "drop")
+    return {i: _reason(remembered[i], _INVALID) for i in drops}
+
+
+def may_apply_with(conversation: Conversation, more: Sequence[Item]) -> bool:
+    """Whether a removal that is held back may apply once these items follow."""
+    is_newest = any(item.kind == "user_message" for item in more)
+    answered = {call_key(item) for item in more if item.kind == "tool_result"}
+    for position, reason in conversation.held_back.items():
+        what = reason.values["what"]
+        is_answered = call_key(conversation.reading.items[position]) in answered
+        if what in _UNTIL_MORE or (is_newest if what == _NEWEST else is_answered):
+            return True
+    return False
+
+
+def _reason(fate: Decision, what: str) -> Reason:
+    return Reason("restored", {"step": fate.step, "what": what})
+
+
+class _HeldBack:
+    """The removals that apply, and those that do not, until no more has to be held back."""
+
+    def __init__(self, conversation: Conversation, drops: set[int]) -> None:
+        self._in, self._drops = conversation, drops
+        self._items = conversation.reading.items
+        self._partners = conversation.reading.partners
+        self.why: dict[int, str] = {}
+
+    def finds_more(self) -> bool:
+        """Hold back what has to be; returns whether anything was."""
+        before = len(self.why)
+        self._newest_user_message()
+        self._pairs()
+        self._lone_thinking()
+        if len(self.why) == before:
+            self._edges()
+        return len(self.why) > before
+
+    def _hold(self, positions: Iterable[int], why: str) -> None:
+        for position in positions:
+            if position in self._drops:
+                self._drops.remove(position)
+                self.why[position] = why
+
+    def _is_dropped(self, position: int) -> bool:
+        fate = self._in.fates.get(position)
+        return position in self._drops or (fate is not None and fate.action == "drop")
+
+    def _newest_user_message(self) -> None:
+        newest = max((self._items[i].message for i in self._users()), default=None)
+        if newest is not None and newest >= self._in.newest_user:
+            said = (i for i in self._in.items_of(newest) if self._items[i].kind == "user_message")
+            self._hold(said, _NEWEST)
+
+    def _users(self) -> Iterator[int]:
+        first = min(self._drops, default=len(self._items))
+        return (i for i in range(first, len(self._items)) if self._items[i].kind == "user_message")
+
+    def _pairs(self) -> None:
+        for position in sorted(self._drops):
+            kind, partner = self._items[position].kind, self._partners.get(position)
+            stands = partner is not None and not self._is_dropped(partner)
+            if kind == "tool_call" and (partner is None or stands):
+                self._hold([position], _NO_CALL)
+            elif kind == "tool_result" and stands:
+                self._hold([position], _NO_RESULT)
+
+    def _lone_thinking(self) -> None:
+        for message in self._touched():
+            outermost = [i for i in self._in.items_of(message) if self._items[i].inside is None]
+            left = [i for i in outermost if not self._is_dropped(i)]
+            others = [i for i in outermost if self._items[i].kind != "thinking"]
+            if left and others and all(self._items[i].kind == "thinking" for i in left):
+                self._hold(others, _LONE_THINKING)
+
+    def _edges(self) -> None:
+        """Keep an assistant message from coming first or last where none did."""
+        roles = self._in.roles
+        stands = [i for i, role in enumerate(roles) if role not in SYSTEM_ROLES]
+        if not stands:
+            return
+        first, last = stands[0], stands[-1]
+        removed = {message for message in self._touched() if self._is_removed(message)}
+        removed |= self._in.removed
+        left = [message for message in stands if message not in removed]
+        if not left:
+            self._restore(reversed(stands), _EMPTY)
+        elif roles[first] != "assistant" and roles[left[0]] == "assistant":
+            self._restore(range(left[0] - 1, first - 1, -1), _FIRST)
+        elif roles[last] != "assistant" and roles[left[-1]] == "assistant":
+            self._restore(range(left[-1] + 1, last + 1), _LAST)
+
+    def _restore(self, messages: Iterable[int], why: str) -> None:
+        """Restore the nearest message that is best: with words, not the assistant's, or any."""
+        dropped = {
+            message: [i for i in self._in.items_of(message) if i in self._drops]
+            for message in messages
+        }
+        there = [message for message, items in dropped.items() if items]
+        others = [message for message in there if self._in.roles[message] != "assistant"]
+        said = [message for message in others if any(map(self._is_said, dropped[message]))]
+        best = said or others or (there if why == _EMPTY else [])
+        if best:
+            self._hold(dropped[best[0]], why)
+
+    def _is_said(self, position: int) -> bool:
+        return self._items[position].kind != "tool_result" and (
+            self._items[position].inside is None
+        )
+
+    def _is_removed(self, message: int) -> bool:
+        positions = [i for i in self._in.items_of(message) if self._items[i].inside is None]
+        return bool(positions) and all(map(self._is_dropped, positions))
+
+    def _touched(self) -> list[int]:
+        return sorted({self._items[i].message for i in self._drops})

@@ -1,0 +1,28 @@
+"""Run random sessions from a seed on, and print one line about them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from tests.fuzz.histories import Report, run_session
+
+
+def main() -> int:
+    """Return 1 when a list was invalid or content was lost."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first session")
+    parser.add_argument("--applies", type=int, default=100_000, help="calls of apply to make")
+    options = parser.parse_args()
+    report, seed, began = Report(), options.seed, time.perf_counter()
+    while report.applies < options.applies:
+        run_session(seed, report)
+        seed += 1
+    rate = report.applies / (time.perf_counter() - began)
+    print(f"{report}; {rate:,.0f} applies/s; go on with --seed {seed}")  # noqa: T201
+    return 1 if report.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

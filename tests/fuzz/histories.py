@@ -1,0 +1,290 @@
+"""One random session: its list grows, and comes in another form at every call of `apply`."""
+
+from __future__ import annotations
+
+import copy
+import random
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from policyctx.errors import PolicyctxError
+from policyctx.messages.items import compact_json
+from policyctx.messages.reading import items_of
+from policyctx.messages.validity import new_problems
+from policyctx.session import Session
+from policyctx.store.filesystem import ContextFileSystem
+from policyctx.turns.driving import run
+from tests.fuzz.conversations import SHAPES, Writer
+from tests.fuzz.memory_store import MemoryStore
+from tests.fuzz.policies import policy_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from policyctx.messages.items import Message
+    from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.turns.result import Result
+
+_MARKER = re.compile(r"m\d+z")
+_FORMS = ("full",) * 6 + ("back",) * 8 + ("stale", "cut tail", "cut tail", "cut head", "cut head")
+
+
+@dataclass(slots=True)
+class Report:
+    """What came of the sessions so far."""
+
+    sessions: int = 0
+    applies: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, int] = field(default_factory=dict)
+    """The first seed that showed each kind of failure."""
+
+    def fail(self, kind: str, seed: int) -> None:
+        """Count a failure of the session with this seed."""
+        self.failures[kind] += 1
+        self.examples.setdefault(kind, seed)
+
+    def __str__(self) -> str:
+        found = ", ".join(
+            f"{kind}: {count} (first seed {self.examples[kind]})"
+            for kind, count in sorted(self.failures.items())
+        )
+        return f"{self.applies:,} applies in {self.sessions:,} sessions; {found or 'no failure'}"
+
+
+def run_session(seed: int, report: Report) -> None:
+    """Run the session with this seed, and add what it came to."""
+    rng = random.Random(seed)  # noqa: S311 - no secret
+    policy = policy_of(rng)
+    if rng.random() < 0.03:
+        with TemporaryDirectory(prefix="policyctx-fuzz-") as folder:
+            store = ContextFileSystem(folder, sync="never", state=policy.policy.store.state)
+            History(seed, rng, policy, store, report).run()
+    else:
+        History(seed, rng, policy, MemoryStore(), report).run()
+    report.sessions += 1
+
+
+class History:
+    """One session: the caller's list, every list that was handed out, and what was saved."""
+
+    def __init__(
+        self,
+        seed: int,
+        rng: random.Random,
+        policy: OffloadPolicy,
+        store: MemoryStore | ContextFileSystem,
+        report: Report,
+    ) -> None:
+        self._seed, self._rng, self._policy, self._store = seed, rng, policy, store
+        self._report = report
+        self._repeats = rng.random() < 0.5
+        shape = rng.choice(SHAPES)
+        self._source = Writer(rng, shape, self._repeats).conversation(rng.randint(1, 5))
+        self._full: list[Message] = []
+        """The caller's own list; a result that arrived may be a placeholder in it."""
+        self._handed_out: list[tuple[list[Message], int]] = []
+        """Each list handed out, with the length of the caller's own list at that time."""
+        self._saved: dict[str, str] = {}
+        self._arrives = shape != "legacy" and rng.random() < 0.3
+        self._form = ""
+        does_more = any(s.do == "compact" or s.on == "arrival" for s in policy.policy.steps)
+        self._is_plain = not (self._repeats or does_more)
+        """Are a live session and a restarted one sure to see the same in a list."""
+        self._session = self._opened(store)
+
+    def run(self) -> None:
+        """Send the list until it is whole, and then all of it once more."""
+        while len(self._full) < len(self._source):
+            self._grow(self._rng.choice((1, 1, 2, 3, 4)))
+            for _ in range(self._rng.choice((1, 1, 1, 2))):
+                self._disturb()
+                self._apply(self._in_some_form())
+        result = self._apply(list(self._full))
+        if result is not None:
+            self._check_nothing_is_lost(result.messages)
+
+    def _opened(self, store: MemoryStore | ContextFileSystem) -> Session:
+        return Session(
+            self._policy,
+            session_id="s",
+            store=store,
+            clock=lambda: 0.0,
+        )
+
+    def _grow(self, count: int) -> None:
+        for message in self._source[len(self._full) :][:count]:
+            self._full.append(self._arrived(message) if self._arrives else message)
+
+    def _arrived(self, message: Message) -> Message:
+        """Report a message with results on arrival; the caller keeps what comes back."""
+        call = self._full[-1] if self._full else {"role": "user"}
+        kinds = {item.kind for item in items_of([message])}
+        if "tool_result" not in kinds or call["role"] != "assistant":
+            return message
+        result = self._session.on_tool_result(message, call=call)
+        self._note_saved(result)
+        return result.messages[-1] if len(result.messages) == 2 else message
+
+    def _disturb(self) -> None:
+        """Restart the session, or do something else that must not matter."""
+        chance = self._rng.random()
+        if chance < 0.15:
+            self._session = self._opened(self._store)
+        elif chance < 0.2:
+            self._session.plan(self._in_some_form())
+        elif chance < 0.25:
+            self._session.observe({"input_tokens": self._rng.randint(1, 2000)})
+
+    def _in_some_form(self) -> list[Message]:
+        form = self._form = self._rng.choice(_FORMS)
+        self._is_plain &= form != "stale"
+        if form == "stale" or (form == "back" and self._handed_out):
+            messages = self._returned(self._rng.randrange(len(self._handed_out) or 1), form)
+        else:
+            messages = list(self._full)
+        if form == "cut tail":
+            messages = self._returned(-1, form) if self._rng.random() < 0.4 else messages
+            del messages[self._rng.randint(1, len(messages) or 1) :]
+        if form == "cut head":
+            messages = self._returned(-1, form) if self._rng.random() < 0.4 else messages
+            messages = messages[self._prompt_in(messages) :]
+        return copy.deepcopy(messages) if self._rng.random() < 0.2 else messages
+
+    def _returned(self, index: int, form: str) -> list[Message]:
+        """Return a list that was handed out, with what the caller's own list got since."""
+        if not self._handed_out:
+            return list(self._full)
+        messages, length = self._handed_out[index if form == "stale" else -1]
+        return [*messages, *self._full[length:]]
+
+    def _prompt_in(self, messages: Sequence[Message]) -> int:
+        """Return the place of some prompt, so that what begins with it is valid."""
+        kinds = [{item.kind for item in items_of([message])} for message in messages]
+        prompts = [
+            i
+            for i, message in enumerate(messages)
+            if message["role"] == "user" and "tool_result" not in kinds[i]
+        ]
+        return self._rng.choice(prompts) if prompts else 0
+
+    def _apply(self, messages: list[Message]) -> Result | None:
+        before = compact_json(messages)
+        expected = self._left_after_restart(messages)
+        if expected is not None and expected != compact_json(left_by(self._session, messages)):
+            self._fail("restarted session differs")
+        try:
+            result = self._session.apply(messages, changed=self._rng.random() < 0.05)
+        except PolicyctxError as error:
+            self._fail(f"raised {type(error).__name__}")
+            return None
+        self._report.applies += 1
+        if compact_json(messages) != before:
+            self._fail("input changed")
+        for problem in new_problems(messages, result.messages):
+            self._fail(_kind(problem))
+        for kind in broken(result.messages) - broken(messages):
+            self._fail(kind)
+        self._note_saved(result)
+        output = list(result.messages)
+        if messages and (len(messages) >= len(self._full) or messages[-1] is self._full[-1]):
+            self._handed_out.append((output, len(self._full)))
+        return result
+
+    def _left_after_restart(self, messages: list[Message]) -> str | None:
+        """Return what earlier turns leave of the list by what the store holds alone.
+
+        None where that may differ: words said again, and lists that mix several forms, cannot
+        always be told from what was dropped without the lists that the session has seen.
+        """
+        is_checked = self._is_plain and self._form in {"full", "back"}
+        if not (is_checked and isinstance(self._store, MemoryStore) and self._rng.random() < 0.2):
+            return None
+        session = self._opened(self._store.copy())
+        return compact_json(left_by(session, messages))
+
+    def _fail(self, kind: str) -> None:
+        self._report.fail(kind, self._seed)
+
+    def _note_saved(self, result: Result) -> None:
+        for decision in result.plan.new:
+            if decision.action in {"offload", "drop"}:
+                assert decision.file is not None
+                text = decision.item.text
+                self._saved.setdefault(decision.file.path, text)
+                if decision.saves and self._store.read(decision.file.path) != text:
+                    self._fail("file differs")
+
+    def _check_nothing_is_lost(self, output: Sequence[Message]) -> None:
+        """Check that what was said is in the list or in a file, but for what a step clears."""
+        overwrites = self._policy.policy.store.on_conflict == "overwrite"
+        texts = list(map(self._store.read, self._saved))
+        if not overwrites and texts != list(self._saved.values()):
+            self._fail("file changed later")
+        if any(step.do == "clear" for step in self._policy.policy.steps):
+            return
+        files = self._store.files.values() if isinstance(self._store, MemoryStore) else texts
+        has_archives = any(step.do == "compact" for step in self._policy.policy.steps)
+        if has_archives and files is texts:
+            return
+        kept = set(_MARKER.findall(compact_json(output)))
+        kept = kept.union(*map(_MARKER.findall, files))
+        if not kept.issuperset(_MARKER.findall(compact_json(self._source))):
+            self._fail("text lost")
+
+
+def left_by(session: Session, messages: list[Message]) -> list[Message]:
+    """Return what the decisions of earlier turns leave of a list, before new ones are made."""
+    memory = run(session._remembered(), session.store)
+    left = session._list_of(messages, memory).left
+    return [message for message in left if message is not None]
+
+
+def broken(messages: Sequence[Message]) -> Counter[str]:
+    """Count what a provider refuses, found without the project's own check."""
+    found: Counter[str] = Counter()
+    roles = [m["role"] for m in messages if m["role"] not in {"system", "developer"}]
+    found["no message left"] += not roles
+    found["list begins with an assistant message"] += roles[:1] == ["assistant"]
+    open_calls: Counter[str] = Counter()
+    for message in messages:
+        calls, results, blocks = (
+            Counter(_calls(message)),
+            Counter(_results(message)),
+            _blocks(message),
+        )
+        found["orphan result"] += (results - open_calls).total()
+        types = {block.get("type") for block in blocks}
+        found["trailing thinking"] += message["role"] == "assistant" and types == {"thinking"}
+        if message["role"] in {"tool", "function"}:
+            open_calls -= results
+        else:
+            open_calls = calls
+    return found
+
+
+def _blocks(message: Message) -> list[dict[str, Any]]:
+    content = message.get("content")
+    return content if isinstance(content, list) and message["role"] != "tool" else []
+
+
+def _calls(message: Message) -> Iterator[str]:
+    yield from (block["id"] for block in _blocks(message) if block["type"] == "tool_use")
+    yield from (call["id"] for call in message.get("tool_calls") or ())
+    if call := message.get("function_call"):
+        yield call["name"]
+
+
+def _results(message: Message) -> Iterator[str]:
+    blocks = (block for block in _blocks(message) if block["type"] == "tool_result")
+    yield from (block["tool_use_id"] for block in blocks)
+    if message["role"] in {"tool", "function"}:
+        yield message.get("tool_call_id") or message["name"]
+
+
+def _kind(problem: str) -> str:
+    """Return a problem without the id in it."""
+    return re.sub(r"the (call|result) \S+ ", r"the \1 … ", problem)

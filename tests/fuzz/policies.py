@@ -1,0 +1,149 @@
+"""Random policies with every action, moment and selector that changes a message list."""
+
+from __future__ import annotations
+
+import json
+import random
+from functools import cache
+from typing import Any
+
+from policyctx.errors import PolicyError
+from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.policy.loading import parsed_policy
+from policyctx.policy.sources import Source
+from tests.fuzz.conversations import TOOLS
+from tests.policy_strategies import named_policies
+
+COUNT = 400
+"""How many random policies there are; a session draws one of them, or a named one."""
+
+_TYPES = (
+    "tool_result",
+    "tool_call",
+    "image",
+    "user_message",
+    "assistant_message",
+    "thinking",
+    "document",
+)
+_PRICE = {"input": 3, "cache_write": 3.75, "cache_read": 0.3, "output": 15}
+# What a step must not combine is an error when it is read; the next draw is tried then.
+_TRIES = 200
+
+
+def policy_of(rng: random.Random) -> OffloadPolicy:
+    """Return a policy; one in eight has a name, such as a preset."""
+    if rng.random() < 0.125:
+        named = named_policies()
+        return named[rng.choice(sorted(named))]
+    return random_policy(rng.randrange(COUNT))
+
+
+@cache
+def random_policy(number: int) -> OffloadPolicy:
+    """Return the random policy with this number."""
+    rng = random.Random(number)  # noqa: S311 - no secret
+    for _ in range(_TRIES):
+        text = json.dumps({"apiVersion": "policyctx/v1", "name": "fuzz", **_document(rng)})
+        try:
+            return OffloadPolicy(parsed_policy(Source("fuzz.yaml", text)))
+        except PolicyError:
+            continue
+    raise AssertionError(f"no policy in {_TRIES} draws from {number}")
+
+
+def _document(rng: random.Random) -> dict[str, Any]:
+    types = rng.sample(_TYPES, rng.randint(2, len(_TYPES)))
+    document: dict[str, Any] = {
+        "model": {
+            "context_window": 1000,
+            "tokenizer": "approximate",
+            "price": _PRICE,
+            "cache": {"min_tokens": 0},
+        },
+        "store": {"sync": "never"},
+        "min_chars": rng.choice((0, 0, 5, 30)),
+        "items": {item_type: _rules(rng) for item_type in types},
+        "steps": [_step(rng, i) for i in range(rng.randint(1, 3))],
+    }
+    if rng.random() < 0.3:
+        document["tools"] = {rng.choice((*TOOLS, "mcp__*")): _rules(rng)}
+    if rng.random() < 0.2:
+        document["steps"].insert(0, _arrival(rng))
+    if rng.random() < 0.2:
+        document["steps"].append(_compact(rng))
+    return document
+
+
+def _rules(rng: random.Random) -> dict[str, Any]:
+    rules: dict[str, Any] = {"offload": True}
+    if rng.random() < 0.2:
+        rules["keep_recent"] = _recent(rng)
+    if rng.random() < 0.05:
+        rules["pin"] = True
+    return rules
+
+
+def _recent(rng: random.Random) -> Any:
+    shape = rng.choice(("count", "count", "items", "messages", "turns", "tokens"))
+    if shape == "count":
+        return rng.randint(0, 3)
+    count = rng.randint(0, 3) * (20 if shape == "tokens" else 1)
+    return {shape: count, "per": rng.choice(("tool", "type", "all"))}
+
+
+def _step(rng: random.Random, number: int) -> dict[str, Any]:
+    do = rng.choice(("drop", "drop", "drop", "offload", "offload", "clear"))
+    select = _select(rng)
+    step: dict[str, Any] = {"name": f"s{number}", "do": do, "select": select}
+    if do != "drop":
+        step["placeholder"] = rng.choice(("[{item_id}]", "[gone]", "[gone to {relative_path}]"))
+        if rng.random() < 0.5:
+            step["must_shrink"] = rng.random() < 0.5
+        if rng.random() < 0.2:
+            select["with_input"] = True
+    if rng.random() < 0.25:
+        step["when"] = _gate(rng)
+    return step
+
+
+def _select(rng: random.Random) -> dict[str, Any]:
+    keys: tuple[tuple[float, str, Any], ...] = (
+        (0.6, "keep_recent", _recent(rng)),
+        (0.2, "order", rng.choice(("largest", "by_type"))),
+        (0.15, "errors", False),
+        (0.15, "tools", [rng.choice(TOOLS), "mcp__*"]),
+        (0.1, "ephemeral", True),
+        (0.15, "until", {"tokens": {"under": rng.choice((20, 80, 150))}}),
+    )
+    types = rng.sample(_TYPES, rng.choice((1, 1, 2, 3)))
+    return {"types": types} | {key: value for often, key, value in keys if rng.random() < often}
+
+
+def _gate(rng: random.Random) -> dict[str, Any]:
+    return rng.choice(
+        (
+            {"tokens": {"over": rng.choice((20, 60, 150))}},
+            {"messages": {"at_least": rng.randint(1, 9)}},
+            {"turns": {"over": rng.randint(0, 3)}},
+            {"frees": {"at_least": rng.choice((5, 30))}},
+        )
+    )
+
+
+def _arrival(rng: random.Random) -> dict[str, Any]:
+    do = rng.choice(("offload", "offload", "drop", "clear"))
+    types = rng.sample(("tool_result", "image", "document"), rng.choice((1, 2)))
+    step = {"name": "arrival", "on": "arrival", "do": do, "select": {"types": types}}
+    return step if do == "drop" else step | {"placeholder": "[{item_id}]", "must_shrink": False}
+
+
+def _compact(rng: random.Random) -> dict[str, Any]:
+    # The extractive summariser, which is the default: no model is asked.
+    settings = {
+        "keep_recent": {"messages": rng.randint(1, 4)},
+        "keep_first": rng.choice((0, 0, 1)),
+        "keep_newest_user_message": rng.random() < 0.3,
+    }
+    gate = {"messages": {"over": rng.randint(4, 8)}}
+    return {"name": "compact", "do": "compact", "when": gate, "compaction": settings}

@@ -1,0 +1,128 @@
+"""Turns that are interrupted while the store works: what the journal holds wins."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from policyctx import ContextFileSystem, Session
+from tests.conversations import session_of, user
+from tests.policies import policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from policyctx.planning.paths import File
+    from policyctx.store.content import Content
+
+GATED = """\
+    items: {tool_result: {offload: true}}
+    placeholder: "[{item_id}]"
+    store: {sync: never}
+    steps:
+      - {name: s, do: offload, when: {messages: {over: 4}}, select: {types: [tool_result]}}
+    """
+COMPACTING = """\
+    store: {sync: never}
+    compaction: {keep_recent: {messages: 1}}
+    steps: [{name: compact, do: compact, when: {messages: {over: 4}}}]
+    """
+LARGE = "x" * 400
+FULL = session_of(LARGE, LARGE)
+
+
+class Interrupted(ContextFileSystem):
+    """A store on which something happens right before or after an effect, once."""
+
+    def __init__(self, root: Path, effect: str, when: str, happens: Callable[[], None]) -> None:
+        super().__init__(root, sync="never", session="s")
+        self._effect, self._when, self._happens = effect, when, happens
+
+    def save(self, contents: Sequence[Content], *, recorded: bool = False) -> list[File]:
+        self._reach("save", "before")
+        found = super().save(contents, recorded=recorded)
+        self._reach("save", "after")
+        return found
+
+    def remember(self, records: Sequence[Any], *, flush: bool = True) -> None:
+        self._reach("remember", "before")
+        super().remember(records, flush=flush)
+        self._reach("remember", "after")
+
+    def _reach(self, effect: str, when: str) -> None:
+        if (effect, when) == (self._effect, self._when):
+            self._effect = ""
+            self._happens()
+
+
+def interrupt(error: type[BaseException]) -> Callable[[], None]:
+    def happens() -> None:
+        raise error
+
+    return happens
+
+
+@pytest.mark.parametrize("text", [GATED, COMPACTING])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, asyncio.CancelledError, MemoryError])
+@pytest.mark.parametrize("effect", ["save", "remember"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_after_an_interrupt_a_session_decides_as_a_restarted_one(
+    text: str, error: type[BaseException], effect: str, when: str, tmp_path: Path
+) -> None:
+    store = Interrupted(tmp_path, effect, when, interrupt(error))
+    live = Session(policy(text), session_id="s", store=store)
+    with pytest.raises(error):
+        live.apply(FULL)
+    for messages in (FULL[:3], [*FULL[:3], user("more")], FULL):
+        restarted = Session(policy(text), session_id="s", root=tmp_path).plan(messages)
+        planned = live.plan(messages)
+        assert planned.decisions == restarted.decisions
+        assert [o.is_open for o in planned.outcomes] == [o.is_open for o in restarted.outcomes]
+    assert live.ledger.entries.keys() == restarted.conversation.ledger.entries.keys()
+
+
+def test_what_an_interrupted_turn_recorded_applies_to_a_shorter_list(tmp_path: Path) -> None:
+    store = Interrupted(tmp_path, "remember", "after", interrupt(KeyboardInterrupt))
+    session = Session(policy(GATED), session_id="s", store=store)
+    with pytest.raises(KeyboardInterrupt):
+        session.apply(FULL)
+    result = session.apply(FULL[:3])
+    assert result.messages[2]["content"][0]["content"] == "[c0]"
+    assert result.plan.new == ()
+
+
+def test_a_cancelled_turn_is_waited_for_by_the_next_one(tmp_path: Path) -> None:
+    begun, may_go_on = threading.Event(), threading.Event()
+
+    def happens() -> None:
+        begun.set()
+        assert may_go_on.wait(30)
+
+    store = Interrupted(tmp_path, "remember", "before", happens)
+    session = Session(policy(GATED), session_id="s", store=store)
+
+    async def cancelled_then_again() -> list[Any]:
+        turn = asyncio.ensure_future(session.apply_async(FULL))
+        assert await asyncio.to_thread(begun.wait, 30)
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        asyncio.get_running_loop().call_later(0.1, may_go_on.set)
+        return list((await session.apply_async(FULL[:3])).messages)
+
+    messages = asyncio.run(cancelled_then_again())
+    assert messages[2]["content"][0]["content"] == "[c0]"
+    restarted = Session(policy(GATED), session_id="s", root=tmp_path)
+    assert restarted.apply(FULL[:3]).messages == messages
+
+
+def test_an_error_of_the_policy_leaves_what_the_session_knows(tmp_path: Path) -> None:
+    session = Session(policy(GATED), session_id="s", root=tmp_path)
+    first = session.apply(FULL)
+    with pytest.raises(Exception, match="message 5"):
+        session.apply([*FULL, {"content": "x"}])
+    assert session.apply(FULL).plan.conversation is first.plan.conversation
