@@ -2,7 +2,7 @@
 
 Before its first file, a batch that records will follow is announced in the journal, with the paths
 that it is about to use. The record that names a path settles it, and what is left of the batch is
-announced together with that record. The writer holds a lock of its own until nothing is left, so
+announced together with that record. A writer holds a lock of its own while it has batches left, so
 `collect` can tell a batch of a living writer, which it leaves alone, from one that a crash cut off.
 No clock is read. Several batches may have one path.
 
@@ -25,12 +25,13 @@ from policyctx.store.folders import NO_FOLLOW, set_mode
 from policyctx.store.packing import PACKED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from policyctx.store.content import JSON
     from policyctx.store.folders import Folder
 
-_ID = re.compile(r"[0-9a-f]{16}")
+# The writer, and the number of its batch.
+_ID = re.compile(r"[0-9a-f]{16}-[0-9]{1,18}")
 _LOCK = "writing-"
 # A batch that so many others followed is not going to be recorded.
 _MOST_OPEN = 32
@@ -84,28 +85,28 @@ def announcement(batch: str, paths: Iterable[str]) -> JSON:
 
 
 class OpenBatches:
-    """The batches of one store in this process, each with its lock and the paths in flight."""
+    """The batches of one store in this process, with the paths in flight, and the lock for them.
+
+    The lock is held while a batch is open. Its file stays for the next one, since making a file
+    costs many times what locking it does.
+    """
 
     def __init__(self) -> None:
-        self._locks: dict[str, int] = {}
         self._paths: dict[str, frozenset[str]] = {}
-
-    def __len__(self) -> int:
-        return len(self._locks)
+        self._writer = secrets.token_hex(8)
+        self._opened = 0
+        self._process = os.getpid()
+        self._lock = -1
 
     def open(self, folder: Folder, mode: int, paths: Iterable[str]) -> str:
-        """Return the id of a new batch, whose lock is held from now on. Raises `OSError`."""
-        batch = secrets.token_hex(8)
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_FOLLOW
-        descriptor = folder.open(_LOCK + batch, flags, mode)
-        try:
-            set_mode(descriptor, mode)
-            lock_descriptor(descriptor, blocking=False)  # nobody else knows the file
-        except BaseException:
-            os.close(descriptor)
-            folder.remove(_LOCK + batch)
-            raise
-        self._locks[batch] = descriptor
+        """Return the id of a new batch. Raises `OSError`; only while nobody else takes a lock."""
+        if self._process != os.getpid():  # a child that was forked is another writer
+            self.abandon()
+            self._writer, self._process = secrets.token_hex(8), os.getpid()
+        if self._lock < 0:
+            self._lock = _locked(folder, _LOCK + self._writer, mode)
+        self._opened += 1
+        batch = f"{self._writer}-{self._opened}"
         self._paths[batch] = frozenset(paths)
         return batch
 
@@ -127,44 +128,66 @@ class OpenBatches:
                     left[found[0]] = found[1] - {path}
         return left
 
-    def update(self, folder: Folder, changed: Mapping[str, Iterable[str]]) -> None:
-        """Let batches have these paths; the lock of one without any is released.
+    def update(self, changed: Mapping[str, Iterable[str]]) -> None:
+        """Let batches have these paths; without any left in flight, the lock is released.
 
         The oldest of too many batches is closed: an error came between it and its records.
         """
-        self._paths.update({batch: frozenset(paths) for batch, paths in changed.items()})
+        for batch, paths in changed.items():
+            if batch in self._paths:
+                self._paths[batch] = frozenset(paths)
         settled = [batch for batch, paths in self._paths.items() if not paths]
         surplus = [*self._paths][: max(0, len(self._paths) - _MOST_OPEN)]
         for batch in {*settled, *surplus}:
-            self.close(folder, batch)
+            self.close(batch)
 
-    def close(self, folder: Folder, batch: str) -> None:
-        """Release the lock of a batch, and remove its file."""
-        self._release(batch)
-        with contextlib.suppress(OSError):  # `collect` removes what is left
-            folder.remove(_LOCK + batch)
+    def close(self, batch: str) -> None:
+        """Let nothing of a batch be in flight."""
+        self._paths.pop(batch, None)
+        if not self._paths:
+            self.abandon()
 
-    def close_all(self, folder: Folder) -> None:
-        """Release every lock, and remove the files."""
-        for batch in tuple(self._locks):
-            self.close(folder, batch)
+    def close_all(self, folder: Callable[[], Folder]) -> None:
+        """Release the lock, and remove its file from the folder."""
+        if self._opened:
+            self.abandon()
+            self._opened = 0
+            with contextlib.suppress(OSError):  # `collect` removes what is left
+                folder().remove(_LOCK + self._writer)
+            self._writer = secrets.token_hex(8)
 
     def abandon(self) -> None:
-        """Release every lock where the folder is out of reach; `collect` removes the files."""
-        for batch in tuple(self._locks):
-            self._release(batch)
-
-    def _release(self, batch: str) -> None:
-        self._paths.pop(batch, None)
-        descriptor = self._locks.pop(batch, None)
-        if descriptor is not None:
+        """Release the lock; `collect` removes its file where nobody else does."""
+        self._paths.clear()
+        descriptor, self._lock = self._lock, -1
+        if descriptor >= 0:
             os.close(descriptor)
 
 
-def is_living(folder: Folder, batch: str) -> bool:
-    """Does a process hold the lock of this batch. Raises `OSError`."""
+def _locked(folder: Folder, name: str, mode: int) -> int:
+    """Open and lock a file that only this writer knows."""
+    descriptor = _opened(folder, name, mode)
     try:
-        descriptor = folder.open(_LOCK + batch, os.O_RDWR | NO_FOLLOW)
+        lock_descriptor(descriptor, blocking=False)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _opened(folder: Folder, name: str, mode: int) -> int:
+    try:
+        return folder.open(name, os.O_RDWR | NO_FOLLOW)
+    except FileNotFoundError:
+        descriptor = folder.open(name, os.O_RDWR | os.O_CREAT | NO_FOLLOW, mode)
+        set_mode(descriptor, mode)
+        return descriptor
+
+
+def is_living(folder: Folder, batch: str) -> bool:
+    """Whether a process holds the lock of the writer of a batch. Raises `OSError`."""
+    try:
+        descriptor = folder.open(_LOCK + _writer_of(batch), os.O_RDWR | NO_FOLLOW)
     except FileNotFoundError:
         return False
     try:
@@ -176,11 +199,13 @@ def is_living(folder: Folder, batch: str) -> bool:
     return False
 
 
-def remove_dead_locks(folder: Folder, living: Iterable[str]) -> None:
-    """Remove the lock files of all but the living; only while nobody else can take a lock."""
-    names = {_LOCK + batch for batch in living}
+def _writer_of(batch: str) -> str:
+    return batch.partition("-")[0]
+
+
+def remove_dead_locks(folder: Folder) -> None:
+    """Remove the lock files that nobody holds; only while nobody else can take a lock."""
     for name in folder.names():
-        batch = name.removeprefix(_LOCK)
-        if name.startswith(_LOCK) and name not in names and not is_living(folder, batch):
+        if name.startswith(_LOCK) and not is_living(folder, name.removeprefix(_LOCK)):
             with contextlib.suppress(FileNotFoundError):
                 folder.remove(name)

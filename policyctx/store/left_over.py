@@ -36,7 +36,7 @@ def remove_left_over(
     for relative in sorted(every):
         for path in _left_over(tree, relative, named):
             folder, name = tree.place(path)
-            if name[1:].partition("-")[0] in living:
+            if name[1:].rpartition("-")[0] in living:
                 continue
             try:
                 written = folder.stat(name).st_mtime

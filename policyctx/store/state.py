@@ -104,7 +104,7 @@ class State(LoadedIndex):
         for batch, paths in in_flight.items():
             self.index.in_flight.announce(batch, paths)
         if in_flight:
-            self._open_batches.update(tree.folder(self.folder), in_flight)
+            self._open_batches.update(in_flight)
         for entry in entries:
             self.index.add(entry)
         self.index.records += records
@@ -125,13 +125,13 @@ class State(LoadedIndex):
             try:
                 self.append(tree, in_flight={batch: paths}, flush=False)
             except BaseException:
-                self._open_batches.close(tree.folder(self.folder), batch)
+                self._open_batches.close(batch)
                 raise
         try:
             yield batch
         except BaseException:
             with self._threads:
-                self._open_batches.close(tree.folder(self.folder), batch)
+                self._open_batches.close(batch)
             raise
 
     def remember(self, tree: Tree, records: Sequence[dict[str, JSON]], *, flush: bool) -> None:
@@ -151,7 +151,7 @@ class State(LoadedIndex):
         dead = [batch for batch in self.index.in_flight.batches if batch not in living]
         if dead:
             self.append(tree, in_flight=dict.fromkeys(dead, ()), flush=False)
-        remove_dead_locks(tree.folder(self.folder), living)
+        remove_dead_locks(tree.folder(self.folder))
 
     def complete_snapshot(self, tree: Tree) -> None:
         """Let the snapshot cover the whole journal; without a journal there is none.
@@ -169,8 +169,7 @@ class State(LoadedIndex):
     def close(self, tree: Tree) -> None:
         """Let go of every batch, settled or not, and complete the snapshot."""
         with self._threads:
-            if self._open_batches:
-                self._open_batches.close_all(tree.folder(self.folder))
+            self._open_batches.close_all(lambda: tree.folder(self.folder))
         self.complete_snapshot(tree)
 
     def write_anew(self, tree: Tree) -> None:

@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from filelock import lock_descriptor
 
 from policyctx.errors import StoreError
 from policyctx.store.filesystem import ContextFileSystem
@@ -31,8 +32,19 @@ def later(root: Path, form: Format = "text") -> ContextFileSystem:
     return ContextFileSystem(root, sync="never", clock=ahead, format=form)
 
 
-def locks_in(root: Path) -> list[str]:
-    return [path.name for path in (root / STATE).rglob("writing-*")]
+def locks_in(root: Path) -> list[Path]:
+    return [*(root / STATE).rglob("writing-*")]
+
+
+def held_locks(root: Path) -> list[Path]:
+    """The locks that some writer holds."""
+    found = []
+    for path in locks_in(root):
+        descriptor = os.open(path, os.O_RDWR)
+        if not lock_descriptor(descriptor, blocking=False):
+            found.append(path)
+        os.close(descriptor)
+    return found
 
 
 def journal_of(root: Path) -> list[dict[str, object]]:
@@ -44,11 +56,14 @@ def test_a_clock_that_is_ahead_removes_nothing_between_save_and_record(
     any_store: ContextFileSystem, form: Format
 ) -> None:
     [file] = any_store.save([result("call_1", "x" * 5_000)], recorded=True)
+    assert len(held_locks(any_store.root)) == 1
     done = later(any_store.root, form).collect(max_age=1, max_bytes=0)
     assert (done.removed, done.packed) == ((), ())
     any_store.remember([{"item_id": "call_1", "path": file.relative_path, "state": "offloaded"}])
     assert later(any_store.root, form).collect(max_age=1, max_bytes=0).removed == ()
     assert any_store.read(file.path) == "x" * 5_000
+    assert held_locks(any_store.root) == []
+    any_store.close()
     assert locks_in(any_store.root) == []
 
 
@@ -74,7 +89,7 @@ def test_a_file_that_got_another_name_than_expected_is_in_flight(
     assert [entry.path for entry, _ in done.removed] == ["tool_result/Bash/call_1.md"]
     any_store.remember([{"item_id": "call_1", "path": file.relative_path, "state": "offloaded"}])
     assert any_store.read(file.path) == "another"
-    assert locks_in(any_store.root) == []
+    assert held_locks(any_store.root) == []
 
 
 def test_the_batch_is_announced_before_its_first_file(
@@ -146,7 +161,7 @@ def test_a_failed_save_leaves_nothing_in_flight(tmp_path: Path) -> None:
     store.save([result("call_1", "one")])
     with pytest.raises(StoreError, match="holds another item"):
         store.save([result("call_1", "two")], recorded=True)
-    assert locks_in(tmp_path) == []
+    assert held_locks(tmp_path) == []
 
 
 def test_a_journal_written_anew_keeps_what_is_in_flight(tmp_path: Path) -> None:
@@ -162,7 +177,7 @@ def test_a_batch_that_is_never_recorded_costs_no_more_than_its_lock(tmp_path: Pa
     store = ContextFileSystem(tmp_path, sync="never", clock=Clock())
     for _ in range(40):
         [file] = store.save([result("call_1", "one")], recorded=True)
-    assert len(locks_in(tmp_path)) <= 33
+    assert len(locks_in(tmp_path)) == 1
     store.remember([{"item_id": "call_1", "path": file.relative_path, "state": "offloaded"}])
     store.close()
     assert locks_in(tmp_path) == []
@@ -178,7 +193,7 @@ def test_two_writers_that_expect_one_name_protect_a_file_each(tmp_path: Path) ->
     assert [entry.path for entry, _ in done.removed] == [second.relative_path]
     one.remember([{"item_id": "call_1", "path": first.relative_path, "state": "offloaded"}])
     assert one.read(first.path) == "of one"
-    assert locks_in(tmp_path) == []
+    assert held_locks(tmp_path) == []
 
 
 def test_a_file_that_two_writers_use_stays_until_both_have_recorded_it(tmp_path: Path) -> None:
@@ -203,3 +218,16 @@ def test_announcing_a_batch_waits_for_the_disk_no_oftener(
     assert len(flushed) == 2  # the file and its folder
     store.remember([{"item_id": "call_1", "path": file.relative_path, "state": "offloaded"}])
     assert len(flushed) == 3  # the journal
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_writer_is_not_its_parent(tmp_path: Path) -> None:
+    store = ContextFileSystem(tmp_path, sync="never", clock=Clock())
+    store.save([result("call_0", "zero")], recorded=True)
+    pid = os.fork()
+    if pid == 0:
+        store.save([result("call_1", "one")], recorded=True)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    done = later(tmp_path).collect(max_age=1)
+    assert ids(tuple(entry for entry, _ in done.removed)) == ["call_1"]
