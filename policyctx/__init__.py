@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         register_summarizer,
     )
     from policyctx.errors import (
+        AmbiguousSessionError,
         CorruptContentError,
         InvalidResultError,
         MessagesError,
@@ -60,6 +61,7 @@ __version__ = "0.1.0"
 
 # Where each public name lives. Nothing is imported before it is asked for.
 _HOMES = {
+    "AmbiguousSessionError": "policyctx.errors",
     "AsyncFileWriter": "policyctx.store.writers",
     "CompactOptions": "policyctx.recipes.compacting",
     "CompactResult": "policyctx.recipes.compacting",
@@ -107,6 +109,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "AmbiguousSessionError",
     "AsyncFileWriter",
     "CompactOptions",
     "CompactResult",
