@@ -103,6 +103,9 @@ class OpenBatches:
         if self._process != os.getpid():  # a child that was forked is another writer
             self.abandon()
             self._writer, self._process = secrets.token_hex(8), os.getpid()
+            self._opened = 0
+        if not self._opened:
+            remove_dead_locks(folder)  # of processes that ended without closing their store
         if self._lock < 0:
             self._lock = _locked(folder, _LOCK + self._writer, mode)
         self._opened += 1

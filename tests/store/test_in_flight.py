@@ -156,6 +156,13 @@ def test_what_a_dead_writer_left_unsettled_is_collected(tmp_path: Path, end: str
     assert last["paths"] == []
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs signals")
+def test_writers_that_do_not_close_leave_one_lock_file_between_them(tmp_path: Path) -> None:
+    for _ in range(3):
+        subprocess.run([sys.executable, "-c", DEAD, str(tmp_path), "ended"], check=False)
+    assert len(locks_in(tmp_path)) == 1
+
+
 def test_a_failed_save_leaves_nothing_in_flight(tmp_path: Path) -> None:
     store = ContextFileSystem(tmp_path, sync="never", on_conflict="error")
     store.save([result("call_1", "one")])

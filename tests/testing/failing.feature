@@ -168,7 +168,7 @@ Feature: Outcomes that did not come
     When the policy is applied
     Then 3 files are written
 
-  Scenario: found:    5: .policyctx/session/index.json
+  Scenario: found:    6: .policyctx/session/index.json
     When the policy is applied
     Then no file is written
 
