@@ -83,7 +83,7 @@ Feature: The summary
     Given the summarizer fails 2 times
     When the policy is applied
     Then the history is compacted
-    And the waits between the tries grow from 1 second
+    And the waits between the tries grow from at least 1 second
 
   @UC-006 @F-008 @BR-1.3-3 @BR-3.2-18
   Scenario: After three tries that failed the list is returned as it was

@@ -233,7 +233,7 @@ def _around(
     required = {name for name, field in fields.items() if field.is_required()}
     names = [name for name in _own_first(model) if required <= {name}]
     for name in names:
-        is_flag = isinstance(fields[name].default, bool)
+        is_flag = isinstance(fields[name].default, bool) or (is_inner and isinstance(value, bool))
         # A text that could be anything is only taken for what the map is first about.
         is_guess = (
             isinstance(value, str) and _takes(model, name, "?") and name != next(iter(fields))
