@@ -36,7 +36,23 @@ _SHOWN_CHARS = 200
 
 
 class PolicyctxError(Exception):
-    """Base of all errors raised on purpose; its text is one paragraph for a person."""
+    """Base of all errors raised on purpose; its text is one paragraph for a person.
+
+    An error can be copied and pickled, also from another process.
+    """
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _error_again, (type(self), self.args, self.__dict__)
+
+
+def _error_again(
+    kind: type[PolicyctxError], args: tuple[object, ...], attributes: dict[str, object]
+) -> PolicyctxError:
+    """Return an error with these attributes; its constructor made the text from other arguments."""
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(attributes)
+    return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +187,8 @@ class AmbiguousSessionError(StoreError):
     def __init__(self, key: str | None, sessions: Sequence[str], *, path: str) -> None:
         self.key = key
         self.sessions = tuple(sessions)
-        what = f"{path} is shared by sessions" if key is None else f"{key} is in several sessions"
+        of_key = f"the id {key} exists in several sessions"
+        what = f"{path} is a folder for several sessions" if key is None else of_key
         known = ", ".join(name or "'' (the folder's own)" for name in self.sessions)
         super().__init__(f"{what}; choose one with `session` (--session): {known}", path=path)
 

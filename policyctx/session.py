@@ -325,9 +325,10 @@ class Session:
         every: tuple[str, ...] = getattr(self.store, "notices", ())
         new, self._notices_given = [*every[self._notices_given :]], len(every)
         if memory.unreadable:
+            noun = "record" if memory.unreadable == 1 else "records"
             new.append(
-                f"{memory.unreadable} records of the session could not be read; what they said is"
-                " decided anew"
+                f"{memory.unreadable} {noun} of the session could not be read; the session decides"
+                " anew what they said"
             )
             memory.unreadable = 0
         return replace(result, warnings=(*new, *result.warnings)) if new else result

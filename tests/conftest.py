@@ -9,6 +9,9 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+# A shell or a test runner may set it, and commands that the tests run would lay out tables for it.
+os.environ.pop("COLUMNS", None)
+
 # The default says the same of the same code, however slow the machine; `HYPOTHESIS_PROFILE=long`
 # looks for something new all night.
 SLOW = [HealthCheck.too_slow]

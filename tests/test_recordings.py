@@ -135,6 +135,12 @@ def test_the_command_applies_what_a_session_plans(path: Path, tmp_path: Path) ->
         new = json.loads(ran.stdout)
         placeholders: dict[Item, str] = {}
         report = json.loads(ran.stderr)
+        assert {key: report[key] for key in planned} == planned
+        if (made := report["compacted"]) is not None:
+            # What was billed opens the gate; a summary takes the place of the history.
+            assert made["compacted_token_count"] < made["original_token_count"]
+            assert len(new) < len(messages)
+            continue
         for decision in report["decisions"]:
             if decision["decision"] == "offload":
                 item = by_place[decision["message"], decision["item_id"]]
@@ -152,7 +158,7 @@ def report_of(path: Path, preset: str, root: Path) -> dict[str, Any]:
     """What the commands report, had in this process."""
     given = read_messages(str(path))
     session = Session(preset, root=root, session_id="s")
-    given.teach(session)
+    given.teach(session, quiet=True)
     planned = session.plan(given.messages, system=given.system, tools=given.tools)
     report: dict[str, Any] = json.loads(json_text(plan_report(planned) | given.report(session)))
     return report

@@ -133,7 +133,7 @@ Feature: The summary
     Examples:
       | check            | warning                                     |
       | {sections: true} | the answer lacks the sections Goals & Decisions |
-      | {min_words: 4}   | the answer has 3 words, 4 are the least     |
+      | {min_words: 4}   | the answer has 3 words; at least 4 are required |
 
   @F-004
   Scenario: A summary of any length replaces the history

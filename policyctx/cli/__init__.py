@@ -31,7 +31,9 @@ def main() -> None:
         finally:
             sys.stdout.flush()
     except PolicyctxError as error:
-        print(_said(error), file=sys.stderr)  # noqa: T201 - the one place that says it
+        from policyctx.cli.output import visible  # noqa: PLC0415 - takes long, and seldom needed
+
+        print(visible(_said(error)), file=sys.stderr)  # noqa: T201 - the one place that says it
         sys.exit(1)
     except OSError as error:
         _give_up_output()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
+import shutil
 import sys
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
@@ -25,6 +29,8 @@ from policyctx.errors import StoreError
 from policyctx.session import Session
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from policyctx.turns.result import Result
 
 
@@ -51,13 +57,12 @@ def apply(
     session = Session(policy, root=root, session_id=session_id)
     # With `--json` stderr is a report for programs.
     given = read_messages(messages, Choice(recorded, call), quiet=as_json)
-    if output is not None:
-        _check_writable(output)
     given.teach(session, quiet=as_json)
-    result = session.apply(given.messages, system=given.system, tools=given.tools)
-    if any(reason.code == "not_saved" for o in result.plan.outcomes for _, reason in o.left):
-        raise StoreError("; ".join(result.warnings), path=str(session.store.root))
-    _write(json_text(given.request.document_with(result.messages)), output)
+    with _opened(output) as write:
+        result = session.apply(given.messages, system=given.system, tools=given.tools)
+        if any(reason.code == "not_saved" for o in result.plan.outcomes for _, reason in o.left):
+            raise StoreError("; ".join(result.warnings), path=str(session.store.root))
+        write(json_text(given.request.document_with(result.messages)))
     planned = result.plan
     err = console(stderr=True)
     if as_json:
@@ -91,21 +96,62 @@ def applied_report(result: Result) -> dict[str, Any]:
     }
 
 
-def _check_writable(output: Path) -> None:
-    """Refuse an output that cannot be written before anything else is."""
-    target = output if output.exists() else output.absolute().parent
-    if output.is_dir() or not target.exists() or not os.access(target, os.W_OK):
-        raise StoreError(f"{output} cannot be written", path=str(output))
+@contextmanager
+def _opened(output: Path | None) -> Iterator[Callable[[str], None]]:
+    """Open the output before anything is saved; yield a function that writes a text to it.
 
-
-def _write(text: str, output: Path | None) -> None:
+    A file gets its name when the text is complete, so it is never half written, and after an error
+    it is as it was. Raises `StoreError` for an output that cannot be written.
+    """
     if output is None:
-        sys.stdout.buffer.write(f"{text}\n".encode())
-        sys.stdout.buffer.flush()
+        yield _write_stdout
         return
+    with ExitStack() as undo:
+        with _reported(output):
+            file, unfinished = _created(output, undo)
+
+        def write(text: str) -> None:
+            with _reported(output):
+                file.write(f"{text}\n".encode())
+                if unfinished is None and file.seekable():
+                    file.truncate()
+                file.close()
+                if unfinished is not None:
+                    unfinished.replace(output.resolve())
+
+        yield write
+
+
+def _write_stdout(text: str) -> None:
+    sys.stdout.buffer.write(f"{text}\n".encode())
+    sys.stdout.buffer.flush()
+
+
+def _created(output: Path, undo: ExitStack) -> tuple[BinaryIO, Path | None]:
+    """Return an open file, and its path if it is a new one that is to take the output's name."""
+    is_there = output.exists()  # raises for a name that no file can have
+    if output.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    target = output.resolve()
+    if is_there and not target.is_file():  # a pipe or a device
+        return undo.enter_context(output.open("wb")), None
+    if is_there and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    if is_there and not os.access(target.parent, os.W_OK):
+        return undo.enter_context(target.open("r+b")), None
+    unfinished = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    file = unfinished.open("xb")
+    undo.callback(unfinished.unlink, missing_ok=True)
+    undo.enter_context(file)
+    if is_there:
+        shutil.copymode(target, unfinished)
+    return file, unfinished
+
+
+@contextmanager
+def _reported(output: Path) -> Iterator[None]:
     try:
-        output.write_text(f"{text}\n", encoding="utf-8")
+        yield
     except OSError as error:
-        raise StoreError(
-            f"{output} cannot be written: {error.strerror}", path=str(output)
-        ) from error
+        sentence = f"{output} cannot be written: {error.strerror}"
+        raise StoreError(sentence, path=str(output)) from error

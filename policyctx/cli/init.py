@@ -37,23 +37,26 @@ def init(
     """Write a policy to start from, and a policyctx.yaml that runs every agent under it.
 
     The policy builds on a preset and shows, commented out, what people change first. Both files
-    are written or none; none that exists is replaced without --force.
+    are written or none; none that exists is replaced without --force. A policyctx.yaml that exists
+    stays as it is, and the lines that name the new policy in it are shown.
 
     Example: policyctx init coding-agent
     """
     _check_preset(preset)
     _check_name(name)
-    policy = directory / f"{name}.yaml"
-    files = {
-        directory / AGENTS_FILE: starter_agents(policy.name),
-        policy: starter_policy(name, preset, extended(policy_source(preset), {}).root),
-    }
+    policy, agents = directory / f"{name}.yaml", directory / AGENTS_FILE
+    files = {policy: starter_policy(name, preset, extended(policy_source(preset), {}).root)}
+    has_agents = os.path.lexists(agents) and not force
+    if not has_agents:
+        files = {agents: starter_agents(policy.name), **files}
     taken = [path for path in files if os.path.lexists(path)]
     if taken and not force:
         what = f"{_listed(taken)} exist" if len(taken) > 1 else f"{taken[0]} exists"
         raise StoreError(f"{what} already; --force replaces what exists", path=str(taken[0]))
     _write(files, taken)
     _show_what_to_try(policy, [path for path in files if path not in taken], taken)
+    if has_agents:
+        _show_how_to_add(agents, name)
 
 
 def _check_preset(preset: str) -> None:
@@ -111,6 +114,13 @@ def _show_what_to_try(policy: Path, new: list[Path], replaced: list[Path]) -> No
     out.print("\nTry next:", style="bold")
     out.print(f"  policyctx check {name}", soft_wrap=True)
     out.print(f"  policyctx plan {name} MESSAGES", soft_wrap=True)
+
+
+def _show_how_to_add(agents: Path, name: str) -> None:
+    """Show the lines that run an agent under the policy, for a file that is left as it is."""
+    out = console()
+    out.print(f"\n{agents} is left as it is. To run an agent under the policy, add to it:")
+    out.print(f'  agents:\n    "{name}": ./{name}.yaml', soft_wrap=True)
 
 
 def _listed(paths: Iterable[Path]) -> str:

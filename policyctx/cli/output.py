@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -24,59 +25,122 @@ if TYPE_CHECKING:
     from policyctx.policy.lookup import RulePath
 
 _OTHERS: tuple[Action, ...] = ("clear", "drop")
-# Wide enough that a line of a table is never wrapped where programs or files read it.
+# Without a terminal and without `COLUMNS`, so wide that no line of a table is wrapped.
 _PLAIN_WIDTH = 10_000
-# What a file's name or a session holds must not work the terminal.
-_CONTROLS = {
-    code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"
-}
+_FEW_COLUMNS, _MANY_COLUMNS = 20, 10_000
+# Characters that are shown as escapes on a terminal. Control characters would work it; those that
+# change the direction of a text, or that nothing shows, would make it read as another one. Joiners
+# (U+200C, U+200D) stay: scripts and emoji need them.
+_HIDDEN = (
+    *(code for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"),
+    0xAD, 0x61C, 0x180E, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2060, 0x2070),
+    0xFEFF, *range(0xFFF9, 0xFFFC), *range(0xE0000, 0xE0080),
+)  # fmt: skip
+_SURROGATES = range(0xD800, 0xE000)
 
-# Those that JSON lets stand as they are.
-_JSON_CONTROLS = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
+
+def _escape(code: int) -> str:
+    if code < 0x100:  # noqa: PLR2004 - two digits
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004 - four digits
+
+
+_ESCAPES = {code: _escape(code) for code in (*_HIDDEN, *_SURROGATES)}
+# In JSON, which escapes the characters below U+0020 by itself. Characters are escaped as UTF-16.
+_JSON_ESCAPES = {
+    code: json.dumps(chr(code))[1:-1]
+    for code in _HIDDEN
+    if code > 0x7F  # noqa: PLR2004 - the last that `json` lets stand though it is ASCII
+} | {0x7F: "\\u007f"}
+
+
+def visible(text: str) -> str:
+    """Return text for a terminal, with an escape for each hidden or control character."""
+    return text.translate(_ESCAPES)
 
 
 class _Console(Console):
-    """A console that shows control characters instead of obeying them."""
+    """A console that shows control characters instead of obeying them.
+
+    Where no terminal is, lines have no spaces at their ends.
+    """
 
     def print(self, *objects: Any, **options: Any) -> None:  # noqa: ANN401 - as the library has it
-        shown = (o.translate(_CONTROLS) if isinstance(o, str) else o for o in objects)
-        super().print(*shown, **options)
+        shown = [visible(o) if isinstance(o, str) else o for o in objects]
+        if self.is_terminal:
+            super().print(*shown, **options)
+            return
+        with self.capture() as printed:
+            super().print(*shown, **options)
+        lines = printed.get().split("\n")
+        self.file.write("\n".join(line.rstrip(" ") for line in lines))
 
     def out(self, *objects: Any, sep: str = " ", end: str = "\n", **_: Any) -> None:  # noqa: ANN401
         """Write text without laying it out, which takes the library long where it is long."""
-        self.file.write(sep.join(map(str, objects)).translate(_CONTROLS) + end)
+        self.file.write(visible(sep.join(map(str, objects))) + end)
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console: colours and the terminal's width on a terminal, plain lines elsewhere."""
+    """Return a console: colours and the terminal's width on a terminal, plain lines elsewhere.
+
+    `COLUMNS` gives another width.
+    """
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else _PLAIN_WIDTH
+    width = _columns() or (None if stream.isatty() else _PLAIN_WIDTH)
     return _Console(stderr=stderr, width=width, highlight=False, emoji=False, markup=False)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, numeric: set[str]) -> Table:
-    """Return a table whose `numeric` columns are set flush right; lines only on a terminal."""
+def _columns() -> int | None:
+    """Return the width that `COLUMNS` asks for, None where it holds no usable number."""
+    wanted = os.environ.get("COLUMNS", "")
+    if not wanted.isdecimal() or not int(wanted):
+        return None
+    return min(max(int(wanted), _FEW_COLUMNS), _MANY_COLUMNS)
+
+
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    numeric: set[str],
+    whole: set[str] | None = None,
+) -> Table:
+    """Return a table whose `numeric` columns are set flush right; lines only on a terminal.
+
+    The columns in `whole` are never wrapped either; the others are, between words where possible.
+    """
     made = Table(box=SIMPLE_HEAD if sys.stdout.isatty() else None, pad_edge=False)
     for column in columns:
         is_number = column in numeric
         made.add_column(
-            column, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold"
+            column,
+            justify="right" if is_number else "left",
+            no_wrap=is_number or column in (whole or ()),
+            overflow="fold",
         )
     for row in rows:
         made.add_row(*map(_cell, row))
     return made
 
 
+def shortened(text: str, most: int) -> str:
+    """Return a text of at most `most` characters; a longer one loses its middle."""
+    if len(text) <= most:
+        return text
+    end = (most - 1) // 2
+    return f"{text[: most - 1 - end]}…{text[len(text) - end :]}"
+
+
 def _cell(value: object) -> Text:
-    return Text(f"{value:,}" if isinstance(value, int) else str(value).translate(_CONTROLS))
+    return Text(f"{value:,}" if isinstance(value, int) else visible(str(value)))
 
 
 def json_text(value: object, *, indent: int | None = 2) -> str:
     """Return JSON that any reader takes and any terminal shows.
 
-    What UTF-8 cannot carry is escaped, and so is every control character.
+    What UTF-8 cannot carry is escaped, and so is every control or hidden character.
     """
-    text = json.dumps(value, ensure_ascii=False, indent=indent).translate(_JSON_CONTROLS)
+    text = json.dumps(value, ensure_ascii=False, indent=indent).translate(_JSON_ESCAPES)
     try:
         text.encode()
     except UnicodeEncodeError:

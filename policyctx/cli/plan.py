@@ -13,6 +13,7 @@ from policyctx.cli.output import (
     outcome,
     plan_report,
     saving,
+    shortened,
     table,
 )
 from policyctx.compaction.summarizers import ExtractiveSummarizer
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
     from policyctx.planning.decisions import Decision
     from policyctx.planning.facts import Facts
     from policyctx.planning.plan import Plan
+
+_COLUMNS = ("message", "item", "tool", "tokens", "after", "decision", "why")
+# Narrower terminals show these columns, with ids and names shortened to so many characters.
+_WIDE = 120
+_NARROW_COLUMNS = ("item", "tool", "tokens", "decision", "why")
+_ITEM, _TOOL = 12, 17
 
 
 def plan(
@@ -50,7 +57,7 @@ def plan(
         out.out(json_text(plan_report(planned) | given.report(session)), highlight=False)
         return
     if planned.decisions:
-        out.print(_decisions(planned))
+        out.print(_decisions(planned, is_wide=out.width >= _WIDE))
     out.print(outcome(planned, "would be offloaded"), soft_wrap=True)
     context = f"context: {saving(planned.tokens_before, planned.tokens_after)}"
     if told := compaction_in_words(planned, "would be"):
@@ -59,16 +66,20 @@ def plan(
     out.print(context, soft_wrap=True)
 
 
-def _decisions(planned: Plan) -> Table:
-    columns = ("message", "item", "tool", "tokens", "after", "decision", "why")
-    rows = (_row(decision, planned.facts) for decision in planned.decisions)
-    return table(columns, rows, numeric={"message", "tokens", "after"})
+def _decisions(planned: Plan, *, is_wide: bool) -> Table:
+    columns = _COLUMNS if is_wide else _NARROW_COLUMNS
+    rows = (_row(decision, planned.facts, is_wide=is_wide) for decision in planned.decisions)
+    numeric = {"message", "tokens", "after"}
+    return table(columns, rows, numeric=numeric, whole={"item", "tool", "decision"})
 
 
-def _row(decision: Decision, facts: Facts) -> tuple[object, ...]:
+def _row(decision: Decision, facts: Facts, *, is_wide: bool) -> tuple[object, ...]:
     item, tokens = decision.item, facts.tokens(decision.item)
+    name = item.tool or item.type
+    if not is_wide:
+        short_id, short_name = shortened(item.item_id, _ITEM), shortened(name, _TOOL)
+        return short_id, short_name, tokens, decision.action, decision.reason
     after = (
         tokens if decision.action == "keep" else facts.length(decision.placeholder or "", "tokens")
     )
-    name = item.tool or item.type
     return item.message, item.item_id, name, tokens, after, decision.action, decision.reason

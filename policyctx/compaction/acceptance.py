@@ -115,13 +115,13 @@ def _unlike_a_summary(text: str, settings: Summary, *, by_model: bool) -> Summar
             why = f"the model declined: {_shown(text)}"
             return SummaryError(why, answered=True, is_final=True)
         if _CONTINUATION.match(opening):
-            why = f"the answer is no summary, it goes on with the conversation: {_shown(text)}"
+            why = f"the answer is too short or continues the conversation: {_shown(text)}"
             return SummaryError(why, answered=True)
     if asks_for_sections and missing:
         noun = "section" if len(missing) == 1 else "sections"
         return SummaryError(f"the answer lacks the {noun} {', '.join(missing)}", answered=True)
     if words < fewest:
-        why = f"the answer has {words} words, {fewest} are the least"
+        why = f"the answer has {words} words; at least {fewest} are required"
         return SummaryError(why, answered=True)
     return None
 

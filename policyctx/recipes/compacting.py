@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from policyctx.compaction.stats import CompactStats
 from policyctx.compaction.summarizers import summarizer_for
+from policyctx.errors import Diagnostic, Place, PolicyError
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.options import check_options
 from policyctx.policy.sources import Source
@@ -15,7 +17,7 @@ from policyctx.session import Session
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Unpack
 
     from policyctx.compaction.restoration import FileReader
@@ -143,7 +145,11 @@ def _document(options: CompactOptions) -> dict[str, Any]:
 
 
 def _readers(reads_file: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
-    """Return the policy's `tools` for the tools that read files."""
+    """Return the policy's `tools` for the tools that read files; raises `PolicyError`."""
+    if not isinstance(reads_file, Mapping):
+        place = Place("compact_messages, option reads_file")
+        sentence = f"expected a map such as {{'Read': 'file_path'}}, got {reads_file!r}"
+        raise PolicyError([Diagnostic(place, "PC103", sentence)])
     return {
         tool: {"reads_file": list(fields) if isinstance(fields, tuple) else fields}
         for tool, fields in reads_file.items()

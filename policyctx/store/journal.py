@@ -278,11 +278,15 @@ def parsed(lines: Sequence[bytes], after: int = 0) -> Lines:
 def _phrases(unreadable: int, missing: int, repeated: int) -> Iterator[str]:
     """Yield what is wrong with lines, by their number."""
     if unreadable:
-        yield f"{unreadable} lines of the journal could not be read"
+        yield f"{_lines(unreadable)} of the journal could not be read"
     if missing:
-        yield f"{missing} lines of the journal are missing"
+        yield f"{_lines(missing)} of the journal {'is' if missing == 1 else 'are'} missing"
     if repeated:
-        yield f"{repeated} lines of the journal stand there twice"
+        yield f"{_lines(repeated)} of the journal {'appears' if repeated == 1 else 'appear'} twice"
+
+
+def _lines(count: int) -> str:
+    return "1 line" if count == 1 else f"{count} lines"
 
 
 def _value(raw: bytes) -> tuple[dict[str, Any], int | None]:

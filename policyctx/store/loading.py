@@ -125,7 +125,7 @@ class LoadedIndex:
         self._position = read.position
         damage = [*read.damage]
         if unknown:
-            damage.append(f"{unknown} lines of the journal say nothing that a store says")
+            damage.append(f"{unknown} of the journal's lines are not valid entries")
         if damage:
             self._mend(tree, copy, " and ".join(damage))
 
@@ -143,7 +143,8 @@ class LoadedIndex:
             self.index.add(entry)
         if len(self.index) or self._position is not None:
             found = len(self.index) - before
-            self._harm(f"{harm}; the index was rebuilt, {found} of its files found on the disk")
+            files = {0: "no file", 1: "1 file"}.get(found, f"{found} files")
+            self._harm(f"{harm}; the index was rebuilt, and {files} recovered from the disk")
 
     def _harm(self, notice: str) -> None:
         self._is_harmed = True

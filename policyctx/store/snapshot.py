@@ -117,7 +117,11 @@ class Snapshots:
             if error.errno not in NO_FILE_OF_OURS:
                 raise
             found = None
-        harm = "" if found else f"{self.path} was torn or not written here, and is written anew"
+        harm = (
+            ""
+            if found
+            else f"{self.path} is damaged or was written by another program, and is written anew"
+        )
         return found, harm
 
     def begin(self, read: Snapshot | None) -> None:

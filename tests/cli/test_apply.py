@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -39,6 +41,29 @@ def test_new_messages_go_to_a_file_where_one_is_named(messages: Path, tmp_path: 
     run = policyctx("apply", "context-offload", messages, "-o", output, "--root", tmp_path / "r")
     assert run.stdout == ""
     assert "[Content offloaded" in output.read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such modes and links")
+def test_an_output_that_exists_keeps_its_mode_and_the_link_to_it(
+    messages: Path, tmp_path: Path
+) -> None:
+    output, link = tmp_path / "new.json", tmp_path / "link"
+    output.write_text("old " * 10_000, encoding="utf-8")
+    output.chmod(0o640)
+    link.symlink_to(output)
+    run = policyctx("apply", "context-offload", messages, "-o", link, "--root", tmp_path / "r")
+    assert run.returncode == 0
+    assert link.is_symlink()
+    assert stat.S_IMODE(output.stat().st_mode) == 0o640
+    assert len(json.loads(output.read_text(encoding="utf-8"))) > 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no such device")
+def test_an_output_may_be_a_pipe(messages: Path, tmp_path: Path) -> None:
+    arguments = ("-o", "/dev/stdout", "--root", tmp_path / "r")
+    run = policyctx("apply", "context-offload", messages, *arguments)
+    assert run.returncode == 0
+    assert len(json.loads(run.stdout)) > 1
 
 
 def test_the_report_is_json_where_asked_for(messages: Path, tmp_path: Path) -> None:

@@ -144,8 +144,32 @@ def test_an_unwritable_output_is_said_before_anything_is_saved(tmp_path: Path) -
     arguments = ("--root", tmp_path / "root", "-o", output)
     run = policyctx("apply", "context-offload", "-", *arguments, stdin=GOOD)
     assert run.returncode == 1
-    assert run.stderr == f"error: {output} cannot be written\n"
+    assert run.stderr == f"error: {output} cannot be written: No such file or directory\n"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "folder", "file/new.json"])
+def test_an_output_that_no_file_can_be_is_said_before_anything_is_saved(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    arguments = ("--root", tmp_path / "root", "-o", tmp_path / name)
+    run = policyctx("apply", "context-offload", "-", *arguments, stdin=GOOD)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr.startswith(f"error: {tmp_path / name} cannot be written: ")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def test_an_output_is_as_it_was_after_an_error(tmp_path: Path) -> None:
+    output, blocked = tmp_path / "new.json", tmp_path / "file"
+    for path in (output, blocked):
+        path.write_text("mine", encoding="utf-8")
+    arguments = ("--root", blocked / "root", "-o", output)
+    run = policyctx("apply", "context-offload", "-", *arguments, stdin=GOOD)
+    assert run.returncode == 1
+    assert output.read_text(encoding="utf-8") == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "new.json"]
 
 
 @pytest.mark.parametrize(

@@ -115,16 +115,43 @@ def test_an_unknown_preset_names_those_known_and_the_nearest(tmp_path: Path) -> 
     assert names_in(tmp_path) == []
 
 
-@pytest.mark.parametrize("taken", [NAMES[:1], NAMES[1:], NAMES])
+@pytest.mark.parametrize("taken", [NAMES[:1], NAMES])
 def test_no_file_that_exists_is_touched(taken: list[str], tmp_path: Path) -> None:
     for name in taken:
         (tmp_path / name).write_text("mine", encoding="utf-8")
     run = policyctx("init", cwd=tmp_path)
-    exist = " and ".join(reversed(taken)) + (" exist" if len(taken) > 1 else " exists")
     assert (run.returncode, run.stdout) == (1, "")
-    assert run.stderr == f"error: {exist} already; --force replaces what exists\n"
+    assert run.stderr == "error: policy.yaml exists already; --force replaces what exists\n"
     assert names_in(tmp_path) == taken
     assert all((tmp_path / name).read_text(encoding="utf-8") == "mine" for name in taken)
+
+
+def test_a_second_policy_is_added_beside_the_agents(tmp_path: Path) -> None:
+    policyctx("init", cwd=tmp_path)
+    before = (tmp_path / "policyctx.yaml").read_bytes()
+    run = policyctx("init", "--name", "second", cwd=tmp_path)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert names_in(tmp_path) == sorted([*NAMES, "second.yaml"])
+    assert (tmp_path / "policyctx.yaml").read_bytes() == before
+    assert run.stdout.startswith("wrote second.yaml\n")
+    assert run.stdout.endswith(
+        "\npolicyctx.yaml is left as it is. To run an agent under the policy, add to it:\n"
+        "  agents:\n"
+        '    "second": ./second.yaml\n'
+    )
+
+
+def test_the_lines_that_are_shown_add_the_policy(tmp_path: Path) -> None:
+    policyctx("init", cwd=tmp_path)
+    shown = policyctx("init", "--name", "1", cwd=tmp_path).stdout.splitlines()[-1]
+    path = tmp_path / "policyctx.yaml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("agents:\n", f"agents:\n{shown[2:]}\n"), encoding="utf-8")
+    agents = json.loads(policyctx("agents", "--json", cwd=tmp_path).stdout)["agents"]
+    assert [(a["agent"], a["policy"], a["errors"]) for a in agents] == [
+        ("1", "./1.yaml", []),
+        ("*", "./policy.yaml", []),
+    ]
 
 
 def test_a_link_that_leads_nowhere_exists_too(tmp_path: Path) -> None:

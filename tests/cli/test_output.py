@@ -10,7 +10,8 @@ import sys
 
 import pytest
 
-from policyctx.cli.output import console, json_text
+from policyctx.cli.output import console, json_text, shortened, table
+from tests.cli.running import policyctx
 
 COMMAND = [sys.executable, "-c", "from policyctx.cli import main; main()"]
 
@@ -60,3 +61,59 @@ def test_no_control_character_gets_out_and_json_stays_json(
     assert set(shown.replace("\n", "")).isdisjoint(controls)
     console().out("\x1b[2J\x9b")
     assert capsys.readouterr().out == "\\x1b[2J\\x9b\n"
+
+
+HIDDEN = "\u202e\u2066\u200f\u061c\u200b\ufeff\u2028\u00ad\U000e0041"
+
+
+def test_characters_that_hide_or_reorder_text_are_shown_as_escapes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = console()
+    out.print(f"a{HIDDEN}b")
+    out.print(table(("name",), [(f"a{HIDDEN}b",)], numeric=set()))
+    out.out(f"a{HIDDEN}b")
+    shown = r"a\u202e\u2066\u200f\u061c\u200b\ufeff\u2028\xad\U000e0041b"
+    assert capsys.readouterr().out.splitlines() == [shown, "name", shown, shown]
+
+
+def test_hidden_characters_in_json_are_escaped_and_keep_their_meaning(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    console().out(json_text({"said": HIDDEN}))
+    shown = capsys.readouterr().out
+    assert shown.isascii()
+    assert json.loads(shown) == {"said": HIDDEN}
+
+
+def test_joiners_of_scripts_and_emoji_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "\u0645\u06cc\u200c\u062e \U0001f469\u200d\U0001f52c"
+    console().print(text)
+    assert capsys.readouterr().out == f"{text}\n"
+
+
+def test_an_error_does_not_work_the_terminal() -> None:
+    run = policyctx("plan", "coding-agent", "\x1b[2J\u202e.json")
+    assert run.returncode == 1
+    assert run.stderr.startswith(r"error: \x1b[2J\u202e.json: cannot be read: ")
+
+
+def test_a_piped_table_has_no_spaces_at_the_ends_of_lines(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    console().print(table(("a", "b"), [("x", "y" * 300), ("x", "z")], numeric=set()))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == ["a  b", f"x  {'y' * 300}", "x  z"]
+
+
+def test_columns_sets_the_width_of_a_piped_table(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    console().print(table(("a", "b"), [("x", "word " * 30)], numeric=set()))
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 40
+
+
+@pytest.mark.parametrize(("text", "short"), [("abcdef", "abcdef"), ("abcdefghij", "abc…ij")])
+def test_a_long_text_loses_its_middle(text: str, short: str) -> None:
+    assert shortened(text, 6) == short

@@ -162,7 +162,7 @@ def test_rebuild_says_what_it_found_and_what_is_gone(policyctx: Command, root: P
     assert run.stdout.splitlines() == [
         f"found {root}/tool_result/Bash/toolu_03.md",
         f"gone {root}/tool_result/Read/toolu_02.md",
-        "the index tells of 2 contents",
+        "the index lists 2 contents",
     ]
     assert policyctx("store", "cat", root, "toolu_03").stdout == "found"
 
@@ -282,7 +282,8 @@ def test_an_id_in_several_sessions_is_refused_with_their_list(
     run = policyctx("store", "cat", shared, "toolu_01")
     assert (run.stdout, run.returncode) == ("", 1)
     assert run.stderr == (
-        "error: toolu_01 is in several sessions; choose one with `session` (--session): one, two\n"
+        "error: the id toolu_01 exists in several sessions; choose one with `session` (--session):"
+        " one, two\n"
     )
     picked = policyctx("store", "cat", shared, "toolu_01", "--session", "two")
     assert picked.stdout == "of two"

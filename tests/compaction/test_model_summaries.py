@@ -170,12 +170,12 @@ class TestContent:
     def test_a_summary_may_be_too_short(self, tmp_path: Path, server: MessagesServer) -> None:
         bare = "\n".join(f"## {name}" for name in SECTIONS)
         server.script = [saying(bare)] * 3
-        assert "words, 30 are the least" in applied(tmp_path, server).warnings[0]
+        assert "words; at least 30 are required" in applied(tmp_path, server).warnings[0]
 
     def test_the_least_words_are_the_policys(self, tmp_path: Path, server: MessagesServer) -> None:
         server.script = [saying(written_summary())] * 3
         result = applied(tmp_path, server, ", check: {min_words: 500}")
-        assert "words, 500 are the least" in result.warnings[0]
+        assert "words; at least 500 are required" in result.warnings[0]
 
     def test_no_more_words_are_required_than_may_be_written(
         self, tmp_path: Path, server: MessagesServer

@@ -96,7 +96,7 @@ def test_a_changed_digit_in_a_saved_line_is_noticed_and_the_file_read(
     found = store.find(saved["path"])
     assert found is not None
     assert (found.sha256, found.item_id) == (saved["sha256"], saved["item_id"])
-    assert any("1 lines of the journal could not be read" in notice for notice in store.notices)
+    assert any("1 line of the journal could not be read" in notice for notice in store.notices)
     assert any("could not be read" in one for one in one.apply(playing.conversation(20)).warnings)
 
 
@@ -148,7 +148,7 @@ def test_a_line_that_stands_there_twice_counts_once(root: Path, clock: Clock) ->
     write_lines(root, [*lines, lines[5], lines[-1]])
     store = store_of(session("text", root, clock))
     assert store.records() == before
-    assert any("2 lines of the journal stand there twice" in notice for notice in store.notices)
+    assert any("2 lines of the journal appear twice" in notice for notice in store.notices)
 
 
 FOREIGN: list[dict[str, Any]] = [
@@ -177,7 +177,7 @@ def test_a_foreign_record_stops_no_session(
     done = session("text", root, clock).apply(playing.conversation(TURNS_MADE))
     assert done.messages == expected
     is_own = record.get("record") in ["compaction", "decision", "call", "usage"]
-    assert any("records of the session" in one for one in done.warnings) == is_own
+    assert any("of the session could not be read" in one for one in done.warnings) == is_own
 
 
 @pytest.mark.parametrize("half", ["tool_call", "tool_result"])
@@ -188,7 +188,7 @@ def test_half_of_a_dropped_pair_is_decided_anew(root: Path, clock: Clock, half: 
     write_lines(root, [one for one in lines if b'"record":"compaction"' not in one])
     clock.turn = 9
     done = session("text", root, clock).apply(playing.conversation(9))
-    assert any("records of the session" in warning for warning in done.warnings)
+    assert any("of the session could not be read" in warning for warning in done.warnings)
     # Nothing is half dropped: the pair is there, or it is not.
     shown = json.dumps(done.messages, ensure_ascii=True)
     for call_id in ("call_2", "call_6"):

@@ -102,7 +102,7 @@ def rebuild(
             for path in gone:
                 out.print(f"gone {store.root}/{path}", soft_wrap=True)
             of = f" of session {name}" if name else ""
-            out.print(f"the index{of} tells of {counted(done.entries, 'content')}", soft_wrap=True)
+            out.print(f"the index{of} lists {counted(done.entries, 'content')}", soft_wrap=True)
     if as_json:
         out.out(json_text(report), highlight=False)
 

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from policyctx import compact_messages, offload_tool_results
+from policyctx.errors import (
+    AmbiguousSessionError,
+    Diagnostic,
+    Place,
+    PolicyctxError,
+    PolicyError,
+    StoreError,
+    UnknownOptionError,
+    UnknownPolicyError,
+)
+from policyctx.policy.loading import load_policy
+
+
+def unknown_option() -> UnknownOptionError:
+    with pytest.raises(UnknownOptionError) as caught:
+        offload_tool_results([], output_dir="x", treshold=1)  # type: ignore[call-arg]
+    return caught.value
+
+
+def unknown_policy() -> UnknownPolicyError:
+    with pytest.raises(UnknownPolicyError) as caught:
+        load_policy("coding-agnt")
+    return caught.value
+
+
+def pickled(error: PolicyctxError) -> object:
+    return pickle.loads(pickle.dumps(error))  # noqa: S301 - it was pickled here
+
+
+ERRORS: list[PolicyctxError] = [
+    AmbiguousSessionError("c0", ["a", ""], path="/root"),
+    PolicyError([Diagnostic(Place("p.yaml", 1, 2), "PC101", "unknown key")]),
+    StoreError("no such file", path="/root/x"),
+    unknown_option(),
+    unknown_policy(),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, pickled])
+def test_an_error_can_be_copied_and_pickled(error: PolicyctxError, again: object) -> None:
+    assert callable(again)
+    copied = again(error)
+    assert type(copied) is type(error)
+    assert str(copied) == str(error)
+    assert vars(copied) == vars(error)
+
+
+def test_readers_that_are_no_map_are_a_policy_error() -> None:
+    with pytest.raises(PolicyError, match=r"reads_file: PC103: expected a map such as"):
+        compact_messages([], reads_file=["Read"])  # type: ignore[arg-type]
+
+
+def test_a_root_of_sessions_is_named_as_one(tmp_path: object) -> None:
+    error = AmbiguousSessionError(None, ["one"], path=str(tmp_path))
+    assert f"{tmp_path} is a folder for several sessions; choose one" in str(error)
