@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from policyctx.messages.items import Message
+    from policyctx.tokens.memo import MemoCounter
 
 TRACES = Path(__file__).parents[2] / "shared" / "traces"
 POLICY = "coding-agent"
@@ -109,10 +110,12 @@ def _replayed(recording: Recording, policy: OffloadPolicy, *, times: int = 1) ->
 
 def _forget() -> None:
     """Let sessions count with what knows nothing: the process's counter is theirs."""
-    counter._counters[TOKENIZER, None] = _cold_counter()  # noqa: SLF001
+    cold = _cold_counter()
+    cold.shared_as = partial(counter.counter_for, TOKENIZER)
+    counter._counters[TOKENIZER, None] = cold  # noqa: SLF001
 
 
-def _cold_counter() -> counter.TokenCounter:
+def _cold_counter() -> MemoCounter:
     return new_counter(TOKENIZER, fast=False)
 
 

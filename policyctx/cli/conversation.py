@@ -46,6 +46,8 @@ class Given:
     """Cut at the chosen call, if one was chosen."""
     learns_from: int = 0
     """The number of recorded calls before the request."""
+    whole: Recording | None = None
+    """The recording with the calls from the chosen one on; None where it is `recording`."""
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -71,7 +73,8 @@ class Given:
         recording = self.recording
         if recording is None or not recording.calls:
             return
-        correction = learnt(recording, self.learns_from, session.plan([]).facts)
+        facts = session.plan([]).facts
+        correction = learnt(self.whole or recording, self.learns_from, facts)
         if correction.last is not None:
             session.take_over(correction)
         window = session.policy.policy.model.context_window
@@ -97,6 +100,7 @@ class Given:
                 "format": recording.format,
                 "calls": len(recording.calls),
                 "calls_with_usage": len(sizes),
+                "calls_with_summed_usage": _summed(recording),
                 "largest_billed": max(sizes, default=None),
                 "calls_over_window": sum(size > window for size in sizes),
             }
@@ -108,6 +112,14 @@ class Given:
         if self.request.body is not None or self.recording is None or not self.recording.calls:
             return None
         return self.recording.calls[-1]
+
+
+def _summed(recording: Recording) -> int:
+    """Return how many of the calls have no more than a share of a sum that was billed."""
+    if recording.bill is None or not recording.bill.usage.prompt:
+        return 0
+    made = recording.calls[: recording.bill.calls]
+    return sum(call.usage is None or not call.usage.prompt for call in made)
 
 
 def _billed(recording: Recording) -> Iterator[int]:
@@ -168,7 +180,7 @@ def _at_call(recording: Recording | None, call: int) -> Given:
     if not 1 <= call <= calls:
         raise MessagesError(f"{recording.name} has {counted(calls, 'call')}; there is no {call}")
     cut = recording.until(call)
-    return Given(Request(cut.messages()), cut, call - 1)
+    return Given(Request(cut.messages()), cut, call - 1, recording)
 
 
 class _NotARequestError(MessagesError):

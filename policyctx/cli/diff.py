@@ -57,6 +57,7 @@ def diff(
     named = policy_a, policy_b
     models = [OffloadPolicy.load(policy).policy.model for policy in named]
     so_far = gathered(paths, partial(compared, named), jobs=jobs)
+    so_far.calls = sum(len(one.first.calls) for one in so_far.results)
     figures = [
         total(figures_of(one.first, models[0]) for one in so_far.results),
         total(figures_of(one.second, models[1]) for one in so_far.results),

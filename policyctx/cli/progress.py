@@ -32,6 +32,8 @@ class Gathered(Generic[T]):
     """Files that are done, those included that gave nothing."""
     of_files: int = 0
     is_interrupted: bool = False
+    calls: int | None = None
+    """Model calls in the results, where the command has counted them."""
 
     def add(self, outcomes: Iterable[T | Failure | PassedOver]) -> None:
         """Add what came of a file."""
@@ -48,7 +50,7 @@ class Gathered(Generic[T]):
         """0; 1 when a file or recording failed, or when nothing was replayed; 130 after Ctrl-C."""
         if self.is_interrupted:
             return INTERRUPTED
-        return int(bool(self.failures) or not self.results)
+        return int(bool(self.failures) or not self.results or self.calls == 0)
 
 
 def gathered(paths: Sequence[Path], work: Work[T], *, jobs: int) -> Gathered[T]:
@@ -106,6 +108,8 @@ def missing(so_far: Gathered[T]) -> Iterator[str]:
         yield f"interrupted: {so_far.files} of {so_far.of_files} files are done"
     elif not so_far.results and not so_far.failures:
         yield "error: nothing to replay: no recording was found"
+    elif so_far.calls == 0 and not so_far.failures:
+        yield "error: nothing to replay: no recording has a call of a model"
 
 
 _LISTED = 20

@@ -73,6 +73,7 @@ def replay(
         check_writable(report)
     work = partial(replayed, policy, excerpt=None if report is None else report_text)
     so_far = gathered(paths, work, jobs=jobs)
+    so_far.calls = sum(len(session.calls) for session in so_far.results)
     out = console()
     if as_json:
         values = replay_report(policy, model, so_far, details=regret_details)

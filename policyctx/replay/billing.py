@@ -8,6 +8,7 @@ more than a sum is recorded, each call has the share of it that its counted toke
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,8 +18,9 @@ from policyctx.tokens.usage import Usage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from policyctx.replay.recording import SummedBill
-    from policyctx.replay.sent_list import Prompt
+    from policyctx.planning.facts import Facts
+    from policyctx.replay.recording import Recording, SummedBill
+    from policyctx.replay.sent_list import MessageSizes, Prompt
     from policyctx.replay.simulated import SimulatedCall
 
 
@@ -67,6 +69,22 @@ def billed_calls(calls: Sequence[SimulatedCall]) -> tuple[BilledCall, ...]:
         if call.at is not None:
             times[model] = call.at
     return tuple(billed)
+
+
+def call_shares(recording: Recording, sizes: MessageSizes, facts: Facts) -> list[Usage | None]:
+    """Return each call's share of what the calls were billed together, None where it has none.
+
+    `sizes` have measured the messages of the whole recording.
+    """
+    if recording.bill is None:
+        return [None] * len(recording.calls)
+    counted, messages = [], 0
+    for call in recording.calls:
+        new = sum(sizes.tokens(message, facts) for message in call.new)
+        messages = new if call.anew else messages + new
+        beside = tuple(part for part in (call.system, call.tools) if part is not None)
+        counted.append(messages + replace(facts, beside=beside).tokens_beside)
+    return [*shares_of(counted, recording.bill)]
 
 
 def shares_of(counted: Sequence[int], bill: SummedBill) -> list[Usage]:

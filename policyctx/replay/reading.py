@@ -93,8 +93,9 @@ def _no_json(source: Source) -> str:
 def files_in(paths: Iterable[Path]) -> Iterator[Path]:
     """Yield the files among `paths` and in the folders among them, sorted within each folder.
 
-    A folder that cannot be listed is yielded itself, so that reading it reports why. In a folder,
-    links to folders are not followed, and only regular files are yielded.
+    A folder that cannot be listed is yielded itself, so that reading it reports why, and so is what
+    is no regular file, such as a device or a broken link. In a folder, pipes are left out and links
+    to folders are not followed.
     """
     for path in paths:
         if not is_folder(path):
@@ -118,6 +119,6 @@ def is_folder(path: Path) -> bool:
 
 def _is_walked(path: Path) -> bool:
     try:
-        return path.is_file() or (path.is_dir() and not path.is_symlink())
+        return not path.is_fifo() and not (path.is_dir() and path.is_symlink())
     except OSError:
         return True

@@ -6,12 +6,12 @@ Nothing is written. The recorded reply always follows, whatever the policy remov
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from policyctx.planning.facts import Facts
-from policyctx.replay.billing import shares_of
+from policyctx.replay.billing import call_shares
 from policyctx.replay.offline import offline, online_summarizers
 from policyctx.replay.regret.needs import needs_of
 from policyctx.replay.seen import seen_items
@@ -124,16 +124,7 @@ class _Simulation:
 
         What was measured is not counted again.
         """
-        calls, bill = recording.calls, recording.bill
-        if bill is None:
-            return [None] * len(calls)
-        facts, counted, messages = self._facts(), [], 0
-        for call in calls:
-            new = sum(self._sizes.tokens(message, facts) for message in call.new)
-            messages = new if call.anew else messages + new
-            beside = tuple(part for part in (call.system, call.tools) if part is not None)
-            counted.append(messages + replace(facts, beside=beside).tokens_beside)
-        return shares_of(counted, bill)
+        return call_shares(recording, self._sizes, self._facts())
 
     def _facts(self) -> Facts:
         model = self._policy.policy.model

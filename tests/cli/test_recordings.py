@@ -63,6 +63,27 @@ def test_gates_compare_what_was_billed_and_agree_with_the_replay(tmp_path: Path)
     assert gate_of("coding-agent", path)["number"] > 160_000
 
 
+def test_gates_use_the_share_of_a_call_where_only_a_sum_was_billed(tmp_path: Path) -> None:
+    session = json.loads(billed_session(tmp_path / "s.json", *SIZES).read_text(encoding="utf-8"))
+    history = [{**message, "agent": "main"} for message in session["messages"]]
+    for message in history:
+        message.pop("extra", None)
+    stats = {"model_stats": {"tokens_sent": 60_000, "tokens_received": 90, "api_calls": 6}}
+    config = json.dumps({"agent": {"model": {"name": "gpt-x"}}})
+    document = {"trajectory": [], "history": history, "info": stats, "replay_config": config}
+    path = tmp_path / "s.traj"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    (recording,) = recordings_in(path)
+    replayed = simulated(recording, OffloadPolicy.load("coding-agent"))
+    last = replayed.calls[-1].share
+    assert last is not None
+    assert gate_of("coding-agent", path, "--call", "6")["number"] == pytest.approx(
+        last.prompt, rel=0.05
+    )
+    report = json.loads(policyctx("plan", "coding-agent", path, "--json").stdout)
+    assert report["recording"]["calls_with_summed_usage"] == 6
+
+
 @pytest.mark.parametrize("command", ["plan", "explain", "apply"])
 def test_calls_above_the_context_window_are_reported(tmp_path: Path, command: str) -> None:
     path = billed_session(tmp_path / "s.json", *SIZES)
@@ -76,6 +97,7 @@ def test_calls_above_the_context_window_are_reported(tmp_path: Path, command: st
     report = json.loads(run.stderr if command == "apply" else run.stdout)
     assert report["recording"] == {
         "name": "s.json", "format": "mini-swe-agent", "calls": 6, "calls_with_usage": 6,
+ "calls_with_summed_usage": 0,
         "largest_billed": 210_000, "calls_over_window": 1,
     }  # fmt: skip
 

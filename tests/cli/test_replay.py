@@ -60,6 +60,34 @@ def test_a_file_that_could_not_be_read_is_not_among_those_replayed(folder: Path)
     assert "replayed  1 session of 1 file: 1 call of a model" in run.stdout
 
 
+@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_is_no_regular_file_is_an_error_and_stops_nothing(
+    command: tuple[str, ...], jobs: str, folder: Path
+) -> None:
+    (folder / "broken.jsonl").symlink_to(folder / "nowhere")
+    (folder / "zero.jsonl").symlink_to("/dev/zero")
+    run = policyctx(*command, folder, "--jobs", jobs)
+    assert run.returncode == 1
+    assert sorted(run.stderr.splitlines()) == [
+        f"error: {folder / 'broken.jsonl'}: No such file or directory",
+        f"error: {folder / 'zero.jsonl'}: not a regular file: it is a device",
+    ]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_recordings_without_a_call_are_an_error(command: tuple[str, ...], tmp_path: Path) -> None:
+    record = {
+        "type": "user", "uuid": "1", "parentUuid": None, "sessionId": "s",
+        "message": {"role": "user", "content": "x"},
+    }  # fmt: skip
+    path = tmp_path / "s.jsonl"
+    path.write_text(json.dumps(record) + "\n", encoding="utf-8")
+    run = policyctx(*command, path)
+    assert run.returncode == 1
+    assert run.stderr == "error: nothing to replay: no recording has a call of a model\n"
+
+
 def test_nothing_is_written(folder: Path, tmp_path: Path) -> None:
     policyctx("replay", "coding-agent", folder, cwd=tmp_path)
     assert sorted(path.name for path in tmp_path.rglob("*")) == [

@@ -29,10 +29,10 @@ def recognises(record: object) -> bool:
     """Is this an event, or the result of an instance with its events."""
     fields = mapping(record)
     history = fields.get("history")
+    if _is_resolved(fields) and (history is None or isinstance(history, list)):
+        return True
     if isinstance(history, list) and "instance_id" in fields:
         return any(map(_is_event, history[:1]))
-    if isinstance(history, list) and _is_resolved(fields):
-        return True
     return _is_event(record)
 
 

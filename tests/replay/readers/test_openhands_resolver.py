@@ -122,3 +122,15 @@ def test_a_line_of_another_kind_is_not_taken_for_an_issue() -> None:
     line = b'{"issue": 1, "instruction": "x"}\n{"role": "user", "content": "hi"}\n'
     (recording,) = recordings_of(line, "s")
     assert recording.format == "chat"
+
+
+def test_an_issue_that_failed_before_it_began_has_no_conversation() -> None:
+    failed = {**resolved(), "history": None, "error": "x"}
+    first, last = read_lines([failed, resolved(ASKED, RAN, SAW, DONE)])
+    assert len(first.calls) == 0
+    assert len(last.calls) == 2
+
+
+def test_an_instance_id_beside_an_issue_changes_nothing() -> None:
+    (recording,) = read_lines([resolved(ASKED, RAN, SAW, DONE, instance_id=None)])
+    assert len(recording.calls) == 2
