@@ -38,7 +38,7 @@ In a condition a map means *all*, a list of maps means *any*.
 
 `extends` names presets, fragments and files; a path is relative to the file that names it. A
 fragment is a part that ships with the library, such as `file-readers`: the tools by which known
-agents read files. It is no policy by itself. Maps merge by key. `steps` merge by `name`: a known
+agents read files. It is not a policy itself. Maps merge by key. `steps` merge by `name`: a known
 one is replaced in place, a new one goes to the end (though before an inherited `compact`, which
 is last), or before the step that its `before` names; `remove: true` takes one out. `match`,
 `when`, `select`, `keep_recent`, `placeholder` and the pair of `min_tokens` and `min_chars` are
