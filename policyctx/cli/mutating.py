@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from policyctx.testing.mutation.mutants import Mutants
 
 
-def mutate(
+def print_mutants(
     policy: str, paths: Sequence[str], *, jobs: int | None, accept: Path | None, as_json: bool
 ) -> bool:
     """Judge the mutants of a policy and report; return whether all is as it should be.

@@ -84,9 +84,9 @@ def run(
         console(stderr=True).print("error: features need pytest-bdd: pip install 'policyctx[bdd]'")
         raise typer.Exit(2)
     if mutate is not None:
-        from policyctx.cli.mutating import mutate as mutated  # noqa: PLC0415 - needs pytest
+        from policyctx.cli.mutating import print_mutants  # noqa: PLC0415 - needs pytest  # noqa: PLC0415 - needs pytest
 
-        noticed = mutated(mutate, paths or (), jobs=jobs, accept=accept, as_json=as_json)
+        noticed = print_mutants(mutate, paths or (), jobs=jobs, accept=accept, as_json=as_json)
         raise typer.Exit(0 if noticed else 1)
     options = ["--policyctx-only", "--continue-on-collection-errors", "-q"]
     if steps:

@@ -45,7 +45,7 @@ class WorkingFiles:
         it is not read.
         """
         try:
-            raw = _content(resolved, most_bytes)
+            raw = _file_content(resolved, most_bytes)
         except OSError as error:
             why = _WHY.get(error.errno or 0, f"it cannot be read: {error.strerror}")
             raise UnrestorableFileError(resolved, why) from error
@@ -57,7 +57,7 @@ class WorkingFiles:
             raise UnrestorableFileError(resolved, "it is no text in UTF-8") from error
 
 
-def _content(resolved: str, most_bytes: int) -> bytes:
+def _file_content(resolved: str, most_bytes: int) -> bytes:
     _check_regular(resolved, os.lstat(resolved))
     with open(os.open(resolved, _READING), "rb") as file:  # noqa: PTH123 - a descriptor
         opened = os.fstat(file.fileno())

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from policyctx.planning.placeholders import Wording
     from policyctx.policy.models import Step
 
-_NO_FILE = File("", "")
+NO_FILE = File("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,4 +131,4 @@ def wanted_path(item: Item, policy: OffloadPolicy, facts: Facts) -> str:
 
 def expected_file(path: str, facts: Facts) -> File:
     """Return the file at a path below the root; none for an empty path."""
-    return File(path, f"{facts.root}/{path}") if path else _NO_FILE
+    return File(path, f"{facts.root}/{path}") if path else NO_FILE

@@ -21,7 +21,7 @@ from policyctx.policy.lookup import (
     compaction_of,
     levels,
     matches,
-    nearest,
+    nearest_given,
     offload_given,
     wording,
 )
@@ -224,7 +224,7 @@ class OffloadPolicy:
         nearer = [of_step, *given]
         # What arrives is the newest: recency is a matter of the steps before a model call.
         recency = nearer if step.on == "model_call" else []
-        keep_recent, rule = nearest(recency, "keep_recent")
+        keep_recent, rule = nearest_given(recency, "keep_recent")
         return Treatment(
             refusal=self._refusal(step, item_type, tool, given),
             threshold=self._threshold(nearer if step.do != "drop" else [of_step]),
@@ -250,7 +250,7 @@ class OffloadPolicy:
             return Reason("protected", {"why": why}), ()
         if matches(tool, step.select.except_tools):
             return Reason("excluded_tool", {"tool": tool or ""}), (*name, "except_tools")
-        if step.select.ephemeral and nearest(given, "keep_recent")[0] is None:
+        if step.select.ephemeral and nearest_given(given, "keep_recent")[0] is None:
             return Reason("not_ephemeral"), (*name, "ephemeral")
         return _kept_by_rule(step, given)
 
@@ -279,7 +279,7 @@ class OffloadPolicy:
 
 
 def _pinned(given: list[Level]) -> RulePath | None:
-    pin, rule = nearest(given, "pin")
+    pin, rule = nearest_given(given, "pin")
     return rule if pin else None
 
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from policyctx.planning.decisions import Decision
 from policyctx.planning.drafts import (
+    NO_FILE,
     expected_file,
     left_in_place,
     not_shrinking,
     unit_of,
     wanted_path,
 )
-from policyctx.planning.paths import File
 from policyctx.planning.reasons import Reason
 from policyctx.planning.removal import messages_without, removed_with
 
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
     from policyctx.planning.facts import Unit
     from policyctx.planning.offload_policy import Treatment
     from policyctx.planning.outlook import Outlook
+    from policyctx.planning.paths import File
     from policyctx.planning.placeholders import Wording
     from policyctx.planning.selection import Verdict
     from policyctx.planning.snapshot import Snapshot
     from policyctx.policy.models import Step
-
-_NO_FILE = File("", "")
 
 
 class Taking:
@@ -73,7 +72,7 @@ class Taking:
     def _replaced(self, position: int, wanted: str, wording: Wording, unit: Unit) -> Decision:
         item = self._in.items[position]
         file = self._outlook.file(wanted) if wanted else None
-        text = left_in_place(item, wording, file or _NO_FILE, self._facts, unit)
+        text = left_in_place(item, wording, file or NO_FILE, self._facts, unit)
         return Decision(
             position,
             item,
@@ -99,7 +98,7 @@ class Taking:
         if not self._shortens(item, wording, expected_file(wanted, self._facts), unit):
             return
         decision = self._replaced(call, wanted, wording, unit)
-        if self._shortens(item, wording, decision.file or _NO_FILE, unit):
+        if self._shortens(item, wording, decision.file or NO_FILE, unit):
             rule = ("steps", self._step.name, "select", "with_input")
             self._outlook.take(replace(decision, reason=Reason("with_result"), rule_path=rule))
 

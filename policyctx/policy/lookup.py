@@ -55,7 +55,7 @@ def type_levels(policy: Policy, lineage: Sequence[str]) -> list[Level]:
     return found
 
 
-def nearest(given: Iterable[Level], key: str) -> tuple[Any, RulePath]:
+def nearest_given(given: Iterable[Level], key: str) -> tuple[Any, RulePath]:
     """Return the first value given for `key`, and its path; (None, the key) for none."""
     for path, level in given:
         value = getattr(level, key, None)
@@ -70,7 +70,7 @@ def offload_given(given: Sequence[Level]) -> tuple[bool, RulePath]:
     Else the nearest value; without one they may not.
     """
     of_tools = [found for level in given if level[0][:1] == ("tools",) for found in _given(level)]
-    of_type = nearest([level for level in given if level[0][:1] == ("items",)], "offload")
+    of_type = nearest_given([level for level in given if level[0][:1] == ("items",)], "offload")
     from_code = [f for level in given if not level[0] for f in _given(level)]
     typed = [] if of_type[0] is None else [of_type]
     refused = next((path for value, path in (*of_tools, *typed) if value is False), None)
@@ -82,7 +82,7 @@ def offload_given(given: Sequence[Level]) -> tuple[bool, RulePath]:
 
 def wording(policy: Policy, step: Step, given: Sequence[Level]) -> Placeholder:
     """Return what a step leaves in an item's place."""
-    found: Placeholder = step.placeholder or nearest(given, "placeholder")[0]
+    found: Placeholder = step.placeholder or nearest_given(given, "placeholder")[0]
     return widest_wording(policy, step) if found is policy.placeholder else found
 
 
@@ -96,7 +96,7 @@ def widest_wording(policy: Policy, step: Step) -> Placeholder:
 
 
 def _given(level: Level) -> list[tuple[Any, RulePath]]:
-    value, path = nearest([level], "offload")
+    value, path = nearest_given([level], "offload")
     return [] if value is None else [(value, path)]
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyctx.policy.globs import is_exact, is_name_left
 from policyctx.policy.item_types import why_never
-from policyctx.policy.lookup import Level, RulePath, type_levels
-from policyctx.policy.lookup import nearest as nearest_of
+from policyctx.policy.lookup import Level, RulePath, nearest_given, type_levels
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -101,7 +100,7 @@ def refusal(checked: Checked, step: Step, item_type: str) -> str | None:
 
 def nearest(checked: Checked, item_type: str, key: str) -> Any:  # noqa: ANN401 - any key's value
     """Return what a type, else one that it refines, gives for a key, None for nothing."""
-    return nearest_of(_type_levels(checked, item_type), key)[0]
+    return nearest_given(_type_levels(checked, item_type), key)[0]
 
 
 def ranked(checked: Checked, key: str) -> Iterator[tuple[str, Any]]:
@@ -127,7 +126,7 @@ def rules_that_speak(
                 yield ("tools", glob, key), value
             unwanted = (*unwanted, glob)
     if (not wanted and not has_tool) or is_name_left(wanted, unwanted):
-        value, path = nearest_of([*_type_levels(checked, item_type), ((), checked.policy)], key)
+        value, path = nearest_given([*_type_levels(checked, item_type), ((), checked.policy)], key)
         yield path, value
 
 

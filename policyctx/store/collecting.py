@@ -41,7 +41,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Collection:
+class CollectionReport:
     """What `collect` did, or would do in a dry run."""
 
     removed: tuple[tuple[Entry, str], ...]
@@ -66,7 +66,7 @@ class Collector:
 
     def collected(
         self, terms: Terms, *, dry_run: bool, progress: Callable[[int, int], object]
-    ) -> Collection:
+    ) -> CollectionReport:
         """Remove, then pack; `progress` gets how many of how many files are packed."""
         for state in self._states:
             state.refresh(self._tree)
@@ -76,7 +76,7 @@ class Collector:
             self._pack(choice.packed, terms, progress)
             self._remove_left_over()
         size = choice.size_after if dry_run else size_of(self._files(terms))
-        return Collection(
+        return CollectionReport(
             tuple((kept.entries[-1], rule) for kept, rule in choice.removed),
             tuple(kept.entries[-1] for kept in choice.packed),
             choice.size_before,

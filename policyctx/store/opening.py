@@ -7,8 +7,8 @@ import os
 import stat
 from typing import TYPE_CHECKING, Self
 
-from policyctx.store import waiting
 from policyctx.store.folders import READING, check_regular, opened
+from policyctx.store.waiting import give_back, take_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ class Tree:
         self._name = str(root)
         self._mode = None if mode is None else folder_mode(mode)
         self._made_above: list[Path] = []
-        self._open = waiting.taken(self._name)
+        self._open = take_waiting(self._name)
         self._sure: set[str] = set()
 
     def __enter__(self) -> Self:
@@ -43,7 +43,7 @@ class Tree:
     def __exit__(
         self, _type: type[BaseException] | None, _e: BaseException | None, _t: TracebackType | None
     ) -> None:
-        waiting.give_back(self._name, self._open)
+        give_back(self._name, self._open)
 
     def folder(self, relative: str = "") -> Folder:
         """Return the folder at a path below the root, its parts joined by `/`; "" is the root."""

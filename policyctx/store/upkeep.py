@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from policyctx.errors import StoreError
-from policyctx.store.collecting import Collection, Collector, Terms
+from policyctx.store.collecting import CollectionReport, Collector, Terms
 from policyctx.store.entries import STATE_FOLDER
 from policyctx.store.exporting import export
 from policyctx.store.importing import imported
@@ -61,7 +61,7 @@ class Upkeep(Storage):
         only_own: bool = False,
         dry_run: bool = False,
         progress: Progress = _silently,
-    ) -> Collection:
+    ) -> CollectionReport:
         """Remove what is older than `max_age` seconds, then the oldest until `max_bytes` are left.
 
         What a live placeholder names stays, by the records of every session in this root, and so

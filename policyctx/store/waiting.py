@@ -22,7 +22,7 @@ _FOLDERS = 4
 _waiting: dict[str, Opened] = {}
 
 
-def taken(root: str) -> Opened:
+def take_waiting(root: str) -> Opened:
     """Return the folders that wait for this root; until given back nobody else has them."""
     found = _waiting.pop(root, None)
     return OrderedDict() if found is None else found
@@ -32,14 +32,14 @@ def give_back(root: str, folders: Opened) -> None:
     """Keep the folders used last, and close the others."""
     while len(folders) > _FOLDERS:
         folders.popitem(last=False)[1].close()
-    close(_waiting.pop(root, None))
+    close_all(_waiting.pop(root, None))
     if folders:
         _waiting[root] = folders
     if len(_waiting) > _ROOTS:
-        close(_waiting.pop(next(iter(tuple(_waiting)), ""), None))
+        close_all(_waiting.pop(next(iter(tuple(_waiting)), ""), None))
 
 
-def close(folders: Opened | None) -> None:
+def close_all(folders: Opened | None) -> None:
     """Close every folder."""
     while folders:
         folders.popitem()[1].close()

@@ -10,7 +10,7 @@ from policyctx.store.retention import states_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from policyctx.store.collecting import Collection
+    from policyctx.store.collecting import CollectionReport
     from policyctx.store.entries import Entry
     from policyctx.store.filesystem import ContextFileSystem
     from policyctx.store.history import Event
@@ -61,7 +61,7 @@ def event_report(event: Event, session: str) -> dict[str, Any]:
     }
 
 
-def collection_report(done: Collection) -> dict[str, Any]:
+def collection_report(done: CollectionReport) -> dict[str, Any]:
     """Return what `gc` did as plain values, for `--json`."""
     return {
         "dry_run": done.is_dry_run,

@@ -17,7 +17,7 @@ from policyctx.policy.loading import load_policy
 from policyctx.store.filesystem import ContextFileSystem
 
 if TYPE_CHECKING:
-    from policyctx.store.collecting import Collection
+    from policyctx.store.collecting import CollectionReport
 
 
 def gc(
@@ -153,11 +153,11 @@ def _show_number(number: int, done: str, where: Path, *, as_json: bool) -> None:
         console().print(f"{counted(number, 'content')} {done} {where}", soft_wrap=True)
 
 
-def _verb(verb: str, done: Collection) -> str:
+def _verb(verb: str, done: CollectionReport) -> str:
     return f"would {verb}" if done.is_dry_run else f"{verb}{'d' if verb[-1] == 'e' else 'ed'}"
 
 
-def _summary(done: Collection) -> str:
+def _summary(done: CollectionReport) -> str:
     would = "would remove {} and compress {}" if done.is_dry_run else "removed {}, compressed {}"
     what = would.format(counted(len(done.removed), "content"), f"{len(done.packed):,}")
     return f"{what}: {bytes_shown(done.size_before)} → {bytes_shown(done.size_after)}"

@@ -31,7 +31,7 @@ _WRITES = frozenset({"edit", "write"})
 
 def read_resolved(output: Record, builder: RecordingBuilder) -> None:
     """Read what the resolver wrote of one issue."""
-    history = list(_events(output.get("history"), builder))
+    history = list(_resolver_events(output.get("history"), builder))
     usages = _usages(output)
     if any("args" in event and "source" in event for event in history):
         # A version that writes events with their envelope.
@@ -49,7 +49,7 @@ def read_resolved(output: Record, builder: RecordingBuilder) -> None:
                 builder.bill(call, usage)
 
 
-def _events(history: object, builder: RecordingBuilder) -> list[Record]:
+def _resolver_events(history: object, builder: RecordingBuilder) -> list[Record]:
     """Return the events of a history; the first versions wrote pairs of them."""
     found = history if isinstance(history, list) else []
     flat = [event for one in found for event in (one if isinstance(one, list) else [one])]

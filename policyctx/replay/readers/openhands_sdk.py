@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from policyctx.replay.readers.building import RecordingBuilder
 
 # What tells of the conversation's state, and what asks for or repeats a condensation.
-_NOT_PROMPT = frozenset({
+_NOT_PROMPT_SDK = frozenset({
     "CondensationRequest", "CondensationSummaryEvent", "ConversationErrorEvent",
     "ConversationStateUpdateEvent", "LLMCompletionLogEvent", "PauseEvent", "TokenEvent",
 })  # fmt: skip
 _RESULTS = ("ObservationEvent", "UserRejectObservation", "AgentErrorEvent")
 _PROMPT = ("SystemPromptEvent", "MessageEvent", "ActionEvent", "Condensation")
-_KINDS = _NOT_PROMPT.union(_RESULTS, _PROMPT)
+_KINDS = _NOT_PROMPT_SDK.union(_RESULTS, _PROMPT)
 
 
 def is_sdk_event(record: object) -> bool:
@@ -54,7 +54,7 @@ class SdkEvents:
         kind = word(event.get("kind"))
         if kind == "SystemPromptEvent":
             self._tools = event.get("tools")
-            self._add(event, {"role": "system", "content": _said(event.get("system_prompt"))})
+            self._add(event, {"role": "system", "content": _text_said(event.get("system_prompt"))})
         elif kind == "MessageEvent":
             self._message(event)
         elif kind == "ActionEvent":
@@ -64,7 +64,7 @@ class SdkEvents:
         elif kind == "Condensation":
             self._condense(event)
         else:
-            self._builder.pass_over(kind, known=kind in _NOT_PROMPT)
+            self._builder.pass_over(kind, known=kind in _NOT_PROMPT_SDK)
 
     def _add(self, event: Record, message: Message) -> None:
         if self._builder.add(message):
@@ -111,7 +111,7 @@ class SdkEvents:
         self._builder.begin_anew(kept)
 
 
-def _said(content: object) -> str:
+def _text_said(content: object) -> str:
     """Return a text that stands alone, or as the text of a part."""
     return word(content) or word(mapping(content).get("text"))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from policyctx.policy.lookup import RulePath, levels, matches, nearest, offload_given
+from policyctx.policy.lookup import RulePath, levels, matches, nearest_given, offload_given
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -84,7 +84,7 @@ def _of_decision(decision: Decision, step: Step, policy: OffloadPolicy) -> Itera
 def _wording_path(step: Step, given: Sequence[Level]) -> RulePath:
     if step.placeholder is not None:
         return "steps", step.name, "placeholder"
-    return nearest(given, "placeholder")[1]
+    return nearest_given(given, "placeholder")[1]
 
 
 def _of_outcome(outcome: Outcome, step: Step, plan: Plan) -> Iterator[Side]:
@@ -209,7 +209,7 @@ class _StepSides:
             yield (*self._name, "select", "ephemeral"), "ephemeral"
         if self._step.do != "drop" or self._step.select.types is None:
             yield offload_given(given)[1], "allowed"
-        yield nearest(given, "pin")[1], "not pinned"
+        yield nearest_given(given, "pin")[1], "not pinned"
 
     def _stays(self, item: Item, treatment: Treatment, verdict: Verdict) -> Iterator[Side]:
         code = verdict.reason.code
