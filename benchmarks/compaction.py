@@ -20,10 +20,9 @@ from benchmarks.inputs import sentences, tool_outputs
 from benchmarks.planning import wait
 from benchmarks.runner import Ratio
 from policyctx import compact_messages
+from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import extractive_summary
-from policyctx.compaction.files import WorkingFiles
-from policyctx.compaction.history import History
-from policyctx.compaction.restoration import restore
+from policyctx.compaction.restoration import WorkingFiles, restore
 from policyctx.policy.models.compaction import CompactionWording, Restore, Summary
 from policyctx.tokens.counter import counter_for
 

@@ -23,9 +23,8 @@ from policyctx.errors import UnreadableRecordingError
 from policyctx.messages.items import compact_json
 from policyctx.messages.reading import items_of
 from policyctx.planning.offload_policy import OffloadPolicy
-from policyctx.replay.model_call import ModelCall
 from policyctx.replay.reading import files_in, recordings_in
-from policyctx.replay.recording import Recording
+from policyctx.replay.recording import ModelCall, Recording
 from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import figures_of
 from policyctx.tokens import counter
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from policyctx.messages.items import Message
-    from policyctx.tokens.memo import MemoCounter
+    from policyctx.tokens.counter import MemoCounter
 
 TRACES = Path(__file__).parents[2] / "shared" / "traces"
 POLICY = "coding-agent"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from policyctx.agents import for_agent
+    from policyctx.compaction.assembly import CompactStats, SummaryUsage
     from policyctx.compaction.restoration import FileReader
-    from policyctx.compaction.stats import CompactStats, SummaryUsage
     from policyctx.compaction.summarizers import (
         Summarizer,
         SummaryRequest,
@@ -65,7 +65,7 @@ _HOMES = {
     "AsyncFileWriter": "policyctx.store.writers",
     "CompactOptions": "policyctx.recipes.compacting",
     "CompactResult": "policyctx.recipes.compacting",
-    "CompactStats": "policyctx.compaction.stats",
+    "CompactStats": "policyctx.compaction.assembly",
     "ContextFileSystem": "policyctx.store.filesystem",
     "ContextItem": "policyctx.turns.context_items",
     "CorruptContentError": "policyctx.errors",
@@ -89,7 +89,7 @@ _HOMES = {
     "Summarizer": "policyctx.compaction.summarizers",
     "SummaryError": "policyctx.errors",
     "SummaryRequest": "policyctx.compaction.summarizers",
-    "SummaryUsage": "policyctx.compaction.stats",
+    "SummaryUsage": "policyctx.compaction.assembly",
     "UnknownOptionError": "policyctx.errors",
     "UnknownPolicyError": "policyctx.errors",
     "UnknownSummarizerError": "policyctx.errors",

@@ -44,9 +44,8 @@ if TYPE_CHECKING:
     from policyctx.planning.ledger import Key, Ledger
     from policyctx.planning.plan import Plan
     from policyctx.planning.planner import Moment
-    from policyctx.tokens.correction import Correction
-    from policyctx.tokens.memo import MemoStats
-    from policyctx.tokens.usage import Usage
+    from policyctx.tokens.counter import MemoStats
+    from policyctx.tokens.usage import Correction, Usage
     from policyctx.turns.context_items import ContextItem
     from policyctx.turns.driving import Store, Turn
     from policyctx.turns.result import Result

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policyctx.replay.checking import MEANINGS
+from policyctx.replay.accuracy import MEANINGS
 from tests.replay.test_running import claude_code
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from policyctx import (
     offload_tool_result,
     offload_tool_results,
 )
-from policyctx.compaction.archive import archived_messages
+from policyctx.compaction.assembly import archived_messages
 from policyctx.messages.blocks import comparable
 from tests.chat_server import ChatServer, calling, chat_server
 from tests.compaction.messages_server import Scripted, messages_server

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from policyctx.cli.output import console, counted
 from policyctx.errors import MessagesError, UnreadableRecordingError
 from policyctx.messages.request import Request, request_of
-from policyctx.replay.learning import learnt
+from policyctx.replay.cost import learnt
 from policyctx.replay.readers.registered import LISTS, readers
 from policyctx.replay.reading import recordings_of
 from policyctx.resources import open_file
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from policyctx.messages.items import Message
-    from policyctx.replay.model_call import ModelCall
-    from policyctx.replay.recording import Recording
+    from policyctx.replay.recording import ModelCall, Recording
     from policyctx.session import Session
 
 _LISTED = 50

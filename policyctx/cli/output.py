@@ -16,7 +16,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from policyctx.compaction.stats import SummaryUsage
+    from policyctx.compaction.assembly import SummaryUsage
     from policyctx.planning.decisions import Action, Decision
     from policyctx.planning.gates import GateVerdict
     from policyctx.planning.offload_policy import OffloadPolicy

@@ -15,7 +15,7 @@ from policyctx.cli.replay_reports import replay_csv, replay_report
 from policyctx.cli.replay_tables import print_regrets, print_replay
 from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.replay.replaying import replayed
-from policyctx.replay.report.writing import check_writable, write_report
+from policyctx.replay.report.page import check_writable, write_report
 
 Recordings: TypeAlias = Annotated[
     list[Path],

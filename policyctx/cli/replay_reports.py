@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from policyctx.cli.progress import Gathered
     from policyctx.policy.models import Model
-    from policyctx.replay.checking import Check
+    from policyctx.replay.accuracy import Check
     from policyctx.replay.cost import Cost
     from policyctx.replay.simulated import Regret, SimulatedSession
     from policyctx.replay.summing import Figures

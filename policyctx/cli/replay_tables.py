@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from policyctx.cli.output import counted, saving, table
-from policyctx.replay.checking import MEANINGS, TOLERANCE
+from policyctx.replay.accuracy import MEANINGS, TOLERANCE
 from policyctx.replay.summing import figures_of, total
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from policyctx.cli.progress import Gathered
     from policyctx.policy.models import Model
-    from policyctx.replay.checking import Check
+    from policyctx.replay.accuracy import Check
     from policyctx.replay.simulated import SimulatedSession
     from policyctx.replay.summing import Figures
 

@@ -16,9 +16,14 @@ from importlib.util import find_spec
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from policyctx.compaction.pinned import with_pinned
-from policyctx.compaction.prompt import instructions, objection, parts_of, transcript
-from policyctx.compaction.reducing import reduced
+from policyctx.compaction.prompt import (
+    instructions,
+    objection,
+    parts_of,
+    reduced,
+    transcript,
+    with_pinned,
+)
 from policyctx.compaction.summarizers import ModelSummarizer, in_thread
 from policyctx.errors import MissingExtraError, SummaryError, UsageError
 from policyctx.policy.values import Share

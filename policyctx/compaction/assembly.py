@@ -1,19 +1,152 @@
-"""The messages that stand in the place of a history (PRD context-compact F-006)."""
+"""The messages that replace a history, its archive, and its statistics.
+
+Source: PRD context-compact F-006, F-007 and F-009.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import json
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
+from policyctx.errors import MessagesError
+from policyctx.messages.blocks import as_message
+from policyctx.messages.items import compact_json
 from policyctx.policy.models.compaction import RESTORED_FIELDS, SUMMARY_FIELDS
 from policyctx.policy.template import parsed_template
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import TypeAlias
 
     from policyctx.compaction.restoration import RestoredFile
     from policyctx.messages.items import Message
     from policyctx.policy.models.compaction import CompactionWording
+
+    PathFields: TypeAlias = str | Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The messages that a summary stands for, in order, in the shape of either API."""
+
+    messages: Sequence[Message]
+    earlier: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    """By position in `messages`: the text of an earlier compaction's summary, without its wording.
+
+    Such a message is known by this text alone; its own content is not read.
+    """
+    written: frozenset[int] = frozenset()
+    """Positions of other messages that a compaction wrote: they say nothing new."""
+    reads_file: Mapping[str, PathFields] = field(default_factory=lambda: MappingProxyType({}))
+    """By exact name of a tool that reads a file: the field of its input that holds the path, or
+    several of which the first that a call has is meant."""
+
+
+def path_in(given: Mapping[str, Any], fields: PathFields | None) -> str | None:
+    """Return the path that a call's input holds in the first of the fields that it has."""
+    for name in (fields,) if isinstance(fields, str) else fields or ():
+        if name in given:
+            path = given[name]
+            return path if isinstance(path, str) and path else None
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryUsage:
+    """What the model calls for a summary used, those of failed attempts included.
+
+    All tokens are 0 if no model was asked, as by the extractive summarizer, or if the provider did
+    not say what it billed.
+    """
+
+    attempts: int = 0
+    """Attempts at the summary; 0 if none was asked for."""
+    input_tokens: int = 0
+    """Neither read from the prompt cache nor written to it."""
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    dollars: float | None = None
+    """By `summary.price`, else `model.price`; None without prices or without a model call."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactStats:
+    """Counts of one compaction; all 0 if none was made. Tokens are those of the messages.
+
+    `summary` holds what the provider billed for the summary, also if none was accepted.
+    """
+
+    original_token_count: int = 0
+    compacted_token_count: int = 0
+    compacted_message_count: int = 0
+    """Messages that the summary stands for."""
+    retained_message_count: int = 0
+    """Messages that stay as they were: the head, and what the settings of `compaction` keep."""
+    restored_file_count: int = 0
+    restored_token_count: int = 0
+    """Of the files' contents alone."""
+    summary: SummaryUsage = SummaryUsage()
+
+    @property
+    def compaction_ratio(self) -> float:
+        """What is left of the tokens: 0.25 is a quarter; 0 where nothing was compacted."""
+        if not self.original_token_count:
+            return 0.0
+        return self.compacted_token_count / self.original_token_count
+
+
+ITEM_TYPE = "archive"
+"""What the store knows archives by."""
+
+_SCHEMA_VERSION = "1.0"
+
+
+def archive_name(number: int) -> str:
+    """Return what the archive of the session's first, second, … compaction is called."""
+    return f"compaction-{number:03}"
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """The document, written message by message; `archived_messages` reads it back.
+
+    A message object of a provider's SDK is written as a request would have it, a block object as
+    the plain values that it stands for.
+    """
+
+    number: int
+    messages: Sequence[Message]
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the text of the document in pieces, one for each message and two around them."""
+        empty = {"schema_version": _SCHEMA_VERSION, "compaction": self.number, "messages": []}
+        yield compact_json(empty).removesuffix("]}")
+        for i, message in enumerate(self.messages):
+            text = compact_json(as_message(message))
+            yield f",{text}" if i else text
+        yield "]}"
+
+
+def messages_text(text: str) -> str:
+    """Return the part of a document that holds the messages, a JSON array, byte for byte.
+
+    Raises `MessagesError` for another text.
+    """
+    return compact_json(archived_messages(text))
+
+
+def archived_messages(text: str) -> list[dict[str, Any]]:
+    """Return the messages of a document, as they were. Raises `MessagesError` for another text."""
+    try:
+        messages = json.loads(text)["messages"]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise MessagesError("this is no archive of a compaction") from error
+    if not isinstance(messages, list):
+        raise MessagesError("this is no archive of a compaction")
+    return messages
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,199 @@
-"""What a model is asked: the instructions, and the conversation as a text that it can read."""
+"""What a model is asked for: instructions, the conversation as text, and the check of its answer.
+
+A conversation larger than the model's window is shortened in this order: tool results (oldest
+first), the agent's words and calls, earlier summaries. The user's words are shortened last, and
+only when they alone are too large.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from policyctx.errors import SummaryError
 from policyctx.messages.items import UNKNOWN
 from policyctx.messages.reading import items_of
+from policyctx.policy.values import Share
+from policyctx.tokens.words import words_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from policyctx.compaction.history import History
+    from policyctx.compaction.assembly import History
+    from policyctx.compaction.summarizers import SummaryRequest
     from policyctx.messages.items import Item
     from policyctx.policy.models.compaction import Summary
+    from policyctx.tokens.counter import TokenCounter
+
+_HEADING = "## Pinned"
+_BETWEEN = "\n\n"
+
+
+def pinned_section(texts: Sequence[str], summary: str = "") -> str:
+    """Return the section with those of the texts that the summary does not hold; "" for none."""
+    missing = dict.fromkeys(text for text in texts if text not in summary)
+    return _BETWEEN.join(
+        [f"{_HEADING}\n{next(iter(missing))}", *list(missing)[1:]] if missing else []
+    )
+
+
+def with_pinned(summary: str, texts: Sequence[str]) -> str:
+    """Return the summary with a section for those of the pinned texts that it does not hold."""
+    return _BETWEEN.join(part for part in (summary, pinned_section(texts, summary)) if part)
+
+
+def without_pinned(summary: str, texts: Sequence[str]) -> str:
+    """Return a summary without the section that `with_pinned` wrote at its end.
+
+    Whoever summarises it again neither repeats the pinned texts nor tells them in other words.
+    """
+    if not texts:
+        return summary
+    start = summary.rfind(_HEADING + "\n")
+    if start < 0:
+        return summary
+    left = summary[start:].removeprefix(_HEADING + "\n")
+    for text in sorted(texts, key=len, reverse=True):
+        left = left.replace(text, "", 1)
+    return summary[:start].rstrip() if not left.strip() else summary
+
+
+_SHOWN_CHARS = 60
+
+# The fewest words of a model's summary, where the policy does not say.
+_FEWEST_WORDS = 30
+# A refusal, or an answer that goes on with the conversation, is short; a summary that happens to
+# begin with the same words is not, or has the sections asked for.
+_SHORT_WORDS = 100
+_REFUSAL = re.compile(
+    r"(?:(?:i'?m|i am) (?:very |so |really )?(?:sorry|afraid|unable|not able|not going to)"
+    r"|sorry\b|my apologies|i apologi[sz]e"
+    r"|i (?:can'?t|cannot|can not|won'?t|will not|must decline|have to decline)"
+    r"|as an ai\b)",
+    re.IGNORECASE,
+)
+_CONTINUATION = re.compile(
+    r"(?:sure|ok(?:ay)?|certainly|of course|absolutely|alright|all right|got it|great"
+    r"|let me|let's|i'll|i will|i'm going to|now,? (?:i|let))\b",
+    re.IGNORECASE,
+)
+# What Markdown puts before and behind a heading's text.
+_BEFORE_HEADING, _BEHIND_HEADING = (
+    re.compile(r"^[\s#>*_\-(\[]*(?:\d+[.):]\s*)?[*_]*"),
+    " \t#*_:.)]",
+)
+
+
+def rejection(
+    summary: str,
+    replaced_tokens: int,
+    request: SummaryRequest,
+    *,
+    by_model: bool,
+    is_checked: bool = True,
+) -> SummaryError | None:
+    """Return why a summary is not accepted; None if it is.
+
+    `by_model` says that one of the shipped summarizers asked a model, for which the policy's
+    `check` has other defaults; `is_checked` is false for a summary that `check` is not meant for.
+    """
+    settings, pinned = request.settings, request.pinned
+    wrong = problem(summary, replaced_tokens, settings, request.counter, pinned)
+    if wrong is not None:
+        return SummaryError(wrong, answered=True)
+    if not is_checked:
+        return None
+    return _unlike_a_summary(without_pinned(summary, pinned).strip(), settings, by_model=by_model)
+
+
+def problem(
+    summary: str,
+    replaced_tokens: int,
+    settings: Summary,
+    counter: TokenCounter,
+    pinned: Iterable[str] = (),
+) -> str | None:
+    """Return what is wrong with a summary, None when it is accepted.
+
+    It must say something, have no more tokens than the share `must_shrink_to` of the
+    `replaced_tokens`, and hold each of the `pinned` texts as it is. Restored files are no part of
+    either side.
+    """
+    if not summary.strip():
+        return "the summary is empty"
+    missing = [text for text in pinned if text not in summary]
+    if missing:
+        return f"the summary lacks what is pinned: {_shown(missing[0])}"
+    limit = settings.must_shrink_to
+    if not isinstance(limit, Share):
+        return None
+    tokens = counter.count(summary)
+    if tokens * 100 <= limit.percent * replaced_tokens:
+        return None
+    return f"the summary's {tokens} tokens are more than {limit} of the {replaced_tokens} replaced"
+
+
+def missing_sections(summary: str, names: Iterable[str]) -> list[str]:
+    """Return the sections that have no heading in a summary.
+
+    A heading is a line of its own, or the beginning of a line before a colon; Markdown around it,
+    its number, its case, and `and` for `&` make no difference.
+    """
+    headings = {found for line in summary.splitlines() for found in _headings(line)}
+    return [name for name in names if _plain(name) not in headings]
+
+
+def _unlike_a_summary(text: str, settings: Summary, *, by_model: bool) -> SummaryError | None:
+    """Return why a text that should be a summary is none, as far as the policy's `check` says."""
+    asks_for_sections, fewest = _checked(settings, by_model=by_model)
+    if not (by_model or asks_for_sections or fewest):
+        return None
+    names, words = [section.name for section in settings.sections], words_in(text)
+    missing = missing_sections(text, names)
+    if words < _SHORT_WORDS and (missing or not names):
+        opening = _BEFORE_HEADING.sub("", text).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+        if _REFUSAL.match(opening):
+            why = f"the model declined: {_shown(text)}"
+            return SummaryError(why, answered=True, is_final=True)
+        if _CONTINUATION.match(opening):
+            why = f"the answer is too short or continues the conversation: {_shown(text)}"
+            return SummaryError(why, answered=True)
+    if asks_for_sections and missing:
+        noun = "section" if len(missing) == 1 else "sections"
+        return SummaryError(f"the answer lacks the {noun} {', '.join(missing)}", answered=True)
+    if words < fewest:
+        why = f"the answer has {words} words; at least {fewest} are required"
+        return SummaryError(why, answered=True)
+    return None
+
+
+def _checked(settings: Summary, *, by_model: bool) -> tuple[bool, int]:
+    """Return whether the sections are required, and the fewest words."""
+    check, most = settings.check, settings.max_words
+    fewest = min(_FEWEST_WORDS, most // 4) if by_model else 0
+    if check.min_words is not None:
+        fewest = min(check.min_words, most)
+    return by_model if check.sections is None else check.sections, fewest
+
+
+def _headings(line: str) -> Iterator[str]:
+    """Yield what a line may be the heading of."""
+    yield _plain(line)
+    if ":" in line:
+        yield _plain(line.partition(":")[0])
+
+
+def _plain(heading: str) -> str:
+    """Return a heading's words alone."""
+    text = _BEFORE_HEADING.sub("", heading).strip(_BEHIND_HEADING)
+    return " ".join(text.casefold().replace("&", " and ").split())
+
+
+def _shown(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN_CHARS else f"{line[: _SHOWN_CHARS - 1]}…"
+
 
 Speaker = Literal["user", "assistant", "call", "result", "earlier", "other"]
 
@@ -115,3 +295,54 @@ def _parts(item: Item) -> Iterator[Part]:
     elif item.kind in _SPEAKERS:
         speaker, label = _SPEAKERS[item.kind]
         yield Part(speaker, label, item.counted)
+
+
+# For each round: whose parts are shortened, and to how many tokens; to none is to leave them out.
+_ROUNDS: tuple[tuple[frozenset[Speaker], int], ...] = (
+    (frozenset({"result"}), 400),
+    (frozenset({"result"}), 80),
+    (frozenset({"assistant", "call", "other"}), 400),
+    (frozenset({"result"}), 0),
+    (frozenset({"assistant", "call", "other"}), 0),
+    (frozenset({"earlier"}), 2000),
+    (frozenset({"earlier"}), 400),
+    (frozenset({"user"}), 1000),
+    (frozenset({"user", "earlier"}), 100),
+    (frozenset({"user", "earlier"}), 0),
+)
+# Tokens around a part's text: its label and the lines between; and of the mark where text is cut.
+_AROUND = 8
+_MARK_TOKENS = 12
+
+
+def reduced(parts: Sequence[Part], room: int, counter: TokenCounter) -> list[Part]:
+    """Return the parts with at most `room` tokens, or so; as they are when they have no more.
+
+    A part that is shortened keeps its beginning and its end, and says between them what is left
+    out; the last that has to yield keeps as much as there is room for.
+    """
+    tokens = [count + _AROUND for count in counter.count_many([part.text for part in parts])]
+    kept: list[Part | None] = list(parts)
+    excess = sum(tokens) - room
+    for speakers, allowed in _ROUNDS:
+        for at, part in enumerate(parts):
+            if excess <= 0:
+                return [one for one in kept if one is not None]
+            if part.speaker not in speakers or tokens[at] <= (allowed and allowed + _AROUND):
+                continue
+            target = max(allowed, tokens[at] - _AROUND - excess)
+            kept[at] = _shortened(part, target, tokens[at] - _AROUND, counter)
+            now = 0 if kept[at] is None else target + _AROUND
+            excess -= tokens[at] - now
+            tokens[at] = now
+    return [one for one in kept if one is not None]
+
+
+def _shortened(part: Part, target: int, tokens: int, counter: TokenCounter) -> Part | None:
+    """The part in `target` tokens; None when that is no more than the mark takes."""
+    half = (target - _MARK_TOKENS) // 2
+    if half <= 0:
+        return None
+    head = counter.truncate(part.text, half)
+    tail = counter.truncate(part.text, half, end=True)
+    return replace(part, text=f"{head}\n[… about {tokens - 2 * half} tokens left out …]\n{tail}")

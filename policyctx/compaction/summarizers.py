@@ -12,7 +12,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, runtime_checkable
 
 from policyctx.compaction.extractive.summary import extractive_summary
-from policyctx.compaction.pinned import pinned_section, with_pinned, without_pinned
+from policyctx.compaction.prompt import pinned_section, with_pinned, without_pinned
 from policyctx.errors import SummaryError, UnknownSummarizerError, in_words
 from policyctx.policy.diagnosing import nearest
 from policyctx.policy.models.compaction import BUILT_IN_SUMMARIZERS
@@ -20,7 +20,7 @@ from policyctx.tokens.usage import usage_of
 from policyctx.tokens.words import words_in
 
 if TYPE_CHECKING:
-    from policyctx.compaction.history import History
+    from policyctx.compaction.assembly import History
     from policyctx.policy.models.compaction import Summary
     from policyctx.tokens.counter import TokenCounter
     from policyctx.tokens.usage import Usage

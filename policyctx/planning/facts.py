@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from policyctx.errors import MessagesError
 from policyctx.messages.items import compact_json
-from policyctx.tokens.correction import Correction
 from policyctx.tokens.media import medium_tokens
+from policyctx.tokens.usage import Correction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from policyctx.compaction.stats import CompactStats
+from policyctx.compaction.assembly import CompactStats
 from policyctx.compaction.summarizers import summarizer_for
 from policyctx.errors import Diagnostic, Place, PolicyError
 from policyctx.policy.loading import parsed_policy

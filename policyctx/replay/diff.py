@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
     from policyctx.planning.decisions import Action
     from policyctx.planning.plan import Plan
-    from policyctx.replay.recorded_items import RecordedItems
-    from policyctx.replay.recording import Recording
+    from policyctx.replay.recording import RecordedItems, Recording
     from policyctx.replay.simulated import Removal, SimulatedSession
     from policyctx.replay.simulation import Walk
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from policyctx.planning.decisions import Action
     from policyctx.replay.recording import SummedBill
     from policyctx.replay.regret.needs import Need
-    from policyctx.replay.seen import SeenItem
     from policyctx.replay.sent_list import Prompt
+    from policyctx.replay.timeline import SeenItem
     from policyctx.tokens.usage import Usage
 
 

@@ -1,4 +1,4 @@
-"""The simulation: a recording walked through turn by turn, as the loop would have, under a policy.
+"""The simulation: walk through a recording turn by turn, as the loop would have, under a policy.
 
 Nothing is written. The recorded reply always follows, whatever the policy removed before it.
 """
@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from policyctx.errors import StoreError
 from policyctx.planning.facts import Facts
-from policyctx.replay.billing import call_shares
-from policyctx.replay.offline import offline, online_summarizers
+from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.planning.paths import File, FreePaths
+from policyctx.replay.cost import call_shares
 from policyctx.replay.regret.needs import needs_of
-from policyctx.replay.seen import seen_items
 from policyctx.replay.sent_list import MessageSizes, SentList
 from policyctx.replay.simulated import (
     Regret,
@@ -24,24 +26,140 @@ from policyctx.replay.simulated import (
     StepUse,
     TypeTokens,
 )
-from policyctx.replay.timeline import Timeline
-from policyctx.replay.unwritten_store import UnwrittenStore
+from policyctx.replay.timeline import Timeline, seen_items
 from policyctx.session import Session
-from policyctx.tokens.correction import Correction
+from policyctx.store.encoding import encoded, sha256_of
 from policyctx.tokens.counter import counter_for
-from policyctx.tokens.usage import Usage
+from policyctx.tokens.usage import Correction, Usage
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from policyctx.messages.items import Item, Message
-    from policyctx.planning.offload_policy import OffloadPolicy
     from policyctx.planning.plan import Plan
-    from policyctx.replay.model_call import ModelCall
-    from policyctx.replay.recorded_items import RecordedItems
-    from policyctx.replay.recording import Recording
+    from policyctx.policy.models import Step
+    from policyctx.policy.models.compaction import Compaction
+    from policyctx.policy.models.store import Store as Settings
+    from policyctx.replay.recording import ModelCall, RecordedItems, Recording
     from policyctx.replay.regret.needs import Need
-    from policyctx.replay.seen import SeenItem
+    from policyctx.replay.timeline import SeenItem
+    from policyctx.store.content import JSON, Content
+    from policyctx.turns.driving import Record
+
+OFFLINE = "extractive"
+
+
+def online_summarizers(policy: OffloadPolicy) -> tuple[str, ...]:
+    """Return who would make the policy's summaries, by name, but for the text itself."""
+    whole = policy.policy.compaction
+    compacting = [step for step in policy.policy.steps if step.do == "compact"]
+    names = {
+        step.compaction.summary.by if step.compaction and _names_one(step) else whole.summary.by
+        for step in compacting
+    }
+    return tuple(sorted(names - {OFFLINE}))
+
+
+@lru_cache(maxsize=8)  # a process replays many recordings under few policies
+def offline(policy: OffloadPolicy) -> OffloadPolicy:
+    """Return the policy with its summaries made from the text alone, and no file brought back.
+
+    The files on the disk are those of today. A policy that never summarises is returned as it is.
+    """
+    document = policy.policy
+    if all(step.do != "compact" for step in document.steps):
+        return policy
+    steps = tuple(
+        step.model_copy(update={"compaction": _alone(step.compaction, named=_names_one(step))})
+        if step.compaction is not None
+        else step
+        for step in document.steps
+    )
+    changed = {"compaction": _alone(document.compaction, named=True), "steps": steps}
+    document = document.model_copy(update=changed)
+    return OffloadPolicy(document, hints=policy.hints, root=policy.tree)
+
+
+def _names_one(step: Step) -> bool:
+    """Does the step say by itself who makes its summary."""
+    own = step.compaction
+    return own is not None and "by" in own.summary.model_fields_set
+
+
+def _alone(compaction: Compaction, *, named: bool) -> Compaction:
+    changed: dict[str, object] = {}
+    if named:
+        changed["summary"] = compaction.summary.model_copy(update={"by": OFFLINE})
+    if named or "restore" in compaction.model_fields_set:
+        changed["restore"] = compaction.restore.model_copy(update={"max_files": 0})
+    return compaction.model_copy(update=changed)
+
+
+class UnwrittenStore:
+    """Takes what a session saves, and keeps its path, its hash and its size, but not its text.
+
+    Paths are given out as the policy's `on_conflict` says; a content saved again has the file that
+    it had. Implements `Store`.
+    """
+
+    def __init__(self, root: Path, settings: Settings) -> None:
+        self.root = root
+        self._settings = settings
+        self._hashes: dict[str, str] = {}
+        self._paths = FreePaths()
+        self._sizes: dict[str, int] = {}
+
+    @property
+    def files(self) -> int:
+        """How many files would have been written."""
+        return len(self._sizes)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of their texts in UTF-8, before any compression."""
+        return sum(self._sizes.values())
+
+    def size(self, relative_path: str) -> int:
+        """Return the bytes of the file at a path below the root; 0 where there is none."""
+        return self._sizes.get(relative_path, 0)
+
+    def read(self, path: str | os.PathLike[str]) -> str:
+        """Raise `StoreError`: nothing was kept that could be read."""
+        raise StoreError(f"{path}: a replay keeps no files", path=str(path))
+
+    def save(self, contents: Sequence[Content], *, recorded: bool = False) -> list[File]:
+        """Return the file that each content would have got."""
+        del recorded
+        return [self._saved(content) for content in contents]
+
+    def remember(self, records: Sequence[Record], *, flush: bool = True) -> None:
+        """Forget records: a replay is never taken up again."""
+
+    def records(self) -> list[dict[str, JSON]]:
+        """Return none: a replay begins with nothing."""
+        return []
+
+    def _saved(self, content: Content) -> File:
+        raw = encoded(content.text)
+        found = sha256_of(raw)
+        path = self._path(content, found)
+        self._hashes[path] = found
+        self._sizes[path] = len(raw)
+        return File(path, f"{self.root}/{path}")
+
+    def _path(self, content: Content, found: str) -> str:
+        expected = content.relative_path
+        if self._hashes.get(expected, found) == found or self._settings.on_conflict == "overwrite":
+            return expected
+        if self._settings.on_conflict == "error":
+            raise StoreError(f"{expected}: the name is taken", path=f"{self.root}/{expected}")
+        return self._paths.take(
+            content.wanted_path or expected,
+            passes=lambda path: self._hashes.get(path, found) == found,
+        )
+
 
 # A session of a replay needs no id that nobody else has; one as long as a real one is.
 _SESSION_ID = "session_00000000_000000_replay"

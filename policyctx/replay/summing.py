@@ -8,9 +8,8 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING
 
-from policyctx.replay.billing import billed_calls
-from policyctx.replay.checking import Check, checked
-from policyctx.replay.cost import Costs, costs_of
+from policyctx.replay.accuracy import Check, checked
+from policyctx.replay.cost import Costs, billed_calls, costs_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

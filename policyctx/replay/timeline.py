@@ -1,30 +1,102 @@
-"""`Timeline`: what became of each item, call by call, told by the plans that were carried out."""
+"""`Timeline`: what became of each item, call by call, and when it was out of the context.
+
+A replay keeps the text of items (`SeenItem`) only for a report that shows it; everything else about
+a session is numbers.
+"""
 
 from __future__ import annotations
 
+import json
+from bisect import bisect_right
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from policyctx.messages.items import compact_json
 from policyctx.planning.decisions import Decision
 from policyctx.planning.reasons import Reason
-from policyctx.replay.part import Absence, Part
-from policyctx.replay.recorded_items import RecordedItems
+from policyctx.replay.recording import RecordedItems
 from policyctx.replay.simulated import Removal, TypeTokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from policyctx.messages.items import Message
+    from policyctx.messages.items import Item, Message
     from policyctx.planning.compacting import Replacing
     from policyctx.planning.conversation import Conversation
     from policyctx.planning.offload_policy import OffloadPolicy
     from policyctx.planning.plan import Plan
     from policyctx.policy.lookup import RulePath
-    from policyctx.replay.unwritten_store import UnwrittenStore
+    from policyctx.replay.simulation import UnwrittenStore
     from policyctx.turns.compacting import Compacted
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """A time in which an item was not in the context as it was.
+
+    Calls are numbered from 1 on, over the whole session.
+    """
+
+    since: int
+    """The first call that was made without it."""
+    until: float = float("inf")
+    """The first call that had it again."""
+    left: str = ""
+    """What stood in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a session: the list that it kept until the recording began another one."""
+
+    items: Sequence[Item]
+    """As they were recorded, in the order in which a model reads them."""
+    partners: Mapping[int, int]
+    """By position: of a call that of its result, of a result that of its call."""
+    first_call: int
+    """The number of the call that the list was begun for."""
+    known: Sequence[int]
+    """How many items each call had, from the first on; the last number is of those after it."""
+    absences: Mapping[int, Sequence[Absence]] = field(default_factory=dict)
+    """By position, in the order of time; an item without is there all the time."""
+    beside: Sequence[str] = ()
+    """What was sent along with the messages: system prompts and schemas of tools, as JSON."""
+
+    @property
+    def last_call(self) -> int:
+        """The number of the last call that was made with the list."""
+        return self.first_call + len(self.known) - 2
+
+    def arrived(self, position: int) -> int:
+        """Return the number of the first call that had the item; one more than any, after them."""
+        return self.first_call + bisect_right(self.known, position)
+
+    def had(self, call: int) -> int:
+        """Return how many items a call had; those from there on arrived later."""
+        return self.known[call - self.first_call]
+
+    def absence(self, position: int, call: int) -> Absence | None:
+        """Return how the item was absent at a call, None where it was there."""
+        for absence in self.absences.get(position, ()):
+            if absence.since <= call < absence.until:
+                return absence
+        return None
+
+    def replies(self, since: int) -> Iterator[tuple[int, int]]:
+        """Yield each item that a model wrote in reply to a call from this one on, and the call.
+
+        What the part began with is no reply: who wrote it did not see this list.
+        """
+        for i, count in enumerate(self.known[:-1]):
+            call = self.first_call + i
+            if call < since:
+                continue
+            for position in range(count, self.known[i + 1]):
+                item = self.items[position]
+                if item.role == "assistant" and item.kind in {"assistant_message", "tool_call"}:
+                    yield position, call
 
 
 class Timeline:
@@ -196,3 +268,110 @@ def place_of(policy: OffloadPolicy, rule: RulePath) -> str:
     """Return `file:line` of what says so; empty when nothing in a file does."""
     place = policy.place(rule)
     return "" if place is None else f"{place.file}:{place.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Why an item was still in the context at the last call of its list."""
+
+    call: int
+    """The number of that call, at which the reason is true."""
+    step: str
+    """The last step that might have taken it."""
+    reason: str
+    """With its code: `recent: 2nd newest of Read, 3 kept`."""
+    rule: str
+    place: str
+    """`file:line` of what says so; empty when nothing in a file does."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenItem:
+    """One item as it was recorded, its text no longer than the limit that was asked for."""
+
+    part: int
+    """Of the session, from 0 on; with `position` the same as a `Removal` has."""
+    position: int
+    message: int
+    """Position of its message in the list as it was recorded, in its part."""
+    role: str
+    item_type: str
+    tool: str | None
+    item_id: str
+    error: bool
+    tokens: int
+    chars: int
+    """Of its whole text."""
+    media: int
+    """Images, documents and sounds in it."""
+    arrived: int
+    """The first call of a model that had it; one more than any when it came after them."""
+    inside: bool
+    """Does it stand inside a result that is an item itself."""
+    text: str
+    """Without the bytes of media; of a result in blocks of text, what these say."""
+    absences: tuple[Absence, ...] = ()
+    """When it was not in the context as it was, and the beginning of what stood in its place."""
+    kept: Kept | None = None
+    """None for what was out at the last call, came after it, or is selected by no step."""
+
+
+def seen_items(
+    number: int, part: Part, plan: Plan, recorded: RecordedItems, *, limit: int
+) -> Iterator[SeenItem]:
+    """Yield the items of a part; `plan` is its last, and texts are cut after `limit` characters."""
+    facts, kept = plan.facts, dict(_kept(part, plan, recorded))
+    for position, item in enumerate(part.items):
+        text = _said(item) if item.kind == "tool_result" else item.counted
+        absences = part.absences.get(position, ())
+        yield SeenItem(
+            part=number,
+            position=position,
+            message=item.message,
+            role=item.role,
+            item_type=item.type,
+            tool=item.tool,
+            item_id=item.item_id,
+            error=item.error,
+            tokens=facts.tokens(item),
+            chars=len(text),
+            media=len(item.media),
+            arrived=part.arrived(position),
+            inside=item.inside is not None,
+            text=text[:limit],
+            absences=tuple(replace(one, left=one.left[:limit]) for one in absences),
+            kept=kept.get(position),
+        )
+
+
+def _said(result: Item) -> str:
+    """Return the texts of a result that is a list of such blocks, each on its own line."""
+    text = result.counted
+    if not text.startswith('[{"t'):
+        return text
+    try:
+        blocks = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if not all(isinstance(b, dict) and b.keys() == {"type", "text"} for b in blocks):
+        return text
+    return "\n".join(str(block["text"]) for block in blocks)
+
+
+def _kept(part: Part, plan: Plan, recorded: RecordedItems) -> Iterator[tuple[int, Kept]]:
+    """Yield what a step might have taken and did not, by position, as the last plan explains it."""
+    policy = plan.conversation.policy
+    for decision in plan.decisions:
+        position = recorded.position(plan.conversation, decision.position)
+        if position is None or _is_out(part, position):
+            continue
+        place = place_of(policy, decision.rule_path)
+        reason = str(decision.reason)
+        yield position, Kept(part.last_call, decision.step, reason, decision.rule, place)
+
+
+def _is_out(part: Part, position: int) -> bool:
+    """Was the item out at the last call, by itself or with the result that it stands in."""
+    around = part.items[position].inside
+    places = (position,) if around is None else (position, around)
+    return any(part.absence(place, part.last_call) is not None for place in places)

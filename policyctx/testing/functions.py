@@ -17,7 +17,7 @@ from policyctx.testing.failures import WordingError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from policyctx.compaction.stats import CompactStats
+    from policyctx.compaction.assembly import CompactStats
     from policyctx.testing.conversation import Message
     from policyctx.testing.world import World
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policyctx.compaction.files import WorkingFiles
+from policyctx.compaction.restoration import WorkingFiles
 from policyctx.errors import SummaryError, UnrestorableFileError
 
 if TYPE_CHECKING:

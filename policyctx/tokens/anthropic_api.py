@@ -12,11 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import MissingExtraError
 from policyctx.tokens.blocks import blocks_of
-from policyctx.tokens.bounds import Bounds, utf8_bytes
+from policyctx.tokens.counter import (
+    MEMO_BYTES,
+    Bounds,
+    MemoCounter,
+    MemoStats,
+    truncated,
+    utf8_bytes,
+)
 from policyctx.tokens.encoders import measure_for
-from policyctx.tokens.memo import MEMO_BYTES, MemoCounter, MemoStats
 from policyctx.tokens.request_size import request_tokens
-from policyctx.tokens.truncating import truncated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

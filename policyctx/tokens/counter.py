@@ -1,20 +1,236 @@
-"""`TokenCounter`: how many tokens a text has; and the process's counters, one a tokenizer."""
+"""`TokenCounter`: the number of tokens of a text, and counters that remember each text."""
 
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from policyctx.tokens.bounds import Bounds
-from policyctx.tokens.encoders import approximate, measure_for
-from policyctx.tokens.memo import MEMO_BYTES, MemoCounter, MemoStats
+from policyctx.tokens.encoders import approximate, measure_for, pieces
+from policyctx.tokens.request_size import request_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from policyctx.tokens.blocks import Message
+    from policyctx.tokens.encoders import Measure
     from policyctx.tokens.provider_models import ProviderModel
+
+# The longest token of o200k_base and of cl100k_base, in bytes.
+LONGEST_TOKEN = 128
+
+
+class Bounds(NamedTuple):
+    """The fewest and the most tokens that a text can have."""
+
+    least: int
+    most: int
+
+
+def byte_bounds(text: str) -> Bounds:
+    """Bound the count of any tokenizer over bytes whose tokens are published.
+
+    A token is at least one byte and at most 128; in UTF-8 a character is one byte or more.
+    """
+    size = utf8_bytes(text)
+    return Bounds(-(-size // LONGEST_TOKEN), size)
+
+
+def reaches(counter: TokenCounter, text: str, tokens: int) -> bool:
+    """Say whether `text` has at least so many tokens, counting only where the bounds do not tell.
+
+    Prefer it to `count(text) >= tokens` where the count itself is not shown.
+    """
+    least, most = counter.bounds(text)
+    return least >= tokens or (most >= tokens and counter.count(text) >= tokens)
+
+
+def utf8_bytes(text: str) -> int:
+    """Return the length in UTF-8, in bytes; a lone surrogate takes three, as U+FFFD does."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+# Small, because the piece that does not fit is measured a dozen times.
+_PIECE_CHARS = 4_096
+
+
+def truncated(text: str, tokens: int, measure: Measure, *, end: bool = False) -> str:
+    """Return as much of the start of `text`, or of its end, as has at most so many tokens.
+
+    It never has more, and is `text` itself where that fits. Where a further character would close
+    a token again, a little more can fit; that is not looked for.
+    """
+    tokens = max(tokens, 0)
+    # A text that cannot fit is not counted as a whole.
+    if len(text) <= tokens * LONGEST_TOKEN and measure([text])[0] <= tokens:
+        return text
+    allowed = tokens
+    while True:
+        cut = _cut(text, allowed, measure, end=end)
+        excess = measure([cut])[0] - tokens
+        if excess <= 0:
+            return cut
+        # A long run without a break is parted elsewhere when it begins elsewhere.
+        allowed -= excess
+
+
+def _cut(text: str, tokens: int, measure: Measure, *, end: bool) -> str:
+    """Take whole pieces while they fit, and of the next one what still does."""
+    parts = list(pieces(text, _PIECE_CHARS))
+    taken = 0
+    for part in reversed(parts) if end else parts:
+        used = measure([part])[0]
+        if used > tokens:
+            taken += _fitting(part, tokens, measure, end=end)
+            break
+        tokens -= used
+        taken += len(part)
+    return _part(text, taken, end=end)
+
+
+def _fitting(piece: str, tokens: int, measure: Measure, *, end: bool) -> int:
+    """Find, by halving, how many characters of a piece fit that is too large as a whole."""
+    fits, too_many = 0, len(piece)
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        if measure([_part(piece, middle, end=end)])[0] <= tokens:
+            fits = middle
+        else:
+            too_many = middle
+    return fits
+
+
+def _part(text: str, chars: int, *, end: bool) -> str:
+    return text[len(text) - chars :] if end else text[:chars]
+
+
+MEMO_BYTES = 64 * 1024 * 1024
+
+# What an entry takes beside its text's characters: the string's head, the count, the links.
+_ENTRY_BYTES = 200
+# CPython takes 1, 2 or 4 bytes for each character of a text; only the first is known at once.
+_WIDE_CHAR_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class MemoStats:
+    """What a counter has been asked since it was made, and what it holds now.
+
+    `hits` are the counts answered from memory, `misses` the texts that were measured. `held_bytes`
+    is the memory of what is remembered, a non-ASCII character taken for 4 bytes. `estimated` are
+    the misses counted locally though the policy asks for the provider's count, and `problem` says
+    what kept the last of them from it.
+    """
+
+    hits: int = 0
+    misses: int = 0
+    held_bytes: int = 0
+    estimated: int = 0
+    problem: str = ""
+
+
+class MemoCounter:
+    """A `TokenCounter` over a `measure`, with the counts of the texts seen last in memory.
+
+    What was not asked for longest is forgotten first, so that no more than `memo_bytes` are held.
+    One counter serves all threads.
+    """
+
+    def __init__(
+        self,
+        measure: Measure,
+        *,
+        bounds: Callable[[str], Bounds] = byte_bounds,
+        memo_bytes: int = MEMO_BYTES,
+    ) -> None:
+        self._measure, self._bounds, self._memo_bytes = measure, bounds, memo_bytes
+        self.shared_as: Callable[[], object] | None = None
+        """Returns the process's counter, where this is it."""
+        self._memo: OrderedDict[str, int] = OrderedDict()
+        self._using = threading.Lock()
+        self._hits = self._misses = self._held = 0
+
+    def __reduce__(self) -> tuple[Callable[[], object], tuple[()]]:
+        """Copy and pickle a counter of the process as that: another process uses its own."""
+        if self.shared_as is None:
+            raise TypeError("a token counter that the process does not share cannot be copied")
+        return self.shared_as, ()
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens of `text`; see `TokenCounter`."""
+        with self._using:
+            known = self._memo.get(text)
+            if known is not None:
+                self._memo.move_to_end(text)
+                self._hits += 1
+                return known
+        return self._measured([text])[text]
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text; new ones are measured together."""
+        with self._using:
+            counts = list(map(self._memo.get, texts))
+            if None not in counts:
+                for text in texts:
+                    self._memo.move_to_end(text)
+                self._hits += len(texts)
+                return counts  # type: ignore[return-value]
+        new = self._measured([t for t, n in zip(texts, counts, strict=True) if n is None])
+        with self._using:
+            self._hits += len(texts) - len(new)
+        return [new[t] if n is None else n for t, n in zip(texts, counts, strict=True)]
+
+    def bounds(self, text: str) -> Bounds:
+        """Return what `count` cannot be below nor above, without counting."""
+        return self._bounds(text)
+
+    def truncate(self, text: str, tokens: int, *, end: bool = False) -> str:
+        """Return the start of `text`, or its end, in at most so many tokens."""
+        return truncated(text, tokens, self._measure, end=end)
+
+    def count_messages(
+        self,
+        messages: Sequence[Message],
+        tools: object = None,
+        system: object = None,
+        *,
+        model: ProviderModel | None = None,
+    ) -> int:
+        """Return the tokens of a whole request; see `request_tokens`."""
+        return request_tokens(self, messages, tools, system, model=model)
+
+    @property
+    def stats(self) -> MemoStats:
+        """What was asked and what is held, at this moment."""
+        with self._using:
+            return MemoStats(self._hits, self._misses, self._held)
+
+    def _measured(self, texts: Sequence[str]) -> dict[str, int]:
+        """Measure the texts, each once, outside the lock, and remember them."""
+        new = list(dict.fromkeys(texts))
+        counts = dict(zip(new, self._measure(new), strict=True))
+        with self._using:
+            self._misses += len(new)
+            for text, tokens in counts.items():
+                self._remember(text, tokens)
+        return counts
+
+    def _remember(self, text: str, tokens: int) -> None:
+        size = _held_bytes(text)
+        if text in self._memo or size > self._memo_bytes:
+            return
+        self._memo[text] = tokens
+        self._held += size
+        while self._held > self._memo_bytes:
+            oldest, _ = self._memo.popitem(last=False)
+            self._held -= _held_bytes(oldest)
+
+
+def _held_bytes(text: str) -> int:
+    """Return the same for equal texts, however they are stored."""
+    return _ENTRY_BYTES + len(text) * (1 if text.isascii() else _WIDE_CHAR_BYTES)
 
 
 class TokenCounter(Protocol):

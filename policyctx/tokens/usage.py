@@ -1,10 +1,16 @@
-"""`Usage`: what a provider billed for one response, whichever provider it is."""
+"""`Usage`: what a provider billed for one response, and the correction of counts learnt from it.
+
+A provider's prompt contains what the messages do not show (system prompt, tool schemas, hidden
+thinking) and is counted with the provider's own tokenizer. So billed = scale * counted + overhead:
+the overhead is set by each response so that the line passes through it, and the scale is learnt
+from how both numbers changed between two responses.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from policyctx.errors import UsageError
 
@@ -88,3 +94,114 @@ def _tokens(fields: Mapping[str, Any], key: str) -> int:
     if value > MOST_TOKENS:
         raise UsageError(f"`{key}` is above {MOST_TOKENS:,} tokens")
     return value
+
+
+# Until this many tokens have come and gone, the scale stays near 1.
+_PRIOR_TOKENS = 2_000
+# A step between two responses is outdone by later ones at this rate.
+_MEMORY = 0.98
+# No tokenizer is further from another; what is did not come from the counted text.
+_LEAST_SCALE, _MOST_SCALE = 0.5, 4.0
+# A response is out of line from this share of its prompt on, and the further from the last one the
+# line was drawn, the later: by this share of the tokens between the two.
+_OUT_OF_LINE = 0.2
+_OUT_OF_SIGHT = 0.3
+
+
+class Point(NamedTuple):
+    """One response: what was counted for its prompt, and what was billed, in tokens."""
+
+    counted: int
+    billed: int
+
+
+class Correction(NamedTuple):
+    """A line from counted totals to billed ones; it corrects a list's total, never an item.
+
+    A response far out of line, such as a side call under the same session or one after a
+    compaction that nobody reported, is not believed until the next one agrees with it. A response
+    without usage is simply missing: nothing depends on seeing them all.
+    """
+
+    scale: float = 1.0
+    """Billed tokens for each counted one."""
+    overhead: float = 0.0
+    """Billed tokens beside the counted ones; negative when the prompt holds less than the list."""
+    counted_squares: float = 0.0
+    """What the scale was learnt from: decayed sums over the steps between responses."""
+    billed_products: float = 0.0
+    last: Point | None = None
+    doubted: Point | None = None
+    """A response that was out of line and waits for the next."""
+
+    def corrected(self, counted: int) -> int:
+        """Return what a list counted as so many tokens will be billed as."""
+        return max(0, round(self.scale * counted + self.overhead))
+
+    def observed(self, counted: int, usage: Usage) -> Correction:
+        """Return the correction after a response whose prompt was counted as so many tokens.
+
+        A usage without a prompt, as interrupted streams report it, teaches nothing.
+        """
+        if usage.prompt == 0:
+            return self
+        point = Point(counted, usage.prompt)
+        if self.last is None:
+            return _through(point, self.scale, self.counted_squares, self.billed_products)
+        if self._is_in_line(self.last, point):
+            return self._learnt(self.last, point)
+        if self.doubted is None or not self._is_in_line(self.doubted, point):
+            return self._replace(doubted=point)
+        return self._learnt(self.doubted, point)
+
+    def as_record(self) -> dict[str, Any]:
+        """Return plain values for a JSON file; `correction_of` reads them back."""
+        return {
+            "scale": self.scale,
+            "overhead": self.overhead,
+            "counted_squares": self.counted_squares,
+            "billed_products": self.billed_products,
+            "last": None if self.last is None else self.last._asdict(),
+            "doubted": None if self.doubted is None else self.doubted._asdict(),
+        }
+
+    def _is_in_line(self, before: Point, point: Point) -> bool:
+        """Say whether a response is billed about as the line through the one before has it."""
+        step = point.counted - before.counted
+        residual = point.billed - before.billed - self.scale * step
+        return abs(residual) <= _OUT_OF_LINE * point.billed + _OUT_OF_SIGHT * abs(step)
+
+    def _learnt(self, before: Point, point: Point) -> Correction:
+        """Learn the scale from the step to a response, the more the larger it is."""
+        counted, billed = point.counted - before.counted, point.billed - before.billed
+        if not _LEAST_SCALE <= (billed / counted if counted else 0) <= _MOST_SCALE:
+            return _through(point, self.scale, self.counted_squares, self.billed_products)
+        squares = self.counted_squares * _MEMORY + counted * counted
+        products = self.billed_products * _MEMORY + counted * billed
+        prior = _PRIOR_TOKENS**2
+        return _through(point, (products + prior) / (squares + prior), squares, products)
+
+
+def correction_of(record: Mapping[str, Any]) -> Correction:
+    """Read what `as_record` wrote. Raises `UsageError` for what is no such record."""
+    try:
+        return Correction(
+            float(record["scale"]),
+            float(record["overhead"]),
+            float(record["counted_squares"]),
+            float(record["billed_products"]),
+            _point(record["last"]),
+            _point(record["doubted"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"no record of a correction: {error!r}") from error
+
+
+def _point(record: Mapping[str, Any] | None) -> Point | None:
+    return None if record is None else Point(int(record["counted"]), int(record["billed"]))
+
+
+def _through(point: Point, scale: float, squares: float, products: float) -> Correction:
+    """Return the line of this scale that goes through a response."""
+    overhead = point.billed - scale * point.counted
+    return Correction(scale, overhead, squares, products, last=point)

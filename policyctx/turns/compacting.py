@@ -9,12 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from policyctx.compaction.archive import ITEM_TYPE, Archive, archive_name
-from policyctx.compaction.assembly import assembled
-from policyctx.compaction.files import WorkingFiles
-from policyctx.compaction.history import History
-from policyctx.compaction.restoration import accesses, unknown_readers
-from policyctx.compaction.stats import CompactStats
+from policyctx.compaction.assembly import (
+    ITEM_TYPE,
+    Archive,
+    CompactStats,
+    History,
+    archive_name,
+    assembled,
+)
+from policyctx.compaction.restoration import WorkingFiles, accesses, unknown_readers
 from policyctx.compaction.summarizers import SummaryRequest
 from policyctx.errors import StoreError
 from policyctx.messages.blocks import as_message, role_of
@@ -28,9 +31,8 @@ from policyctx.turns.summarising import Summarising
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from policyctx.compaction.assembly import Written
+    from policyctx.compaction.assembly import SummaryUsage, Written
     from policyctx.compaction.restoration import FileReader, Restoration
-    from policyctx.compaction.stats import SummaryUsage
     from policyctx.compaction.summarizers import Summarizer
     from policyctx.messages.items import Message
     from policyctx.planning.compacting import Replacing

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import UsageError
 from policyctx.planning.ledger import STATES, Entry, Ledger
-from policyctx.tokens.correction import Correction, correction_of
+from policyctx.tokens.usage import Correction, correction_of
 from policyctx.turns.replacements import Replacement, Replacements
 
 if TYPE_CHECKING:

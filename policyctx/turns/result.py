@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from policyctx.compaction.stats import SummaryUsage
+from policyctx.compaction.assembly import SummaryUsage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from policyctx.compaction.acceptance import rejection
-from policyctx.compaction.pinned import with_pinned
-from policyctx.compaction.stats import SummaryUsage
+from policyctx.compaction.assembly import SummaryUsage
+from policyctx.compaction.prompt import rejection, with_pinned
 from policyctx.compaction.summarizers import ExtractiveSummarizer, ModelSummarizer
 from policyctx.errors import SummaryError
 from policyctx.planning.prices import dollars

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from policyctx.compaction.acceptance import problem
+from policyctx.compaction.prompt import problem
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import counter_for
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx import PolicyError, Session, UnknownPolicyError, compact_messages, load_policy
+from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.summary import extractive_summary
-from policyctx.compaction.history import History
 from policyctx.policy.models.compaction import Summary
 from policyctx.policy.sources import fragment_names, preset_names
 from tests.cli.running import policyctx

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from policyctx.compaction.files import WorkingFiles
+from policyctx.compaction.restoration import WorkingFiles
 from policyctx.errors import UnrestorableFileError
 
 if TYPE_CHECKING:

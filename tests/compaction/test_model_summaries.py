@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx import Session, SummaryUsage, compact_messages
-from policyctx.compaction.acceptance import missing_sections
+from policyctx.compaction.prompt import missing_sections
 from policyctx.compaction.summarizers import summarizer_for
 from policyctx.policy.models.compaction import Summary
 from tests.cli.running import policyctx

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from policyctx.compaction.history import History
+from policyctx.compaction.assembly import History
 from policyctx.compaction.prompt import Part, instructions, parts_of, transcript
 from policyctx.errors import MessagesError
 from policyctx.policy.models.compaction import Summary

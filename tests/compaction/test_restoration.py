@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from policyctx.compaction.files import WorkingFiles
-from policyctx.compaction.restoration import Restoration, accesses, restore
+from policyctx.compaction.restoration import Restoration, WorkingFiles, accesses, restore
 from policyctx.errors import MessagesError
 from policyctx.policy.models.compaction import Restore
 from policyctx.tokens.counter import counter_for

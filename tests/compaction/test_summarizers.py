@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx.compaction import summarizers
+from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.summary import extractive_summary
-from policyctx.compaction.history import History
 from policyctx.compaction.summarizers import (
     ExtractiveSummarizer,
     SummaryRequest,

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from policyctx.planning.excerpts import Excerpt, excerpt, line_count
 from policyctx.policy.models.placeholder import Placeholder
-from policyctx.tokens.counter import counter_for
-from policyctx.tokens.memo import MemoCounter
+from policyctx.tokens.counter import MemoCounter, counter_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

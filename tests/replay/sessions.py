@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from policyctx.replay.model_call import ModelCall
-from policyctx.replay.recording import Recording
+from policyctx.replay.recording import ModelCall, Recording
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

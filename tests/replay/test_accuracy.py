@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx.replay.accuracy import Accuracy, Prediction, accuracy, predictions
-from policyctx.replay.model_call import ModelCall
 from policyctx.replay.reading import recordings_in
-from policyctx.replay.recording import Recording
-from policyctx.tokens.correction import Correction
+from policyctx.replay.recording import ModelCall, Recording
 from policyctx.tokens.counter import counter_for
-from policyctx.tokens.usage import Usage
+from policyctx.tokens.usage import Correction, Usage
 from tests.recordings import each_recording
 
 if TYPE_CHECKING:

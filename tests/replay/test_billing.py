@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from policyctx.replay.billing import billed_calls, shares_of
+from policyctx.replay.cost import billed_calls, shares_of
 from policyctx.replay.recording import Recording, SummedBill
 from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import figures_of

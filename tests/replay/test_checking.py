@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from policyctx.replay.billing import billed_calls
-from policyctx.replay.checking import Check, checked
+from policyctx.replay.accuracy import Check, checked
+from policyctx.replay.cost import billed_calls
 from policyctx.replay.simulation import simulated
 from policyctx.tokens.usage import Usage
 from tests.conversations import session_of

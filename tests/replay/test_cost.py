@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from policyctx.policy.models import Prices
-from policyctx.replay.billing import Size, billed_calls
-from policyctx.replay.cost import Cost, cost_of, costs_of
+from policyctx.replay.cost import Cost, Size, billed_calls, cost_of, costs_of
 from policyctx.replay.simulation import simulated
 from policyctx.tokens.usage import Usage
 from tests.conversations import session_of, user
@@ -16,7 +15,7 @@ from tests.replay.sessions import recording, turn_by_turn
 
 if TYPE_CHECKING:
     from policyctx.planning.offload_policy import OffloadPolicy
-    from policyctx.replay.billing import BilledCall
+    from policyctx.replay.cost import BilledCall
     from policyctx.replay.recording import Recording
 
 LONG = "one more line of some output\n" * 400

@@ -4,7 +4,7 @@ from typing import Any
 
 from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.policy.models import Policy
-from policyctx.replay.offline import offline, online_summarizers
+from policyctx.replay.simulation import offline, online_summarizers
 
 
 def compacting(*steps: dict[str, Any], by: str | None = None) -> OffloadPolicy:

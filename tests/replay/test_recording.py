@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyctx.replay.model_call import ModelCall
 from policyctx.replay.readers.building import Names, RecordingBuilder
-from policyctx.replay.recording import Recording
+from policyctx.replay.recording import ModelCall, Recording
 
 if TYPE_CHECKING:
     from policyctx.messages.items import Message

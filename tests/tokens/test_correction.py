@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx.errors import UsageError
-from policyctx.tokens.correction import Correction, correction_of
-from policyctx.tokens.usage import Usage
+from policyctx.tokens.usage import Correction, Usage, correction_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

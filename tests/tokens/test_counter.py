@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.tokens.bounds import Bounds, reaches
-from policyctx.tokens.counter import counter_for, new_counter
+from policyctx.tokens.counter import Bounds, counter_for, new_counter, reaches
 
 TOKENIZERS = ("o200k_base", "cl100k_base", "approximate")
 

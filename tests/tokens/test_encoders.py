@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.tokens.encoders import approximate, exact_counts, measure_for
-from policyctx.tokens.splitting import SPLIT_CHARS
+from policyctx.tokens.encoders import SPLIT_CHARS, approximate, exact_counts, measure_for
 from policyctx.tokens.vocabulary import VOCABULARIES, encoding
 from tests.recordings import each_recording
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.tokens.memo import MemoCounter, MemoStats
+from policyctx.tokens.counter import MemoCounter, MemoStats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

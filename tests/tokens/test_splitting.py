@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.tokens.splitting import SPLIT_CHARS, pieces
+from policyctx.tokens.encoders import SPLIT_CHARS, pieces
 from policyctx.tokens.vocabulary import VOCABULARIES, encoding
 
 # Letters, digits and signs of several scripts, and what the encodings' patterns treat specially.

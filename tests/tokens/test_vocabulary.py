@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import policyctx
 from policyctx.errors import VocabularyError
-from policyctx.tokens.bounds import LONGEST_TOKEN
+from policyctx.tokens.counter import LONGEST_TOKEN
 from policyctx.tokens.vocabulary import VOCABULARIES, encoding
 
 # As published with the encodings.

@@ -13,7 +13,7 @@ from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations
 from policyctx.cli.output import json_text
 from policyctx.cli.store import options
 from policyctx.cli.store.showing import entry_report
-from policyctx.compaction.archive import ITEM_TYPE, messages_text
+from policyctx.compaction.assembly import ITEM_TYPE, messages_text
 from policyctx.errors import AmbiguousSessionError, UnknownArchiveError
 from policyctx.policy.diagnosing import nearest
 

@@ -18,16 +18,15 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.compaction.extractive.digest import Group, Statement
-from policyctx.compaction.extractive.files import CHANGED
-from policyctx.compaction.extractive.statements import weight_of
-from policyctx.compaction.extractive.values import values_in
+from policyctx.compaction.extractive.statements import values_in, weight_of
+from policyctx.compaction.extractive.work import CHANGED
 from policyctx.tokens.words import CJK, words_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from policyctx.compaction.extractive.cues import Cues
-    from policyctx.compaction.extractive.grammar import Entry
+    from policyctx.compaction.extractive.digest import Entry
 
 # Percent of the words that are a group's own, and of those that the user's words leave over. What
 # another writer's summary holds may be all that is left of what the user said before it.

@@ -1,33 +1,37 @@
-"""Which statement takes back an earlier one: the later one on the same thing wins.
+"""Which statement replaces an earlier one, and which line of a result a statement refers to.
 
-A statement is revised by a later one, in another message, that gives another value of the same kind
-to the same thing. That it is the same thing is told by the words that both have; where the later
-one has hardly any words ("make it 3 days"), by the unit of its value. Without a word of revision
-the two must give a number in the same words ("the limit is …"), since commands of one form ("fix
-#12", "fix #13") do not take each other back.
+A later statement in another message replaces an earlier one when it gives another value of the same
+kind to the same thing. Shared words show that the thing is the same; where the later statement has
+few words ("make it 3 days"), the unit of its value does. Without a word of revision, both must give
+a number in the same words ("the limit is …"): commands of one form ("fix #12", "fix #13") do not
+replace each other. The earlier statement stays as a note on the later one with its value removed,
+so that nothing else in it is lost. In doubt, both stay, in order.
 
-What is left of the earlier one stays as a note on the later, its value blotted out, so that nothing
-else in it is lost and the old value can mislead no one. When in doubt both are kept, in order.
+A reference ("keep the renewal date of that plan") does not repeat the value, so its line is found
+by shared words: at least two, and shared by few lines of the result.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
+from functools import cached_property
 from heapq import nlargest
 from itertools import islice
 from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
-from policyctx.compaction.extractive.sentences import shortened
-from policyctx.compaction.extractive.values import NUMBER
+from policyctx.compaction.extractive.sentences import one_line, shortened
+from policyctx.compaction.extractive.statements import NUMBER, USER
+from policyctx.compaction.extractive.work import words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from policyctx.compaction.extractive.cues import Cues
     from policyctx.compaction.extractive.digest import Statement
-    from policyctx.compaction.extractive.values import Value
+    from policyctx.compaction.extractive.statements import Said, Value
+    from policyctx.messages.items import Item
 
 GONE = "…"
 
@@ -264,3 +268,75 @@ def _with_notes(new: Statement, notes: Sequence[str]) -> Statement:
     *replaced, answers = notes
     note = " / ".join(dict.fromkeys(note for note in (new.replaces, *replaced) if note))
     return new._replace(replaces=shortened(note, _LONGEST_NOTE), answers=new.answers or answers)
+
+
+# The results before a statement that it may speak of, and the lines of each that are looked at.
+_RESULTS, _LINES, _MOST_READ = 6, 300, 60_000
+_LONGEST_LINE = 240
+_SHARED, _MOST_LIKE_IT = 2, 2
+
+# Lines, and the members of an object or a row, since a result may well be one line of JSON.
+_LINE_END = re.compile(r"\n|(?<=[\"}\]\d]),\s*(?=[\"{])")
+_HAS_VALUE = re.compile(r"\d")
+_PARTS_OF_NAME = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
+
+
+class Reference(NamedTuple):
+    """A line of a result that something said later speaks of."""
+
+    message: int
+    line: str
+    by_user: bool
+
+
+class _Line(NamedTuple):
+    text: str
+    words: frozenset[str]
+
+
+class _Result:
+    """A result, and its lines once they are asked for."""
+
+    def __init__(self, item: Item) -> None:
+        self.message = item.message
+        self._text = words_of(item.text)[:_MOST_READ]
+        self._lower = self._text.lower()
+
+    def may_hold(self, words: frozenset[str]) -> bool:
+        """Whether enough of the words are in it at all, by a quick test."""
+        return sum(word in self._lower for word in words) >= _SHARED
+
+    @cached_property
+    def lines(self) -> list[_Line]:
+        pieces = _LINE_END.split(self._text, maxsplit=_LINES)[:_LINES]
+        return [
+            _Line(one_line(piece), all_words(_PARTS_OF_NAME.sub(" ", piece)))
+            for piece in pieces
+            if len(piece) <= _LONGEST_LINE and _HAS_VALUE.search(piece)
+        ]
+
+
+def references_to(results: Iterable[Item], said: Sequence[Said], cues: Cues) -> Iterator[Reference]:
+    """Yield the lines that the user, or a finding in the agent's last words, speaks of."""
+    recent: deque[_Result] = deque(maxlen=_RESULTS)
+    coming = deque(results)
+    for one in said:
+        while coming and coming[0].message < one.message:
+            recent.append(_Result(coming.popleft()))
+        speaks = one.speaker == USER or (one.last and one.tells)
+        if not recent or one.pasted or not speaks:
+            continue
+        words = subject_words(one.text, cues)
+        for result in recent:
+            line = _spoken_of(words, result.lines) if result.may_hold(words) else ""
+            if line:
+                yield Reference(result.message, line, one.speaker == USER)
+
+
+def _spoken_of(words: frozenset[str], lines: Sequence[_Line]) -> str:
+    """Return the line that shares most words, where hardly another one shares as many."""
+    shared = [len(words & line.words) for line in lines]
+    most = max(shared, default=0)
+    if most < _SHARED or Counter(shared)[most] > _MOST_LIKE_IT:
+        return ""
+    return lines[shared.index(most)].text

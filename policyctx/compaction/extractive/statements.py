@@ -1,15 +1,16 @@
-"""What user and agent said, sentence by sentence, and how much each sentence weighs.
+"""The statements of user and agent, the exact values in them, and the weight of each.
 
-The weights rank what is kept when there is not room for all:
+An exact value is anything that nobody can guess: paths, ids, numbers (of one digit too), names in
+code, dates, commands, quotations. The weights decide what is kept when there is not enough room:
 
-- The user is above the agent: what a user asked, forbade or limited can be asked for by no one
-  else again, while the agent's own words follow from it.
-- An order, by its words, is above other sentences: it binds all later work. A table of words only
-  adds weight; without one the user's sentence still stands above the agent's.
-- An exact value weighs as much as an order, since it cannot be guessed, and more of them add to it.
-- The first of the user's words hold the task, the last what it has become. The agent's last words
-  in a turn are its answer; those before are mostly narration.
-- A question binds nothing, and a sentence of a word or two without a value says little by itself.
+- The user ranks above the agent. Nobody else can repeat what a user asked, forbade or limited,
+  while the agent's words follow from it.
+- An order, recognised by its words, ranks above other sentences because it binds all later work.
+  The tables of words only add weight: without them the user still ranks above the agent.
+- An exact value weighs as much as an order, and each further value adds weight.
+- The user's first words hold the task, the last words its current form. The agent's last words in
+  a turn are its answer; the words before them are mostly narration.
+- A question binds nothing. A sentence of one or two words without a value says little by itself.
 """
 
 from __future__ import annotations
@@ -20,13 +21,115 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.compaction.extractive.digest import Statement
 from policyctx.compaction.extractive.sentences import one_line, sentences_in, shortened
-from policyctx.compaction.extractive.values import Value, values_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from policyctx.compaction.extractive.cues import Cues
     from policyctx.messages.items import Item
+
+_QUOTED = re.compile(
+    r"`([^`\n]{1,200})`|\"([^\"\n]{2,120})\"|“([^”\n]{1,120})”|「([^」\n]{1,120})」"
+)
+# The characters that a value may end with, and those that it has before that only. Letters are
+# those of ASCII, so that `用8080端口` has one.
+_LAST, _INSIDE = r"A-Za-z0-9_/%*", r"~.\\@:#$€£¥+&?=-"
+_CHAR = f"[{_LAST}{_INSIDE}]"
+# A word like most, with what signs there are at its end.
+_PLAIN = rf"[A-Za-z][a-z]*+[{_INSIDE}]*+(?![{_LAST}])"
+# A run of such characters that is no plain word, with the commas of its thousands.
+_TOKEN = re.compile(rf"(?<!{_CHAR})(?!{_PLAIN}){_CHAR}*(?:(?<=\d),(?=\d{{3}}){_CHAR}*)*[{_LAST}]")
+# Numbers in CJK numerals: a digit with its power of ten, and any before what they count. One alone
+# is an article more often than a number.
+_CJK_NUMERALS = "零二两三四五六七八九十百千万亿半"
+_CJK_DIGITS = "二两三四五六七八九"
+_CJK_NUMBER = re.compile(
+    "(?:周|星期)[一二三四五六日天]"
+    rf"|(?:[{_CJK_DIGITS}][十百千万亿]|十[一{_CJK_DIGITS}])[一{_CJK_NUMERALS}]*"
+    rf"|[{_CJK_NUMERALS}][一{_CJK_NUMERALS}]*(?=[点天个小分秒米次月年号元块人页行条倍周])"
+)
+# Without any of these there is no value: true of most sentences. The first characters by themselves
+# make the search fast.
+_HINT = re.compile(
+    rf"(?=[周星{_CJK_NUMERALS}\d/\\_@`\"“「.A-Z-])"
+    rf"(?:{_CJK_NUMBER.pattern}|[\d/\\_@`\"“「]|\.[A-Za-z]|(?<=[a-z])[A-Z]|--)"
+)
+_NUMBER = re.compile(r"[#$€£¥v+-]?\d[\d.,:/-]*(?:[A-Za-z%]{0,3})")
+_INNER_DOT = re.compile(r"[A-Za-z0-9_]\.[A-Za-z0-9_]*[A-Za-z]")
+_CAMEL = re.compile(r"[a-z0-9][A-Z]")
+_WORD_AFTER = re.compile(r"\s?([A-Za-z]+|[\u3400-\u9fff\uac00-\ud7af\u3040-\u30ff])")
+_WORD_BEFORE = re.compile(r"([A-Za-z]+|[\u3400-\u9fff\uac00-\ud7af\u3040-\u30ff])\s?$")
+_SHORTEST = 4
+
+NUMBER, PATH, NAME, QUOTED = "number", "path", "name", "quoted"
+
+
+class Value(NamedTuple):
+    """An exact value and its place in the text, in characters."""
+
+    text: str
+    start: int
+    end: int
+    kind: str
+    """`number`, `path`, `name` (an identifier or an option), or `quoted`."""
+
+    def neighbours(self, text: str) -> frozenset[str]:
+        """Return the word before and the word after, in lower case: the unit of a number."""
+        after = _WORD_AFTER.match(text, self.end)
+        before = _WORD_BEFORE.search(text, max(0, self.start - 30), self.start)
+        return frozenset(found[1].lower() for found in (before, after) if found)
+
+
+def values_in(text: str) -> tuple[Value, ...]:
+    """Return the exact values in the text, in order; what is quoted is one, without its quotes."""
+    found: list[Value] = []
+    if _HINT.search(text) is None:
+        return ()
+    at = 0
+    for quoted in _QUOTED.finditer(text):
+        found += _bare(text, at, quoted.start())
+        inner = next(group for group in quoted.groups() if group is not None)
+        kind = _kind_of(inner) or QUOTED
+        start = quoted.start() + 1
+        found.append(Value(inner, start, start + len(inner), kind))
+        at = quoted.end()
+    found += _bare(text, at, len(text))
+    return tuple(found)
+
+
+def _bare(text: str, start: int, end: int) -> Iterator[Value]:
+    for number in () if text.isascii() else _CJK_NUMBER.finditer(text, start, end):
+        yield Value(number[0], number.start(), number.end(), NUMBER)
+    for token in _TOKEN.finditer(text, start, end):
+        word = token[0]
+        begin = token.start()
+        bare = word.lstrip("=:?&.") if word[0] in "=:?&" else word
+        begin += len(word) - len(bare)
+        if kind := _kind_of(bare):
+            yield Value(bare, begin, begin + len(bare), kind)
+
+
+def _kind_of(word: str) -> str | None:
+    """Say what kind of value a word is, None for a word like any other."""
+    if " " in word:
+        return None
+    if _NUMBER.fullmatch(word):
+        return NUMBER
+    if ("/" in word or "\\" in word) and len(word) >= 2 and not _is_alternative(word):  # noqa: PLR2004
+        return PATH
+    if _INNER_DOT.search(word) and len(word) >= _SHORTEST:
+        return PATH
+    named = "_" in word.strip("_*") or "@" in word or word.startswith("--")
+    if named or any(map(str.isdigit, word)) or _CAMEL.search(word):
+        return NAME
+    return None
+
+
+def _is_alternative(word: str) -> bool:
+    """Is this two words with a stroke between them, such as `and/or`."""
+    first, _, second = word.partition("/")
+    return first.isalpha() and second.isalpha() and len(word) < 2 * _SHORTEST
+
 
 USER, AGENT = "user", "agent"
 

@@ -11,39 +11,42 @@ from typing import TYPE_CHECKING
 
 from policyctx.policy.checked import Checked, TooLargeError
 from policyctx.policy.diagnosing import in_order
-from policyctx.policy.findings.amounts import (
-    recency_without_end,
-    shares_without_sign,
-    thresholds_too_high,
-)
-from policyctx.policy.findings.compaction import (
+from policyctx.policy.findings.gates import (
     compactions_that_repeat,
     compactions_without_gate,
-    restorations_from_nowhere,
-    unknown_summarizers,
-)
-from policyctx.policy.findings.files import shared_files
-from policyctx.policy.findings.gates import (
     ends_before_beginning,
     ends_that_never_come,
     gates_that_never_open,
+    restorations_from_nowhere,
+    unknown_summarizers,
 )
-from policyctx.policy.findings.recency import groups_without_effect, unused_keep_recent
-from policyctx.policy.findings.selections import (
-    exceptions_without_effect,
-    inputs_of_no_result,
-    orders_without_effect,
+from policyctx.policy.findings.items import (
+    caught_types,
+    disagreeing_globs,
+    groups_without_effect,
+    offload_without_effect,
+    recency_without_end,
+    shares_without_sign,
+    thresholds_too_high,
+    thresholds_too_low,
+    types_never_offloaded,
+    unused_keep_recent,
+    unused_types,
 )
-from policyctx.policy.findings.sizes import thresholds_too_low
+from policyctx.policy.findings.placeholders import (
+    excerpts_of_long_lines,
+    shared_files,
+    unused_excerpts,
+)
 from policyctx.policy.findings.steps import (
     cleared_for_good,
+    exceptions_without_effect,
+    inputs_of_no_result,
     no_steps_at_all,
+    orders_without_effect,
     steps_that_never_fire,
+    superseded_steps,
 )
-from policyctx.policy.findings.superseded import superseded_steps
-from policyctx.policy.findings.tools import disagreeing_globs, offload_without_effect
-from policyctx.policy.findings.types import caught_types, types_never_offloaded, unused_types
-from policyctx.policy.findings.wordings import excerpts_of_long_lines, unused_excerpts
 
 if TYPE_CHECKING:
     from policyctx.errors import Diagnostic

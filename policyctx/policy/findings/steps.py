@@ -1,18 +1,29 @@
-"""Steps that do nothing, or what nobody could want."""
+"""Steps that do nothing, that come too late, or whose selection changes nothing."""
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
-from policyctx.policy.reach import NOT_OFFLOADED, outermost, refusal, selected_types, taken_types
+from policyctx.policy.globs import MOST_COMPARED, globs_overlap, is_name_left
+from policyctx.policy.reach import (
+    NOT_OFFLOADED,
+    nearest,
+    outermost,
+    refusal,
+    selected_types,
+    taken_types,
+    tools_left,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from policyctx.errors import Diagnostic
     from policyctx.policy.checked import Checked
-    from policyctx.policy.models import Step
+    from policyctx.policy.models import KeepRecent, Step, Threshold
     from policyctx.policy.nodes import Path
+    from policyctx.policy.values import Share
 
 _SHOWN = 4
 _SAID_IN_THE_CHAT = frozenset({"user_message", "assistant_message"})
@@ -93,3 +104,178 @@ def _where_selected(checked: Checked, path: Path, step: Step, item_type: str) ->
         if name in named:
             return (*path, "select", "types", named.index(name))
     return (*path, "do")
+
+
+def superseded_steps(checked: Checked) -> Iterator[Diagnostic]:
+    """PC301, for an `offload` or `clear` after one that always takes as much or more."""
+    steps = [(path, step) for path, step in checked.steps if step.do in {"offload", "clear"}]
+    for i, (path, step) in enumerate(steps[:MOST_COMPARED]):
+        if not taken_types(checked, step):
+            continue
+        for _, earlier in steps[:i]:
+            if _supersedes(checked, earlier, step):
+                sentence = (
+                    f"step {step.name!r} can never take anything: {earlier.name!r}, before it and "
+                    "without a gate, takes all that it selects"
+                )
+                hint = f"put it before {earlier.name!r}, or remove it"
+                yield checked.warning("PC301", (*path, "name"), sentence, hint)
+                break
+
+
+def _supersedes(checked: Checked, earlier: Step, step: Step) -> bool:
+    one, other = earlier.select, step.select
+    return (
+        earlier.on == step.on
+        and not earlier.when
+        and not one.until
+        and one.errors >= other.errors
+        and one.ephemeral <= other.ephemeral
+        and set(taken_types(checked, step)) <= set(selected_types(checked, earlier))
+        and _takes_as_many_tools(earlier, step)
+        and _keeps_no_more(checked, earlier, step)
+        and _is_as_low(checked, earlier, step)
+        and _shrinks_as_often(checked, earlier, step)
+    )
+
+
+def _takes_as_many_tools(earlier: Step, step: Step) -> bool:
+    one, other = earlier.select, step.select
+    within = () if other.tools is None else (other.tools,)
+    if one.tools is not None and (not within or is_name_left(within, one.tools)):
+        return False
+    return not is_name_left((*within, one.except_tools), other.except_tools)
+
+
+def _keeps_no_more(checked: Checked, earlier: Step, step: Step) -> bool:
+    """Does `keep_recent` leave nothing to the later step.
+
+    Who is recent depends on all candidates, so only the same candidates keep the same.
+    """
+    if step.on == "arrival" or not any(map(_keeps_any, _recencies(checked, earlier))):
+        return True
+    one, other = earlier.select, step.select
+    same_types = selected_types(checked, earlier) == selected_types(checked, step)
+    return same_types and one.tools == other.tools and one.keep_recent == other.keep_recent
+
+
+def _recencies(checked: Checked, step: Step) -> Iterator[KeepRecent]:
+    """Every `keep_recent` that may hold for a candidate of the step."""
+    if (own := step.select.keep_recent) is not None:
+        yield own
+        return
+    of_types = (nearest(checked, t, "keep_recent") for t in selected_types(checked, step))
+    of_tools = (tool.keep_recent for tool in checked.policy.tools.values())
+    yield from (keep for keep in (*of_types, *of_tools) if keep is not None)
+
+
+def _keeps_any(keep: KeepRecent) -> bool:
+    return any((keep.items, keep.messages, keep.turns, keep.tokens))
+
+
+def _is_as_low(checked: Checked, earlier: Step, step: Step) -> bool:
+    """Is every threshold of the earlier step as low as any of the later one."""
+    if _amount(earlier.select) is None and _amount(step.select) is None:
+        return True
+    return all(
+        low == 0 or (unit == other_unit and checked.tokens(low) <= checked.tokens(high))
+        for (low, unit), (high, other_unit) in product(
+            _thresholds(checked, earlier), _thresholds(checked, step)
+        )
+    )
+
+
+def _thresholds(checked: Checked, step: Step) -> list[tuple[int | Share, str]]:
+    if (own := _amount(step.select)) is not None:
+        return [own]
+    policy = checked.policy
+    rules = map(_amount, (*policy.items.values(), *policy.tools.values()))
+    return [*filter(None, rules), _amount(policy) or (0, "tokens")]
+
+
+def _amount(level: Threshold) -> tuple[int | Share, str] | None:
+    if level.min_chars is not None:
+        return level.min_chars, "chars"
+    return None if level.min_tokens is None else (level.min_tokens, "tokens")
+
+
+def _shrinks_as_often(checked: Checked, earlier: Step, step: Step) -> bool:
+    """Does the size of placeholders leave nothing to the later step.
+
+    Of a call only what is longer than the placeholder gives way, whether or not the step must
+    shrink. Where sizes matter, both have the same wording, in the same unit.
+    """
+    if not earlier.must_shrink and "tool_call" not in map(checked.kind, taken_types(checked, step)):
+        return True
+    units = [amount and amount[1] for amount in (_amount(earlier.select), _amount(step.select))]
+    return (
+        step.must_shrink >= earlier.must_shrink
+        and earlier.do == step.do
+        and earlier.placeholder == step.placeholder
+        and units[0] == units[1]
+    )
+
+
+def exceptions_without_effect(checked: Checked) -> Iterator[Diagnostic]:
+    """PC314, for each glob of `except_tools` that has nothing in common with `tools`."""
+    for path, step in checked.steps:
+        tools = step.select.tools
+        for i, glob in enumerate(step.select.except_tools if tools else ()):
+            if not any(globs_overlap(glob, tool) for tool in tools or ()):
+                sentence = f"{glob!r} excepts nothing: no tool that `tools` selects matches it"
+                at = (*path, "select", "except_tools", i)
+                yield checked.warning("PC314", at, sentence, "remove it, or mend the glob")
+
+
+def orders_without_effect(checked: Checked) -> Iterator[Diagnostic]:
+    """PC318, for an `order` in which the step comes to the same as in any other."""
+    for path, step in checked.steps:
+        if step.select.order == "oldest" or not taken_types(checked, step):
+            continue
+        unordered = list(_unordered(checked, step)) if step.select.order == "by_type" else []
+        for key, sentence, hint in unordered:
+            yield checked.warning("PC318", (*path, "select", *key), sentence, hint)
+        if not unordered and not step.select.until and _takes_all_in_any_order(checked, step):
+            sentence = f"`order: {step.select.order}` does nothing: the step takes all it selects"
+            hint = "say when it has done enough with `until`, or remove it"
+            yield checked.warning("PC318", (*path, "select", "order"), sentence, hint)
+
+
+def _unordered(checked: Checked, step: Step) -> Iterator[tuple[Path, str, str]]:
+    """Say why `by_type` is no order: one type is alone, or comes after what it refines."""
+    named = step.select.types or ()
+    if len(set(named)) == 1:
+        sentence = f"`order: by_type` does nothing: {named[0]!r} is all that `types` names"
+        yield ("order",), sentence, "name the types in their order, or remove it"
+    for i, name in enumerate(named):
+        wider = [t for t in checked.lineage(name)[1:] if t in named[:i]]
+        if wider:
+            sentence = f"{name!r} has no place of its own in the order: {wider[0]!r} holds it"
+            yield ("types", i), sentence, f"write {name!r} before {wider[0]!r}"
+
+
+def _takes_all_in_any_order(checked: Checked, step: Step) -> bool:
+    """Is nothing left because of what went before, and nothing inside of another item."""
+    kinds = set(map(checked.kind, taken_types(checked, step)))
+    return step.do != "drop" and kinds.isdisjoint({"image", "document"})
+
+
+def inputs_of_no_result(checked: Checked) -> Iterator[Diagnostic]:
+    """PC320, for a `with_input` where the step takes no result of those tools."""
+    for path, step in checked.steps:
+        results = [t for t in taken_types(checked, step) if checked.kind(t) == "tool_result"]
+        globs, at = step.select.with_input, (*path, "select", "with_input")
+        if globs is True and not results and (types := taken_types(checked, step)):
+            taken = ", ".join(outermost(checked, types))
+            sentence = f"`with_input` does nothing: the step takes no results, only {taken}"
+            yield checked.warning("PC320", at, sentence, "select results, or remove it")
+        for i, glob in enumerate(globs if isinstance(globs, tuple) else ()):
+            if not any(_takes_of(checked, step, t, glob) for t in results):
+                sentence = f"{glob!r} does nothing: the step takes no result of such a tool"
+                yield checked.warning("PC320", (*at, i), sentence, "remove it, or mend the glob")
+
+
+def _takes_of(checked: Checked, step: Step, item_type: str, glob: str) -> bool:
+    wanted, unwanted = tools_left(checked, step, item_type)
+    groups = (*wanted, (glob,))
+    return checked.answered(("of", groups, unwanted), lambda: is_name_left(groups, unwanted))

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from policyctx.messages.reading import is_message
-from policyctx.replay.model_call import ModelCall
-from policyctx.replay.recording import Recording, SummedBill
+from policyctx.replay.recording import ModelCall, Recording, SummedBill
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -1,27 +1,423 @@
-"""Sessions as Claude Code records them: JSON lines under `~/.claude/projects/`.
+"""Sessions of Claude Code: JSON lines under `~/.claude/projects/`.
 
 One API message is spread over several lines that share a `message.id`, with results of parallel
-calls between them; records hang together by `parentUuid`, where records that are no message are
-links as well; attachments hold what the program adds to a prompt; parallel calls branch the chain,
-and so does a prompt that was taken back; a compaction starts a new root; sub-agents are marked
-`isSidechain`, in this file or in their own.
+calls between them. Records form a tree by `parentUuid`, but the conversation is not simply one of
+its branches:
+
+- The lines of one reply, and the results of its calls, each hang on a line of their own. All of
+  them belong to the prompt, wherever the chain continues.
+- A branch omits something only where the user or the model spoke. A prompt that begins a branch
+  takes back what it branches off from, unless the bill of the next reply shows that it was sent.
+
+Records that are not messages are links of the chain as well. A compaction starts a new root;
+sub-agents are marked `isSidechain`, in the same file or in their own. Attachments hold the texts
+that the program adds to a prompt. A record has the parts of such a text but not its wording, so
+short sentences stand in for it; an attachment without a text, such as a reminder, adds nothing.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import takewhile
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyctx.messages.reading import is_message
 from policyctx.replay.readers.building import RecordingBuilder
-from policyctx.replay.readers.claude_agent import ClaudeAgent
-from policyctx.replay.readers.claude_attachments import is_of_user, text_of
-from policyctx.replay.readers.fields import Record, mapping, word
+from policyctx.replay.readers.fields import Record, mapping, objects, seconds, usage, word
+from policyctx.tokens.counter import counter_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from policyctx.messages.items import Message
     from policyctx.replay.readers.source import Source
     from policyctx.replay.recording import Recording
+    from policyctx.tokens.usage import Usage
+
+# By type: the sentence before the text, which may name fields, and where the text is found.
+_TEXTS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType({
+    "agent_listing_delta": ("Agents on offer:", ("addedLines", "removedTypes")),
+    "critical_system_reminder": ("", ("content",)),
+    "deferred_tools_delta": ("Tools that can be loaded:", ("addedLines", "removedNames")),
+    "directory": ("The folder {path} holds:", ("content",)),
+    "edited_text_file": ("The file {filename} was changed by somebody else:", ("snippet",)),
+    "file": ("The file {filename} holds:", ("content.file.content",)),
+    "hook_additional_context": ("The hook {hookName} adds:", ("content",)),
+    "hook_success": ("The hook {hookName} adds:", ("content",)),
+    "invoked_skills": ("Skills in use:", ("skills.content",)),
+    "mcp_instructions_delta": ("Instructions of MCP servers:", ("addedBlocks", "removedNames")),
+    "nested_memory": ("The file {path} holds:", ("content.content",)),
+    "plan_file_reference": ("The plan {planFilePath} says:", ("planContent",)),
+    "queued_command": ("The user says:", ("prompt", "prompt.text")),
+    "relevant_memories": ("From earlier sessions:", ("memories.content",)),
+    "selected_lines_in_ide": ("Selected in {filename}:", ("content",)),
+    "skill_listing": ("Skills on offer:", ("content",)),
+})  # fmt: skip
+# A hook's output is only shown to the model where it ran before a prompt.
+_SHOWN_HOOKS = ("SessionStart", "UserPromptSubmit")
+
+
+def text_of(record: Record) -> str:
+    """Return what an attachment says to the model; empty where no text of it is recorded."""
+    attachment = mapping(record.get("attachment"))
+    kind = word(attachment.get("type"))
+    if kind not in _TEXTS or (
+        kind == "hook_success" and attachment.get("hookEvent") not in _SHOWN_HOOKS
+    ):
+        return ""
+    before, places = _TEXTS[kind]
+    found = [text for place in places for text in _at(attachment, place.split(".")) if text]
+    if not found:
+        return ""
+    said = "\n".join([_filled(before, attachment), *found] if before else found)
+    return f"<system-reminder>\n{said}\n</system-reminder>"
+
+
+def is_of_user(record: Record) -> bool:
+    """Whether the user wrote what an attachment says, while the model was replying."""
+    return mapping(record.get("attachment")).get("type") == "queued_command"
+
+
+def _at(value: object, keys: list[str]) -> Iterator[str]:
+    """Yield the texts at a place, of each element where a list stands there."""
+    if isinstance(value, list):
+        for one in value:
+            yield from _at(one, keys)
+    elif keys:
+        yield from _at(mapping(value).get(keys[0]), keys[1:])
+    elif isinstance(value, str):
+        yield value
+
+
+def _filled(sentence: str, attachment: Record) -> str:
+    start, brace, rest = sentence.partition("{")
+    key, _, end = rest.partition("}")
+    return f"{start}{word(attachment.get(key))}{end}" if brace else sentence
+
+
+# Only for comparing a bill with what two lists would have cost, so any tokenizer does.
+_TOKENIZER = "o200k_base"
+_LEAST_SCALE, _MOST_SCALE = 0.5, 4.0
+
+
+class _Node:
+    """A message, and the one that it follows; those of a session form a tree."""
+
+    __slots__ = (
+        "after", "bill", "call", "is_said", "message", "parent", "reply_id", "results", "turn",
+    )  # fmt: skip
+
+    def __init__(
+        self, message: Message, parent: _Node | None, after: str, *, is_said: bool
+    ) -> None:
+        self.message = message
+        self.parent = parent
+        self.after = after
+        """The uuid of the message record that it hangs on."""
+        self.is_said = is_said
+        """Whether the user or the model said it, and not the program."""
+        self.reply_id = ""
+        self.turn = self
+        """The first of the replies that follow one another without anything between them."""
+        self.results: _Node | None = None
+        """The message with the results of the calls of the turn that begins here."""
+        self.call: int | None = None
+        """The number of the model call that it is the reply to."""
+        self.bill = 0
+        """The tokens that were billed for the prompt of that call; 0 where nobody knows."""
+
+    @property
+    def is_reply(self) -> bool:
+        """Whether the model said it."""
+        return bool(self.message["role"] == "assistant")
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it holds results."""
+        return bool(_blocks(self.message, "tool_result"))
+
+
+class _Link(NamedTuple):
+    """What a record continues: a message, and the record of it that the chain came through."""
+
+    node: _Node | None = None
+    uuid: str = ""
+
+
+class ClaudeAgent:
+    """The context of one agent, which each record continues or takes back to an earlier point."""
+
+    def __init__(self, agent_id: str, *, is_side: bool) -> None:
+        self.agent_id = agent_id
+        self.is_side = is_side
+        self.builder = RecordingBuilder()
+        self._tip: _Node | None = None
+        self._left: _Node | None = None
+        """The end of what a branch left, while it is open whether that was taken back."""
+        self._branch: list[_Node] = []
+        """What that branch holds so far; the builder does not have it yet."""
+        self._newest = _Link()
+        self._by_uuid: dict[str, _Link] = {}
+        self._replies: dict[str, _Node] = {}
+        self._callers: dict[str, _Node] = {}
+
+    def pass_over(self, record: Record, what: str, *, known: bool = True) -> None:
+        """Count a record that is no message, which may be a link between others all the same."""
+        self.builder.pass_over(what, known=known)
+        if "uuid" in record:
+            self._remember(record, self._link(record))
+
+    def add(self, record: Record) -> None:
+        """Put a record's message into the context, or into the message that it is a part of."""
+        message, link = record["message"], self._link(record)
+        node = self._part_of(record, link.node)
+        if node is not None:
+            node.message["content"].extend(message["content"])
+        elif (node := self._before_results(message)) is not None:
+            node.message["content"] = [*message["content"], *_content(node.message)]
+        else:
+            node = self._appended(record, message, link)
+        self._bill(node, message)
+        self._learn_calls(node, message)
+        self._remember(record, _Link(node, word(record.get("uuid"))))
+
+    def attach(self, record: Record, text: str, *, is_said: bool = False) -> None:
+        """Add an attachment to the user message that it follows, or as a message of its own.
+
+        `is_said` tells that the user wrote it, and not the program.
+        """
+        link = self._link(record)
+        node, block = _settled(link.node), {"type": "text", "text": text}
+        if node is None or node is not self._tip or node.is_reply:
+            message: Message = {"role": "user", "content": [block]}
+            node = self._appended({**record, "isMeta": not is_said}, message, link)
+        else:
+            node.message["content"] = [*_content(node.message), block]
+        self._remember(record, _Link(node, link.uuid))
+
+    def end(self) -> None:
+        """Settle what is still open: no further record follows."""
+        self._settle()
+
+    def _link(self, record: Record) -> _Link:
+        """Return what a record follows: in place of one that the file lacks, what stands before."""
+        parent = record.get("parentUuid")
+        return self._by_uuid.get(parent, self._newest) if isinstance(parent, str) else _Link()
+
+    def _remember(self, record: Record, link: _Link) -> None:
+        self._newest = link
+        if isinstance(uuid := record.get("uuid"), str):
+            self._by_uuid[uuid] = link
+
+    def _part_of(self, record: Record, parent: _Node | None) -> _Node | None:
+        """Return the message that a line continues: one reply, or the results of one turn."""
+        message = record["message"]
+        if not isinstance(message["content"], list):
+            return None
+        node: _Node | None
+        if reply := _reply_id(record):
+            node = self._replies.get(reply)
+        elif _role(record) == "assistant":
+            # Without an id the line continues the reply right before it: no API replies to one.
+            is_next = parent is not None and parent is self._tip and parent.is_reply
+            node = parent if is_next and parent is not None and not parent.reply_id else None
+        else:
+            caller = self._caller(message)
+            node = caller and caller.turn.results
+        return node if node is not None and isinstance(node.message["content"], list) else None
+
+    def _before_results(self, message: Message) -> _Node | None:
+        """Return what the user wrote while the calls that a message answers were running."""
+        caller = self._caller(message)
+        if caller is None:
+            return None
+        written = list(takewhile(lambda node: not node.is_reply, _back(self._tip)))
+        before = written[-1].parent if written else None
+        if before is None or before.turn is not caller.turn:
+            return None
+        caller.turn.results = written[-1]
+        return written[-1]
+
+    def _caller(self, message: Message) -> _Node | None:
+        """Return the reply with the call that a message answers, None when it answers none."""
+        ids = (word(block.get("tool_use_id")) for block in _blocks(message, "tool_result"))
+        return next((self._callers[one] for one in ids if one in self._callers), None)
+
+    def _appended(self, record: Record, message: Message, link: _Link) -> _Node:
+        caller = self._caller(message)
+        node = _node(record, message, link, is_answer=caller is not None)
+        if caller is not None:
+            caller.turn.results = node
+        if node.parent is not self._tip and not self._follows(node, caller):
+            if caller is not None:
+                # It came late, for a call that was taken back.
+                self.builder.leave(node.message)
+                return node
+            self._begin_branch(node)
+        if node.is_reply:
+            self._settle(usage(message.get("usage")))
+            self._call(node, record)
+        self._tip = node
+        if self._left is None:
+            self.builder.add(node.message)
+        else:
+            self._branch.append(node)
+        return node
+
+    def _follows(self, node: _Node, caller: _Node | None) -> bool:
+        """Put a message that takes nothing back behind the newest one; whether it is one."""
+        left = [] if caller is not None else _left_by(self._tip, node.parent)
+        if caller is not None:
+            follows = any(one is caller for one in _back(self._tip))
+        elif node.is_reply and node.parent is not None and not any(one.is_reply for one in left):
+            # The user wrote while the model replied: a reply takes no prompt back.
+            follows = True
+        else:
+            follows = not any(one.is_said for one in left) or _is_of_one_turn(node, left)
+        if follows:
+            node.parent = self._tip
+        return follows
+
+    def _begin_branch(self, node: _Node) -> None:
+        """Begin a branch with a message. The next bill shows whether it took anything back."""
+        self._settle()
+        if node.parent is None:
+            self.builder.begin_anew()
+        else:
+            self._left, self._tip = self._tip, node.parent
+
+    def _settle(self, billed: Usage | None = None) -> None:
+        """Decide what is open: whether a branch took back what it left, by the bill for it."""
+        left, branch = self._left, self._branch
+        self._left, self._branch = None, []
+        if left is None:
+            return
+        start = branch[0].parent if branch else self._tip
+        if not _was_sent(left, start, branch, billed.prompt if billed else 0):
+            self.builder.begin_anew(_path(start))
+        elif branch:
+            branch[0].parent = left
+        else:
+            self._tip = left
+        for node in branch:
+            self.builder.add(node.message)
+
+    def _call(self, node: _Node, record: Record) -> None:
+        message = record["message"]
+        before = node.parent = self._tip if node.parent is not None else None
+        if node.reply_id:
+            self._replies[node.reply_id] = node
+        if before is not None and before.is_reply and before.turn.results is None:
+            node.turn = before.turn
+        billed = usage(message.get("usage"))
+        if billed is None or billed.prompt:
+            model = word(message.get("model")) or None
+            node.call = self.builder.called(billed, model, seconds(record.get("timestamp")))
+
+    def _bill(self, node: _Node, message: Message) -> None:
+        """Learn the usage of a reply; its last line is the least likely to show a stub."""
+        billed = usage(message.get("usage"))
+        if node.call is not None and billed is not None and billed.prompt:
+            self.builder.bill(node.call, billed)
+            node.bill = billed.prompt
+
+    def _learn_calls(self, node: _Node, message: Message) -> None:
+        for block in _blocks(message, "tool_use"):
+            if call_id := word(block.get("id")):
+                self._callers[call_id] = node
+
+
+def _node(record: Record, message: Message, link: _Link, *, is_answer: bool) -> _Node:
+    content, parent = message["content"], _settled(link.node)
+    own = list(content) if isinstance(content, list) else content
+    is_said = not is_answer and record.get("isMeta") is not True
+    node = _Node({"role": _role(record), "content": own}, parent, link.uuid, is_said=is_said)
+    node.reply_id = _reply_id(record)
+    return node
+
+
+def _role(record: Record) -> str:
+    kind = "assistant" if record.get("type") == "assistant" else "user"
+    return word(mapping(record.get("message")).get("role")) or kind
+
+
+def _reply_id(record: Record) -> str:
+    """Return what the lines of one reply share."""
+    found = word(mapping(record.get("message")).get("id"))
+    return found or (word(record.get("requestId")) if _role(record) == "assistant" else "")
+
+
+def _settled(node: _Node | None) -> _Node | None:
+    """Return where what follows a message goes on: after the results of its calls."""
+    return node.turn.results if node is not None and node.turn.results is not None else node
+
+
+def _left_by(tip: _Node | None, start: _Node | None) -> list[_Node]:
+    """Return what a branch from `start` leaves, the newest first."""
+    newer = list(takewhile(lambda node: node is not start, _back(tip)))
+    if not newer or newer[-1].parent is start:
+        return newer
+    stays = {id(node) for node in _back(start)}
+    return [node for node in newer if id(node) not in stays]
+
+
+def _is_of_one_turn(node: _Node, left: Sequence[_Node]) -> bool:
+    """Whether a message and those before it came with different results of the same turn."""
+    start = node.parent
+    if start is None or not start.is_answer or any(one.is_reply for one in left):
+        return False
+    return left[-1].parent is start and left[-1].after != node.after
+
+
+def _was_sent(left: _Node, start: _Node | None, branch: Sequence[_Node], bill: int) -> bool:
+    """Whether a call was sent what its branch left, by what was billed for its prompt."""
+    whole, short = [*_line(left), *branch], [*_line(start), *branch]
+    if not bill or not any(node.bill for node in whole):
+        # A prompt replaces what it branches from, and a reply one that failed before its results.
+        return not branch and any(node.is_answer for node in _left_by(left, start))
+    return abs(bill - _expected(whole, whole)) < abs(bill - _expected(short, whole))
+
+
+def _expected(nodes: Sequence[_Node], known: Sequence[_Node]) -> float:
+    """Return the tokens that a prompt would be billed as; `known` has a reply with its bill."""
+    billed = [i for i, node in enumerate(known) if node.bill]
+    first, last = billed[0], billed[-1]
+    counted, grown = _counted(known[first:last]), known[last].bill - known[first].bill
+    scale = min(_MOST_SCALE, max(_LEAST_SCALE, grown / counted)) if counted else 1.0
+    here = [i for i, node in enumerate(nodes) if node.bill]
+    if here:
+        return nodes[here[-1]].bill + scale * _counted(nodes[here[-1] :])
+    return known[first].bill + scale * (_counted(nodes) - _counted(known[:first]))
+
+
+def _counted(nodes: Sequence[_Node]) -> int:
+    return counter_for(_TOKENIZER).count_messages([node.message for node in nodes]) if nodes else 0
+
+
+def _back(node: _Node | None) -> Iterator[_Node]:
+    """Yield a message and those before it, the newest first."""
+    while node is not None:
+        yield node
+        node = node.parent
+
+
+def _line(node: _Node | None) -> list[_Node]:
+    return list(_back(node))[::-1]
+
+
+def _path(node: _Node | None) -> list[Message]:
+    return [one.message for one in _line(node)]
+
+
+def _content(message: Message) -> list[dict[str, Any]]:
+    """Return the blocks of a message, which may be a text alone."""
+    content = message["content"]
+    return content if isinstance(content, list) else [{"type": "text", "text": content}]
+
+
+def _blocks(message: Message, kind: str) -> list[dict[str, Any]]:
+    return [block for block in objects(message["content"]) if block.get("type") == kind]
+
 
 FORMAT = "claude-code"
 

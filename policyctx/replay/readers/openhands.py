@@ -1,26 +1,442 @@
 """Sessions of OpenHands: events, as lines, as an array, or in the `history` of a result.
 
-An event of the agent carries the whole response of the model that it came from; one response may
-have several. What an event observed is the result of the call that it names. Results come as JSON
-lines, one an instance, or as one document. The resolver of issues writes bare events: their fields
-stand beside `action` or `observation`, and nothing says which call an observation answers.
+Three formats share this reader:
+
+- Events of the agent carry the response of the model that they came from, and one response may
+  have several. An observation is the result of the call that it names.
+- Events of the software-agent SDK name their `kind`. Actions of one response share its id and
+  become one message, as parallel calls must; only a sum of what was billed is recorded.
+- The resolver of issues writes bare events without id or source: fields stand beside `action` or
+  `observation`, and each observation answers the oldest unanswered action, of its own kind if any.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from policyctx.messages.items import compact_json
 from policyctx.replay.readers.building import Names, RecordingBuilder
-from policyctx.replay.readers.fields import Record, mapping, number, objects, word
-from policyctx.replay.readers.openhands_events import Events
-from policyctx.replay.readers.openhands_resolver import read_resolved
-from policyctx.replay.readers.openhands_sdk import SdkEvents, is_sdk_event
+from policyctx.replay.readers.fields import (
+    Record,
+    function_call,
+    mapping,
+    number,
+    objects,
+    seconds,
+    usage,
+    word,
+)
+from policyctx.tokens.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from policyctx.messages.items import Message
     from policyctx.replay.readers.source import Source
     from policyctx.replay.recording import Recording
+
+# What the program keeps for itself; `recall` asks for and tells of what is woven into a prompt.
+NOT_PROMPT = frozenset({
+    "agent_state_changed", "change_agent_state", "condensation_request", "loop_detection", "null",
+    "recall", "server_ready", "user_rejected",
+})  # fmt: skip
+
+
+_CUT = "\n[...]\n"
+
+
+class Events:
+    """Reads events in their order into a recording."""
+
+    def __init__(self, builder: RecordingBuilder, longest: int = 0) -> None:
+        """Read into `builder`; of what was observed, `longest` characters were shown, 0 for all."""
+        self._builder = builder
+        self._longest = longest
+        self._responses: set[str] = set()
+        self._tools: object = None
+        self._by_event: dict[int | str, Message] = {}
+
+    def read(self, event: Record) -> None:
+        """Read the next event."""
+        self._builder.records += 1
+        before = len(self._builder.context)
+        if "observation" in event:
+            self._observe(event)
+        else:
+            self._act(event)
+        event_id = event.get("id")
+        if len(self._builder.context) > before and isinstance(event_id, int | str):
+            self._by_event[event_id] = self._builder.context[-1]
+
+    def _act(self, event: Record) -> None:
+        kind, args = word(event.get("action")), mapping(event.get("args"))
+        if kind == "system":
+            self._tools = args.get("tools")
+            self._builder.add({"role": "system", "content": args.get("content")})
+        elif kind == "condensation":
+            self._condense(args)
+        elif kind in NOT_PROMPT:
+            self._builder.pass_over(kind)
+        elif event.get("source") == "agent":
+            self._reply(event, args)
+        elif kind == "message":
+            self._builder.add({"role": "user", "content": said(args)})
+        else:
+            self._builder.pass_over(f"action {kind} of the user", known=False)
+
+    def _reply(self, event: Record, args: Record) -> None:
+        """Add the response that an action came from, unless another action of it did so already."""
+        origin = mapping(event.get("tool_call_metadata"))
+        response = mapping(origin.get("model_response"))
+        response_id = word(response.get("id"))
+        if response_id and response_id in self._responses:
+            self._builder.pass_over("further action of one response")
+            return
+        self._responses.add(response_id)
+        model = word(response.get("model")) or None
+        at = seconds(event.get("timestamp"))
+        self._builder.called(usage(response.get("usage")), model, at, tools=self._tools)
+        self._builder.add(_message(response) or _rebuilt(event, args, origin))
+
+    def _observe(self, event: Record) -> None:
+        kind = word(event.get("observation")) or "null"
+        origin = mapping(event.get("tool_call_metadata"))
+        if origin:
+            self._builder.add({
+                "role": "tool",
+                "tool_call_id": word(origin.get("tool_call_id")),
+                "name": word(origin.get("function_name")),
+                "content": self._shown(event),
+            } | ({"is_error": True} if kind == "error" else {}))  # fmt: skip
+        elif kind in NOT_PROMPT:
+            self._builder.pass_over(kind)
+        else:
+            self._builder.add({"role": "user", "content": self._shown(event)})
+
+    def _shown(self, event: Record) -> str:
+        """Return what of an observation was put into the prompt: a long one lost its middle."""
+        text = observed(event)
+        if not 0 < self._longest < len(text):
+            return text
+        half = self._longest // 2
+        return f"{text[:half]}{_CUT}{text[-half:]}"
+
+    def _condense(self, args: Record) -> None:
+        """Leave out the forgotten events; a summary, if there is one, takes their place."""
+        forgotten = args.get("forgotten_event_ids")
+        if not isinstance(forgotten, list):
+            first, last = args.get("forgotten_events_start_id"), args.get("forgotten_events_end_id")
+            whole = isinstance(first, int) and isinstance(last, int)
+            forgotten = [i for i in self._by_event if whole and _within(i, first, last)]
+        known = [i for i in forgotten if isinstance(i, int | str) and i in self._by_event]
+        gone = {id(self._by_event[i]) for i in known}
+        context = self._builder.context
+        kept = [message for message in context if id(message) not in gone]
+        if summary := word(args.get("summary")):
+            places = [i for i, message in enumerate(context) if id(message) in gone]
+            place = places[0] if places else len(kept)
+            kept.insert(place, {"role": "user", "content": summary})
+        self._builder.begin_anew(kept)
+
+
+def _within(event: object, first: object, last: object) -> bool:
+    numbers = isinstance(event, int) and isinstance(first, int) and isinstance(last, int)
+    return numbers and first <= event <= last  # type: ignore[operator]
+
+
+def _message(response: Record) -> Message | None:
+    """Return the message of a response of the chat API; None where it was not kept."""
+    choices = objects(response.get("choices"))
+    said = mapping(choices[0].get("message")) if choices else {}
+    if not said:
+        return None
+    message: Record = {"role": "assistant", "content": said.get("content")}
+    if calls := objects(said.get("tool_calls")):
+        message["tool_calls"] = calls
+    return message
+
+
+def _rebuilt(event: Record, args: Record, origin: Record) -> Message:
+    """Put a reply together from what it led to."""
+    if word(event.get("action")) == "message":
+        return {"role": "assistant", "content": said(args)}
+    rest = {key: value for key, value in args.items() if key != "thought"}
+    thought, name = word(args.get("thought")), word(origin.get("function_name"))
+    if not origin:
+        text = f"{thought}\n{event.get('action')} {compact_json(rest)}".lstrip()
+        return {"role": "assistant", "content": text}
+    call = function_call(origin.get("tool_call_id"), name, rest)
+    return {"role": "assistant", "content": thought, "tool_calls": [call]}
+
+
+def said(args: Record) -> object:
+    """Return a message's text, with its images where it has some."""
+    text, urls = word(args.get("content")), args.get("image_urls")
+    if not isinstance(urls, list) or not urls:
+        return text
+    images = [{"type": "image_url", "image_url": {"url": word(url)}} for url in urls]
+    return [{"type": "text", "text": text}, *images]
+
+
+def observed(event: Record) -> str:
+    """Return what an event observed, with what is said around the output of a command."""
+    around = mapping(mapping(event.get("extras")).get("metadata"))
+    return f"{word(around.get('prefix'))}{word(event.get('content'))}{word(around.get('suffix'))}"
+
+
+# What tells of the conversation's state, and what asks for or repeats a condensation.
+_NOT_PROMPT_SDK = frozenset({
+    "CondensationRequest", "CondensationSummaryEvent", "ConversationErrorEvent",
+    "ConversationStateUpdateEvent", "LLMCompletionLogEvent", "PauseEvent", "TokenEvent",
+})  # fmt: skip
+_RESULTS = ("ObservationEvent", "UserRejectObservation", "AgentErrorEvent")
+_PROMPT = ("SystemPromptEvent", "MessageEvent", "ActionEvent", "Condensation")
+_KINDS = _NOT_PROMPT_SDK.union(_RESULTS, _PROMPT)
+
+
+def is_sdk_event(record: object) -> bool:
+    """Whether a record is an event of the SDK."""
+    fields = mapping(record)
+    return word(fields.get("kind")) in _KINDS and "source" in fields and "timestamp" in fields
+
+
+class SdkEvents:
+    """Reads events in their order into a recording."""
+
+    def __init__(self, builder: RecordingBuilder) -> None:
+        self._builder = builder
+        self._reply: Message | None = None
+        self._response = ""
+        self._tools: object = None
+        self._by_event: dict[object, Message] = {}
+
+    def read(self, event: Record) -> None:
+        """Read the next event."""
+        self._builder.records += 1
+        kind = word(event.get("kind"))
+        if kind == "SystemPromptEvent":
+            self._tools = event.get("tools")
+            self._add(event, {"role": "system", "content": _text_said(event.get("system_prompt"))})
+        elif kind == "MessageEvent":
+            self._message(event)
+        elif kind == "ActionEvent":
+            self._action(event)
+        elif kind in _RESULTS:
+            self._add(event, _result(event, kind))
+        elif kind == "Condensation":
+            self._condense(event)
+        else:
+            self._builder.pass_over(kind, known=kind in _NOT_PROMPT_SDK)
+
+    def _add(self, event: Record, message: Message) -> None:
+        if self._builder.add(message):
+            self._by_event[word(event.get("id"))] = message
+
+    def _message(self, event: Record) -> None:
+        said = mapping(event.get("llm_message"))
+        by_agent = event.get("source") == "agent" or said.get("role") == "assistant"
+        if by_agent:
+            self._called(event)
+        content = [*objects(said.get("content")), *objects(event.get("extended_content"))]
+        role = "assistant" if by_agent else "user"
+        self._add(event, {"role": role, "content": [_part(part) for part in content]})
+
+    def _called(self, event: Record) -> None:
+        self._builder.called(at=seconds(event.get("timestamp")), tools=self._tools)
+
+    def _action(self, event: Record) -> None:
+        """Add a call to the reply that it is of, a new one unless its id is known."""
+        response = word(event.get("llm_response_id"))
+        if self._reply is None or not response or response != self._response:
+            self._called(event)
+            self._reply = {"role": "assistant", "content": _thought(event), "tool_calls": []}
+            self._response = response
+            self._add(event, self._reply)
+        call = mapping(event.get("tool_call"))
+        call = mapping(call.get("function")) or call
+        arguments = call.get("arguments", mapping(event.get("action")))
+        name = call.get("name") or event.get("tool_name")
+        called = function_call(event.get("tool_call_id"), name, arguments)
+        self._reply["tool_calls"].append(called)
+        self._by_event[word(event.get("id"))] = self._reply
+
+    def _condense(self, event: Record) -> None:
+        """Leave out the forgotten events; a summary, if there is one, stands where it says."""
+        forgotten = event.get("forgotten_event_ids")
+        ids = map(word, forgotten if isinstance(forgotten, list) else ())
+        gone = {id(self._by_event[one]) for one in ids if one in self._by_event}
+        kept = [message for message in self._builder.context if id(message) not in gone]
+        if summary := word(event.get("summary")):
+            offset = event.get("summary_offset")
+            place = offset if isinstance(offset, int) else len(kept)
+            kept.insert(place, {"role": "user", "content": summary})
+        self._builder.begin_anew(kept)
+
+
+def _text_said(content: object) -> str:
+    """Return a text that stands alone, or as the text of a part."""
+    return word(content) or word(mapping(content).get("text"))
+
+
+def _part(part: Record) -> Record:
+    if part.get("type") != "image":
+        return {"type": "text", "text": word(part.get("text"))} if "text" in part else part
+    urls = part.get("image_urls")
+    url = urls[0] if isinstance(urls, list) and urls else part.get("url")
+    return {"type": "image_url", "image_url": {"url": word(url)}}
+
+
+def _thought(event: Record) -> list[Record]:
+    """Return what a reply says beside its calls, with its reasoning where it is sent again."""
+    return [*objects(event.get("thinking_blocks")), *map(_part, objects(event.get("thought")))]
+
+
+def _result(event: Record, kind: str) -> Message:
+    observation = mapping(event.get("observation"))
+    content = observation.get("content", observation.get("output"))
+    if kind != "ObservationEvent":
+        content = event.get("error", event.get("rejection_reason"))
+    elif isinstance(content, list):
+        content = [_part(part) for part in objects(content)]
+    elif not isinstance(content, str):
+        content = compact_json(observation)
+    message: Message = {"role": "tool", "tool_call_id": word(event.get("tool_call_id"))}
+    message |= {"name": word(event.get("tool_name")), "content": content}
+    failed = kind == "AgentErrorEvent" or observation.get("is_error") is True
+    return message | ({"is_error": True} if failed else {})
+
+
+# How the program carries an action out, which the model did not write.
+_SETTINGS = frozenset({
+    "action", "blocking", "confirmation_state", "content", "hidden", "image_urls", "is_confirmed",
+    "is_input", "is_static", "keep_prompt", "message", "runnable", "security_risk", "thought",
+    "timeout", "wait_for_response",
+})  # fmt: skip
+# What the agent says to its user in place of asking for a tool.
+_SPOKEN = frozenset({"finish", "message", "reject", "summarize"})
+_SAID = ("final_thought", "content", "thought", "summary")
+_WRITES = frozenset({"edit", "write"})
+
+
+def read_resolved(output: Record, builder: RecordingBuilder) -> None:
+    """Read what the resolver wrote of one issue."""
+    history = list(_resolver_events(output.get("history"), builder))
+    usages = _usages(output)
+    if any("args" in event and "source" in event for event in history):
+        # A version that writes events with their envelope.
+        enveloped = Events(builder)
+        for event in history:
+            enveloped.read(event)
+    else:
+        bare = _BareEvents(builder)
+        bare.begin(word(output.get("instruction")), history)
+        for event in history:
+            bare.read(event)
+    if len(usages) == builder.calls:
+        for call, usage in enumerate(usages):
+            if usage.prompt:
+                builder.bill(call, usage)
+
+
+def _resolver_events(history: object, builder: RecordingBuilder) -> list[Record]:
+    """Return the events of a history; the first versions wrote pairs of them."""
+    found = history if isinstance(history, list) else []
+    flat = [event for one in found for event in (one if isinstance(one, list) else [one])]
+    return list(builder.objects(flat, "record that is no event"))
+
+
+def _usages(output: Record) -> list[Usage]:
+    """Return the usage of each response, in their order, as far as the metrics have it."""
+    found = objects(mapping(output.get("metrics")).get("token_usages"))
+    return [_usage(one) for one in found]
+
+
+def _usage(fields: Record) -> Usage:
+    """Return the usage of a response, whose prompt holds what was cached."""
+    read, written = (
+        number(fields.get("cache_read_tokens")),
+        number(fields.get("cache_write_tokens")),
+    )
+    whole = max(number(fields.get("prompt_tokens")), read + written)
+    output = number(fields.get("completion_tokens"))
+    return Usage(whole - read - written, read, written, output)
+
+
+class _BareEvents:
+    """Reads events that have no envelope in their order into a recording."""
+
+    def __init__(self, builder: RecordingBuilder) -> None:
+        self._builder = builder
+        self._open: list[Record] = []
+        """The calls that have no result yet."""
+        self._replies = 0
+        self._is_users_turn = True
+
+    def begin(self, instruction: str, history: list[Record]) -> None:
+        """Add the instruction, unless the history begins with it."""
+        spoken = (
+            word(_args(one).get("content")) for one in history if one.get("action") == "message"
+        )
+        if instruction and next(spoken, None) != instruction:
+            self._builder.add({"role": "user", "content": instruction})
+            self._is_users_turn = False
+
+    def read(self, event: Record) -> None:
+        """Read the next event."""
+        self._builder.records += 1
+        kind = word(event.get("action")) or word(event.get("observation"))
+        if kind in NOT_PROMPT or not kind:
+            self._builder.pass_over(kind or "event without a kind", known=bool(kind))
+        elif "observation" in event:
+            self._observe(event, kind)
+        elif kind == "system":
+            self._builder.add({"role": "system", "content": _args(event).get("content")})
+        elif kind == "message" and self._is_of_user(event):
+            self._builder.add({"role": "user", "content": said(_args(event))})
+            self._is_users_turn = False
+        else:
+            self._act(event, kind)
+
+    def _is_of_user(self, event: Record) -> bool:
+        """Whether the user wrote a message: at the beginning, or in reply to one of the agent."""
+        if source := word(event.get("source")):
+            return source != "agent"
+        return self._is_users_turn and _args(event).get("wait_for_response") is not True
+
+    def _act(self, event: Record, kind: str) -> None:
+        args = _args(event)
+        self._builder.called()
+        self._replies += 1
+        self._is_users_turn = kind in _SPOKEN
+        if kind in _SPOKEN:
+            spoken = next((text for key in _SAID if (text := word(args.get(key)))), kind)
+            self._builder.add({"role": "assistant", "content": spoken})
+            return
+        # A file is written with `content`, which other actions do not have of the model.
+        settings = _SETTINGS - {"content"} if kind in _WRITES else _SETTINGS
+        written = {key: value for key, value in args.items() if key not in settings}
+        call = function_call(f"call_{self._replies}", kind, written)
+        self._open.append(call)
+        thought = word(args.get("thought"))
+        self._builder.add({"role": "assistant", "content": thought, "tool_calls": [call]})
+
+    def _observe(self, event: Record, kind: str) -> None:
+        text = observed(event if "extras" in event else {**event, "extras": event})
+        if not self._open:
+            self._builder.add({"role": "user", "content": text})
+            return
+        same = (one for one in self._open if one["function"]["name"] == kind)
+        call = next(same, self._open[0])
+        self._open.remove(call)
+        result: Message = {"role": "tool", "tool_call_id": call["id"]}
+        result |= {"name": call["function"]["name"], "content": text}
+        self._builder.add(result | ({"is_error": True} if kind == "error" else {}))
+
+
+def _args(event: Record) -> Record:
+    """Return what an action was called with, wherever that stands."""
+    return mapping(event.get("args")) or event
+
 
 FORMAT = "openhands"
 

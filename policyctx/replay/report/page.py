@@ -1,24 +1,76 @@
-"""The page: a template, its style and scripts, the plotting library, and the values."""
+"""The page of a report: template, style, scripts, plotting library and values."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+import os
+import re
 from functools import cache
 from html import escape
 from importlib import resources
 from importlib.util import find_spec
 from string import Template
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from policyctx.errors import MissingExtraError
-from policyctx.replay.report.embedding import inline_script, json_script
-from policyctx.replay.report.packing import packed
+from policyctx.errors import MissingExtraError, ReportError
 from policyctx.replay.report.values import calls, decisions, overview, said
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from policyctx.policy.models import Model
+    from policyctx.replay.report.values import Values
     from policyctx.replay.simulated import SimulatedSession
+
+# JSON escapes for what a parser of HTML might end a script at, and for what old parsers of
+# JavaScript take for the end of a line.
+_ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
+_ENDING = re.compile(r"</script|<!--|<script", re.IGNORECASE)
+
+
+def json_script(element_id: str, value: object) -> str:
+    """Return an element that holds a value as JSON and runs nothing.
+
+    Its characters can all be written as UTF-8 with `backslashreplace`: a lone surrogate becomes
+    its own JSON escape.
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return f'<script type="application/json" id="{element_id}">{text.translate(_ESCAPES)}</script>'
+
+
+def inline_script(source: str) -> tuple[str, str]:
+    """Return a script element, and the hash by which a Content-Security-Policy lets it run.
+
+    Raises `ValueError` for a source that HTML would not read to its end.
+    """
+    if found := _ENDING.search(source):
+        raise ValueError(f"a script with {found[0]!r} cannot stand in a page")
+    # A parser of HTML knows one kind of line end, and hashes what it has read.
+    text = source.replace("\r\n", "\n").replace("\r", "\n")
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"<script>{text}</script>", f"'sha256-{digest}'"
+
+
+def packed(rows: Sequence[Values]) -> Values:
+    """Return rows that all have the same keys by column; `rowsOf` in the page unpacks them.
+
+    A column of texts and such is a list of those and, for each row, the place of its own there.
+    """
+    names = list(rows[0]) if rows else []
+    columns = {name: _column([row[name] for row in rows]) for name in names}
+    return {"rows": len(rows), "columns": columns}
+
+
+def _column(values: list[Any]) -> list[Any] | Values:
+    if not all(isinstance(value, str | bool | None) for value in values):
+        return values
+    places: dict[Any, int] = {}
+    at = [places.setdefault(value, len(places)) for value in values]
+    return {"values": list(places), "at": at}
+
 
 # In this order: each uses what stands before it.
 _SCRIPTS = (
@@ -87,3 +139,39 @@ def _plotting_library() -> str:
 
     source: str = get_plotlyjs()
     return source
+
+
+def check_writable(path: Path) -> None:
+    """Raise `ReportError` or `MissingExtraError` before long work, as `write_report` does after."""
+    check_drawable()
+    folder = path.absolute().parent
+    if path.is_dir():
+        raise ReportError(str(path), "it is a folder")
+    if not folder.is_dir():
+        raise ReportError(str(path), f"there is no folder {folder}")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise ReportError(str(path), "permission denied")
+
+
+def write_report(
+    path: Path,
+    policy: str,
+    model: Model,
+    sessions: Sequence[SimulatedSession],
+    missing: Sequence[str] = (),
+) -> int:
+    """Write the page of sessions that were replayed under a policy; return its size in bytes.
+
+    `missing` are sentences on what the page does not show. The file gets its name when it is
+    complete. Raises `ReportError` and `MissingExtraError`.
+    """
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with unfinished.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as out:
+            out.writelines(page(policy, model, sessions, missing))
+        unfinished.replace(path)
+    except OSError as error:
+        raise ReportError(str(path), error.strerror or str(error)) from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return path.stat().st_size

@@ -10,21 +10,18 @@ from collections import defaultdict
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from policyctx.replay.billing import billed_calls
-from policyctx.replay.cost import cost_of
+from policyctx.replay.cost import billed_calls, cost_of
 from policyctx.replay.summing import figures_of, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.policy.models import Model
-    from policyctx.replay.billing import BilledCall
-    from policyctx.replay.cost import Cost
-    from policyctx.replay.part import Absence
+    from policyctx.replay.cost import BilledCall, Cost
     from policyctx.replay.regret.needs import Need
-    from policyctx.replay.seen import Kept, SeenItem
     from policyctx.replay.simulated import Removal, SimulatedSession
     from policyctx.replay.summing import Figures, Sent
+    from policyctx.replay.timeline import Absence, Kept, SeenItem
 
 Values = dict[str, Any]
 

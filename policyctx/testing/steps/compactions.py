@@ -7,8 +7,8 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from policyctx.compaction.assembly import CompactStats
 from policyctx.compaction.prompt import instructions, parts_of, transcript
-from policyctx.compaction.stats import CompactStats
 from policyctx.testing.conversation import ToolResult
 from policyctx.testing.defining import given, then, when
 from policyctx.testing.failures import OutcomeError, WordingError

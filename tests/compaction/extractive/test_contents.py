@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import extractive_summary
-from policyctx.compaction.history import History
 from policyctx.policy.models.compaction import Summary
 from tests.compaction.extractive.test_survival import after
 from tests.conversations import call, chat_calls, chat_result, results, user

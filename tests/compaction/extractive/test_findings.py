@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.inputs import tool_outputs
+from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import extractive_summary
-from policyctx.compaction.history import History
 from policyctx.policy.models.compaction import Summary
 from tests.compaction.extractive.test_survival import after
 from tests.conversations import call, results, user

@@ -9,8 +9,9 @@ from policyctx.compaction.extractive.digest import (
     FileState,
     Statement,
     ToolCount,
+    entries_of,
+    read_summary,
 )
-from policyctx.compaction.extractive.grammar import entries_of, read_summary
 
 line = st.text(min_size=1, max_size=40).map(lambda text: " ".join(text.split())).filter(bool)
 count = st.integers(min_value=1, max_value=10_000)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import ENGLISH, Language, extractive_summary
-from policyctx.compaction.history import History
 from policyctx.policy.models.compaction import Summary
 from tests.compaction.extractive.sessions import facts_of, turns
 from tests.compaction.extractive.test_survival import after
@@ -92,7 +92,7 @@ def test_the_same_history_gives_the_same_summary() -> None:
 SUMMARISED = """
 import json, sys
 from policyctx.compaction.extractive import extractive_summary
-from policyctx.compaction.history import History
+from policyctx.compaction.assembly import History
 from policyctx.policy.models.compaction import Summary
 print(ascii(extractive_summary(History(json.load(sys.stdin)), Summary())))
 """

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import extractive_summary
-from policyctx.compaction.history import History
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.words import words_in
 from tests.compaction.extractive.recorded import (

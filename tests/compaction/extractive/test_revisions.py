@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import extractive_summary
-from policyctx.compaction.history import History
 from policyctx.policy.models.compaction import Summary
 from tests.conversations import user
 

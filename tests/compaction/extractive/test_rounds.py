@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import yaml
 
 from benchmarks.inputs import tool_outputs
+from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import extractive_summary
-from policyctx.compaction.history import History
 from policyctx.policy.models.compaction import Summary
 from tests.compaction.extractive.sessions import FACTS
 from tests.compaction.extractive.test_survival import after

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import extractive_summary
-from policyctx.compaction.history import History
 from policyctx.policy.models.compaction import CompactionWording, Summary
 from policyctx.tokens.counter import counter_for
 from tests.compaction.extractive.sessions import facts_of, turns

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from policyctx.messages.items import Message
-    from policyctx.replay.model_call import ModelCall
-    from policyctx.replay.recording import Recording
+    from policyctx.replay.recording import ModelCall, Recording
 
 Record = dict[str, Any]
 

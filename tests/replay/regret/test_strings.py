@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.replay.regret.replies import Replies
-from policyctx.replay.regret.strings import LIKELY, SURE, Distinct
-from policyctx.replay.regret.words import GRAM, plain, stands_in, words
+from policyctx.replay.regret.holders import Replies
+from policyctx.replay.regret.strings import GRAM, LIKELY, SURE, Distinct, plain, stands_in, words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

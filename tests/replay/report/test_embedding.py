@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from policyctx.replay.report.embedding import inline_script, json_script
+from policyctx.replay.report.page import inline_script, json_script
 from tests.replay.report.sessions import HOSTILE
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from policyctx.replay.report.packing import packed
+from policyctx.replay.report.page import packed
 from tests.policies import policy
 from tests.replay.report.sessions import HOSTILE, PRICED, replayed, report
 

@@ -1,12 +1,13 @@
-"""Wordings that do not show what they have been given."""
+"""Placeholders and paths that hide what they should show, or that collide."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from policyctx.policy.models.placeholder import Placeholder
+from policyctx.policy.reach import WITH_TOOL, WITHOUT_TOOL, outermost, taken_types
 from policyctx.policy.template import parsed_template
-from policyctx.policy.values import PLACEHOLDER_FIELDS
+from policyctx.policy.values import PATH_FIELDS, PLACEHOLDER_FIELDS
 from policyctx.policy.walk import sections
 
 if TYPE_CHECKING:
@@ -14,6 +15,55 @@ if TYPE_CHECKING:
 
     from policyctx.errors import Diagnostic
     from policyctx.policy.checked import Checked
+
+# What stands in a message more than once, or beside what has the same id.
+_WITHOUT_OWN_CALL = WITHOUT_TOOL | {"image", "document"}
+
+
+def shared_files(checked: Checked) -> Iterator[Diagnostic]:
+    """PC311, for a `path` that does not tell items apart, where files overwrite one another."""
+    store = checked.policy.store
+    if store.on_conflict != "overwrite":
+        return
+    fields = parsed_template(store.path, PATH_FIELDS).fields
+    if (shared := _shared(checked, fields)) is not None:
+        which, missing = shared
+        overwritten = (
+            "different items share a file, and `on_conflict: overwrite` keeps only the last"
+        )
+        hint = f"put `{{{missing}}}` into the path, or use `on_conflict: suffix`"
+        yield checked.warning("PC311", ("store", "path"), f"{overwritten}: {which}", hint)
+
+
+def _shared(checked: Checked, fields: frozenset[str]) -> tuple[str, str] | None:
+    """Say which items share a file, and name the field that would tell them apart."""
+    saved = _saved_types(checked)
+    if fields.isdisjoint({"item_id", "tool_use_id"}):
+        types = outermost(checked, saved)
+        return (f"{', '.join(types)} with no id in the path", "item_id") if types else None
+    if "item_id" not in fields:
+        types = outermost(checked, [t for t in saved if checked.kind(t) in _WITHOUT_OWN_CALL])
+        if types:
+            return f"{', '.join(types)} with no tool_use_id", "item_id"
+    if "item_type" not in fields and WITH_TOOL.issubset(map(checked.kind, saved)):
+        return "a call and its result, which have one id", "item_type"
+    return None
+
+
+def _saved_types(checked: Checked) -> list[str]:
+    """The types of which a file may be written, those that go along with others included."""
+    saved: dict[str, None] = {}
+    for _, step in checked.steps:
+        if step.do in {"offload", "drop"}:
+            types = taken_types(checked, step)
+            kinds = WITH_TOOL.intersection(map(checked.kind, types))
+            saved |= dict.fromkeys(types)
+            if kinds and step.do == "drop":
+                saved |= dict.fromkeys(sorted(WITH_TOOL))
+            if "tool_result" in kinds and step.select.with_input:
+                saved["tool_call"] = None
+    return list(saved)
+
 
 # The fields of which a wording needs one for the key to do something.
 _SHOWN_BY = {

@@ -1,0 +1,337 @@
+"""What the agent did with its tools: calls, files and failures."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from typing import TYPE_CHECKING, NamedTuple
+
+from policyctx.compaction.assembly import path_in
+from policyctx.compaction.extractive.digest import Failure, FileState, ToolCount
+from policyctx.compaction.extractive.sentences import one_line, shortened
+from policyctx.compaction.extractive.statements import AGENT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from policyctx.compaction.assembly import PathFields
+    from policyctx.compaction.extractive.cues import Cues
+    from policyctx.compaction.extractive.statements import Said
+    from policyctx.messages.reading import Reading
+
+# Characters of a call's name in the summary, and of an error.
+_LONGEST_NAME = 100
+_LONGEST_ERROR = 200
+# What tells that a result failed stands at its beginning or its end.
+_LOOKED_AT = 300
+
+_EXIT = re.compile(r"exit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}[1-9]", re.IGNORECASE)
+_SAID = re.compile(r'\W{0,3}"?(?:error"?:\s*"[^"]|success"?:\s*false)', re.IGNORECASE)
+_BEFORE_WORDS = re.compile(r"(?:\W|<[\w-]+>)*")
+_EXCEPTION = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception)(?::|\s*$)", re.MULTILINE)
+_PATH_FIELDS = re.compile(r"path|file|uri|notebook", re.IGNORECASE)
+
+
+class Call(NamedTuple):
+    """One call."""
+
+    tool: str
+    message: int
+    """0-based position of the message that makes it."""
+    text: str
+    """Its input, as the text of its item."""
+    fields: Mapping[str, object]
+    """Its input, read; empty when that is no JSON object."""
+    result: str | None
+    """The words of its result; None without one."""
+    result_message: int
+    failed: bool
+
+    @property
+    def path(self) -> str | None:
+        """The path in its input, where a field is named for one."""
+        for field, value in self.fields.items():
+            if _PATH_FIELDS.search(field) and isinstance(value, str) and _is_path(value):
+                return value
+        return None
+
+    @property
+    def name(self) -> str:
+        """The tool and what it was called for, in one line: one name for one thing tried."""
+        first = (value for value in self.fields.values() if isinstance(value, str) and value)
+        subject = self.path or next(first, self.text if self.text not in ("{}", "null") else "")
+        line = shortened(one_line(subject), _LONGEST_NAME).replace(" => ", " = > ")
+        return f"{one_line(self.tool)} {line}".strip()
+
+
+def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[Call]:
+    """Yield the calls of a conversation, in order, but for those in skipped messages."""
+    items, partners = reading.items, reading.partners
+    for position, item in enumerate(items):
+        if item.kind != "tool_call" or item.message in skipped:
+            continue
+        result = items[partners[position]] if position in partners else None
+        said = None if result is None else words_of(result.text)
+        failed = result is not None and (result.error or _failed(said or "", cues))
+        yield Call(
+            item.tool or "unnamed", item.message, item.text, _fields(item.text),
+            said, -1 if result is None else result.message, failed,
+        )  # fmt: skip
+
+
+def words_of(text: str) -> str:
+    """Return the words of a result: of a list of blocks, the texts in it."""
+    if not text.startswith('[{"'):
+        return text
+    try:
+        blocks = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    texts = (block.get("text") for block in blocks if isinstance(block, dict))
+    return "\n".join(part for part in texts if isinstance(part, str)) or text
+
+
+def _fields(text: str) -> dict[str, object]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _is_path(value: str) -> bool:
+    longest = 400
+    return 0 < len(value) <= longest and "\n" not in value
+
+
+def _failed(text: str, cues: Cues) -> bool:
+    """Whether a result reads like a failure, as those without a flag must be told."""
+    start, ends = text[:_LOOKED_AT], text[-_LOOKED_AT:]
+    said = _tells(start, cues) or _SAID.match(start)
+    return bool(said or _EXIT.search(start) or _EXIT.search(ends))
+
+
+def error_in(text: str, cues: Cues) -> str:
+    """Return the line of a failed result that tells most: the last one that names a failure."""
+    lines = [line for line in text[-_LOOKED_AT * 20 :].split("\n") if line.strip()]
+    telling = (line for line in reversed(lines) if _tells(line, cues))
+    line = next(telling, lines[0] if lines else "failed")
+    return shortened(one_line(line), _LONGEST_ERROR)
+
+
+def _tells(line: str, cues: Cues) -> bool:
+    """Whether a line begins with a failure, or with an exception as it is printed."""
+    begins = _BEFORE_WORDS.match(line)
+    at = begins.end() if begins else 0
+    return bool(cues.failures.match(line, at) or _EXCEPTION.match(line, at))
+
+
+def counted(earlier: Iterable[ToolCount], calls: Sequence[Call]) -> tuple[ToolCount, ...]:
+    """Return the tools with their calls, those of earlier summaries included, most calls first."""
+    counts: dict[str, list[int]] = {}
+    for tool in earlier:
+        _add(counts, tool.name, (tool.calls, tool.failed, tool.unanswered))
+    for call in calls:
+        _add(counts, one_line(call.tool), (1, int(call.failed), int(call.result is None)))
+    tools = (ToolCount(name, *sums) for name, sums in counts.items())
+    return tuple(sorted(tools, key=lambda tool: -tool.calls))
+
+
+def _add(counts: dict[str, list[int]], name: str, numbers: tuple[int, int, int]) -> None:
+    sums = counts.setdefault(name, [0, 0, 0])
+    for i, number in enumerate(numbers):
+        sums[i] += number
+
+
+# What tools that work on files are called; a tool of another name is known by its input's shape.
+VERBS: Mapping[str, frozenset[str]] = {
+    "deleted": frozenset(("delete", "remove", "rm", "unlink")),
+    "edited": frozenset(
+        ("append", "apply", "edit", "insert", "modify", "multiedit", "patch", "replace", "update")
+    ),
+    "written": frozenset(("create", "save", "write", "overwrite")),
+    "read": frozenset(("cat", "load", "open", "read", "show", "view")),
+}
+CHANGED = ("written", "edited", "deleted")
+
+_NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+# A field of an input that holds this many characters, or a line break, is text, not a name.
+_LONG = 80
+
+_PATCH = re.compile(r"\*\*\* (Add|Update|Delete) File: ([^\n\\\"]+)")
+_PATCH_VERBS = {"Add": "written", "Update": "edited", "Delete": "deleted"}
+_SHELL_PATH = r"(?:-\S+\s+|'[^']*'\s+|\d\S*\s+)*([\w~.@+-]*[/.][\w~./@+-]*\w)"
+_SHELL_WORD = r"(?:'[^']*'|\"[^\"]*\"|\S+)"
+_SHELL = (
+    ("read", re.compile(rf"(?<![\w/])(?:cat|head|tail|less|nl|bat|sed -n)\s+{_SHELL_PATH}")),
+    ("edited", re.compile(rf"(?<![\w/])sed -i\S*\s+{_SHELL_WORD}\s+{_SHELL_PATH}")),
+    ("written", re.compile(rf"(?:(?<![-=0-9&])>>?\s*|(?<![\w/])(?:tee|touch)\s+){_SHELL_PATH}")),
+    ("deleted", re.compile(rf"(?<![\w/])rm\s+{_SHELL_PATH}")),
+)
+_SHELL_FIELDS = ("command", "cmd", "script")
+# Of a longer command only the beginning is looked through.
+_LONGEST_COMMAND = 4_000
+
+
+class _Use(NamedTuple):
+    path: str
+    verb: str
+    lines: int | None = None
+
+
+def files_of(
+    earlier: Iterable[FileState], calls: Iterable[Call], reads_file: Mapping[str, PathFields]
+) -> tuple[FileState, ...]:
+    """Return the files that calls worked on, those of earlier summaries included, last used first.
+
+    `reads_file` names by tool the field, or fields, with the path that it reads.
+    """
+    files: dict[str, FileState] = {}
+    for file in reversed(tuple(earlier)):
+        before = dict(files.pop(file.path, FileState(file.path, ())).counts)
+        counts = before | {verb: before.get(verb, 0) + count for verb, count in file.counts}
+        files[file.path] = file._replace(counts=tuple(counts.items()))
+    for call in calls:
+        for use in _uses(call, reads_file):
+            # Taken out and put in again, since the last used comes last.
+            files[use.path] = _after(files.pop(use.path, FileState(use.path, ())), use, call)
+    return tuple(_without_names(file) for file in reversed(files.values()))
+
+
+def _without_names(file: FileState) -> FileState:
+    """Leave out how often a file was only named where more was done with it."""
+    counts = tuple(pair for pair in file.counts if pair[0] != "named")
+    return file._replace(counts=counts) if counts else file
+
+
+def _after(file: FileState, use: _Use, call: Call) -> FileState:
+    counts = dict(file.counts)
+    counts[use.verb] = counts.get(use.verb, 0) + 1
+    last = f"{use.verb} failed" if call.failed else use.verb
+    if use.verb == "named" and file.last:
+        last = file.last
+    lines = None if use.verb in ("edited", "deleted") and not call.failed else file.lines
+    if use.lines is not None and not call.failed:
+        lines = use.lines
+    return FileState(file.path, tuple(counts.items()), last, lines)
+
+
+def _uses(call: Call, reads_file: Mapping[str, PathFields]) -> Iterator[_Use]:
+    # An editor reads by one of its commands; the others are taken as those of any other tool.
+    if call.tool in reads_file and _commanded(call) in {None, "read"}:
+        if path := path_in(call.fields, reads_file[call.tool]):
+            yield _Use(one_line(path), "read", _lines_read(call))
+        return
+    for verb, path in _PATCH.findall(call.text):
+        yield _Use(one_line(path), _PATCH_VERBS[verb])
+    if (path := call.path) is not None:
+        yield _use_of(call, one_line(path))
+    else:
+        yield from _uses_in_command(call)
+
+
+def _use_of(call: Call, path: str) -> _Use:
+    long = [
+        value
+        for value in call.fields.values()
+        if isinstance(value, str) and value != path and (len(value) > _LONG or "\n" in value)
+    ]
+    verb = _verb(call) or {0: "named", 1: "written"}.get(len(long), "edited")
+    if verb == "written" and len(long) == 1:
+        return _Use(path, verb, long[0].count("\n") + (not long[0].endswith("\n")))
+    return _Use(path, verb, _lines_read(call) if verb == "read" else None)
+
+
+def _verb(call: Call) -> str | None:
+    """Return what a call does to its file, by its command where it has one, and its tool's name."""
+    return _commanded(call) or _verb_in(call.tool)
+
+
+def _commanded(call: Call) -> str | None:
+    """Return what a call's command does to its file; None without a command that says so."""
+    command = call.fields.get("command")
+    return _verb_in(command) if isinstance(command, str) else None
+
+
+def _verb_in(name: str) -> str | None:
+    words = {word.lower() for word in _NAME_WORD.findall(name)}
+    return next((verb for verb, names in VERBS.items() if words & names), None)
+
+
+def _lines_read(call: Call) -> int | None:
+    """Return the lines of a file that was read whole: nothing but its path was asked for."""
+    if call.result is None or len(call.fields) != 1:
+        return None
+    return call.result.count("\n") + (not call.result.endswith("\n"))
+
+
+def _uses_in_command(call: Call) -> Iterator[_Use]:
+    for field in _SHELL_FIELDS:
+        command = call.fields.get(field)
+        if isinstance(command, list):
+            command = " ".join(part for part in command if isinstance(part, str))
+        if isinstance(command, str):
+            command = command[:_LONGEST_COMMAND]
+            for verb, pattern in _SHELL:
+                for found in pattern.finditer(command):
+                    if not found[1].startswith("/dev/"):
+                        yield _Use(found[1], verb)
+
+
+# Files that a resolution names.
+_MOST_FILES = 3
+# Calls before the one that succeeded that are looked through for changes.
+_MOST_LOOKED_AT = 40
+_LONGEST_REASON = 240
+
+
+def failures_of(
+    earlier: Iterable[Failure], calls: Sequence[Call], said: Sequence[Said], cues: Cues
+) -> tuple[Failure, ...]:
+    """Return the failures, those of earlier summaries first; one call with one error is one.
+
+    A failure is resolved when the same call, by its name, succeeded later. How is told by what was
+    changed in between and by what the agent `said` then; an error that comes back is open again.
+    """
+    failures = {(failure.call, failure.error): failure for failure in earlier}
+    open_ones: dict[str, list[tuple[str, str]]] = {}
+    for key, failure in failures.items():
+        if not failure.resolved:
+            open_ones.setdefault(failure.call, []).append(key)
+    failed_at: dict[str, int] = {}
+    for i, call in enumerate(calls):
+        if call.failed:
+            key = (call.name, error_in(call.result or "", cues))
+            before = failures.pop(key, Failure(*key, times=0))
+            failures[key] = before._replace(times=before.times + 1, resolved="")
+            open_ones.setdefault(call.name, []).append(key)
+            failed_at[call.name] = i
+        elif call.result is not None and call.name in open_ones:
+            how = _resolution(calls, failed_at.pop(call.name, 0), i, said)
+            for key in open_ones.pop(call.name):
+                failures[key] = failures[key]._replace(resolved=how)
+    return tuple(failures.values())
+
+
+def _resolution(calls: Sequence[Call], start: int, end: int, said: Sequence[Said]) -> str:
+    """Say how what failed with call `start` came to succeed with call `end`."""
+    between = calls[max(start, end - _MOST_LOOKED_AT) : end]
+    changed = [file.path for file in files_of((), between, {}) if file.last in CHANGED]
+    after = f", after a change of {', '.join(changed[:_MOST_FILES])}" if changed else ""
+    how = f"succeeded later{after}"
+    reason = _reason(said, calls[start].message, calls[end].message)
+    return f"{how}. {reason}" if reason else how
+
+
+def _reason(said: Sequence[Said], first: int, last: int) -> str:
+    """Return what the agent said last between two messages that tells a choice or a finding."""
+    start = bisect_right(said, first, key=_message)
+    for one in reversed(said[start : bisect_right(said, last, key=_message)]):
+        if one.speaker == AGENT and one.tells and len(one.text) <= _LONGEST_REASON:
+            return one.text
+    return ""
+
+
+def _message(said: Said) -> int:
+    return said.message

@@ -1,0 +1,485 @@
+"""Findings about item types and tools: rules that have no effect or contradict each other."""
+
+from __future__ import annotations
+
+from itertools import combinations, islice
+from typing import TYPE_CHECKING
+
+from policyctx.policy.globs import MOST_COMPARED, globs_overlap, is_exact, is_name_left
+from policyctx.policy.item_types import NEVER_REPLACED, NEVER_TAKEN, parent
+from policyctx.policy.lookup import widest_wording
+from policyctx.policy.models import KeepRecent
+from policyctx.policy.models.compaction import Summary
+from policyctx.policy.models.gates import COMPARISONS, BelowTokens, TokensGate
+from policyctx.policy.reach import (
+    WITHOUT_TOOL,
+    may_meet,
+    names_among,
+    nearest,
+    ranked,
+    selected_types,
+    taken_types,
+)
+from policyctx.policy.template import parsed_template
+from policyctx.policy.values import PLACEHOLDER_FIELDS, Share, amount
+from policyctx.policy.walk import sections
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from policyctx.errors import Diagnostic
+    from policyctx.policy.checked import Checked
+    from policyctx.policy.models import Section, Step, Threshold, ToolRule
+    from policyctx.policy.models.placeholder import Placeholder
+    from policyctx.policy.models.rules import Globs, Match, TextMatch
+    from policyctx.policy.nodes import Node, Path
+
+
+def caught_types(checked: Checked) -> Iterator[Diagnostic]:
+    """PC302, for a type that matches nothing but what one tried before it matches."""
+    own = [(name, match) for name, rule in checked.policy.items.items() if (match := rule.match)]
+    for i, (name, match) in enumerate(own[:MOST_COMPARED]):
+        for earlier, wider in own[:i]:
+            if wider.type == match.type and _implies(match, wider):
+                sentence = (
+                    f"no item is ever of type {name!r}: {earlier!r} is tried first and matches all "
+                    "that it matches"
+                )
+                hint = f"write {name!r} before {earlier!r}, or narrow the match of {earlier!r}"
+                yield checked.warning("PC302", ("items", name), sentence, hint)
+                break
+
+
+def _implies(narrow: Match, wide: Match) -> bool:
+    """Does all that `narrow` matches match `wide` as well."""
+    return (
+        wide.role in (None, narrow.role)
+        and wide.error in (None, narrow.error)
+        and _globs_imply(narrow.tool, wide.tool)
+        and _globs_imply(_one(narrow.media_type), _one(wide.media_type))
+        and (wide.text is None or _text_implies(narrow.text, wide.text))
+    )
+
+
+def _one(glob: str | None) -> Globs | None:
+    return None if glob is None else (glob,)
+
+
+def _globs_imply(narrow: Globs | None, wide: Globs | None) -> bool:
+    return wide is None or (narrow is not None and not is_name_left((narrow,), wide))
+
+
+def _text_implies(narrow: TextMatch | None, wide: TextMatch) -> bool:
+    starts = (narrow and narrow.startswith) or ()
+    ends = (narrow and narrow.endswith) or ()
+    parts = (narrow and narrow.contains) or ()
+    return (
+        (wide.startswith is None or _all_have(starts, wide.startswith, str.startswith))
+        and (wide.endswith is None or _all_have(ends, wide.endswith, str.endswith))
+        and (
+            wide.contains is None
+            or any(
+                _all_have(given, wide.contains, str.__contains__) for given in (starts, ends, parts)
+            )
+        )
+    )
+
+
+def _all_have(given: Globs, wanted: Globs, has: Callable[[str, str], bool]) -> bool:
+    """Has each of the strings of which a text has one, one of those wanted."""
+    if "" in wanted:
+        return True
+    return bool(given) and all(any(has(text, part) for part in wanted) for text in given)
+
+
+def types_never_offloaded(checked: Checked) -> Iterator[Diagnostic]:
+    """PC312, for `offload: true` on what no step can offload or clear."""
+    default_drop = any(s.do == "drop" and s.select.types is None for _, s in checked.steps)
+    never = NEVER_TAKEN if default_drop else NEVER_REPLACED
+    for name, rule in checked.policy.items.items():
+        kind = checked.kind(name)
+        if rule.offload and kind in never:
+            which = repr(name) if name == kind else f"{name!r} ({kind})"
+            sentence = f"`offload: true` does nothing: no step offloads or clears {which}"
+            can_go = kind not in NEVER_TAKEN
+            hint = "remove the key" + ("; `do: drop` can name the type" if can_go else "")
+            yield checked.warning("PC312", ("items", name, "offload"), sentence, hint)
+
+
+def unused_types(checked: Checked) -> Iterator[Diagnostic]:
+    """PC313, for types of the policy's own that make no difference to any step."""
+    for name in checked.own_types:
+        if is_unused(checked, name):
+            sentence = f"item type {name!r} is never used: no step selects it"
+            hint = "name it in the `types` of a step, or remove it"
+            yield checked.warning("PC313", ("items", name), sentence, hint)
+
+
+def is_unused(checked: Checked, name: str) -> bool:
+    """Does a type of the policy's own make no difference.
+
+    One that no step selects still matters when a later type would get its items, when it is
+    pinned, and when compaction counts by type.
+    """
+    own, items = checked.own_types, checked.policy.items
+    later = own[own.index(name) + 1 :]
+    if (
+        checked.compact is not None
+        or items[name].pin
+        or parent(name, items) in (parent(other, items) for other in later)
+    ):
+        return False
+    if any(name in selected_types(checked, step) for _, step in checked.steps):
+        return False
+    gates = (g.items for s in checked.policy.steps for g in s.when)
+    return not any(name in names_among(checked, gate.types) for gate in gates if gate)
+
+
+# `offload` is not among them: `false` wins wherever it stands.
+_KEYS = ("min_tokens", "min_chars", "keep_recent", "pin", "placeholder", "reads_file")
+_THRESHOLDS = frozenset({"min_tokens", "min_chars"})
+_MAX_CHARS = 200
+
+
+def disagreeing_globs(checked: Checked) -> Iterator[Diagnostic]:
+    """PC309, for two globs that match a tool in common and give one key two values.
+
+    A glob after one that is part of it is the rule after its exception, and means what it says.
+    """
+    globs = [g for g in checked.policy.tools if not is_exact(g) and len(g) <= _MAX_CHARS]
+    for first, second in combinations(globs[:MOST_COMPARED], 2):
+        one, other = checked.policy.tools[first], checked.policy.tools[second]
+        keys = _disagreements(one, other)
+        if not keys or not globs_overlap(first, second) or not is_name_left(((first,),), (second,)):
+            continue
+        for mine, theirs in keys:
+            sentence = (
+                f"{first!r} and {second!r} match tools in common but disagree on "
+                f"{_compared(one, theirs, other, mine)}; the one written first wins"
+            )
+            hint = "write the narrower glob first, or give both the same value"
+            yield checked.warning("PC309", ("tools", second, mine), sentence, hint)
+
+
+def offload_without_effect(checked: Checked) -> Iterator[Diagnostic]:
+    """PC325, for `offload: true` on a glob whose every tool is refused or pinned by another rule.
+
+    `offload: false` on any rule that matches a tool is absolute; of `pin`, the nearest rule counts.
+    """
+    refusing = [glob for glob, value in ranked(checked, "offload") if value is False]
+    for glob, rule in islice(checked.policy.tools.items(), MOST_COMPARED):
+        if not rule.offload:
+            continue
+        if refusing and not _is_left(checked, glob, refusing):
+            by = " and ".join(repr(other) for other in refusing if globs_overlap(glob, other))
+            sentence = (
+                f"`offload: true` of {glob!r} does nothing: `offload: false` of {by} holds for the "
+                "same tools, and wins wherever it is written"
+            )
+            hint = (
+                f"remove `offload: false` from {by}: a tool is left alone unless it or its item "
+                "type has `offload: true`"
+            )
+        elif (by_pin := _pinned_by(checked, glob)) is not None:
+            sentence = (
+                f"`offload: true` of {glob!r} does nothing: `pin: true` of {by_pin!r} holds for "
+                "its tools, and no step takes what is pinned"
+            )
+            before = f", or write `pin: false` in {glob!r} before {by_pin!r}"
+            hint = f"remove one of the two{'' if by_pin == glob else before}"
+        else:
+            continue
+        yield checked.warning("PC325", ("tools", glob, "offload"), sentence, hint)
+
+
+def _pinned_by(checked: Checked, glob: str) -> str | None:
+    """The first rule that pins tools of the glob, where each tool of the glob is pinned."""
+    unwanted: list[str] = []
+    pinning = None
+    for other, is_pinned in ranked(checked, "pin"):
+        if globs_overlap(glob, other) and is_name_left(((glob,), (other,)), tuple(unwanted)):
+            if not is_pinned:
+                return None
+            pinning = pinning or other
+        unwanted.append(other)
+    return None if _is_left(checked, glob, unwanted) else pinning
+
+
+def _is_left(checked: Checked, glob: str, unwanted: list[str]) -> bool:
+    key = ("outside", glob, *unwanted)
+    return checked.answered(key, lambda: is_name_left(((glob,),), tuple(unwanted)))
+
+
+def _disagreements(one: ToolRule, other: ToolRule) -> list[tuple[str, str]]:
+    """The keys of `other` that `one` gives another value, with the key that `one` has for it."""
+    given = {key: value for key in _KEYS if (value := getattr(one, key)) is not None}
+    found = []
+    for key in _KEYS:
+        theirs = next(iter(_THRESHOLDS & set(given)), key) if key in _THRESHOLDS else key
+        value = getattr(other, key)
+        if value is not None and theirs in given and (theirs, value) != (key, given[theirs]):
+            found.append((key, theirs))
+    return found
+
+
+def _compared(one: ToolRule, theirs: str, other: ToolRule, mine: str) -> str:
+    if mine in {"keep_recent", "placeholder"}:
+        return f"`{mine}`"
+    return f"`{theirs}: {_shown(one, theirs)}` and `{mine}: {_shown(other, mine)}`"
+
+
+def _shown(rule: ToolRule, key: str) -> str:
+    value = getattr(rule, key)
+    if isinstance(value, tuple):
+        return value[0] if len(value) == 1 else f"[{', '.join(value)}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# The fewest characters that a field can be; one that is not here can be empty.
+_FEWEST = {
+    "path": 2,
+    "relative_path": 3,
+    "cwd_path": 1,
+    "item_type": 1,
+    "tokens": 1,
+    "chars": 1,
+    "lines": 1,
+    "sha256": 64,
+    "omitted_lines": 1,
+    "omitted_chars": 1,
+}
+_CHARS_PER_TOKEN = 4
+
+
+def thresholds_too_low(checked: Checked) -> Iterator[Diagnostic]:
+    """PC303, for a threshold at which every wording is as long as the item, or longer.
+
+    Silent where a step has `must_shrink: false`, and at 0, which is to say that there is no
+    threshold.
+    """
+    for path, level, steps, wordings in _uses(checked):
+        unit = "chars" if level.min_chars is not None else "tokens"
+        threshold = level.min_chars if level.min_chars is not None else level.min_tokens
+        amount = checked.tokens(threshold or 0)
+        if not amount or not steps or not all(step.must_shrink for step in steps):
+            continue
+        least = min(_shortest(checked, step, wordings, unit) for step in steps)
+        if amount <= least:
+            word = ("character" if unit == "chars" else "token") + "s" * (amount > 1)
+            sentence = (
+                f"an item of {amount} {word} is no larger than its placeholder, which has at "
+                f"least {least}, so `must_shrink` leaves it alone"
+            )
+            hint = f"use {least + 1} or more, or shorten the placeholder"
+            yield checked.warning("PC303", (*path, f"min_{unit}"), sentence, hint)
+
+
+def _uses(
+    checked: Checked,
+) -> Iterator[tuple[Path, Threshold, list[Step], list[Placeholder]]]:
+    """Yield each map that may give a threshold, the steps that it may bind, and the wordings."""
+    steps = [(p, s) for p, s in checked.steps if s.do in {"offload", "clear"}]
+    steps = [(p, s) for p, s in steps if taken_types(checked, s)]
+    bound = [s for _, s in steps if s.select.min_chars is None and s.select.min_tokens is None]
+    taken = [t for step in bound for t in taken_types(checked, step)]
+    yield (), checked.policy, bound, [*_of_types(checked, taken), *_of_tools(checked)]
+    for name, item in checked.policy.items.items():
+        family = [t for t in checked.types if name in checked.lineage(t)]
+        taking = [s for s in bound if set(family) & set(taken_types(checked, s))]
+        of_tools = [] if checked.kind(name) in WITHOUT_TOOL else _of_tools(checked)
+        yield ("items", name), item, taking, [*_of_types(checked, family), *of_tools]
+    for glob, tool in checked.policy.tools.items():
+        of_types = [] if tool.placeholder else _of_types(checked, taken)
+        meeting = [s for s in bound if _may_take(checked, s, glob)]
+        yield ("tools", glob), tool, meeting, [*of_types, *_of_tools(checked, glob)]
+    for path, step in steps:
+        of_types = _of_types(checked, taken_types(checked, step))
+        yield (*path, "select"), step.select, [step], [*of_types, *_of_tools(checked)]
+
+
+def _may_take(checked: Checked, step: Step, glob: str) -> bool:
+    return any(may_meet(checked, step, t, glob) for t in taken_types(checked, step))
+
+
+def _of_types(checked: Checked, types: list[str]) -> list[Placeholder]:
+    """The wordings of these types where no tool has one."""
+    return [nearest(checked, t, "placeholder") or checked.policy.placeholder for t in types]
+
+
+def _of_tools(checked: Checked, glob: str | None = None) -> list[Placeholder]:
+    """The wordings of tools, or of those that have a name in common with `glob`."""
+    return [
+        rule.placeholder
+        for other, rule in checked.policy.tools.items()
+        if rule.placeholder and (glob is None or _overlap(checked, glob, other))
+    ]
+
+
+def _overlap(checked: Checked, one: str, other: str) -> bool:
+    return checked.answered(("overlap", one, other), lambda: globs_overlap(one, other))
+
+
+def _shortest(checked: Checked, step: Step, wordings: list[Placeholder], unit: str) -> int:
+    """Return a size that no placeholder of this step is below."""
+    top = checked.policy.placeholder
+    left = [widest_wording(checked.policy, step) if w is top else w for w in wordings]
+    if step.placeholder is not None:
+        left = [step.placeholder]
+    chars = min(map(_fewest_chars, left), default=0)
+    return chars if unit == "chars" else fewest_tokens(checked, chars)
+
+
+def _fewest_chars(wording: Placeholder) -> int:
+    pieces = parsed_template(wording.text, PLACEHOLDER_FIELDS).pieces
+    return sum(map(len, pieces[::2])) + sum(_FEWEST.get(field, 0) for field in pieces[1::2])
+
+
+def fewest_tokens(checked: Checked, chars: int) -> int:
+    """Return the fewest tokens that so many characters can be, without a vocabulary to ask."""
+    model = checked.policy.model
+    if model.token_scale != 1:
+        return 0
+    if model.tokenizer == "approximate":
+        return chars // _CHARS_PER_TOKEN
+    return min(chars, 1)
+
+
+# Keys that are mostly given as a share. A small `min_tokens` or `frees` makes sense.
+_OFTEN_SHARES: dict[type[Section], tuple[str, ...]] = {
+    TokensGate: COMPARISONS,
+    BelowTokens: ("under",),
+    KeepRecent: ("tokens",),
+    Summary: ("max_input",),
+}
+_MOST_PERCENT = 100
+
+
+def shares_without_sign(checked: Checked) -> Iterator[Diagnostic]:
+    """PC322, for a number from 2 to 100 that is under 1 % of the window, where a share may stand.
+
+    1 is not reported: it says that any amount will do.
+    """
+    window = checked.policy.model.context_window
+    for path, model, node in sections(checked.root):
+        keys = () if path[-1:] == ("frees",) else _OFTEN_SHARES.get(model, ())
+        for key in keys:
+            number = _number(node, key)
+            if number is not None and 1 < number <= _MOST_PERCENT and number * 100 < window:
+                sentence = (
+                    f"`{key}: {number}` means {number} tokens, less than 1% of the context window "
+                    f"of {window}"
+                )
+                hint = f"did you mean `{key}: {number}%`?"
+                yield checked.warning("PC322", (*path, key), sentence, hint)
+
+
+def thresholds_too_high(checked: Checked) -> Iterator[Diagnostic]:
+    """PC323, for a threshold as large as the context window."""
+    for path, level in _thresholds(checked):
+        chars, tokens = level.min_chars, level.min_tokens
+        least = fewest_tokens(checked, chars or 0) if tokens is None else checked.exact(tokens)
+        key, written = ("min_chars", chars) if tokens is None else ("min_tokens", tokens)
+        if written is not None and least >= checked.policy.model.context_window:
+            sentence = (
+                f"`{key}: {checked.shown(written)}` is not below the context window of "
+                f"{checked.policy.model.context_window} tokens: no item beside others is that large"
+            )
+            hint = (
+                "use a smaller number, such as `min_tokens: 10%`; to take nothing, `offload: false`"
+            )
+            yield checked.warning("PC323", (*path, key), sentence, hint)
+
+
+def recency_without_end(checked: Checked) -> Iterator[Diagnostic]:
+    """PC324, for a `keep_recent` of as many tokens as the context window has."""
+    window = checked.policy.model.context_window
+    for path, model, node in sections(checked.root):
+        tokens = node.child("tokens")
+        if model is not KeepRecent or tokens is None or tokens.value is None:
+            continue
+        kept = amount(tokens.value)
+        if checked.exact(kept) >= window:
+            sentence = (
+                f"`keep_recent` of {checked.shown(kept)}{_unit(kept)} is not below the context "
+                f"window of {window} tokens: all that fits is recent, so nothing is taken"
+            )
+            hint = "use a smaller number, such as `tokens: 10%`"
+            yield checked.warning("PC324", (*path, "tokens"), sentence, hint)
+
+
+def _unit(kept: int | Share) -> str:
+    """What `Checked.shown` leaves out of a number."""
+    return "" if isinstance(kept, Share) else " tokens"
+
+
+def _number(node: Node, key: str) -> int | None:
+    child = node.child(key)
+    value = None if child is None else child.value
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _thresholds(checked: Checked) -> Iterator[tuple[Path, Threshold]]:
+    policy = checked.policy
+    yield (), policy
+    yield from ((("items", name), rule) for name, rule in policy.items.items())
+    yield from ((("tools", glob), rule) for glob, rule in policy.tools.items())
+    yield from (((*path, "select"), step.select) for path, step in checked.steps)
+
+
+_HINT = "select it in a step that runs before a model call, or remove the key"
+
+
+def unused_keep_recent(checked: Checked) -> Iterator[Diagnostic]:
+    """PC310, for a `keep_recent` on a type or tool that no step before a model call selects.
+
+    A step with a `keep_recent` of its own overrides it, unless it selects by it (`ephemeral`).
+    """
+    steps = [step for _, step in checked.steps if _honours(step)]
+    for name, rule in checked.policy.items.items():
+        known = rule.match is None or not is_unused(checked, name)
+        if rule.keep_recent and known and not _selects_type(checked, steps, name):
+            yield checked.warning("PC310", ("items", name, "keep_recent"), _sentence(name), _HINT)
+    for glob, tool in checked.policy.tools.items():
+        if tool.keep_recent and not _selects_tool(checked, steps, glob):
+            yield checked.warning("PC310", ("tools", glob, "keep_recent"), _sentence(glob), _HINT)
+
+
+def groups_without_effect(checked: Checked) -> Iterator[Diagnostic]:
+    """PC319, for a `per` beside a number of messages or turns, which are those of the list."""
+    for path, model, node in sections(checked.root):
+        shape = next((s for s in ("messages", "turns") if _is_given(node, s)), None)
+        if model is KeepRecent and shape is not None and _is_given(node, "per"):
+            sentence = f"`per` does nothing: the {shape} counted are those of the whole list"
+            hint = "count `items` or `tokens`, or remove it"
+            yield checked.warning("PC319", (*path, "per"), sentence, hint)
+
+
+def _is_given(node: Node, key: str) -> bool:
+    child = node.child(key)
+    return child is not None and child.value is not None
+
+
+def _honours(step: Step) -> bool:
+    own = step.select.keep_recent is not None and not step.select.ephemeral
+    return step.on == "model_call" and not own
+
+
+def _sentence(name: str) -> str:
+    return f"no step uses the `keep_recent` of {name!r}"
+
+
+def _selects_type(checked: Checked, steps: list[Step], name: str) -> bool:
+    family = [t for t in checked.types if name in checked.lineage(t)]
+    return any(
+        item_type in selected_types(checked, step) and may_meet(checked, step, item_type)
+        for item_type in family
+        for step in steps
+    )
+
+
+def _selects_tool(checked: Checked, steps: list[Step], glob: str) -> bool:
+    return any(
+        may_meet(checked, step, item_type, glob)
+        for step in steps
+        for item_type in selected_types(checked, step)
+    )
