@@ -17,7 +17,7 @@ from policyctx.cli.output import console
 from policyctx.cli.starter import starter_agents, starter_policy
 from policyctx.errors import Diagnostic, Place, PolicyError, StoreError
 from policyctx.policy.diagnosing import hint
-from policyctx.policy.extending import extended
+from policyctx.policy.loading import extended
 from policyctx.policy.sources import AGENTS_FILE, policy_source, preset_names
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from policyctx.policy.item_types import lineage
+from policyctx.policy.lookup import lineage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,6 @@ from policyctx.planning.item_types import TypeTable
 from policyctx.planning.paths import path_parts
 from policyctx.planning.placeholders import Wording
 from policyctx.planning.reasons import Reason
-from policyctx.policy.item_types import why_never
 from policyctx.policy.loading import loaded
 from policyctx.policy.lookup import (
     Level,
@@ -23,6 +22,7 @@ from policyctx.policy.lookup import (
     matches,
     nearest_given,
     offload_given,
+    why_never,
     wording,
 )
 from policyctx.policy.models.rules import BUILT_IN_TYPES, ToolRule

@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING
 
 from policyctx.errors import Diagnostic, PolicyError, UnknownPolicyError
 from policyctx.policy.diagnosing import hint, in_order, not_one_of, shown, word
-from policyctx.policy.extending import Extended, with_bases
-from policyctx.policy.loading import completed, parsed_policy, validated
+from policyctx.policy.loading import (
+    Extended,
+    completed,
+    parsed_policy,
+    substituted,
+    unset,
+    validated,
+    with_bases,
+)
 from policyctx.policy.models import VERSIONS
 from policyctx.policy.nodes import Node
 from policyctx.policy.sources import AGENTS_FILE, environment, policy_source
-from policyctx.policy.substitution import substituted, unset
 from policyctx.policy.yaml_reader import read_yaml
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from policyctx.errors import Diagnostic
-from policyctx.policy.item_types import lineage
+from policyctx.policy.lookup import lineage
 from policyctx.policy.models import BUILT_IN_TYPES
+from policyctx.policy.nodes import words
 from policyctx.policy.values import Share, byte_size, duration, ratio, share
-from policyctx.policy.walk import words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator

@@ -16,8 +16,8 @@ from policyctx.policy.meant import (
     place_of_key,
 )
 from policyctx.policy.models.steps import KEYS_NOT_FOR
+from policyctx.policy.nodes import model_in, type_at
 from policyctx.policy.template import TemplateError
-from policyctx.policy.walk import model_in, type_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

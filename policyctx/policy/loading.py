@@ -1,27 +1,291 @@
-"""From a policy's name or path to a checked `Policy`: read, merge, substitute, validate."""
+"""From the name or path of a policy to a checked `Policy`: read, merge, substitute, validate.
+
+`extends` merges files into one tree; `${NAME}` and `${NAME:-default}` are scalars from the
+environment.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import ValidationError
 
-from policyctx.errors import PolicyError
-from policyctx.policy.consistency import inconsistencies
-from policyctx.policy.diagnosing import diagnostics, in_order
-from policyctx.policy.extending import Extended, extended
-from policyctx.policy.models import Policy
+from policyctx.errors import Diagnostic, PolicyError, UnknownPolicyError
+from policyctx.policy.consistency import inconsistencies, path_in_inherited
+from policyctx.policy.diagnosing import diagnostics, hint, in_order, shown_node, word
+from policyctx.policy.models import VERSIONS, Policy
+from policyctx.policy.nodes import Node
 from policyctx.policy.sources import environment, policy_source
-from policyctx.policy.substitution import unset
-from policyctx.policy.wordings import path_in_inherited
+from policyctx.policy.yaml_reader import read_yaml, typed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from policyctx.errors import Diagnostic
-    from policyctx.policy.nodes import Node, Path
+    from policyctx.policy.nodes import Path
     from policyctx.policy.sources import PolicyName, Source
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?\}", re.DOTALL)
+
+
+def substituted(node: Node, environment: Mapping[str, str]) -> Node:
+    """Return the tree with every variable replaced that is set or has a default.
+
+    A variable is the whole of a scalar. Blanks around its value are removed, and an empty one
+    counts as unset. What it holds is typed like a plain scalar, and is not searched for variables.
+    """
+    if isinstance(node.value, dict):
+        return replace(node, value={k: substituted(v, environment) for k, v in node.value.items()})
+    if isinstance(node.value, list):
+        return replace(node, value=[substituted(v, environment) for v in node.value])
+    match = _VARIABLE.fullmatch(node.value) if isinstance(node.value, str) else None
+    if match is None:
+        return node
+    name, default = match.groups()
+    given = environment.get(name, "").strip()
+    raw = given or default
+    if raw is None:
+        return node
+    return replace(node, value=typed(raw), raw=raw, variable=node.value if given else None)
+
+
+def unset(root: Node) -> list[Diagnostic]:
+    """Return an error for each variable that is left in a tree after substitution."""
+    found = []
+    for _, node in root.leaves():
+        match = _VARIABLE.fullmatch(node.value) if isinstance(node.value, str) else None
+        if match is not None and node.variable is not None:
+            sentence = f"{shown_node(node)} is itself a variable, which is not looked up"
+            found.append(Diagnostic(node.place, "PC110", sentence))
+        elif match is not None and node.raw is not None:
+            sentence = f"the default is itself a variable, {node.raw}, which is not looked up"
+            found.append(Diagnostic(node.place, "PC110", sentence))
+        elif match is not None:
+            name = match.group(1)
+            hint = f"set it, or give a default: ${{{name}:-…}}"
+            found.append(Diagnostic(node.place, "PC110", f"the variable {name} is not set", hint))
+    return found
+
+
+MAX_DEPTH = 8
+MAX_BASES = 32
+
+# Conditions and shapes are values: they are replaced whole.
+_WHOLE = frozenset({"match", "when", "select", "keep_recent", "placeholder"})
+# Maps whose keys are names of the user's, tried in the order written: the nearer file's first.
+_BY_NAME = frozenset({("items",), ("tools",)})
+# What belongs to one file and is not handed on.
+_OWN = frozenset({"apiVersion", "name", "extends"})
+
+
+class Extended(NamedTuple):
+    """A policy's tree over those that it extends, and what was wrong on the way there."""
+
+    root: Node
+    problems: list[Diagnostic]
+
+
+def extended(source: Source, variables: Mapping[str, str]) -> Extended:
+    """Read a policy, replace its variables, and merge it over what it extends.
+
+    The tree that comes back has no `extends`, and every part of it knows the file that it is from.
+    A base that is not there, a cycle, more than 8 levels and a step that no base has are problems;
+    what else a file says is read all the same. A variable that is not set stays as it is. Raises
+    `PolicyError` for a file that is not YAML.
+    """
+    reading = _Reading(variables)
+    return Extended(_merged_over_bases(source, (), reading), reading.problems)
+
+
+def with_bases(own: Node, source: Source, variables: Mapping[str, str]) -> Extended:
+    """Merge a tree that was read already over what it extends; see `extended`."""
+    reading = _Reading(variables)
+    return Extended(_over_bases(own, source, (source,), reading), reading.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What the files of one policy share: each is read once."""
+
+    variables: Mapping[str, str]
+    problems: list[Diagnostic] = field(default_factory=list)
+    known: dict[str, Node] = field(default_factory=dict)
+
+
+def _merged_over_bases(source: Source, chain: tuple[Source, ...], reading: _Reading) -> Node:
+    own = read_yaml(source)
+    if not own.is_map:
+        raise PolicyError([Diagnostic(own.place, "PC103", "a policy is a map of keys")])
+    return _over_bases(own, source, (*chain, source), reading)
+
+
+def _over_bases(own: Node, source: Source, chain: tuple[Source, ...], reading: _Reading) -> Node:
+    own = substituted(own, reading.variables)
+    merged = Node({}, own.place)
+    for entry in _entries(own, reading.problems):
+        base = _base(entry, source, chain)
+        if isinstance(base, Diagnostic):
+            reading.problems.append(base)
+        else:
+            merged = _merged(merged, _base_tree(base, chain, reading), reading.problems)
+    inherited = {key: child for key, child in merged.value.items() if key not in _OWN}
+    result = _merged(replace(merged, value=inherited), own, reading.problems)
+    return replace(result, value={k: v for k, v in result.value.items() if k != "extends"})
+
+
+def _base_tree(base: Source, chain: tuple[Source, ...], reading: _Reading) -> Node:
+    """The tree of a base, read once however many policies extend it."""
+    key = base.path or base.name
+    if key not in reading.known:
+        tree = _merged_over_bases(base, chain, reading)
+        version, name = tree.child("apiVersion"), tree.child("name")
+        if version is None or version.value not in VERSIONS:
+            place = version.place if version else tree.place
+            sentence = f"expected the key 'apiVersion' with {VERSIONS[-1]!r}"
+            reading.problems.append(Diagnostic(place, "PC104", sentence))
+        if name is None or not isinstance(name.value, str):
+            place = name.place if name else tree.place
+            reading.problems.append(Diagnostic(place, "PC103", "expected the key 'name', a string"))
+        reading.known[key] = tree
+    return reading.known[key]
+
+
+def _entries(own: Node, problems: list[Diagnostic]) -> list[Node]:
+    """The bases that a file names; what is neither a string nor a list of them is a problem."""
+    extends = own.child("extends")
+    if extends is None or extends.value is None:
+        return []
+    entries = extends.value if isinstance(extends.value, list) else [extends]
+    sentence = "expected the name of a preset or the path of a file"
+    wrong = [entry for entry in entries if not isinstance(entry.value, str) and entry.raw is None]
+    problems += [Diagnostic(entry.place, "PC103", sentence) for entry in wrong]
+    if len(entries) > MAX_BASES:
+        sentence = f"more than {MAX_BASES} policies are extended at once"
+        problems.append(Diagnostic(extends.place, "PC203", sentence))
+    return [entry for entry in entries[:MAX_BASES] if entry not in wrong]
+
+
+def _base(entry: Node, source: Source, chain: tuple[Source, ...]) -> Source | Diagnostic:
+    named = entry.value if entry.raw is None else entry.raw
+    try:
+        base = policy_source(named, beside=source, fragments=True)
+    except UnknownPolicyError as error:
+        [unknown] = error.diagnostics
+        sentence = f"no policy {word(entry)} to extend: it is neither a file nor a preset"
+        return replace(unknown, place=entry.place, code="PC201", sentence=sentence)
+    except PolicyError as error:
+        if entry.variable is None:
+            raise
+        [unreadable] = error.diagnostics
+        sentence = f"{entry.variable} names a file that {unreadable.sentence}"
+        return replace(unreadable, place=entry.place, sentence=sentence)
+    names = " -> ".join(step.name for step in (*chain, base))
+    if base.path in [step.path for step in chain if step.path]:
+        return Diagnostic(entry.place, "PC202", f"a policy extends itself: {names}")
+    if len(chain) > MAX_DEPTH:
+        sentence = f"more than {MAX_DEPTH} policies extend one another: {names}"
+        return Diagnostic(entry.place, "PC203", sentence)
+    return base
+
+
+def _merged(base: Node, own: Node, problems: list[Diagnostic], path: Path = ()) -> Node:
+    """Merge maps by key, `steps` by name; everything else of `own` replaces what was there."""
+    if path == ("steps",):
+        return _merged_steps(base, own, problems)
+    is_value = bool(path) and path[-1] in _WHOLE and path[:-1] not in _BY_NAME
+    if not (base.is_map and own.is_map) or is_value:
+        return own
+    kept = dict(base.value)
+    if {"min_tokens", "min_chars"} & set(own.value):
+        kept = {k: v for k, v in kept.items() if k not in {"min_tokens", "min_chars"}}
+    first, second = (own.value, kept) if path in _BY_NAME else (kept, own.value)
+    merged = {
+        key: _merged(kept[key], own.value[key], problems, (*path, key))
+        if key in kept and key in own.value
+        else own.value.get(key, kept.get(key))
+        for key in {**first, **second}
+    }
+    return Node(merged, own.place, own.key)
+
+
+def _merged_steps(base: Node, own: Node, problems: list[Diagnostic]) -> Node:
+    """Merge the pipelines; steps that are no map with a name are left for the models to refuse."""
+    if not isinstance(base.value, list) or not isinstance(own.value, list):
+        return own
+    steps = list(base.value)
+    inherited = {
+        node.value: node
+        for step in steps
+        if (node := step.child("name")) is not None and isinstance(node.value, str)
+    }
+    seen: set[object] = set()
+    for step in own.value:
+        names = [_name(known) for known in steps]
+        before, remove = _text(step, "before"), step.child("remove")
+        # A step that the file itself has twice is not replaced, but left to be told.
+        is_known = _name(step) in inherited and _name(step) in names and _name(step) not in seen
+        seen.add(_name(step) if isinstance(_name(step), str) else None)
+        # Any other value of these two stays, for the models to refuse.
+        is_off = remove is not None and remove.value is False
+        bare = _without(step, *["before"] * (before is not None), *["remove"] * is_off)
+        if before is not None and is_known:
+            name = word(step.value["name"])
+            sentence = f"{name} is replaced in place; `before` is for a new step"
+            problems.append(Diagnostic(before.key or before.place, "PC107", sentence))
+        elif before is not None and before.value not in names:
+            problems.append(_no_step(before, before, inherited))
+        if remove is not None and remove.value is True:
+            if is_known:
+                del steps[names.index(_name(step))]
+            else:
+                problems.append(_no_step(step.child("name") or step, step.child("name"), inherited))
+        elif is_known:
+            steps[names.index(_name(step))] = bare
+        elif before is not None and before.value in names:
+            steps.insert(names.index(before.value), bare)
+        else:
+            steps.insert(_end(steps, bare, inherited), bare)
+    return Node(steps, own.place, own.key)
+
+
+def _end(steps: list[Node], new: Node, inherited: Mapping[str, Node]) -> int:
+    """Where a new step goes: to the end, but before an inherited `compact`, which must be last."""
+    last = steps[-1] if steps else None
+    if last is None or _name(last) not in inherited or not _compacts(last) or _compacts(new):
+        return len(steps)
+    return len(steps) - 1
+
+
+def _compacts(step: Node) -> bool:
+    do = step.child("do")
+    return do is not None and do.value == "compact"
+
+
+def _text(step: Node, key: str) -> Node | None:
+    child = step.child(key)
+    return child if child and isinstance(child.value, str) else None
+
+
+def _name(step: Node) -> object:
+    name = step.child("name")
+    return name.value if name else None
+
+
+def _without(step: Node, *keys: str) -> Node:
+    if not step.is_map:
+        return step
+    return replace(step, value={k: v for k, v in step.value.items() if k not in keys})
+
+
+def _no_step(node: Node, name: Node | None, inherited: Mapping[str, Node]) -> Diagnostic:
+    """Refuse a step's `name` that no base has; `inherited` are the names that they have."""
+    steps = [known if step.variable is None else step.variable for known, step in inherited.items()]
+    is_shown = name is None or name.variable is None
+    likely = hint(name and name.value, steps) if is_shown else ""
+    sentence = f"what this policy extends has no step {word(name) if name else None}"
+    help_ = likely or f"its steps are {', '.join(steps) or 'none'}"
+    return Diagnostic(node.place, "PC204", sentence, help_)
 
 
 # What pydantic calls a number that is too small or too large.

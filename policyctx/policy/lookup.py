@@ -1,7 +1,8 @@
-"""The look-up of the rule keys: each on its own, and the nearest map that gives it wins.
+"""How item types refine each other, and which rule applies to an item: the nearest one.
 
-After a step's `select` come the tool (its exact name, then globs in the order written), the item
-type, the types that it refines, a hint from code, and the policy's top level.
+Each key is looked up on its own. After a step's `select` come the tool (its exact name, then globs
+in the order written), the item type, the types that it refines, a hint from code, and the policy's
+top level.
 """
 
 from __future__ import annotations
@@ -9,15 +10,63 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from policyctx.policy.item_types import TYPE_DEFAULTS
 from policyctx.policy.models.base import Section
 from policyctx.policy.models.placeholder import CLEARED, Placeholder
+from policyctx.policy.models.rules import BUILT_IN_TYPES, ItemRule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from policyctx.policy.models import Policy, Step, ToolRule
     from policyctx.policy.models.compaction import Compaction
+
+# The built-in types that are another one, seen more closely.
+_PARENTS = {"recalled": "tool_result"}
+# What a type says where a policy says nothing nearer: what an agent read back it still needs.
+TYPE_DEFAULTS = {"recalled": ItemRule.model_validate({"keep_recent": 3})}
+
+# What no step takes, with why: the rules, the summary that stands for the history, and what is
+# not understood.
+NEVER_TAKEN = {
+    "system_prompt": "the system prompt stays",
+    "compaction_summary": "the summary stays until the next compaction",
+    "unknown": "a block of a kind not known here stays",
+}
+# What no text can stand in the place of.
+NEVER_REPLACED = {**NEVER_TAKEN, "thinking": "the bytes of thinking are signed"}
+
+
+def parent(item_type: str, items: Mapping[str, ItemRule]) -> str | None:
+    """Return the type that this one refines, None for one that refines none."""
+    if item_type in BUILT_IN_TYPES:
+        return _PARENTS.get(item_type)
+    rule = items.get(item_type)
+    return rule.match.type if rule is not None and rule.match is not None else None
+
+
+def lineage(item_type: str, items: Mapping[str, ItemRule]) -> tuple[str, ...]:
+    """Return the type, then the types that it refines, the nearest first.
+
+    The last one is what an item is by itself. `items` are the policy's.
+    """
+    found = [item_type]
+    while (refined := parent(found[-1], items)) is not None:
+        found.append(refined)
+    return tuple(found)
+
+
+def why_never(step: Step, of_type: Sequence[str]) -> str | None:
+    """Return why the step takes no item of a type, whatever its rules; None where it may.
+
+    `of_type` is the type's lineage.
+    """
+    never = NEVER_TAKEN if step.do == "drop" else NEVER_REPLACED
+    if of_type[-1] in never:
+        return never[of_type[-1]]
+    if step.on == "arrival" and "recalled" in of_type:
+        return "what was read back is not taken on arrival"
+    return None
+
 
 # A key of the policy by its parts, such as ("tools", "mcp__*", "min_tokens"); a step by its name.
 RulePath: TypeAlias = tuple[str, ...]

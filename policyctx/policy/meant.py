@@ -14,8 +14,8 @@ from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 
 from policyctx.policy.models import BUILT_IN_TYPES, Policy, Section
 from policyctx.policy.models.base import OneOrMore
+from policyctx.policy.nodes import keys_below, model_in, part_type, type_at, value_type
 from policyctx.policy.showing import inline
-from policyctx.policy.walk import keys_below, model_in, part_type, type_at, value_type
 from policyctx.policy.yaml_reader import typed
 
 if TYPE_CHECKING:

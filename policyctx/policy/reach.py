@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyctx.policy.globs import is_exact, is_name_left
-from policyctx.policy.item_types import why_never
-from policyctx.policy.lookup import Level, RulePath, nearest_given, type_levels
+from policyctx.policy.lookup import Level, RulePath, nearest_given, type_levels, why_never
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -5,18 +5,187 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from policyctx.policy.keys import (
+from policyctx.policy.models.placeholder import CLEARED
+from policyctx.policy.schema import (
     KEYS_OF_POLICY,
     Key,
     key_at,
     keys,
     keys_ending,
     maps_in,
+    policy_schema,
     properties,
 )
-from policyctx.policy.reference_text import INTRODUCTION, NOTES, TITLE
-from policyctx.policy.schema import policy_schema
 from policyctx.policy.showing import inline
+
+TITLE = "# What a policy may say"
+
+INTRODUCTION = """\
+A policy is one YAML file. It says what numbers are measured against (`model`), what the pieces
+of a context are and how each is treated (`items`, `tools`), what is left behind
+(`placeholder`), where things go (`store`), how history is summarised (`compaction`), and the
+pipeline that uses it all (`steps`). Every key has a default but `apiVersion`, `name`, and a
+step's `name` and `do`; `{apiVersion: policyctx/v1, name: nothing}` is a policy that does
+nothing.
+
+`policyctx schema KEY` says the same about one key in the terminal. What is wrong with a policy is
+told with a [code](diagnostics.md). An editor that reads JSON Schema completes and checks a policy
+whose first line names the file that `policyctx schema` prints:
+
+    # yaml-language-server: $schema=./policy.schema.json
+
+## How a policy is read
+
+YAML is read strictly: `on`, `no`, `1:30`, `1_000` and dates are strings; anchors, aliases,
+tags, merge keys and duplicate keys are refused; at most 32 levels and 64 KiB. An unknown key is
+an error.
+
+A share such as `10%` is of what its key names. Durations are written `90s`, `5m`, `3h`, `30d`;
+sizes `512KiB`, `5GB`. `${NAME}` or `${NAME:-default}` may be the whole of a value: it is read from
+the environment, and what it holds is typed like a value in the file. Blanks around it do not count,
+and an empty variable counts as unset. A variable may hold a secret, so errors, warnings and
+`policyctx show` print its expression and never its value. A valid value appears where it takes
+effect: a number in a plan, a root in the paths of files, a wording in a placeholder, and the path
+of a policy in `extends` as the name of that file.
+
+In a condition a map means *all*, a list of maps means *any*.
+
+`extends` names presets, fragments and files; a path is relative to the file that names it. A
+fragment is a part that ships with the library, such as `file-readers`: the tools by which known
+agents read files. It is not a policy itself. Maps merge by key. `steps` merge by `name`: a known
+one is replaced in place, a new one goes to the end (though before an inherited `compact`, which
+is last), or before the step that its `before` names; `remove: true` takes one out. `match`,
+`when`, `select`, `keep_recent`, `placeholder` and the pair of `min_tokens` and `min_chars` are
+replaced whole. Item types and tools of the nearer file are tried first."""
+
+NOTES = {
+    "Model": """\
+Characters are Unicode code points. The text of an item is a string as it is, and a list of
+blocks as compact JSON. An image counts by its size in pixels and a document by its pages, after
+the provider's rules and never as its base64 text. Every count of a text's tokens is multiplied by
+`token_scale` and rounded.""",
+    "ItemRule": """\
+Each key is looked up on its own, and the nearest wins: the step's `select`, the tool (the exact
+name, then globs in the order written), the item type, the types that it refines, a hint from
+code, the top level. Code gives hints by the names of tools:
+`Session(hints={"browser": {"keep_recent": 3}})`. Where nobody says anything, `offload` is
+`false`, `min_tokens` is 0, nothing is pinned, and nothing is recent but what is `recalled`.
+
+A type of your own refines a built-in one, inherits its keys, and is selected where that one is
+named. Yours are tried in the order written. What is offloaded or cleared keeps its type.
+
+`recalled` is a result whose call names a file of the store. It refines `tool_result`: it is
+selected where that is and inherits its keys, but for a `keep_recent` of its own: 3. No step takes
+it on arrival. A type of yours may refine it in turn.
+
+Never taken: the system prompt, a compaction's summary, blocks of an unknown kind, the newest
+user message, and a pending call with all after it. A call is pending while it has no answer and
+no later assistant message shows that the agent went on without one; an abandoned call stays, and
+holds nothing else. Thinking can only be dropped, and not that of the current turn.
+
+Of a call that is offloaded or cleared, every string of its input that is longer than the
+placeholder gives way to it, in the unit of the threshold. An input that is no object, or has no
+such string, stays. An image or document becomes a text block with the placeholder; what is saved
+is the block's JSON.""",
+    "KeepRecent": """\
+A number alone means items. Those counted together are the step's candidates that get their
+`keep_recent` from the same key, and are of one tool, or of one type, or all, as `per` says; an
+item without a tool is counted with its type. Small and already offloaded ones are counted;
+parallel calls stay together, so that more may stay than was asked for, never less.
+
+`messages` and `turns` are those of the whole list, so `per` means nothing there. With
+`tokens: N` an item stays while the newer ones counted with it have fewer than N tokens, so the
+one that crosses the line stays. Each has its own size, also when a placeholder stands for it.""",
+    "Placeholder": """\
+A string alone is the `text`. Its fields: `{path}` (absolute), `{relative_path}` (from the
+store's root), `{cwd_path}` (from the working directory in which the session was made; absolute
+for a file outside of it), `{item_id}`, `{item_type}`, `{tool_name}`, `{tool_use_id}`,
+`{session_id}`, `{tokens}`, `{chars}`, `{lines}`, `{sha256}`, `{head}`, `{tail}`,
+`{omitted_lines}`, `{omitted_chars}`. `{{` and `}}` are literal. Nothing else is evaluated.
+
+"""
+    f"""\
+`clear` saves nothing: its wording has no `{{path}}`, `{{relative_path}}` or `{{cwd_path}}`. Where
+the policy gives none it is `{CLEARED}`.
+
+"""
+    """\
+A line ends with a newline, which a carriage return may precede; nothing else ends one, and the
+last line needs none. `{lines}` counts them so. `head` and `tail` measure the text itself: the
+numbers of lines and the `…` of cut ones come on top. The head comes first, and the tail is taken
+from what it leaves, so that a short text is shown once. `tokens: N` shows at most N, and one
+character more would be too many; characters are Unicode code points, and none is cut. A newline
+at the end of what is shown is left to the wording.
+
+`{omitted_lines}` is the number of lines of which nothing is shown, `{omitted_chars}` that of the
+characters not shown, those hidden in cut lines among them. Both are 0 where the whole text is
+shown.
+
+    placeholder:
+      text: |-
+        [{tool_name}: {lines} lines in {path}]
+        {head}
+        [… {omitted_lines} lines …]
+        {tail}
+      head: {lines: 20}
+      tail: {lines: 5}
+      max_line_chars: 200""",
+    "Store": """\
+A relative root is below the working directory; one given in code or as `--root` replaces it
+whole. The fields of `session_id` are `{date}` and `{time}` (UTC) and `{random}`; those of
+`path` are `{item_id}`, `{item_type}`, `{tool_name}`, `{tool_use_id}`, `{session_id}` and
+`{ext}`. A folder whose only field has no value is left out. A result without an id, such as that
+of a legacy `function_call`, has the tool's name and a hash of its text as `{tool_use_id}`.
+
+What is put into a path keeps `A-Z a-z 0-9 . _ -`; any other byte is percent-encoded, a name of
+dots only too; what is empty or over 120 bytes is named by its hash. No id or tool name leads
+out of the root.""",
+    "Step": """\
+A step sees the list as the session's past and the steps before it have left it. What was
+offloaded once keeps its placeholder in every later turn of the session. `must_shrink` measures
+in the unit of the item's threshold. Items that arrive come one by one, so that a step `on:
+arrival` has no gates, no `keep_recent`, `order`, `until` or `ephemeral`.
+
+`drop` takes what is kept and what a placeholder stands for. A result goes with its call and a
+call with its result; parallel calls beside them stay. Thinking that would be alone in its
+message goes along when it is of an earlier turn. A removal is not made when it would leave an
+assistant message first or last, or only thinking in a message, or when what goes along is
+pinned; where a later step makes room for it, it goes in the same turn. `drop` has no
+`placeholder`, `must_shrink` or `with_input`.""",
+    "Select": """\
+In this order: `types` and `tools` make the candidates; `keep_recent` counts among them and
+keeps the newest; `except_tools`, `errors: false`, pins, `offload: false`, thresholds and
+`must_shrink` take away. A threshold binds `offload` and `clear`, and `drop` only where its own
+`select` gives it.
+
+`largest` measures in the unit of the threshold of this `select`, else of the policy's, else in
+tokens. `by_type` needs `types`; what only `"*"` names goes last. `until` is asked before each
+item, under `by_type` before each type.
+
+`with_input` replaces the long strings of the input when the step takes the result, unless the
+call is pinned.""",
+    "Until": """\
+`tokens` are those that the gate of this name compares; `frees` are those that the list has lost
+since the step began, net of placeholders.""",
+    "Gates": """\
+Each gate compares a number with `at_least`, `over`, `under` or `at_most`, exactly: a share of the
+window is not rounded. Every comparison is made, and stands in the plan. A closed gate leaves
+everything untouched and costs nothing.
+
+`ratio` is closed when there is nothing in the messages, and when nothing is selected; then
+nothing is divided. `ratio` and `frees` reckon as if no file name were taken. `idle` is closed
+before the first model call.
+
+`pays_back` needs `model.price`. It is
+
+    rewritten * (cache_write - cache_read) / (freed * cache_read)
+
+rounded up. `rewritten` are the tokens that were sent before, from the first changed message on,
+less those `freed`. It is 0 when the cache holds nothing any more: before the first call, after
+more than `model.cache.ttl`, or with less sent than `model.cache.min_tokens`. When nothing would be
+freed, the gate is closed.""",
+}
+
 
 _DEFAULT = re.compile(r" Default: (.+?)\.(?= |$)")
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from policyctx.errors import PolicyError
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.models import Policy
+from policyctx.policy.nodes import keys_below
 from policyctx.policy.sources import Source
-from policyctx.policy.walk import keys_below
 from tests.policies import HEAD
 
 VARIABLES = {"WORD": "word", "NESTED": "${X}", "BELOW": "-5", "BRACE": "a {b"}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.policy.checked import Checked
-from policyctx.policy.finding_codes import FINDINGS
+from policyctx.policy.codes import FINDINGS
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import loaded
 from policyctx.policy.lookup import matches

@@ -7,11 +7,9 @@ import pytest
 
 from policyctx.errors import PolicyError
 from policyctx.policy.codes import CODES, ERRORS
-from policyctx.policy.keys import keys
 from policyctx.policy.loading import parsed_policy
-from policyctx.policy.reference import explained, reference
-from policyctx.policy.reference_text import NOTES
-from policyctx.policy.schema import policy_schema
+from policyctx.policy.reference import NOTES, explained, reference
+from policyctx.policy.schema import keys, policy_schema
 from policyctx.policy.showing import inline
 from policyctx.policy.sources import Source
 from policyctx.policy.yaml_reader import read_yaml

@@ -9,13 +9,12 @@ from hypothesis import given
 from jsonschema import Draft202012Validator
 
 from policyctx.errors import PolicyError
-from policyctx.policy.keys import key_at, keys
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.models import BUILT_IN_TYPES, Policy
 from policyctx.policy.models.rules import TYPE_MEANINGS
-from policyctx.policy.schema import policy_schema, schema_of
+from policyctx.policy.nodes import keys_below
+from policyctx.policy.schema import key_at, keys, policy_schema, schema_of
 from policyctx.policy.sources import Source, preset_names
-from policyctx.policy.walk import keys_below
 from policyctx.policy.yaml_reader import read_yaml
 from policyctx.testing.strategies import policy_documents
 from scripts.generate import schema_text

@@ -6,11 +6,11 @@ from itertools import combinations, islice
 from typing import TYPE_CHECKING
 
 from policyctx.policy.globs import MOST_COMPARED, globs_overlap, is_exact, is_name_left
-from policyctx.policy.item_types import NEVER_REPLACED, NEVER_TAKEN, parent
-from policyctx.policy.lookup import widest_wording
+from policyctx.policy.lookup import NEVER_REPLACED, NEVER_TAKEN, parent, widest_wording
 from policyctx.policy.models import KeepRecent
 from policyctx.policy.models.compaction import Summary
 from policyctx.policy.models.gates import COMPARISONS, BelowTokens, TokensGate
+from policyctx.policy.nodes import sections
 from policyctx.policy.reach import (
     WITHOUT_TOOL,
     may_meet,
@@ -22,7 +22,6 @@ from policyctx.policy.reach import (
 )
 from policyctx.policy.template import parsed_template
 from policyctx.policy.values import PLACEHOLDER_FIELDS, Share, amount
-from policyctx.policy.walk import sections
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyctx.policy.models.placeholder import Placeholder
+from policyctx.policy.nodes import sections
 from policyctx.policy.reach import WITH_TOOL, WITHOUT_TOOL, outermost, taken_types
 from policyctx.policy.template import parsed_template
 from policyctx.policy.values import PATH_FIELDS, PLACEHOLDER_FIELDS
-from policyctx.policy.walk import sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

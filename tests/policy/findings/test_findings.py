@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from policyctx.policy.consistency import inconsistencies
-from policyctx.policy.finding_codes import FINDINGS
+from policyctx.policy.codes import FINDINGS
+from policyctx.policy.consistency import inconsistencies, path_in_inherited
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import resolved
 from policyctx.policy.models import Policy
 from policyctx.policy.sources import Source, policy_source, preset_names
-from policyctx.policy.wordings import path_in_inherited
 from policyctx.policy.yaml_reader import read_yaml
 from tests.policies import HEAD
 
