@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, cast
 
+from policyctx.definitions.fields import ROOT_FIELDS, SESSION_FIELDS
 from policyctx.errors import PolicyctxError, StoreError
 from policyctx.messages.reading import listed
 from policyctx.planning.conversation import Conversation
@@ -24,7 +25,6 @@ from policyctx.policy.lookup import compaction_of
 from policyctx.policy.models import Policy
 from policyctx.policy.options import checks_options
 from policyctx.policy.template import parsed_template
-from policyctx.policy.values import ROOT_FIELDS, SESSION_FIELDS
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import usage_of
@@ -480,7 +480,7 @@ class Session:
 
 def _summarizer(policy: OffloadPolicy, given: Summarizer | Summarize | None) -> Summarizer | None:
     """Return the summarizer of the policy's `compact` step; None if it has no such step."""
-    step = next((step for step in policy.policy.steps if step.do == "compact"), None)
+    step = next((step for step in policy.policy.steps if step.action.takes_messages), None)
     if step is None:
         return None
     from policyctx.compaction.summarizers import (  # noqa: PLC0415 - most policies need none

@@ -19,6 +19,7 @@ from policyctx.cli.output import (
 )
 from policyctx.cli.output import table as table_of
 from policyctx.compaction.summarizers import ExtractiveSummarizer
+from policyctx.definitions.actions import Action
 from policyctx.errors import MessagesError
 from policyctx.session import Session
 
@@ -88,7 +89,7 @@ def _number_of_items(planned: Plan, *, why_not: bool) -> int:
 
 
 def _stays(planned: Plan, position: int) -> bool:
-    return planned.decision(position).action == "keep"
+    return planned.decision(position).action is Action.KEEP
 
 
 def _position(planned: Plan, item: str) -> int:

@@ -13,18 +13,21 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from policyctx.definitions.actions import ITEM_ACTIONS, Action
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from policyctx.compaction.assembly import SummaryUsage
-    from policyctx.planning.decisions import Action, Decision
+    from policyctx.planning.decisions import Decision
     from policyctx.planning.gates import GateVerdict
     from policyctx.planning.offload_policy import OffloadPolicy
     from policyctx.planning.plan import Plan
     from policyctx.planning.reasons import Reason
     from policyctx.policy.lookup import RulePath
 
-_OTHERS: tuple[Action, ...] = ("clear", "drop")
+# The actions that the summary line of a plan counts beside the offloaded items.
+_OTHERS = tuple(action for action in ITEM_ACTIONS if action is not Action.OFFLOAD)
 # Without a terminal and without `COLUMNS`, so wide that no line of a table is wrapped.
 _PLAIN_WIDTH = 10_000
 _FEW_COLUMNS, _MANY_COLUMNS = 20, 10_000
@@ -168,8 +171,8 @@ def outcome(plan: Plan, verb: str) -> str:
     What is cleared or dropped is told beside it: `1 dropped`.
     """
     actions = Counter(decision.action for decision in plan.new)
-    counts = f"{actions['offload']} of {len(plan.decisions)} items {verb}"
-    others = [f"{actions[a]} {a}{'ped' if a == 'drop' else 'ed'}" for a in _OTHERS if actions[a]]
+    counts = f"{actions[Action.OFFLOAD]} of {len(plan.decisions)} items {verb}"
+    others = [f"{actions[a]} {a.past}" for a in _OTHERS if actions[a]]
     told = ", ".join([counts, *others])
     return (
         f"{told}; saved in {plan.facts.root}"

@@ -17,6 +17,7 @@ from policyctx.cli.output import (
     table,
 )
 from policyctx.compaction.summarizers import ExtractiveSummarizer
+from policyctx.definitions.actions import Action
 from policyctx.session import Session
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ def _row(decision: Decision, facts: Facts, *, is_wide: bool) -> tuple[object, ..
         short_id, short_name = shortened(item.item_id, _ITEM), shortened(name, _TOOL)
         return short_id, short_name, tokens, decision.action, decision.reason
     after = (
-        tokens if decision.action == "keep" else facts.length(decision.placeholder or "", "tokens")
+        tokens
+        if decision.action is Action.KEEP
+        else facts.length(decision.placeholder or "", "tokens")
     )
     return item.message, item.item_id, name, tokens, after, decision.action, decision.reason

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,6 +9,7 @@ import typer
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.conversation import Choice, read_messages
 from policyctx.cli.output import console, json_text, table
+from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Tokenizer
 from policyctx.messages.reading import items_of
 from policyctx.replay.accuracy import SETTLED_FROM, Accuracy, Prediction, accuracy, predictions
 from policyctx.tokens.counter import counter_for
@@ -30,20 +30,11 @@ if TYPE_CHECKING:
 _SHOWN_CALLS = 10
 
 
-class Tokenizer(StrEnum):
-    """What a policy's `model.tokenizer` may say."""
-
-    O200K = "o200k_base"
-    CL100K = "cl100k_base"
-    APPROXIMATE = "approximate"
-    ANTHROPIC = "anthropic"
-
-
 def tokens(
     messages: arguments.Messages,
     tokenizer: Annotated[
         Tokenizer, typer.Option(help="What counts; `anthropic` asks the provider.")
-    ] = Tokenizer.O200K,
+    ] = DEFAULT_TOKENIZER,
     language_model: Annotated[
         str | None,
         typer.Option("--model", help="The model's name, such as claude-opus-4-8, where known."),
@@ -64,13 +55,13 @@ def tokens(
     calls = [] if recording is None else [c for c in recording.calls if c.usage and c.usage.prompt]
     if language_model is None and calls:
         language_model = calls[-1].language_model
-    counter = counter_for(tokenizer.value, language_model=language_model)
+    counter = counter_for(tokenizer, language_model=language_model)
     model = provider_model(given.messages, language_model)
     weights = _weights(given.messages, counter, model)
     total = counter.count_messages(given.messages, given.tools, given.system, model=model)
     made = [] if recording is None else list(predictions(recording, counter))
     if as_json:
-        report = _report(weights, total) | {"tokenizer": tokenizer.value, "constants": model.name}
+        report = _report(weights, total) | {"tokenizer": tokenizer, "constants": model.name}
         report["estimated"] = _estimated(counter)
         report["billed"] = _billed_report(made, calls)
         console().out(json_text(report), highlight=False)

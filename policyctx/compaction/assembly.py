@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from policyctx.definitions.fields import RESTORED_FIELDS, SUMMARY_FIELDS
 from policyctx.errors import MessagesError
 from policyctx.messages.blocks import as_message
 from policyctx.messages.items import compact_json
-from policyctx.policy.models.compaction import RESTORED_FIELDS, SUMMARY_FIELDS
 from policyctx.policy.template import parsed_template
 
 if TYPE_CHECKING:

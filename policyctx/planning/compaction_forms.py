@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from policyctx.policy.models.compaction import RESTORED_FIELDS, SUMMARY_FIELDS
+from policyctx.definitions.fields import RESTORED_FIELDS, SUMMARY_FIELDS
 from policyctx.policy.template import parsed_template
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeAlias
 
+from policyctx.definitions.actions import Action
 from policyctx.messages.blocks import kind_of_text
 from policyctx.messages.inputs import strings_in
 from policyctx.messages.reading import Reading
@@ -90,7 +91,7 @@ class Conversation:
         """Messages that a model has been sent, from the first on."""
         self.paths = FreePaths(ledger.paths)
         self.candidates = {step.name: Candidates(step, self) for step in policy.policy.steps}
-        self.compacting = {step.name for step in policy.policy.steps if step.do == "compact"}
+        self.compacting = {step.name for step in policy.policy.steps if step.action.takes_messages}
         """The steps that take messages instead of items."""
         before_call = {step.name for step in policy.steps("model_call")} - self.compacting
         self._growing = [c for name, c in self.candidates.items() if name in before_call]
@@ -146,7 +147,9 @@ class Conversation:
             policy=self.policy.digest,
             placeholder=decision.placeholder,
             relative_path=decision.file.relative_path if decision.file else None,
-            alike=self._identities.alike(decision.position) if decision.action == "drop" else 0,
+            alike=self._identities.alike(decision.position)
+            if decision.action.leaves_nothing
+            else 0,
             rewritten=None,
         )
 
@@ -154,7 +157,7 @@ class Conversation:
         """Return the entry by which a result is known again with this text left of it."""
         earlier = self._identities.replaced(position)
         known = self._known(position) if earlier is None else earlier
-        return replace(known, action="keep", placeholder=None, rewritten=content_hash(text))
+        return replace(known, action=Action.KEEP, placeholder=None, rewritten=content_hash(text))
 
     def entries(self) -> dict[int, Entry]:
         """Return what the ledger says of each item that is out, by position."""
@@ -173,7 +176,7 @@ class Conversation:
     @property
     def gone(self) -> frozenset[Key]:
         """The keys of what was dropped, from this list and before it came back."""
-        dropped = (i for i, fate in self.fates.items() if fate.action == "drop")
+        dropped = (i for i, fate in self.fates.items() if fate.action.leaves_nothing)
         return self.gone_before | {self._identities.key(i) for i in dropped}
 
     def report(self) -> None:
@@ -237,7 +240,7 @@ class Conversation:
     def is_there(self, position: int) -> bool:
         """Is anything of the item left in the list, of one inside of another by itself."""
         fate, inside = self.fates.get(position), self.items[position].inside
-        return (fate is None or fate.action != "drop") and inside not in self.fates
+        return (fate is None or not fate.action.leaves_nothing) and inside not in self.fates
 
     def tally(self, unit: Unit) -> Tally:
         """Return the size of the list as it is now, message by message."""
@@ -282,7 +285,7 @@ class Conversation:
         fates = {i: self._remembered(i, entry) for i, entry in found if entry is not None}
         held = held_back(self, fates)
         applied = {i: fate for i, fate in fates.items() if i not in held}
-        drops = any(fate.action == "drop" for fate in applied.values())
+        drops = any(fate.action.leaves_nothing for fate in applied.values())
         if drops and not is_valid(applied):
             held |= all_held_back(applied)
         self.held_back |= held
@@ -306,7 +309,7 @@ class Conversation:
             chars=len(item.text),
             item_id=item.item_id,
             item_type=item.type,
-            action="keep",
+            action=Action.KEEP,
             step="",
             policy=self.policy.digest,
             tool=item.tool,
@@ -375,14 +378,14 @@ class Conversation:
         self.history.append((position, earlier))
         self.fates[position] = fate
         self.counts.subtract(self.items[i].type for i in there if not self.is_there(i))
-        if fate.action == "drop" and (earlier is None or earlier.action != "drop"):
+        if fate.action.leaves_nothing and (earlier is None or not earlier.action.leaves_nothing):
             self._note_removal(position)
         for candidates in self._growing:
             candidates.note(position, fate)
 
     def _note_removal(self, position: int) -> None:
         fates = map(self.fates.get, self.of_message(position))
-        if all(fate is not None and fate.action == "drop" for fate in fates):
+        if all(fate is not None and fate.action.leaves_nothing for fate in fates):
             message = self.items[position].message
             self.removed.add(message)
             self.removed_turns += message in self.reading.turn_starts

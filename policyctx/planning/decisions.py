@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
+
+from policyctx.definitions.actions import Action
 
 if TYPE_CHECKING:
     from policyctx.messages.items import Item
@@ -12,8 +14,6 @@ if TYPE_CHECKING:
     from policyctx.planning.placeholders import Wording
     from policyctx.planning.reasons import Reason
     from policyctx.policy.lookup import RulePath
-
-Action: TypeAlias = Literal["keep", "offload", "clear", "drop", "summarise"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,4 +53,4 @@ class Decision:
     @property
     def is_new(self) -> bool:
         """Does the item leave the context, or what is left of it, by this very plan."""
-        return self.action != "keep" and self.reason.code != "decided"
+        return self.action is not Action.KEEP and self.reason.code != "decided"

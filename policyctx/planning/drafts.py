@@ -41,8 +41,8 @@ def drafted(
 ) -> Draft | Reason:
     """Return the draft for an item, or why nothing is to be gained by it."""
     item, facts = conversation.items[position], conversation.facts
-    path = "" if step.do == "clear" else wanted_path(item, conversation.policy, facts)
-    if step.do == "drop":
+    path = wanted_path(item, conversation.policy, facts) if step.action.saves else ""
+    if step.action.leaves_nothing:
         return Draft(path)
     file = expected_file(path, facts)
     if path and (named := named_path(treatment.wording, item, file, facts)) is not None:
@@ -59,7 +59,7 @@ def freed_tokens(
 ) -> int:
     """Return the tokens that the list loses when the step takes this item."""
     now = conversation.size(position, "tokens")
-    if step.do == "drop":
+    if step.action.leaves_nothing:
         return now
     item, facts = conversation.items[position], conversation.facts
     file = expected_file(path, facts)

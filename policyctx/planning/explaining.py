@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from policyctx.definitions.actions import Action
 from policyctx.planning.decisions import Decision
 from policyctx.planning.reasons import Reason
 from policyctx.planning.selection import Verdict
@@ -38,7 +39,7 @@ def decisions_at(plan: Plan) -> Iterator[Decision]:
     record = _Record(plan)
     for position in range(plan.at.items):
         decision = record.decision(position)
-        if decision.step or decision.action != "keep":
+        if decision.step or decision.action is not Action.KEEP:
             yield decision
 
 
@@ -77,28 +78,32 @@ class _Record:
 
     def decision(self, position: int) -> Decision:
         found = self._plan.fates.get(position)
-        if found is not None and (found.action == "drop" or not self._is_replaced(position)):
+        if found is not None and (found.action.leaves_nothing or not self._is_replaced(position)):
             return found
         if found is None and (restored := self._in.held_back.get(position)) is not None:
             step = str(restored.values["step"])
-            return Decision(position, self._in.items[position], "keep", restored, step)
+            return Decision(position, self._in.items[position], Action.KEEP, restored, step)
         if found is None and self._is_emptied(position):
-            return Decision(position, self._in.items[position], "keep", Reason("emptied"))
+            return Decision(position, self._in.items[position], Action.KEEP, Reason("emptied"))
         said = [v for v in self.verdicts(position) if v.reason.code != "not_selected"]
         # That history is not summarised is no word on an item, unless there is no other.
         said = [v for v in said if v.taken or v.step not in self._in.compacting] or said
         item = self._in.items[position]
         if not said:
-            return Decision(position, item, "keep", Reason("not_selected"))
+            return Decision(position, item, Action.KEEP, Reason("not_selected"))
         step, taken, reason, rule = said[-1]
-        return Decision(position, item, "summarise" if taken else "keep", reason, step, rule)
+        return Decision(
+            position, item, Action.SUMMARISE if taken else Action.KEEP, reason, step, rule
+        )
 
     def _is_emptied(self, position: int) -> bool:
         """Whether a result stays while all that it held is dropped."""
         item, fates = self._in.items[position], self._plan.fates
         if not item.media or item.counted != _NO_BLOCKS:
             return False
-        dropped = [i for i in self._in.inside(position) if i in fates and fates[i].action == "drop"]
+        dropped = [
+            i for i in self._in.inside(position) if i in fates and fates[i].action.leaves_nothing
+        ]
         return len(dropped) == len(item.media)
 
     def _is_replaced(self, position: int) -> bool:
@@ -133,7 +138,7 @@ class _Record:
         if verdict is None:
             select = ("steps", outcome.step, "select")
             return Verdict(taken=False, reason=Reason("not_selected"), rule=select)
-        if fate is not None and not (verdict.taken and fate.action != "drop"):
+        if fate is not None and not (verdict.taken and not fate.action.leaves_nothing):
             return Verdict(taken=False, reason=Reason("decided", {"step": fate.step}))
         if inner is not None and (inner in self._fates or inner in self._new):
             return Verdict(taken=False, reason=Reason("inside"))

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from policyctx.definitions.actions import BY_STATE
 from policyctx.messages.items import compact_json
 from policyctx.messages.reading import items_of
 from policyctx.planning.placeholders import content_hash
@@ -15,22 +16,12 @@ from policyctx.planning.placeholders import content_hash
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from policyctx.definitions.actions import Action
     from policyctx.messages.items import Item, Message
-    from policyctx.planning.decisions import Action
 
 
-# What an item is after each action, as the store's records say it.
-_STATES: dict[Action, str] = {
-    "keep": "kept",
-    "offload": "offloaded",
-    "clear": "cleared",
-    "drop": "dropped",
-    "summarise": "summarised",
-}
 # What parts a file's name from what is around it in a JSON text; an escape does too.
 _BETWEEN_NAMES = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|[^A-Za-z0-9._%-]+")
-_ACTIONS = {state: action for action, state in _STATES.items()}
-STATES = frozenset(_ACTIONS)
 
 
 class Key(NamedTuple):
@@ -88,7 +79,7 @@ class Entry:
             "item_id": self.item_id,
             "item_type": self.item_type,
             "tool": self.tool,
-            "state": _STATES[self.action],
+            "state": self.action.past,
             "step": self.step,
             "policy": self.policy,
             "placeholder": self.placeholder,
@@ -111,7 +102,7 @@ class Entry:
             chars=record["chars"],
             item_id=record["item_id"],
             item_type=record["item_type"],
-            action=_ACTIONS[record["state"]],
+            action=BY_STATE[record["state"]],
             step=record["step"],
             policy=record["policy"],
             placeholder=record["placeholder"],
@@ -231,7 +222,7 @@ def taken_out(
     What was `summarised` is in no list and tells nothing.
     """
     entries = ledger.entries.values()
-    dropped = [e for e in entries if e.action == "drop" and e.key not in summarised]
+    dropped = [e for e in entries if e.action.leaves_nothing and e.key not in summarised]
     if not dropped:
         return frozenset()
     items = items_of(messages)

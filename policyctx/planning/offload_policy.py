@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from policyctx.definitions.item_types import BUILT_IN_TYPES
 from policyctx.planning.compaction_forms import CompactionForms
 from policyctx.planning.gates import gates_of
 from policyctx.planning.item_types import TypeTable
@@ -25,7 +26,7 @@ from policyctx.policy.lookup import (
     why_never,
     wording,
 )
-from policyctx.policy.models.rules import BUILT_IN_TYPES, ToolRule
+from policyctx.policy.models.rules import ToolRule
 from policyctx.policy.sources import policy_source
 from policyctx.policy.values import Share
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from policyctx.errors import Place
     from policyctx.messages.items import Item
-    from policyctx.planning.gates import Gate
+    from policyctx.planning.gates import StepGate
     from policyctx.policy.models import KeepRecent, Policy, Step
     from policyctx.policy.nodes import Node
     from policyctx.policy.sources import PolicyName
@@ -118,7 +119,7 @@ class OffloadPolicy:
         return any(gate.idle is not None or gate.pays_back is not None for gate in gates)
 
     @cached_property
-    def gates(self) -> Mapping[str, tuple[Gate, ...]]:
+    def gates(self) -> Mapping[str, tuple[StepGate, ...]]:
         """The gates of each step, by its name."""
         return {step.name: gates_of(step, self.policy.model) for step in self.policy.steps}
 
@@ -168,7 +169,7 @@ class OffloadPolicy:
     @cached_property
     def compaction_forms(self) -> CompactionForms:
         """By which what a compaction left is known without a record of it."""
-        steps = (step for step in self.policy.steps if step.do == "compact")
+        steps = (step for step in self.policy.steps if step.action.takes_messages)
         return CompactionForms(compaction_of(self.policy, step).wording for step in steps)
 
     def reads_file(self, tool: str) -> str | None:
@@ -227,7 +228,7 @@ class OffloadPolicy:
         keep_recent, rule = nearest_given(recency, "keep_recent")
         return Treatment(
             refusal=self._refusal(step, item_type, tool, given),
-            threshold=self._threshold(nearer if step.do != "drop" else [of_step]),
+            threshold=self._threshold(nearer if step.action.is_bound_by_rules else [of_step]),
             keep_recent=keep_recent,
             keep_recent_rule=rule,
             kept=self.kept(keep_recent),
@@ -287,4 +288,4 @@ def _kept_by_rule(step: Step, given: list[Level]) -> tuple[Reason, RulePath] | N
     if (pinned := _pinned(given)) is not None:
         return Reason("pinned"), pinned
     offload, rule = offload_given(given)
-    return None if offload or step.do == "drop" else (Reason("offload_off"), rule)
+    return None if offload or not step.action.is_bound_by_rules else (Reason("offload_off"), rule)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.gates import Nothing
 from policyctx.planning.paths import File, FreePaths
 from policyctx.planning.prices import calls_to_pay_back
 from policyctx.planning.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from policyctx.planning.conversation import Conversation
     from policyctx.planning.decisions import Decision
     from policyctx.planning.facts import Facts, Unit
+    from policyctx.planning.gates import Measured, StepGate
     from policyctx.planning.selection import Candidates
+    from policyctx.policy.models.gates import CountGate, IdleGate, ItemsGate, RatioGate, TokensGate
 
 
 class Outlook:
@@ -38,7 +41,7 @@ class Outlook:
             self._lost[unit] += before - self._left(decision, unit)
         self.taken[decision.position] = decision
         held = next(self.conversation.inside(decision.position), None) is not None
-        self.gone += decision.action == "drop" or decision.item.inside is not None or held
+        self.gone += decision.action.leaves_nothing or decision.item.inside is not None or held
 
     def fate(self, position: int) -> Decision | None:
         """Return what became of an item, by this plan or before; None while it stands."""
@@ -49,7 +52,7 @@ class Outlook:
         inner = self.conversation.items[position].inside
         fate = self.fate(position)
         if fate is not None:
-            return not even_of_placeholders or fate.action == "drop"
+            return not even_of_placeholders or fate.action.leaves_nothing
         return inner is not None and self.fate(inner) is not None
 
     def is_there(self, position: int) -> bool:
@@ -57,7 +60,7 @@ class Outlook:
         fate, inside = self.fate(position), self.conversation.items[position].inside
         if inside is not None and self.fate(inside) is not None:
             return False
-        return fate is None or fate.action != "drop"
+        return fate is None or not fate.action.leaves_nothing
 
     def is_removed(self, message: int) -> bool:
         """Is nothing left of a message."""
@@ -99,60 +102,69 @@ class Outlook:
         return 0 if decision.placeholder is None else self.facts.length(decision.placeholder, unit)
 
 
-class StepNumbers:
-    """What the gates of one step compare, in the list as the steps before it would leave it."""
+class Measures:
+    """What the gates of one step compare, in the list as the steps before it would leave it.
+
+    Each gate has a method of its name, which takes what the policy gives for the gate.
+    """
 
     def __init__(self, outlook: Outlook, candidates: Candidates) -> None:
         self._outlook, self._candidates = outlook, candidates
         self._in = outlook.conversation
 
-    def tokens(self) -> int:
-        """Tokens of the list, with what is sent beside it."""
+    def of(self, gate: StepGate) -> Measured:
+        """Return the number that a gate compares, or why there is none."""
+        measured: Measured = getattr(self, gate.name)(gate.given)
+        return measured
+
+    def tokens(self, _: TokensGate) -> int:
+        """Return the tokens of the list, with what is sent beside it."""
         return self._outlook.tokens()
 
-    def messages(self) -> int:
-        """Messages in the list."""
+    def messages(self, _: CountGate) -> int:
+        """Return the number of messages in the list."""
         removed = len(self._in.removed) + len(self._outlook.removed)
         return self._in.reading.message_count - removed
 
-    def turns(self) -> int:
-        """Turns in the list."""
+    def turns(self, _: CountGate) -> int:
+        """Return the number of turns in the list."""
         starts = set(self._in.reading.turn_starts) if self._outlook.removed else set()
         return self._in.turns() - len(starts & self._outlook.removed)
 
-    def items(self, types: Sequence[str]) -> int:
-        """Items of these types in the list."""
+    def items(self, gate: ItemsGate) -> int:
+        """Return the number of items of the gate's types in the list."""
         lineage = self._in.policy.types.lineage
 
         def is_counted(item_type: str) -> bool:
-            return not {"*", *lineage(item_type)}.isdisjoint(types)
+            return not {"*", *lineage(item_type)}.isdisjoint(gate.types)
 
         counted = sum(n for item_type, n in self._in.counts.items() if is_counted(item_type))
         gone = (i for i in self._touched() if not self._outlook.is_there(i))
         types_gone = (self._in.items[i].type for i in gone if self._in.is_there(i))
         return counted - sum(map(is_counted, types_gone))
 
-    def selected(self, unit: Unit) -> int:
-        """The size of all that the step selects."""
-        return self._sum(unit)
+    def ratio(self, gate: RatioGate) -> Fraction | Nothing:
+        """Return the size of all that the step selects, divided by that of all messages."""
+        selected, everything = self._sum(gate.of), self._outlook.total(gate.of)
+        if everything == 0:
+            return Nothing.MEASURED
+        return Fraction(selected, everything) if selected else Nothing.SELECTED
 
-    def everything(self, unit: Unit) -> int:
-        """The size of all messages."""
-        return self._outlook.total(unit)
-
-    def frees(self) -> int:
-        """Tokens that the step would free, net of placeholders."""
+    def frees(self, _: TokensGate) -> int:
+        """Return the tokens that the step would free, net of placeholders."""
         return self._sum("freed")
 
-    def idle(self) -> float | None:
-        """Seconds since the last model call, None before the first."""
-        return self._outlook.facts.idle
+    def idle(self, _: IdleGate) -> float | Nothing:
+        """Return the seconds since the last model call."""
+        idle = self._outlook.facts.idle
+        return Nothing.CALLED if idle is None else idle
 
-    def pays_back(self) -> float:
-        """Model calls until the saving has paid for writing the changed prefix anew."""
-        model, freed = self._in.policy.policy.model, self.frees()
+    def pays_back(self, _: CountGate) -> float | Nothing:
+        """Return the model calls until the saving has paid for rewriting the changed prefix."""
+        model, freed = self._in.policy.policy.model, self._sum("freed")
         rewritten = max(0, self._cached_behind() - (freed - self._freed_unsent()))
-        return calls_to_pay_back(rewritten=rewritten, freed=freed, model=model)
+        calls = calls_to_pay_back(rewritten=rewritten, freed=freed, model=model)
+        return Nothing.SAVED if calls == math.inf else calls
 
     def _cached_behind(self) -> int:
         """Tokens behind the first change that the provider's cache still holds."""
@@ -174,7 +186,7 @@ class StepNumbers:
         """The sum over what is ready, as what the plan has taken already leaves it."""
         unit: Unit = "chars" if size == "chars" else "tokens"
         candidates, total = self._candidates, self._candidates.sums[size]
-        to_drop = candidates.step.do == "drop"
+        to_drop = candidates.step.action.leaves_nothing
         for position in self._touched():
             if (draft := candidates.ready.get(position)) is not None and draft.sizes:
                 total -= draft.sizes[size]

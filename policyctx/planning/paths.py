@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.fields import PATH_FIELDS
 from policyctx.policy.template import parsed_template
-from policyctx.policy.values import PATH_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

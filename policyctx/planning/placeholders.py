@@ -7,11 +7,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.fields import EXCERPT_FIELDS, FILE_FIELDS, PLACEHOLDER_FIELDS
 from policyctx.messages.blocks import REMOVED
 from policyctx.planning.excerpts import excerpt, line_count
 from policyctx.planning.paths import hash_name, numbered_forms, path_from
 from policyctx.policy.template import Template, parsed_template
-from policyctx.policy.values import FILE_FIELDS, PLACEHOLDER_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,6 @@ _VALUES: dict[str, Callable[[Item, File, Facts], object]] = {
 }
 
 
-_EXCERPT = frozenset({"head", "tail", "omitted_lines", "omitted_chars"})
 # What a placeholder says of the item itself, whatever its content was.
 _OF_FILE = frozenset(FILE_FIELDS)
 _HASH_NAME = "sha256-[0-9a-f]{16}"
@@ -61,8 +60,8 @@ class Wording:
 def rendered_placeholder(wording: Wording, item: Item, file: File, facts: Facts) -> str:
     """Return the wording with its fields filled in; only the fields that it uses are computed."""
     fields = wording.template.fields
-    values = {name: _VALUES[name](item, file, facts) for name in fields - _EXCERPT}
-    if fields & _EXCERPT:
+    values = {name: _VALUES[name](item, file, facts) for name in fields - EXCERPT_FIELDS}
+    if fields & EXCERPT_FIELDS:
         values |= _excerpt_values(wording.shown, item, facts)
     text = wording.template.render(values)
     return text if text.strip() else REMOVED

@@ -153,7 +153,11 @@ class Plan:
         return self._keeping(Reason("invalid", {"problem": problem}), even_cleared=True)
 
     def _keeping(self, reason: Reason, *, even_cleared: bool) -> Plan:
-        made = tuple(d for d in self.new if d.action == "clear" and not even_cleared)
+        made = tuple(
+            d
+            for d in self.new
+            if d.action.leaves_placeholder and not d.action.saves and not even_cleared
+        )
         kept = [d for d in self.new if d not in made]
         outcomes = tuple(
             o._replace(left=(*o.left, *((d.position, reason) for d in kept if d.step == o.step)))

@@ -12,7 +12,7 @@ from policyctx.planning.compacting import replacing
 from policyctx.planning.drafts import Draft, drafted
 from policyctx.planning.gates import gate_verdicts, opens
 from policyctx.planning.ordering import Until, in_order
-from policyctx.planning.outlook import Outlook, StepNumbers
+from policyctx.planning.outlook import Measures, Outlook
 from policyctx.planning.plan import Outcome, Plan
 from policyctx.planning.reasons import Reason
 from policyctx.planning.taking import Taking
@@ -92,13 +92,13 @@ def _before_call(outlook: Outlook) -> Iterator[Outcome]:
     steps = outlook.conversation.policy.steps("model_call")
     begun: list[_BeforeCall] = []
     for step in steps:
-        if step.do != "compact":
+        if not step.action.takes_messages:
             begun.append(_BeforeCall(step, outlook))
             begun[-1].run()
     while any(each.go_on() for each in begun):
         pass
     yield from (each.outcome() for each in begun)
-    yield from (_compacted(step, outlook) for step in steps if step.do == "compact")
+    yield from (_compacted(step, outlook) for step in steps if step.action.takes_messages)
 
 
 class _BeforeCall:
@@ -109,8 +109,8 @@ class _BeforeCall:
         conversation = outlook.conversation
         self._candidates = conversation.candidates[step.name]
         self._candidates.settle()
-        numbers = StepNumbers(outlook, self._candidates)
-        self._verdicts = gate_verdicts(step.name, conversation.policy.gates[step.name], numbers)
+        measures = Measures(outlook, self._candidates)
+        self._verdicts = gate_verdicts(step.name, conversation.policy.gates[step.name], measures.of)
         self._is_open = opens(self._verdicts)
         self._taking, self._until = Taking(outlook, step, outlook.at), Until(step, outlook)
         self._stopped: Reason | None = None
@@ -179,8 +179,8 @@ class _BeforeCall:
 def _compacted(step: Step, outlook: Outlook) -> Outcome:
     """Say what a summary is to stand for, in the list as the steps before leave it."""
     conversation = outlook.conversation
-    numbers = StepNumbers(outlook, conversation.candidates[step.name])
-    verdicts = gate_verdicts(step.name, conversation.policy.gates[step.name], numbers)
+    measures = Measures(outlook, conversation.candidates[step.name])
+    verdicts = gate_verdicts(step.name, conversation.policy.gates[step.name], measures.of)
     if not opens(verdicts):
         return Outcome(step.name, verdicts, is_open=False)
     found = replacing(step, outlook)

@@ -37,7 +37,7 @@ def held_back(conversation: Conversation, remembered: Mapping[int, Decision]) ->
 
     `conversation` has read the items that they are of, and has not taken up any of their fates.
     """
-    drops = {i for i, fate in remembered.items() if fate.action == "drop"}
+    drops = {i for i, fate in remembered.items() if fate.action.leaves_nothing}
     if not drops:
         return {}
     held = _HeldBack(conversation, drops)
@@ -48,7 +48,7 @@ def held_back(conversation: Conversation, remembered: Mapping[int, Decision]) ->
 
 def all_held_back(remembered: Mapping[int, Decision]) -> dict[int, Reason]:
     """Return every removal among the fates, for a list that would not be valid otherwise."""
-    drops = (i for i, fate in remembered.items() if fate.action == "drop")
+    drops = (i for i, fate in remembered.items() if fate.action.leaves_nothing)
     return {i: _reason(remembered[i], _INVALID) for i in drops}
 
 
@@ -95,7 +95,7 @@ class _HeldBack:
 
     def _is_dropped(self, position: int) -> bool:
         fate = self._in.fates.get(position)
-        return position in self._drops or (fate is not None and fate.action == "drop")
+        return position in self._drops or (fate is not None and fate.action.leaves_nothing)
 
     def _newest_user_message(self) -> None:
         newest = max((self._items[i].message for i in self._users()), default=None)

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from policyctx.planning.drafts import Draft, drafted, freed_tokens
-from policyctx.planning.gates import measures
+from policyctx.planning.gates import sizes_of_selection
 from policyctx.planning.protection import protection
 from policyctx.planning.reasons import Reason
 from policyctx.planning.recency import RecentGroup, among
@@ -56,7 +56,7 @@ class Candidates:
         """What the step would take if its gates were open, by position."""
         self.sums: Counter[str] = Counter()
         """The sizes of all that is ready which the step's gates ask for."""
-        self._measures = measures(step)
+        self._measures = sizes_of_selection(step)
         self._first: list[int] = []
         self._in = conversation
         self._groups: dict[tuple[RulePath, str], RecentGroup] = {}
@@ -154,7 +154,7 @@ class Candidates:
 
     def grown(self, taken: Mapping[int, Decision], fate_of: FateOf) -> Iterator[int]:
         """Yield what was below the threshold before a placeholder larger than it was left."""
-        if self.step.do == "drop":
+        if self.step.action.leaves_nothing:
             yield from self._free(sorted(self._below.intersection(taken)), fate_of)
 
     def released(self, fate_of: FateOf) -> Iterator[int]:
@@ -270,7 +270,7 @@ class Candidates:
         """Is there a state above the one that the item is in, and enough left of it."""
         if fate is None:
             return True
-        is_above = self.step.do == "drop" and fate.action != "drop"
+        is_above = self.step.action.leaves_nothing and not fate.action.leaves_nothing
         return is_above and not self.is_small(position, fate)
 
     def _free(self, positions: Iterable[int], fate_of: FateOf) -> Iterator[int]:
@@ -306,7 +306,7 @@ class Candidates:
         fate, inside = fate_of(position), self._in.items[position].inside
         if inside is not None:
             return fate is None and fate_of(inside) is None
-        return fate is None or fate.action != "drop"
+        return fate is None or not fate.action.leaves_nothing
 
     def _is_recent(self, position: int, at: Snapshot) -> bool:
         group = self._group_of.get(position)

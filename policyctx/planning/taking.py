@@ -43,11 +43,11 @@ class Taking:
 
     def is_out(self, position: int) -> bool:
         """Is there nothing of the item for this step to take."""
-        return self._outlook.is_out(position, even_of_placeholders=self._step.do == "drop")
+        return self._outlook.is_out(position, even_of_placeholders=self._step.action.leaves_nothing)
 
     def take(self, position: int, draft: Draft, treatment: Treatment, verdict: Verdict) -> None:
         """Decide that the item leaves, with what has to leave with it; or note why it stays."""
-        if self._step.do == "drop":
+        if self._step.action.leaves_nothing:
             self._drop(position, verdict)
             return
         unit = unit_of(treatment)
@@ -76,7 +76,7 @@ class Taking:
         return Decision(
             position,
             item,
-            "clear" if self._step.do == "clear" else "offload",
+            self._step.action,
             Reason("selected"),
             self._step.name,
             placeholder=text,
@@ -93,7 +93,8 @@ class Taking:
         if self.is_out(call) or not self._in.policy.goes_along(item.type, item.tool):
             return
         wording = self._in.policy.wording(self._step, item.type, item.tool)
-        wanted = "" if self._step.do == "clear" else wanted_path(item, self._in.policy, self._facts)
+        saves = self._step.action.saves
+        wanted = wanted_path(item, self._in.policy, self._facts) if saves else ""
         # No name is used up for what would stay under any.
         if not self._shortens(item, wording, expected_file(wanted, self._facts), unit):
             return
@@ -121,7 +122,7 @@ class Taking:
                 Decision(
                     member,
                     item,
-                    "drop",
+                    self._step.action,
                     reason or verdict.reason,
                     self._step.name,
                     verdict.rule,

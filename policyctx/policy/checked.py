@@ -9,9 +9,9 @@ from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from policyctx.definitions.item_types import BUILT_IN_TYPES
 from policyctx.errors import Diagnostic
 from policyctx.policy.lookup import lineage
-from policyctx.policy.models import BUILT_IN_TYPES
 from policyctx.policy.nodes import words
 from policyctx.policy.values import Share, byte_size, duration, ratio, share
 
@@ -107,13 +107,17 @@ class Checked:
     def steps(self) -> Iterator[tuple[Path, Step]]:
         """The steps with their paths, but for `compact`."""
         return (
-            (("steps", i), step) for i, step in enumerate(self.policy.steps) if step.do != "compact"
+            (("steps", i), step)
+            for i, step in enumerate(self.policy.steps)
+            if not step.action.takes_messages
         )
 
     @property
     def compact(self) -> tuple[Path, Step] | None:
         """The step that compacts, with its path."""
-        found = ((("steps", i), s) for i, s in enumerate(self.policy.steps) if s.do == "compact")
+        found = (
+            (("steps", i), s) for i, s in enumerate(self.policy.steps) if s.action.takes_messages
+        )
         return next(found, None)
 
     @property

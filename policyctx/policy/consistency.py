@@ -10,19 +10,22 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from policyctx.definitions.actions import STEP_ACTIONS
+from policyctx.definitions.fields import EXTENT_FIELDS, FILE_FIELDS, PLACEHOLDER_FIELDS
+from policyctx.definitions.item_types import BUILT_IN_TYPES
 from policyctx.errors import Diagnostic
 from policyctx.policy.checked import Checked, TooLargeError
 from policyctx.policy.diagnosing import hint, not_one_of, word
-from policyctx.policy.models import BUILT_IN_TYPES, ItemRule, Prices
-from policyctx.policy.models.steps import KEYS_NOT_FOR
+from policyctx.policy.models import ItemRule, Prices
+from policyctx.policy.models.gates import GATES
 from policyctx.policy.nodes import sections
 from policyctx.policy.reach import ToolsLeft, rules_that_speak, taken_types, tools_left
 from policyctx.policy.template import parsed_template
-from policyctx.policy.values import FILE_FIELDS, PLACEHOLDER_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from policyctx.definitions.actions import Action
     from policyctx.policy.lookup import RulePath
     from policyctx.policy.models import Policy, Section, Step
     from policyctx.policy.models.placeholder import Placeholder
@@ -40,7 +43,7 @@ def shown_without_extent(placeholder: Node | None) -> Iterator[Diagnostic]:
     text = _text(placeholder)
     if placeholder is None or text is None:
         return
-    for key in sorted(_fields(text.value) & {"head", "tail"}):
+    for key in sorted(_fields(text.value).intersection(EXTENT_FIELDS)):
         extent = placeholder.child(key)
         if extent is None or extent.value is None:
             sentence = f"`{{{key}}}` shows nothing without `{key}`"
@@ -66,7 +69,7 @@ def path_in_inherited(root: Node, policy: Policy) -> Iterator[Diagnostic]:
     """
     checked = Checked(root, policy)
     for _, step in checked.steps:
-        if step.do == "clear" and step.placeholder is None:
+        if _names_no_file(step.action) and step.placeholder is None:
             with suppress(TooLargeError):
                 yield from _inherited(checked, step)
 
@@ -133,7 +136,7 @@ def inconsistencies(root: Node) -> Iterator[Diagnostic]:
 
 def _wrong_combination(model: type[Section], node: Node) -> Iterator[Diagnostic]:
     for rule in ("exactly_one", "at_most_one", "at_least_one"):
-        keys = getattr(model, rule, ())
+        keys = model.keys_of_rule(rule)
         given = [key for key in keys if key in node.value and node.value[key].value is not None]
         if len(given) > 1 and rule != "at_least_one":
             second = node.value[given[1]]
@@ -194,26 +197,34 @@ def _wrong_steps(steps: list[Node]) -> Iterator[Diagnostic]:
             node = step.value["name"]
             yield Diagnostic(node.place, "PC107", f"two steps are called {word(node)}")
         seen.add(name if isinstance(name, str) else None)
-        if do == "compact" and i < len(steps) - 1:
-            yield Diagnostic(step.value["do"].place, "PC107", "`compact` must be the last step")
-        yield from _keys_that_do_not_fit(step, do)
+        if action := STEP_ACTIONS.get(do) if isinstance(do, str) else None:
+            yield from _out_of_place_by_action(step, action, is_last=i == len(steps) - 1)
         if _value(step, "on") == "arrival":
-            yield from _out_of_place_on_arrival(step)
-        if do == "clear":
+            yield from _out_of_place_on_arrival(step, action)
+        if action is not None and _names_no_file(action):
             yield from path_in_cleared(step.child("placeholder"))
         yield from _by_no_types(step.child("select"))
     for step in steps:
         yield from _stray(step)
 
 
-def _keys_that_do_not_fit(step: Node, do: object) -> Iterator[Diagnostic]:
-    for key in KEYS_NOT_FOR.get(do, ()) if isinstance(do, str) else ():
+def _out_of_place_by_action(step: Node, action: Action, *, is_last: bool) -> Iterator[Diagnostic]:
+    if action.takes_messages and not is_last:
+        place = step.value["do"].place
+        yield Diagnostic(place, "PC107", f"`{action.do}` must be the last step")
+    for key in action.keys_without_use:
         if node := step.child(key):
-            yield Diagnostic(node.key or node.place, "PC107", f"{key} is not for `do: {do}`")
+            yield Diagnostic(node.key or node.place, "PC107", f"{key} is not for `do: {action.do}`")
     select = step.child("select")
-    if do == "drop" and select and (node := select.child("with_input")):
-        sentence = "with_input is not for `do: drop`; a call goes with its result"
-        yield Diagnostic(node.key or node.place, "PC107", sentence)
+    for key, why in action.selection_without_use.items() if select else ():
+        if select and (node := select.child(key)):
+            sentence = f"{key} is not for `do: {action.do}`; {why}"
+            yield Diagnostic(node.key or node.place, "PC107", sentence)
+
+
+def _names_no_file(action: Action) -> bool:
+    """Whether the placeholder of an action has no file to name."""
+    return action.leaves_placeholder and not action.saves
 
 
 def _by_no_types(select: Node | None) -> Iterator[Diagnostic]:
@@ -233,23 +244,26 @@ def _unpriced(root: Node) -> Iterator[Diagnostic]:
         return
     for step in _elements(root.child("steps")):
         for gates in _gates(step):
-            node = gates.child("pays_back")
-            if node is not None and node.value is not None:
-                sentence = "`pays_back` needs `model.price`"
+            for name, gate in GATES.items():
+                node = gates.child(name) if gate.needs_price else None
+                if node is None or node.value is None:
+                    continue
+                sentence = f"`{name}` needs `model.price`"
                 keys = ", ".join(f"{name}: …" for name in Prices.model_fields)
                 help_ = f"give the prices: `model: {{price: {{{keys}}}}}`"
                 yield Diagnostic(node.key or node.place, "PC102", sentence, help_)
 
 
-def _out_of_place_on_arrival(step: Node) -> Iterator[Diagnostic]:
+def _out_of_place_on_arrival(step: Node, action: Action | None) -> Iterator[Diagnostic]:
     select = step.child("select")
     nodes = [select.child(key) for key in _ON_ARRIVAL] if select and select.is_map else []
     for node in [*nodes, step.child("when")]:
         if node is not None:
             sentence = "items arrive one by one; what looks at the whole list is not for arrival"
             yield Diagnostic(node.key or node.place, "PC107", sentence)
-    if _value(step, "do") == "compact":
-        yield Diagnostic(step.value["do"].place, "PC107", "`compact` is not for arrival")
+    if action is not None and action.takes_messages:
+        place = step.value["do"].place
+        yield Diagnostic(place, "PC107", f"`{action.do}` is not for arrival")
 
 
 def _stray(step: Node) -> Iterator[Diagnostic]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.actions import STEP_ACTIONS
 from policyctx.errors import Diagnostic
 from policyctx.policy.meant import (
     as_name,
@@ -15,7 +16,6 @@ from policyctx.policy.meant import (
     key_for_word,
     place_of_key,
 )
-from policyctx.policy.models.steps import KEYS_NOT_FOR
 from policyctx.policy.nodes import model_in, type_at
 from policyctx.policy.template import TemplateError
 
@@ -87,7 +87,8 @@ def _unknown_key(path: Path, node: Node, owner: Node) -> Diagnostic:
     fits = near and node.variable is None and is_accepted((*path[:-1], near[0]), node.plain())
     if len(known) > 1 and not (near and (fits or is_near(key, near[0]))):
         do = owner.child("do")
-        refused = KEYS_NOT_FOR.get(str(do.value), ()) if do is not None else ()
+        action = STEP_ACTIONS.get(str(do.value)) if do is not None else None
+        refused = action.keys_without_use if action is not None else ()
         word_key = key_for_word(path, node, owner.value)
         elsewhere = place_of_key(path, node, refused)
         likely = f"did you mean {word_key!r}?" if word_key else elsewhere or likely

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import ValidationError
 
+from policyctx.definitions.actions import STEP_ACTIONS
 from policyctx.errors import Diagnostic, PolicyError, UnknownPolicyError
 from policyctx.policy.consistency import inconsistencies, path_in_inherited
 from policyctx.policy.diagnosing import diagnostics, hint, in_order, shown_node, word
@@ -259,7 +260,8 @@ def _end(steps: list[Node], new: Node, inherited: Mapping[str, Node]) -> int:
 
 def _compacts(step: Node) -> bool:
     do = step.child("do")
-    return do is not None and do.value == "compact"
+    action = STEP_ACTIONS.get(str(do.value)) if do is not None else None
+    return action is not None and action.takes_messages
 
 
 def _text(step: Node, key: str) -> Node | None:

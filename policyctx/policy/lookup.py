@@ -10,9 +10,10 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from policyctx.definitions.item_types import ITEM_TYPES, NEVER_REPLACED, NEVER_TAKEN
 from policyctx.policy.models.base import Section
-from policyctx.policy.models.placeholder import CLEARED, Placeholder
-from policyctx.policy.models.rules import BUILT_IN_TYPES, ItemRule
+from policyctx.policy.models.placeholder import Placeholder
+from policyctx.policy.models.rules import ItemRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -20,26 +21,18 @@ if TYPE_CHECKING:
     from policyctx.policy.models import Policy, Step, ToolRule
     from policyctx.policy.models.compaction import Compaction
 
-# The built-in types that are another one, seen more closely.
-_PARENTS = {"recalled": "tool_result"}
-# What a type says where a policy says nothing nearer: what an agent read back it still needs.
-TYPE_DEFAULTS = {"recalled": ItemRule.model_validate({"keep_recent": 3})}
-
-# What no step takes, with why: the rules, the summary that stands for the history, and what is
-# not understood.
-NEVER_TAKEN = {
-    "system_prompt": "the system prompt stays",
-    "compaction_summary": "the summary stays until the next compaction",
-    "unknown": "a block of a kind not known here stays",
+# What a built-in type says where a policy says nothing nearer.
+TYPE_DEFAULTS = {
+    name: ItemRule.model_validate({"keep_recent": it.keep_recent})
+    for name, it in ITEM_TYPES.items()
+    if it.keep_recent is not None
 }
-# What no text can stand in the place of.
-NEVER_REPLACED = {**NEVER_TAKEN, "thinking": "the bytes of thinking are signed"}
 
 
 def parent(item_type: str, items: Mapping[str, ItemRule]) -> str | None:
     """Return the type that this one refines, None for one that refines none."""
-    if item_type in BUILT_IN_TYPES:
-        return _PARENTS.get(item_type)
+    if (built_in := ITEM_TYPES.get(item_type)) is not None:
+        return built_in.refines
     rule = items.get(item_type)
     return rule.match.type if rule is not None and rule.match is not None else None
 
@@ -60,11 +53,12 @@ def why_never(step: Step, of_type: Sequence[str]) -> str | None:
 
     `of_type` is the type's lineage.
     """
-    never = NEVER_TAKEN if step.do == "drop" else NEVER_REPLACED
+    never = NEVER_TAKEN if step.action.leaves_nothing else NEVER_REPLACED
     if of_type[-1] in never:
         return never[of_type[-1]]
-    if step.on == "arrival" and "recalled" in of_type:
-        return "what was read back is not taken on arrival"
+    if step.on == "arrival":
+        built_in = (ITEM_TYPES[name] for name in of_type if name in ITEM_TYPES)
+        return next(filter(None, (it.never_on_arrival for it in built_in)), None)
     return None
 
 
@@ -136,12 +130,14 @@ def wording(policy: Policy, step: Step, given: Sequence[Level]) -> Placeholder:
 
 
 def widest_wording(policy: Policy, step: Step) -> Placeholder:
-    """Return what a step leaves where only the top level speaks, or nobody.
+    """Return what a step leaves if no rule but the policy's top level gives a wording.
 
-    The default of a `clear` names no file.
+    If that gives none either, the action of the step may have a text of its own.
     """
-    is_given = "placeholder" in policy.model_fields_set
-    return policy.placeholder if is_given or step.do != "clear" else Placeholder(text=CLEARED)
+    text = step.action.text
+    if text is None or "placeholder" in policy.model_fields_set:
+        return policy.placeholder
+    return Placeholder(text=text)
 
 
 def _given(level: Level) -> list[tuple[Any, RulePath]]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 
-from policyctx.policy.models import BUILT_IN_TYPES, Policy, Section
+from policyctx.definitions.item_types import BUILT_IN_TYPES
+from policyctx.policy.models import Policy, Section
 from policyctx.policy.models.base import OneOrMore
 from policyctx.policy.nodes import keys_below, model_in, part_type, type_at, value_type
 from policyctx.policy.showing import inline

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from policyctx.definitions.item_types import WITH_TOOL, WITHOUT_TOOL
 from policyctx.policy.globs import is_exact, is_name_left
 from policyctx.policy.lookup import Level, RulePath, nearest_given, type_levels, why_never
 
@@ -18,11 +19,6 @@ if TYPE_CHECKING:
     from policyctx.policy.models import Step
 
 NOT_OFFLOADED = "nothing says `offload: true`"
-
-WITHOUT_TOOL = frozenset(
-    {"system_prompt", "user_message", "assistant_message", "thinking", "compaction_summary"}
-)
-WITH_TOOL = frozenset({"tool_call", "tool_result"})
 
 
 class ToolsLeft(NamedTuple):
@@ -83,7 +79,7 @@ def tool_groups(checked: Checked, step: Step, item_type: str) -> tuple[Globs, ..
 def tools_left(checked: Checked, step: Step, item_type: str) -> ToolsLeft:
     """Return the tools that are left to the step once every rule on them has been heard."""
     wanted, unwanted = tool_groups(checked, step, item_type), step.select.except_tools
-    if step.do != "drop":
+    if step.action.is_bound_by_rules:
         unwanted = (*unwanted, *_tools_with(checked, offload=False))
         if nearest(checked, item_type, "offload") is None:
             wanted = (*wanted, _tools_with(checked, offload=True))
@@ -142,7 +138,7 @@ def _refusal(checked: Checked, step: Step, item_type: str) -> str | None:
 
 def _refused_by_rules(checked: Checked, step: Step, item_type: str) -> str | None:
     is_without_tool = checked.kind(item_type) in WITHOUT_TOOL
-    if step.do != "drop":
+    if step.action.is_bound_by_rules:
         offload = nearest(checked, item_type, "offload")
         if offload is False:
             return "it has `offload: false`"

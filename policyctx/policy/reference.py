@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from policyctx.policy.models.placeholder import CLEARED
+from policyctx.definitions.actions import Action
 from policyctx.policy.schema import (
     KEYS_OF_POLICY,
     Key,
@@ -106,7 +106,7 @@ for a file outside of it), `{item_id}`, `{item_type}`, `{tool_name}`, `{tool_use
 """
     f"""\
 `clear` saves nothing: its wording has no `{{path}}`, `{{relative_path}}` or `{{cwd_path}}`. Where
-the policy gives none it is `{CLEARED}`.
+the policy gives none it is `{Action.CLEAR.text}`.
 
 """
     """\

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
+from policyctx.definitions.item_types import BUILT_IN_TYPES, ITEM_TYPES
 from policyctx.errors import Diagnostic, Place, PolicyError
 from policyctx.policy.diagnosing import hint
-from policyctx.policy.models import BUILT_IN_TYPES, Policy, Section
-from policyctx.policy.models.rules import TYPE_MEANINGS
+from policyctx.policy.models import Policy, Section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,7 +159,7 @@ def _name_item_types(items: dict[str, Any]) -> None:
     """Add the built-in item types, each with what it is; they have no `match`."""
     rule = items["additionalProperties"]
     items["properties"] = {
-        name: {**rule, "description": TYPE_MEANINGS[name], "properties": {"match": False}}
+        name: {**rule, "description": ITEM_TYPES[name].meaning, "properties": {"match": False}}
         for name in BUILT_IN_TYPES
     }
     items["propertyNames"] = {"pattern": "^[a-z][a-z0-9_]{0,59}$"}

@@ -7,21 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from policyctx.definitions.fields import PATH_FIELDS
 from policyctx.policy.template import parsed_template
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-_ITEM_FIELDS = ("item_id", "item_type", "tool_name", "tool_use_id", "session_id")
-
-CONTENT_FIELDS = (
-    "tokens", "chars", "lines", "sha256", "head", "tail", "omitted_lines", "omitted_chars",
-)  # fmt: skip
-FILE_FIELDS = ("path", "relative_path", "cwd_path")
-PLACEHOLDER_FIELDS = (*_ITEM_FIELDS, *FILE_FIELDS, *CONTENT_FIELDS)
-PATH_FIELDS = (*_ITEM_FIELDS, "ext")
-ROOT_FIELDS = ("session_id",)
-SESSION_FIELDS = ("date", "time", "random")
 
 SHARE_PATTERN = r"[0-9]{1,3}(\.[0-9]{1,6})?%"
 DURATION_PATTERN = r"[0-9]{1,9}(s|m|h|d)"

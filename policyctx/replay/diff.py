@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.actions import Action
 from policyctx.replay.replaying import compiled
 from policyctx.replay.simulation import walked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from policyctx.planning.decisions import Action
     from policyctx.planning.plan import Plan
     from policyctx.replay.recording import RecordedItems, Recording
     from policyctx.replay.simulated import Removal, SimulatedSession
@@ -110,7 +110,7 @@ class _Fates:
         part, position = place
         if part not in self._kept:
             self._kept[part] = dict(_kept(self._walk.plans[part], self._walk.recorded[part]))
-        untouched = Fate("keep", "", "no step selects it")
+        untouched = Fate(Action.KEEP, "", "no step selects it")
         return self._kept[part].get(position, untouched)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from policyctx.planning.decisions import Action
+    from policyctx.definitions.actions import Action
     from policyctx.replay.recording import SummedBill
     from policyctx.replay.regret.needs import Need
     from policyctx.replay.sent_list import Prompt

@@ -54,7 +54,7 @@ OFFLINE = "extractive"
 def online_summarizers(policy: OffloadPolicy) -> tuple[str, ...]:
     """Return who would make the policy's summaries, by name, but for the text itself."""
     whole = policy.policy.compaction
-    compacting = [step for step in policy.policy.steps if step.do == "compact"]
+    compacting = [step for step in policy.policy.steps if step.action.takes_messages]
     names = {
         step.compaction.summary.by if step.compaction and _names_one(step) else whole.summary.by
         for step in compacting
@@ -69,7 +69,7 @@ def offline(policy: OffloadPolicy) -> OffloadPolicy:
     The files on the disk are those of today. A policy that never summarises is returned as it is.
     """
     document = policy.policy
-    if all(step.do != "compact" for step in document.steps):
+    if not any(step.action.takes_messages for step in document.steps):
         return policy
     steps = tuple(
         step.model_copy(update={"compaction": _alone(step.compaction, named=_names_one(step))})

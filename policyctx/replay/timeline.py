@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.actions import Action
 from policyctx.messages.items import compact_json
 from policyctx.planning.decisions import Decision
 from policyctx.planning.reasons import Reason
@@ -192,7 +193,7 @@ class Timeline:
         found: dict[int, Decision | None] = {}
         if not is_known:
             # What a summary stands for is in no later list, and does not come back.
-            stays = (p for p, fate in self._out.items() if fate.action != "summarise")
+            stays = (p for p, fate in self._out.items() if not fate.action.takes_messages)
             found = dict.fromkeys(stays)
         for position in changed:
             recorded = self.recorded.position(conversation, position)
@@ -220,7 +221,7 @@ class Timeline:
         rule = ("steps", replacing.step)
         for position, place in replaced:
             item = conversation.items[place]
-            fate = Decision(place, item, "summarise", reason, replacing.step, rule)
+            fate = Decision(place, item, Action.SUMMARISE, reason, replacing.step, rule)
             self._leave(position, call, fate, text)
             text = ""
             yield self._removal(call, position, fate, plan)

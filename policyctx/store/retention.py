@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.actions import Action
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 # What was saved so short a while ago may be named by a placeholder that is not recorded yet.
 GRACE_S = 3600.0
 # States of an item whose placeholder is no longer in the context.
-GONE = frozenset({"dropped", "summarised"})
+GONE = frozenset(action.past for action in Action if not action.keeps_place)
 # Packing less than this, in bytes, gains no block of a disk.
 _LEAST_PACKED = 1024
 

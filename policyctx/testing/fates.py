@@ -16,15 +16,6 @@ if TYPE_CHECKING:
     from policyctx.testing.functions import Returned
     from policyctx.turns.result import Result
 
-# What a step says an item is, by the action that was decided.
-STATES = {
-    "keep": "kept",
-    "offload": "offloaded",
-    "clear": "cleared",
-    "drop": "dropped",
-    "summarise": "summarised",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -87,7 +78,7 @@ class Fate:
             return "kept"
         if self.code == "placeholder":
             return "offloaded"
-        return STATES.get(self.decision.action, self.decision.action)
+        return self.decision.action.past
 
     @property
     def is_new(self) -> bool:

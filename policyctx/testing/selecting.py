@@ -20,13 +20,15 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from policyctx.policy.models.rules import BUILT_IN_TYPES
+from policyctx.definitions.actions import BY_STATE
+from policyctx.definitions.item_types import BUILT_IN_TYPES
 from policyctx.testing.failures import OutcomeError, WordingError
-from policyctx.testing.fates import STATES, Fate
 from policyctx.testing.kinds import KINDS, Amount, Kind, amount, quoted_texts, unquoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from policyctx.testing.fates import Fate
 
     # The first and the last position of a run of items, from 1; negative from the end.
     Run = tuple[int, int]
@@ -247,7 +249,7 @@ class _Reader:
 
     def _kind(self, words: list[str], types: set[str]) -> tuple[str | None, str | None, str | None]:
         """Return the state, the item type and the tool of `kept Bash result`, `user messages`."""
-        state = words.pop(0) if words[0] in STATES.values() and len(words) > 1 else None
+        state = words.pop(0) if words[0] in BY_STATE and len(words) > 1 else None
         for start in range(min(2, len(words))):
             name = "_".join(words[start:])
             tool = unquoted(words[0]) if start else None

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, chdir, contextmanager, nullcontex
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from policyctx.definitions.actions import BY_STATE
 from policyctx.errors import PolicyctxError
 from policyctx.messages.reading import items_of
 from policyctx.session import Session
@@ -323,7 +324,7 @@ class World:
 
     def text_now(self, fate: Fate) -> object:
         """Return what a model is sent in the item's place: a text, or blocks."""
-        if any(other.state in {"dropped", "summarised"} for other in fate.turn.fates):
+        if any(not BY_STATE[other.state].keeps_place for other in fate.turn.fates):
             return self._text_by_id(fate)
         return value_at(fate.turn.messages[fate.item.message], fate.item.path)
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
 from policyctx.errors import MissingExtraError
 from policyctx.tokens.blocks import blocks_of
 from policyctx.tokens.counter import (
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 # Counts differ between generations of models only, so one of today's stands for them.
 LANGUAGE_MODEL = "claude-opus-4-8"
 
-_FALLBACK = "o200k_base"
+_FALLBACK = DEFAULT_TOKENIZER
 _TIMEOUT_SECONDS = 10.0
 _AT_ONCE = 8
 # After a failure so many texts are counted locally before the provider is asked again, lest each

@@ -201,7 +201,7 @@ class KnownList:
             message = conversation.items[position].message
             if (left := changes.get(message)) is not None:
                 results = (i for i in conversation.items_of(message) if self._is_result(i))
-                there = [i for i in results if i not in fates or fates[i].action != "drop"]
+                there = [i for i in results if i not in fates or not fates[i].action.leaves_nothing]
                 texts = [item.text for item in items_of([left]) if item.kind == "tool_result"]
                 entries.append(conversation.rewritten(position, texts[there.index(position)]))
         return entries

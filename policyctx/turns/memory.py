@@ -7,8 +7,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from policyctx.definitions.actions import BY_STATE
 from policyctx.errors import UsageError
-from policyctx.planning.ledger import STATES, Entry, Ledger
+from policyctx.planning.ledger import Entry, Ledger
 from policyctx.tokens.usage import Correction, correction_of
 from policyctx.turns.replacements import Replacement, Replacements
 
@@ -101,7 +102,7 @@ def _is_readable(record: Mapping[str, Any]) -> bool:
     if kind == "usage":
         return _is_usage(record)
     if kind == "decision":
-        return _is_of(record, _DECISION) and record["state"] in STATES
+        return _is_of(record, _DECISION) and record["state"] in BY_STATE
     return kind != "compaction" or _is_compaction(record)
 
 

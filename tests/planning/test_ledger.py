@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.actions import Action
 from policyctx.messages.reading import items_of
 from policyctx.planning.ledger import Entry, Identities, Key, Ledger
 from policyctx.planning.placeholders import content_hash
@@ -13,7 +14,6 @@ from tests.planning.plans import ALL, adopted, conversation, planned
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from policyctx.planning.decisions import Action
     from tests.conversations import Message
 
 OFFLOAD = f"{ALL}steps: [{{name: s, do: offload, must_shrink: false}}]"
@@ -25,7 +25,7 @@ def keys(messages: Sequence[Message], ledger: Ledger | None = None) -> list[Key]
     return [identities.key(i) for i in range(len(items))]
 
 
-def entry(key: Key, text: str, action: Action = "offload") -> Entry:
+def entry(key: Key, text: str, action: Action = Action.OFFLOAD) -> Entry:
     placeholder = None if action == "drop" else "[gone]"
     return Entry(
         key, len(text), "id", key.kind, action, "step", "digest", placeholder, "folder/file.md"
@@ -88,7 +88,7 @@ def test_what_an_item_is_known_by_does_not_change_as_the_list_grows() -> None:
 
 def test_a_later_entry_moves_the_item_up() -> None:
     [key] = keys([user("go")])
-    ledger = Ledger([entry(key, "go"), entry(key, "go", "drop")])
+    ledger = Ledger([entry(key, "go"), entry(key, "go", Action.DROP)])
     assert len(ledger) == 1
     assert ledger.entries[key].action == "drop"
 
@@ -96,7 +96,7 @@ def test_a_later_entry_moves_the_item_up() -> None:
 def test_what_was_rendered_is_known_still_when_the_item_has_moved_up() -> None:
     [key] = keys([user("go")])
     ledger = Ledger([entry(key, "go")])
-    ledger.add([entry(key, "go", "drop")])
+    ledger.add([entry(key, "go", Action.DROP)])
     assert keys([user("[gone]")], ledger) == [key]
 
 

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from policyctx.definitions.item_types import BUILT_IN_TYPES
 from policyctx.planning.offload_policy import OffloadPolicy, Treatment
 from policyctx.planning.reasons import Reason
 from policyctx.policy.lookup import matches
-from policyctx.policy.models import BUILT_IN_TYPES
 from tests.policies import policy
 
 

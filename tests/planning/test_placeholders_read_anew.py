@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from policyctx.definitions.actions import Action
 from policyctx.messages.editing import edited
 from policyctx.planning.ledger import Entry, Ledger
 from policyctx.planning.planner import plan
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from policyctx.planning.conversation import Conversation
-    from policyctx.planning.decisions import Action
     from tests.conversations import Message
 
 DATA = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}
@@ -34,7 +34,7 @@ ITEMS = """\
 TAKE = "steps: [{name: take, do: DO, must_shrink: false, select: {types: [TYPES]}}]\n"
 
 
-def taking(types: str, action: Action = "offload") -> str:
+def taking(types: str, action: Action = Action.OFFLOAD) -> str:
     """Return a policy that takes all of these types."""
     step = TAKE.replace("TYPES", types).replace("DO", action)
     return f'items:\n{ITEMS}placeholder: "[old]"\n{step}'

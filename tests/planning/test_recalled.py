@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx import Session
+from policyctx.definitions.actions import Action
 from policyctx.planning.ledger import Entry, Key, Ledger
 from tests.conversations import call, chat_calls, chat_result, results, session_of, user
 from tests.policies import policy
@@ -189,4 +190,4 @@ def test_a_name_with_spaces_may_always_be_meant() -> None:
 
 def _entry(path: str) -> Entry:
     key = Key("tool_result", "t", "0" * 64, 0)
-    return Entry(key, 1, "t", "tool_result", "offload", "step", "policy", relative_path=path)
+    return Entry(key, 1, "t", "tool_result", Action.OFFLOAD, "step", "policy", relative_path=path)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator
 
+from policyctx.definitions.item_types import BUILT_IN_TYPES, ITEM_TYPES
 from policyctx.errors import PolicyError
 from policyctx.policy.loading import parsed_policy
-from policyctx.policy.models import BUILT_IN_TYPES, Policy
-from policyctx.policy.models.rules import TYPE_MEANINGS
+from policyctx.policy.models import Policy
 from policyctx.policy.nodes import keys_below
 from policyctx.policy.schema import key_at, keys, policy_schema, schema_of
 from policyctx.policy.sources import Source, preset_names
@@ -203,7 +203,7 @@ def test_no_map_takes_an_unknown_key() -> None:
 
 
 def test_every_built_in_type_has_a_meaning() -> None:
-    assert tuple(TYPE_MEANINGS) == BUILT_IN_TYPES
+    assert tuple(ITEM_TYPES) == BUILT_IN_TYPES
 
 
 def test_a_default_is_written_as_a_person_writes_it() -> None:

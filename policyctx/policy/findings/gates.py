@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from policyctx.policy.diagnosing import hint
 from policyctx.policy.lookup import compaction_of
 from policyctx.policy.models.compaction import BUILT_IN_SUMMARIZERS
-from policyctx.policy.models.gates import COMPARISONS
+from policyctx.policy.models.gates import COMPARISONS, GATES, ItemsGate
 from policyctx.policy.values import Duration
 
 if TYPE_CHECKING:
@@ -20,16 +20,14 @@ if TYPE_CHECKING:
     from policyctx.policy.models import Step
     from policyctx.policy.models.gates import TokensGate, Until
 
-_WHOLE = frozenset({"tokens", "messages", "turns", "items", "frees", "pays_back"})
-_TOKENS = frozenset({"tokens", "frees"})
-
 
 class Bound(NamedTuple):
-    """One comparison: the key, what was written, the number it means, and if that is outside."""
+    """One comparison: its key, the limit as written, and the number that this means."""
 
     key: str
     written: Any
     number: Fraction
+    is_lower: bool
     is_open: bool
 
 
@@ -48,14 +46,14 @@ def gates_that_never_open(checked: Checked) -> Iterator[Diagnostic]:
 
 def _never(checked: Checked, name: str, gate: Any) -> str | None:  # noqa: ANN401 - any gate
     bounds = _bounds(checked, gate)
-    least = [b for b in bounds if b.key in {"at_least", "over"}]
-    most = [b for b in bounds if b.key in {"under", "at_most"}]
-    if low := next((b for b in least if _is_over_the_top(checked, name, gate, b)), None):
-        return _too_high(checked, name, low)
+    least = [b for b in bounds if b.is_lower]
+    most = [b for b in bounds if not b.is_lower]
+    if too_high := next(filter(None, (_too_high(checked, name, gate, b) for b in least)), None):
+        return too_high
     if high := next((b for b in most if b.is_open and b.number == 0), None):
         return f"nothing is under {high.written}"
-    if name == "ratio" and any(b.number == 0 for b in most):
-        return "it is closed where nothing is selected"
+    if (why := GATES[name].why_never_zero) and any(b.number == 0 for b in most):
+        return why
     pair = next(((a, b) for a in least for b in most if _is_empty(name, a, b)), None)
     if pair is None:
         return None
@@ -65,8 +63,8 @@ def _never(checked: Checked, name: str, gate: Any) -> str | None:  # noqa: ANN40
 
 def _bounds(checked: Checked, gate: Any) -> list[Bound]:  # noqa: ANN401 - any gate
     return [
-        Bound(key, value, _number(checked, value), key in {"over", "under"})
-        for key in COMPARISONS
+        Bound(key, value, _number(checked, value), comparison.is_lower, comparison.is_open)
+        for key, comparison in COMPARISONS.items()
         if (value := getattr(gate, key)) is not None
     ]
 
@@ -79,26 +77,23 @@ def _number(checked: Checked, value: Any) -> Fraction:  # noqa: ANN401 - any gat
     return checked.exact(value)
 
 
-def _is_over_the_top(checked: Checked, name: str, gate: Any, low: Bound) -> bool:  # noqa: ANN401 - any gate
-    if name == "ratio":
-        return low.is_open and low.number == 1
-    if name == "items" and not gate.types:
-        return low.is_open or low.number > 0
-    return name in _TOKENS and low.number > checked.policy.model.context_window
-
-
-def _too_high(checked: Checked, name: str, low: Bound) -> str:
-    if name == "ratio":
-        return "no part is more than the whole"
-    if name == "items":
+def _too_high(checked: Checked, name: str, gate: Any, low: Bound) -> str | None:  # noqa: ANN401 - any gate
+    """Return why no number passes a lower bound, None if one may."""
+    gate_definition, window = GATES[name], checked.policy.model.context_window
+    if isinstance(gate, ItemsGate) and not gate.types and (low.is_open or low.number > 0):
         return "it counts items of no type"
-    window = checked.policy.model.context_window
-    return f"{low.key} {low.written} is more than the context window of {window} tokens"
+    if (highest := gate_definition.highest) is not None and (
+        low.number > highest or (low.is_open and low.number == highest)
+    ):
+        return gate_definition.why_highest
+    if gate_definition.kind == "tokens" and low.number > window:
+        return f"{low.key} {low.written} is more than the context window of {window} tokens"
+    return None
 
 
 def _is_empty(name: str, low: Bound, high: Bound) -> bool:
     """Is there no number between the two; what is counted is whole."""
-    if name in _WHOLE:
+    if GATES[name].whole:
         most = ceil(high.number) - 1 if high.is_open else high.number
         return _least(low) > most
     if low.number == high.number:
@@ -112,7 +107,7 @@ def _least(low: Bound) -> int:
 
 
 def _written(checked: Checked, name: str, bound: Bound) -> str:
-    if name in _TOKENS:
+    if GATES[name].kind == "tokens":
         return checked.shown(bound.written)
     if isinstance(bound.written, Fraction):
         return f"{float(bound.written):g}"
@@ -179,7 +174,7 @@ def lowest(checked: Checked, gate: TokensGate | None) -> tuple[int, str] | None:
     bounds = [
         (_least(bound), f"{bound.key} {checked.shown(bound.written)}".replace("_", " "))
         for bound in _bounds(checked, gate)
-        if bound.key in {"at_least", "over"}
+        if bound.is_lower
     ]
     return max(bounds, default=None)
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from itertools import combinations, islice
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.fields import FIELDS, PLACEHOLDER_FIELDS
+from policyctx.definitions.item_types import NEVER_REPLACED, NEVER_TAKEN, WITHOUT_TOOL
 from policyctx.policy.globs import MOST_COMPARED, globs_overlap, is_exact, is_name_left
-from policyctx.policy.lookup import NEVER_REPLACED, NEVER_TAKEN, parent, widest_wording
+from policyctx.policy.lookup import parent, widest_wording
 from policyctx.policy.models import KeepRecent
 from policyctx.policy.models.compaction import Summary
 from policyctx.policy.models.gates import COMPARISONS, BelowTokens, TokensGate
 from policyctx.policy.nodes import sections
 from policyctx.policy.reach import (
-    WITHOUT_TOOL,
     may_meet,
     names_among,
     nearest,
@@ -21,7 +22,7 @@ from policyctx.policy.reach import (
     taken_types,
 )
 from policyctx.policy.template import parsed_template
-from policyctx.policy.values import PLACEHOLDER_FIELDS, Share, amount
+from policyctx.policy.values import Share, amount
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -93,7 +94,9 @@ def _all_have(given: Globs, wanted: Globs, has: Callable[[str, str], bool]) -> b
 
 def types_never_offloaded(checked: Checked) -> Iterator[Diagnostic]:
     """PC312, for `offload: true` on what no step can offload or clear."""
-    default_drop = any(s.do == "drop" and s.select.types is None for _, s in checked.steps)
+    default_drop = any(
+        not s.action.is_bound_by_rules and s.select.types is None for _, s in checked.steps
+    )
     never = NEVER_TAKEN if default_drop else NEVER_REPLACED
     for name, rule in checked.policy.items.items():
         kind = checked.kind(name)
@@ -234,19 +237,6 @@ def _shown(rule: ToolRule, key: str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-# The fewest characters that a field can be; one that is not here can be empty.
-_FEWEST = {
-    "path": 2,
-    "relative_path": 3,
-    "cwd_path": 1,
-    "item_type": 1,
-    "tokens": 1,
-    "chars": 1,
-    "lines": 1,
-    "sha256": 64,
-    "omitted_lines": 1,
-    "omitted_chars": 1,
-}
 _CHARS_PER_TOKEN = 4
 
 
@@ -277,7 +267,7 @@ def _uses(
     checked: Checked,
 ) -> Iterator[tuple[Path, Threshold, list[Step], list[Placeholder]]]:
     """Yield each map that may give a threshold, the steps that it may bind, and the wordings."""
-    steps = [(p, s) for p, s in checked.steps if s.do in {"offload", "clear"}]
+    steps = [(p, s) for p, s in checked.steps if s.action.leaves_placeholder]
     steps = [(p, s) for p, s in steps if taken_types(checked, s)]
     bound = [s for _, s in steps if s.select.min_chars is None and s.select.min_tokens is None]
     taken = [t for step in bound for t in taken_types(checked, step)]
@@ -330,7 +320,7 @@ def _shortest(checked: Checked, step: Step, wordings: list[Placeholder], unit: s
 
 def _fewest_chars(wording: Placeholder) -> int:
     pieces = parsed_template(wording.text, PLACEHOLDER_FIELDS).pieces
-    return sum(map(len, pieces[::2])) + sum(_FEWEST.get(field, 0) for field in pieces[1::2])
+    return sum(map(len, pieces[::2])) + sum(FIELDS[field].least_chars for field in pieces[1::2])
 
 
 def fewest_tokens(checked: Checked, chars: int) -> int:
@@ -345,7 +335,7 @@ def fewest_tokens(checked: Checked, chars: int) -> int:
 
 # Keys that are mostly given as a share. A small `min_tokens` or `frees` makes sense.
 _OFTEN_SHARES: dict[type[Section], tuple[str, ...]] = {
-    TokensGate: COMPARISONS,
+    TokensGate: tuple(COMPARISONS),
     BelowTokens: ("under",),
     KeepRecent: ("tokens",),
     Summary: ("max_input",),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.fields import EXTENT_FIELDS, PATH_FIELDS, PLACEHOLDER_FIELDS
+from policyctx.definitions.item_types import WITH_TOOL, WITHOUT_TOOL
 from policyctx.policy.models.placeholder import Placeholder
 from policyctx.policy.nodes import sections
-from policyctx.policy.reach import WITH_TOOL, WITHOUT_TOOL, outermost, taken_types
+from policyctx.policy.reach import outermost, taken_types
 from policyctx.policy.template import parsed_template
-from policyctx.policy.values import PATH_FIELDS, PLACEHOLDER_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,11 +55,11 @@ def _saved_types(checked: Checked) -> list[str]:
     """The types of which a file may be written, those that go along with others included."""
     saved: dict[str, None] = {}
     for _, step in checked.steps:
-        if step.do in {"offload", "drop"}:
+        if step.action.saves:
             types = taken_types(checked, step)
             kinds = WITH_TOOL.intersection(map(checked.kind, types))
             saved |= dict.fromkeys(types)
-            if kinds and step.do == "drop":
+            if kinds and step.action.leaves_nothing:
                 saved |= dict.fromkeys(sorted(WITH_TOOL))
             if "tool_result" in kinds and step.select.with_input:
                 saved["tool_call"] = None
@@ -76,7 +77,7 @@ _SHOWN_BY = {
 
 def excerpts_of_long_lines(checked: Checked) -> Iterator[Diagnostic]:
     """PC326, for a `head` or `tail` in lines that has no limit on the length of a line."""
-    must_shrink = any(s.must_shrink for _, s in checked.steps if s.do in {"offload", "clear"})
+    must_shrink = any(s.must_shrink for _, s in checked.steps if s.action.leaves_placeholder)
     effect = (
         "is no smaller than the item, and `must_shrink` leaves the item"
         if must_shrink
@@ -87,7 +88,7 @@ def excerpts_of_long_lines(checked: Checked) -> Iterator[Diagnostic]:
         if wording is None or wording.max_line_chars is not None:
             continue
         used = parsed_template(wording.text, PLACEHOLDER_FIELDS).fields
-        for key in ("head", "tail"):
+        for key in EXTENT_FIELDS:
             extent = getattr(wording, key)
             if extent is not None and extent.lines and key in used:
                 sentence = (

@@ -86,7 +86,7 @@ def _listed(names: list[str]) -> str:
 def cleared_for_good(checked: Checked) -> Iterator[Diagnostic]:
     """PC306, for types that a `clear` may take and that no call brings back."""
     for path, step in checked.steps:
-        lost = [] if step.do != "clear" else taken_types(checked, step)
+        lost = [] if step.action.saves else taken_types(checked, step)
         for item_type in lost:
             if checked.kind(item_type) in _SAID_IN_THE_CHAT:
                 sentence = (
@@ -108,7 +108,7 @@ def _where_selected(checked: Checked, path: Path, step: Step, item_type: str) ->
 
 def superseded_steps(checked: Checked) -> Iterator[Diagnostic]:
     """PC301, for an `offload` or `clear` after one that always takes as much or more."""
-    steps = [(path, step) for path, step in checked.steps if step.do in {"offload", "clear"}]
+    steps = [(path, step) for path, step in checked.steps if step.action.leaves_placeholder]
     for i, (path, step) in enumerate(steps[:MOST_COMPARED]):
         if not taken_types(checked, step):
             continue
@@ -257,7 +257,7 @@ def _unordered(checked: Checked, step: Step) -> Iterator[tuple[Path, str, str]]:
 def _takes_all_in_any_order(checked: Checked, step: Step) -> bool:
     """Is nothing left because of what went before, and nothing inside of another item."""
     kinds = set(map(checked.kind, taken_types(checked, step)))
-    return step.do != "drop" and kinds.isdisjoint({"image", "document"})
+    return step.action.leaves_placeholder and kinds.isdisjoint({"image", "document"})
 
 
 def inputs_of_no_result(checked: Checked) -> Iterator[Diagnostic]:

@@ -6,11 +6,11 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, Strict
 
+from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Tokenizer
 from policyctx.policy.models.base import Duration, OneOrMore, Prices, Section
 from policyctx.policy.models.compaction import Compaction
 from policyctx.policy.models.placeholder import DEFAULT, Placeholder, Wording
 from policyctx.policy.models.rules import (
-    BUILT_IN_TYPES,
     ItemRule,
     KeepRecent,
     Rule,
@@ -22,7 +22,6 @@ from policyctx.policy.models.store import Store
 from policyctx.policy.values import Duration as DurationValue
 
 __all__ = [
-    "BUILT_IN_TYPES",
     "VERSIONS",
     "ItemRule",
     "KeepRecent",
@@ -54,7 +53,7 @@ class Model(Section):
     for. Default: images and documents by the shape of the messages."""
     context_window: Annotated[int, Field(gt=0)] = 200_000
     """Tokens that the model can see."""
-    tokenizer: Literal["o200k_base", "cl100k_base", "approximate", "anthropic"] = "o200k_base"
+    tokenizer: Tokenizer = DEFAULT_TOKENIZER
     """What counts tokens; `approximate` is characters ÷ 4, `anthropic` the provider's own count."""
     token_scale: Annotated[float, Field(gt=0, le=10)] = 1.0
     """Provider tokens per counted token."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import combinations
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -21,6 +21,10 @@ from pydantic_core import CoreSchema, core_schema
 
 from policyctx.policy import values
 
+M = TypeVar("M")
+# For a rule such as `at_least_one` that speaks of every key of the map.
+EVERY_KEY = ("*",)
+
 
 class Section(BaseModel):
     """A map in a policy: frozen, strictly typed, and closed to unknown keys."""
@@ -28,6 +32,12 @@ class Section(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True
     )
+
+    @classmethod
+    def keys_of_rule(cls, rule: str) -> tuple[str, ...]:
+        """Return the keys of which `exactly_one`, `at_least_one` or `at_most_one` is allowed."""
+        keys: tuple[str, ...] = getattr(cls, rule, ())
+        return tuple(cls.model_fields) if keys == EVERY_KEY else keys
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -45,12 +55,22 @@ class Section(BaseModel):
         return written
 
 
+def metadata_of(model: type[Section], kind: type[M]) -> dict[str, M]:
+    """Return, by its key, what a model says about each field in an annotation of this class."""
+    return {
+        key: found
+        for key, field in model.model_fields.items()
+        for found in field.metadata
+        if isinstance(found, kind)
+    }
+
+
 def _combinations(model: type[Section]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for rule, keyword in (("exactly_one", "oneOf"), ("at_least_one", "anyOf")):
-        if keys := getattr(model, rule, ()):
+        if keys := model.keys_of_rule(rule):
             found[keyword] = [{"required": [key]} for key in keys]
-    if keys := getattr(model, "at_most_one", ()):
+    if keys := model.keys_of_rule("at_most_one"):
         found["not"] = {"anyOf": [{"required": list(pair)} for pair in combinations(keys, 2)]}
     return found
 

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, Strict
 
+from policyctx.definitions.fields import RESTORED_FIELDS, SUMMARY_FIELDS
 from policyctx.policy.models.base import (
     Amount,
     Count,
@@ -22,8 +23,6 @@ from policyctx.policy.values import Duration as DurationValue
 from policyctx.policy.values import Share, short_form, template_of
 
 # What the texts that a compaction leaves may name.
-SUMMARY_FIELDS = ("summary", "archive_path")
-RESTORED_FIELDS = ("path", "content")
 # The summarizers that ship with the library, by the name that `summary.by` gives.
 BUILT_IN_SUMMARIZERS = ("extractive", "anthropic")
 

@@ -6,37 +6,45 @@ from typing import Annotated, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import Field, Strict
 
-from policyctx.policy.models.base import Amount, Count, IdleTime, OneOrMore, Ratio, Section
+from policyctx.definitions.gates import Comparison, Gate
+from policyctx.policy.models.base import (
+    EVERY_KEY,
+    Amount,
+    Count,
+    IdleTime,
+    OneOrMore,
+    Ratio,
+    Section,
+    metadata_of,
+)
 
 T = TypeVar("T")
 
-COMPARISONS = ("at_least", "over", "under", "at_most")
 
-
-class Comparison(Section, Generic[T]):
+class Limits(Section, Generic[T]):
     """What a number is held against; each one given must hold."""
 
-    at_least_one: ClassVar = COMPARISONS
+    at_least_one: ClassVar = ("at_least", "over", "under", "at_most")
 
-    at_least: T | None = None
+    at_least: Annotated[T | None, Comparison(">=", "<", is_lower=True, is_open=False)] = None
     """The number is this or more."""
-    over: T | None = None
+    over: Annotated[T | None, Comparison(">", "<=", is_lower=True, is_open=True)] = None
     """The number is more than this."""
-    under: T | None = None
+    under: Annotated[T | None, Comparison("<", ">=", is_lower=False, is_open=True)] = None
     """The number is less than this."""
-    at_most: T | None = None
+    at_most: Annotated[T | None, Comparison("<=", ">", is_lower=False, is_open=False)] = None
     """The number is this or less."""
 
 
-class TokensGate(Comparison[Amount]):
+class TokensGate(Limits[Amount]):
     """Tokens; `80%` is of the context window."""
 
 
-class CountGate(Comparison[Count]):
+class CountGate(Limits[Count]):
     """A count."""
 
 
-class ItemsGate(Comparison[Count]):
+class ItemsGate(Limits[Count]):
     """The number of items of certain types."""
 
     types: Annotated[tuple[str, ...], Strict(strict=False), Field(examples=[["tool_result"]])] = (
@@ -45,42 +53,72 @@ class ItemsGate(Comparison[Count]):
     """The item types counted."""
 
 
-class RatioGate(Comparison[Ratio]):
+class RatioGate(Limits[Ratio]):
     """What is selected, divided by all messages."""
 
     of: Literal["chars", "tokens"] = "tokens"
     """What is measured."""
 
 
-class IdleGate(Comparison[IdleTime]):
+class IdleGate(Limits[IdleTime]):
     """The time since the last model call; `cache_ttl` is that of `model.cache`."""
 
 
 class Gates(Section):
     """Conditions on a whole step; all must hold."""
 
-    at_least_one: ClassVar = (
-        "tokens", "messages", "turns", "items", "ratio", "frees", "idle", "pays_back",
-    )  # fmt: skip
+    at_least_one: ClassVar = EVERY_KEY
 
-    tokens: Annotated[TokensGate | None, Field(examples=[{"at_least": "80%"}])] = None
+    tokens: Annotated[
+        TokensGate | None, Gate("tokens", whole=True), Field(examples=[{"at_least": "80%"}])
+    ] = None
     """The tokens of the list, with the system prompt and tool schemas that are sent along."""
-    messages: Annotated[CountGate | None, Field(examples=[{"over": 400}])] = None
+    messages: Annotated[
+        CountGate | None, Gate("count", whole=True), Field(examples=[{"over": 400}])
+    ] = None
     """The number of messages."""
-    turns: Annotated[CountGate | None, Field(examples=[{"at_least": 20}])] = None
+    turns: Annotated[
+        CountGate | None, Gate("count", whole=True), Field(examples=[{"at_least": 20}])
+    ] = None
     """The number of turns."""
     items: Annotated[
-        ItemsGate | None, Field(examples=[{"at_least": 10, "types": ["tool_result"]}])
+        ItemsGate | None,
+        Gate("count", whole=True),
+        Field(examples=[{"at_least": 10, "types": ["tool_result"]}]),
     ] = None
     """The number of items of these types."""
-    ratio: Annotated[RatioGate | None, Field(examples=[{"at_least": "20%", "of": "chars"}])] = None
+    ratio: Annotated[
+        RatioGate | None,
+        Gate(
+            "ratio",
+            highest=1,
+            why_highest="no part is more than the whole",
+            why_never_zero="it is closed where nothing is selected",
+            sizes="of",
+        ),
+        Field(examples=[{"at_least": "20%", "of": "chars"}]),
+    ] = None
     """The size of what the step would take, divided by that of all messages."""
-    frees: Annotated[TokensGate | None, Field(examples=[{"at_least": 5000}])] = None
+    frees: Annotated[
+        TokensGate | None,
+        Gate("tokens", whole=True, sizes="freed"),
+        Field(examples=[{"at_least": 5000}]),
+    ] = None
     """The tokens that the step would free, net of placeholders."""
-    idle: Annotated[IdleGate | None, Field(examples=[{"over": "cache_ttl"}])] = None
+    idle: Annotated[IdleGate | None, Gate("seconds"), Field(examples=[{"over": "cache_ttl"}])] = (
+        None
+    )
     """The time since the last model call."""
-    pays_back: Annotated[CountGate | None, Field(examples=[{"at_most": 5}])] = None
+    pays_back: Annotated[
+        CountGate | None,
+        Gate("count", whole=True, sizes="freed", needs_price=True),
+        Field(examples=[{"at_most": 5}]),
+    ] = None
     """Model calls until the saving has paid for writing the changed prefix anew."""
+
+
+COMPARISONS: dict[str, Comparison] = metadata_of(Limits, Comparison)
+GATES: dict[str, Gate] = metadata_of(Gates, Gate)
 
 
 class BelowTokens(Section):

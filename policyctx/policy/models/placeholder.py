@@ -6,12 +6,11 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
 
+from policyctx.definitions.fields import PLACEHOLDER_FIELDS
 from policyctx.policy.models.base import Count, Section
-from policyctx.policy.values import PLACEHOLDER_FIELDS, short_form, template_of
+from policyctx.policy.values import short_form, template_of
 
 DEFAULT = "[Content offloaded]\nPath: {path}\nUse Read tool to view details."
-# Where a `clear` has no wording given: what is gone can be had again.
-CLEARED = "[Old tool result cleared; make the call again if you need it]"
 
 
 class Extent(Section):

@@ -2,41 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, Strict
 
+from policyctx.definitions.item_types import BuiltInType
 from policyctx.policy.models.base import Amount, Count, OneOrMore, Section
 from policyctx.policy.models.placeholder import Wording
 from policyctx.policy.values import short_form
-
-BuiltInType = Literal[
-    "system_prompt",
-    "user_message",
-    "assistant_message",
-    "thinking",
-    "tool_call",
-    "tool_result",
-    "image",
-    "document",
-    "compaction_summary",
-    "restored_file",
-    "recalled",
-]
-BUILT_IN_TYPES: tuple[str, ...] = get_args(BuiltInType)
-TYPE_MEANINGS = {
-    "system_prompt": "What stands in the system prompt.",
-    "user_message": "What the user wrote.",
-    "assistant_message": "What the model wrote.",
-    "thinking": "What the model thought; its bytes are signed.",
-    "tool_call": "A call of a tool, with its input.",
-    "tool_result": "What a tool answered.",
-    "image": "An image.",
-    "document": "A document such as a PDF.",
-    "compaction_summary": "The summary that a compaction left.",
-    "restored_file": "A file that came back after a compaction.",
-    "recalled": "A result that read something back from the store; it refines `tool_result`.",
-}
 
 Globs = Annotated[tuple[str, ...], Strict(strict=False), OneOrMore]
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
+from policyctx.definitions.actions import STEP_ACTIONS, Action, Do
 from policyctx.policy.models.base import Names, Section
 from policyctx.policy.models.compaction import Compaction
 from policyctx.policy.models.gates import Untils, When
@@ -13,13 +14,7 @@ from policyctx.policy.models.placeholder import Wording
 from policyctx.policy.models.rules import Globs, Recency, Threshold
 from policyctx.policy.values import flag_or_globs
 
-# The keys of a step that its `do` has no use for.
-KEYS_NOT_FOR = {
-    "offload": ("compaction",),
-    "clear": ("compaction",),
-    "drop": ("compaction", "placeholder", "must_shrink"),
-    "compact": ("select", "must_shrink"),
-}
+_ACTIONS = " ".join(f"`{do}`: {action.meaning}." for do, action in STEP_ACTIONS.items())
 
 
 class Select(Threshold):
@@ -63,9 +58,7 @@ class Step(Section):
     """Unique in the policy; `a-z`, `0-9` and `-`."""
     on: Literal["model_call", "arrival"] = "model_call"
     """`model_call`: before a model call, over the whole list. `arrival`: once for each new item."""
-    do: Literal["offload", "clear", "drop", "compact"]
-    """`offload`: save, leave the placeholder. `clear`: leave the placeholder, save nothing.
-    `drop`: save, remove. `compact`: summarise; must be last."""
+    do: Annotated[Do, Field(description=_ACTIONS)]
     select: Select = Select()
     """Which items; not for `compact`."""
     when: Annotated[When, Field(examples=[{"tokens": {"at_least": "80%"}}])] = ()
@@ -80,3 +73,8 @@ class Step(Section):
     """In a policy that extends another: the step before which this new one goes."""
     remove: bool = False
     """In a policy that extends another: take the step of this name out."""
+
+    @property
+    def action(self) -> Action:
+        """What the step makes of the items that it takes."""
+        return STEP_ACTIONS[self.do]

@@ -6,15 +6,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
+from policyctx.definitions.fields import ROOT_FIELDS, SESSION_FIELDS
 from policyctx.policy.models.base import ByteSize, Duration, Section
-from policyctx.policy.values import (
-    MODE_PATTERN,
-    ROOT_FIELDS,
-    SESSION_FIELDS,
-    file_mode,
-    path_template,
-    template_of,
-)
+from policyctx.policy.values import MODE_PATTERN, file_mode, path_template, template_of
 
 
 class Retention(Section):

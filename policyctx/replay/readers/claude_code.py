@@ -21,6 +21,7 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
 from policyctx.messages.reading import is_message
 from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.fields import Record, mapping, objects, seconds, usage, word
@@ -96,7 +97,7 @@ def _filled(sentence: str, attachment: Record) -> str:
 
 
 # Only for comparing a bill with what two lists would have cost, so any tokenizer does.
-_TOKENIZER = "o200k_base"
+_TOKENIZER = DEFAULT_TOKENIZER
 _LEAST_SCALE, _MOST_SCALE = 0.5, 4.0
 
 

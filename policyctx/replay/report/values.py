@@ -10,6 +10,7 @@ from collections import defaultdict
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from policyctx.definitions.actions import Action
 from policyctx.replay.cost import billed_calls, cost_of
 from policyctx.replay.summing import figures_of, total
 
@@ -163,7 +164,7 @@ def _stay(item: SeenItem, kept: Kept) -> Values:
     return {
         **_subject(item),
         **asdict(kept),
-        "action": "keep",
+        "action": Action.KEEP,
         "freed": 0,
         "path": None,
         "needs": [],

@@ -49,7 +49,7 @@ def decided_sides(plan: Plan) -> set[Side]:
         found.update(_of_outcome(outcome, step, plan))
         found.update(
             _of_compaction(outcome, plan)
-            if step.do == "compact"
+            if step.action.takes_messages
             else _StepSides(plan, outcome, step).all()
         )
     return found
@@ -156,7 +156,9 @@ class _StepSides:
         for position, item in enumerate(self._plan.items):
             fate = self._before.get(position)
             # What was decided before is decided; only a `drop` may go further.
-            if fate is None or (self._step.do == "drop" and fate.action != "drop"):
+            if fate is None or (
+                self._step.action.leaves_nothing and not fate.action.leaves_nothing
+            ):
                 yield from self._of_item(position, item)
 
     def _of_item(self, position: int, item: Item) -> Iterator[Side]:
@@ -184,7 +186,7 @@ class _StepSides:
         """A step that names no types does not select what may not be offloaded."""
         select = self._step.select
         in_tools = select.tools is None or matches(item.tool, select.tools)
-        if select.types is None and self._step.do != "drop" and in_tools:
+        if select.types is None and self._step.action.is_bound_by_rules and in_tools:
             allowed, rule = offload_given(_levels(self._policy, item))
             if not allowed:
                 yield rule, "refused"
@@ -207,7 +209,7 @@ class _StepSides:
             yield treatment.keep_recent_rule, "old"
         if self._step.select.ephemeral:
             yield (*self._name, "select", "ephemeral"), "ephemeral"
-        if self._step.do != "drop" or self._step.select.types is None:
+        if self._step.action.is_bound_by_rules or self._step.select.types is None:
             yield offload_given(given)[1], "allowed"
         yield nearest_given(given, "pin")[1], "not pinned"
 

@@ -24,7 +24,13 @@ _NAMES = frozenset(
 )
 # What scenarios replace by their own.
 _REPLACED = frozenset({("store", "root"), ("store", "session_id"), ("store", "sync")})
-_OPPOSITES = {"at_least": "over", "over": "at_least", "under": "at_most", "at_most": "under"}
+# For each comparison the one that differs from it only at the limit itself.
+_NEIGHBOURS = {
+    key: other
+    for key, one in COMPARISONS.items()
+    for other, two in COMPARISONS.items()
+    if one.is_lower == two.is_lower and one.is_open != two.is_open
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +105,7 @@ def _removals(node: Node, path: Path) -> Iterator[Change]:
         case (*_, int()) if not isinstance(node.value, dict | list):
             yield Change(path, "remove", node.value)
         case ("steps", int(), "when", *_, comparison) if comparison in COMPARISONS:
-            yield Change(path, "rename", node.value, _OPPOSITES[str(comparison)])
+            yield Change(path, "rename", node.value, _NEIGHBOURS[str(comparison)])
 
 
 def _is_entry(path: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.actions import BY_STATE
 from policyctx.testing.defining import then
 from policyctx.testing.failures import OutcomeError
 from policyctx.testing.wordings import filled, like
@@ -65,7 +66,7 @@ def _is_because(fate: Fate, reason: str) -> bool:
 
 def _is_rendered(world: World, fate: Fate) -> bool:
     """Does the model see what was decided: the item as it was, or its placeholder."""
-    if fate.turn.result is None or fate.state in {"dropped", "summarised"}:
+    if fate.turn.result is None or not BY_STATE[fate.state].keeps_place:
         return True
     expected = fate.original
     if fate.code != "placeholder" and fate.state != "kept":

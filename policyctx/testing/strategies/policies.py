@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
+from policyctx.definitions.actions import ITEM_ACTIONS
 from policyctx.errors import PolicyError
 from policyctx.policy.loading import parsed_policy
+from policyctx.policy.models.gates import COMPARISONS, GATES, Gates
+from policyctx.policy.nodes import model_in
 from policyctx.policy.sources import Source
 
 if TYPE_CHECKING:
+    from policyctx.definitions.actions import Action
+    from policyctx.definitions.gates import Gate, Kind
     from policyctx.policy.models import Policy
 
 _WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=20)
@@ -59,18 +64,30 @@ def _compared(numbers: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, An
     return _some(at_least=numbers, over=numbers, under=numbers, at_most=numbers)
 
 
-_GATES = _some(
-    tokens=_compared(_AMOUNTS),
-    messages=_compared(_COUNTS),
-    turns=_compared(_COUNTS),
-    items=st.builds(
-        lambda number, types: number | {"types": types}, _compared(_COUNTS), st.lists(_TYPES)
-    ),
-    ratio=_compared(_SHARES | st.floats(0, 1, width=16)),
-    frees=_compared(_AMOUNTS),
-    idle=_compared(st.sampled_from(["0s", "5m", "cache_ttl"])),
-    pays_back=_compared(_COUNTS),
-)
+_NUMBERS: dict[Kind, st.SearchStrategy[Any]] = {
+    "tokens": _AMOUNTS,
+    "count": _COUNTS,
+    "ratio": _SHARES | st.floats(0, 1, width=16),
+    "seconds": st.sampled_from(["0s", "5m", "cache_ttl"]),
+}
+
+
+# The keys of a gate that are not comparisons.
+_OWN_KEYS: dict[str, st.SearchStrategy[Any]] = {
+    "types": st.lists(_TYPES),
+    "of": st.sampled_from(["chars", "tokens"]),
+}
+
+
+def _gate(name: str, gate: Gate) -> st.SearchStrategy[dict[str, Any]]:
+    numbers = _compared(_NUMBERS[gate.kind])
+    model = model_in(Gates.model_fields[name].annotation)
+    own = [key for key in model.model_fields if key not in COMPARISONS] if model else []
+    drawn = st.fixed_dictionaries({}, optional={key: _OWN_KEYS[key] for key in own})
+    return st.builds(lambda number, keys: number | keys, numbers, drawn)
+
+
+_GATES = _some(**{name: _gate(name, gate) for name, gate in GATES.items()})
 _UNTIL = _some(
     tokens=st.fixed_dictionaries({"under": _AMOUNTS}),
     frees=st.fixed_dictionaries({"at_least": _AMOUNTS}),
@@ -96,19 +113,21 @@ _SELECTS = st.builds(
 )
 
 
-def _steps(do: str, **keys: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+def _steps(action: Action) -> st.SearchStrategy[dict[str, Any]]:
+    keys = {
+        "select": _SELECTS,
+        "when": _GATES | st.lists(_GATES, max_size=2),
+        "placeholder": _TEXTS.filter(bool),
+        "must_shrink": st.booleans(),
+    }
     return st.fixed_dictionaries(
-        {"name": st.from_regex(r"[a-z0-9-]{1,8}", fullmatch=True), "do": st.just(do)},
-        optional={"select": _SELECTS, "when": _GATES | st.lists(_GATES, max_size=2), **keys},
+        {"name": st.from_regex(r"[a-z0-9-]{1,8}", fullmatch=True), "do": st.just(str(action.do))},
+        optional={k: v for k, v in keys.items() if k not in action.keys_without_use},
     )
 
 
 _STEPS = st.lists(
-    st.one_of(
-        _steps("offload", placeholder=_TEXTS.filter(bool), must_shrink=st.booleans()),
-        _steps("clear", placeholder=_TEXTS.filter(bool)),
-        _steps("drop"),
-    ),
+    st.one_of([_steps(action) for action in ITEM_ACTIONS]),
     max_size=3,
     unique_by=lambda step: step["name"],
 )

@@ -1,0 +1,57 @@
+"""The fields of texts in a policy: of placeholders, paths, the store's root and session ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+# What a field shows: the item itself, its file, its content, or an excerpt of its content.
+Source: TypeAlias = Literal["item", "file", "content", "excerpt"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceholderField:
+    """One field of a placeholder: where its value comes from, and its least length in characters.
+
+    `extent` says that the field shows nothing without the key of its name beside the text.
+    """
+
+    source: Source
+    least_chars: int = 0
+    extent: bool = False
+
+
+FIELDS: dict[str, PlaceholderField] = {
+    "item_id": PlaceholderField("item"),
+    "item_type": PlaceholderField("item", least_chars=1),
+    "tool_name": PlaceholderField("item"),
+    "tool_use_id": PlaceholderField("item"),
+    "session_id": PlaceholderField("item"),
+    "path": PlaceholderField("file", least_chars=2),
+    "relative_path": PlaceholderField("file", least_chars=3),
+    "cwd_path": PlaceholderField("file", least_chars=1),
+    "tokens": PlaceholderField("content", least_chars=1),
+    "chars": PlaceholderField("content", least_chars=1),
+    "lines": PlaceholderField("content", least_chars=1),
+    "sha256": PlaceholderField("content", least_chars=64),
+    "head": PlaceholderField("excerpt", extent=True),
+    "tail": PlaceholderField("excerpt", extent=True),
+    "omitted_lines": PlaceholderField("excerpt", least_chars=1),
+    "omitted_chars": PlaceholderField("excerpt", least_chars=1),
+}
+
+
+def _of(*sources: Source) -> tuple[str, ...]:
+    return tuple(name for name, field in FIELDS.items() if field.source in sources)
+
+
+PLACEHOLDER_FIELDS = tuple(FIELDS)
+FILE_FIELDS = _of("file")
+EXCERPT_FIELDS = frozenset(_of("excerpt"))
+EXTENT_FIELDS = tuple(name for name, field in FIELDS.items() if field.extent)
+
+PATH_FIELDS = (*_of("item"), "ext")
+ROOT_FIELDS = ("session_id",)
+SESSION_FIELDS = ("date", "time", "random")
+SUMMARY_FIELDS = ("summary", "archive_path")
+RESTORED_FIELDS = ("path", "content")
