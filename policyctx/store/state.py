@@ -163,11 +163,14 @@ class State(LoadedIndex):
     def complete_snapshot(self, tree: Tree) -> None:
         """Let the snapshot cover the whole journal; without a journal there is none.
 
+        A journal that was found damaged is written anew, so that the damage is reported once.
         Raises `OSError` when it cannot be written.
         """
         with self._threads:
             self.refresh(tree)
-            if self._position is None or self._snapshots.covers(tree, self._position):
+            if self._position is None:
+                return
+            if self._snapshots.covers(tree, self._position) and not self._is_harmed:
                 return
             with self.writing(tree) as index:
                 if not self._snapshots.covers(tree, self._position):
