@@ -287,10 +287,12 @@ class Session:
         memory = yield from self._remembered()
         known = self._new_list(memory)
         known.read(listed(messages))
+        warnings = yield from self._missing_files(memory.known, memory)
         facts = self._facts(memory)
         result = yield from self._carried_out(known, messages, ("arrival",), facts)
         known.conversation.report()
-        return self._with_notices(result, memory)
+        result = replace(result, warnings=(*warnings, *result.warnings)) if warnings else result
+        return (yield from self._with_notices(result, memory))
 
     def _turn(
         self,
@@ -317,23 +319,34 @@ class Session:
             # A session that has decided nothing leaves nothing on the disk.
             yield Remember((memory.call_record(),), important=False)
         result = replace(result, warnings=(*warnings, *result.warnings)) if warnings else result
-        return self._with_notices(result, memory)
+        return (yield from self._with_notices(result, memory))
 
-    def _with_notices(self, result: Result, memory: Memory) -> Result:
-        """Add to the warnings what the store found damaged since the last result."""
-        every: tuple[str, ...] = getattr(self.store, "notices", ())
-        new, self._notices_given = [*every[self._notices_given :]], len(every)
-        if memory.unreadable:
-            noun = "record" if memory.unreadable == 1 else "records"
+    def _with_notices(self, result: Result, memory: Memory) -> Turn[Result]:
+        """Add to the warnings what was found damaged since the last result, each time once."""
+        new = self._new_notices()
+        if count := len(memory.unreadable):
+            noun = "record" if count == 1 else "records"
             new.append(
-                f"{memory.unreadable} {noun} of the session could not be read; the session decides"
-                " anew what they said"
+                f"{count} {noun} of the session could not be read; the session decides anew what"
+                f" {'it' if count == 1 else 'they'} said"
             )
-            memory.unreadable = 0
+            yield Remember((memory.settling_record(),), important=False)
+            memory.unreadable = ()
         return replace(result, warnings=(*new, *result.warnings)) if new else result
 
-    def _missing_files(self, known: KnownList, memory: Memory) -> Turn[tuple[str, ...]]:
-        """Return a warning when the store's folder has been removed since the last turn."""
+    def _new_notices(self) -> list[str]:
+        """Return what the store found damaged since this was called last."""
+        every: tuple[str, ...] = getattr(self.store, "notices", ())
+        given, self._notices_given = self._notices_given, len(every)
+        return [*every[given:]]
+
+    def _missing_files(self, known: KnownList | None, memory: Memory) -> Turn[tuple[str, ...]]:
+        """Return a warning when the store's folder has been removed since the last turn.
+
+        It holds what the store itself has to say of that, which is looked at again for it.
+        """
+        if known is None:
+            return ()
         before, self._root = self._root, (yield FindRoot())
         if before in {None, self._root}:
             return ()
@@ -342,11 +355,14 @@ class Session:
             return ()  # it was moved away and put back, or copied
         if not (count := known.placeholders(str(self.store.root))):
             return ()
+        yield Recall()
         names = "1 placeholder names a file" if count == 1 else f"{count:,} placeholders name files"
-        return (
+        warning = (
             f"the folder {self.store.root} was removed or replaced while the session ran: {names}"
-            " in it that can no longer be read",
+            " in it that can no longer be read"
         )
+        notices = self._new_notices()
+        return (f"{warning} ({'; '.join(notices)})" if notices else warning,)
 
     def _compacted(
         self,

@@ -48,11 +48,6 @@ def applied(session: Session, messages: list[Message], *, asynchronous: bool) ->
     return session.apply(messages)
 
 
-def dangling(result: Result) -> list[str]:
-    """Return the warnings of placeholders whose files are gone; the store warns of its journal."""
-    return [warning for warning in result.warnings if "placeholder" in warning]
-
-
 @pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize("comes_back", [False, True])
 def test_a_removed_folder_is_warned_of_once(
@@ -72,8 +67,9 @@ def test_what_is_new_is_saved_all_the_same(session: Session, root: Path) -> None
     session.apply(FULL)
     shutil.rmtree(root)
     result = session.apply(with_more(FULL))
-    [warning] = dangling(result)
+    [warning] = result.warnings
     assert "2 placeholders" in warning
+    assert "the journal was removed while in use" in warning
     [path] = result.files
     assert session.read(path) == "y" * 400
     assert session.apply(with_more(FULL)).warnings == ()
@@ -85,7 +81,7 @@ def test_each_disappearance_is_warned_of(session: Session, root: Path) -> None:
     for _ in range(2):
         shutil.rmtree(root)
         messages = with_more(messages)
-        assert len(dangling(session.apply(messages))) == 1
+        assert len(session.apply(messages).warnings) == 1
 
 
 def test_an_empty_folder_in_its_place_is_warned_of(session: Session, root: Path) -> None:
@@ -124,3 +120,54 @@ def test_a_session_that_keeps_no_state_counts_the_placeholders_in_the_list(root:
     shutil.rmtree(root)
     [warning] = session.apply(given).warnings
     assert "2 placeholders name files" in warning
+
+
+def test_a_removed_folder_is_warned_of_once_however_late_it_is_used(
+    session: Session, root: Path
+) -> None:
+    session.apply(FULL)
+    shutil.rmtree(root)
+    assert len(session.apply(FULL).warnings) == 1
+    assert session.apply(with_more(FULL)).warnings == ()
+
+
+def test_a_folder_that_is_made_again_before_the_next_turn_is_warned_of_once(
+    session: Session, root: Path
+) -> None:
+    session.apply(FULL)
+    shutil.rmtree(root)
+    session.observe({"input_tokens": 1_000, "output_tokens": 1})
+    assert root.exists()
+    [warning] = session.apply(FULL).warnings
+    assert str(root) in warning
+    assert session.apply(FULL).warnings == ()
+
+
+def test_an_arrival_warns_of_a_removed_folder_instead_of_the_next_turn(
+    session: Session, root: Path
+) -> None:
+    session.apply(FULL)
+    shutil.rmtree(root)
+    [warning] = session.on_tool_result(results(("new", "y"))).warnings
+    assert "2 placeholders" in warning
+    assert session.apply(FULL).warnings == ()
+
+
+def test_a_removed_journal_in_a_folder_that_stays_is_warned_of(
+    session: Session, root: Path
+) -> None:
+    session.apply(FULL)
+    shutil.rmtree(root / ".policyctx")
+    [warning] = session.apply(with_more(FULL)).warnings
+    assert "the journal was removed while in use" in warning
+    assert "placeholder" not in warning
+
+
+def test_a_removed_folder_that_no_placeholder_names_is_warned_of_once(root: Path) -> None:
+    steps = "[{name: s, do: drop, select: {types: [tool_result], keep_recent: 1}}]"
+    session = Session(policy(f"store: {{sync: never}}\nsteps: {steps}"), root=root, session_id="s")
+    assert session.apply(FULL).plan.new
+    shutil.rmtree(root)
+    first = session.apply(with_more(FULL)).warnings
+    assert len(first) == 1
+    assert session.apply(with_more(FULL)).warnings == ()

@@ -40,7 +40,8 @@ def committed(
     if state is None:
         return written
     with state.writing(tree) as index:
-        if not all(_is_there(tree, path) for path in written.reused):
+        # `collect` may have removed an older file of this name, and with it the new one.
+        if not all(_is_there(tree, one.file.relative_path) for one in written.saved):
             return None
         taken = [entry.path for entry in written.entries if _is_taken(entry, index)]
         if taken:

@@ -18,10 +18,8 @@ import re
 import secrets
 from typing import TYPE_CHECKING
 
-from filelock import lock_descriptor, unlock_descriptor
-
 from policyctx.store.entries import is_inside
-from policyctx.store.folders import NO_FOLLOW, set_mode
+from policyctx.store.locking import Lock, is_held
 from policyctx.store.packing import PACKED
 
 if TYPE_CHECKING:
@@ -87,27 +85,28 @@ def announcement(batch: str, paths: Iterable[str]) -> JSON:
 class OpenBatches:
     """The batches of one store in this process, with the paths in flight, and the lock for them.
 
-    The lock is held while a batch is open. Its file stays for the next one, since making a file
-    costs many times what locking it does.
+    The lock is held while a batch is open. Its file stays for the next batch, since making a file
+    costs many times what locking it does. A forked child is another writer and needs its own.
     """
 
     def __init__(self) -> None:
+        self.process = os.getpid()
         self._paths: dict[str, frozenset[str]] = {}
         self._writer = secrets.token_hex(8)
         self._opened = 0
-        self._process = os.getpid()
-        self._lock = -1
+        self._lock: Lock | None = None
 
     def open(self, folder: Folder, mode: int, paths: Iterable[str]) -> str:
-        """Return the id of a new batch. Raises `OSError`; only while nobody else takes a lock."""
-        if self._process != os.getpid():  # a child that was forked is another writer
-            self.abandon()
-            self._writer, self._process = secrets.token_hex(8), os.getpid()
-            self._opened = 0
+        """Return the id of a new batch; only while the session's lock is held.
+
+        Raises `OSError`, and `StoreError` when another process keeps the lock of this writer.
+        """
         if not self._opened:
             remove_dead_locks(folder)  # of processes that ended without closing their store
-        if self._lock < 0:
-            self._lock = _locked(folder, _LOCK + self._writer, mode)
+        if self._lock is None:
+            lock = Lock(folder, mode, _LOCK + self._writer)
+            lock.acquire()  # `collect` holds it for a moment where it looks for living writers
+            self._lock = lock
         self._opened += 1
         batch = f"{self._writer}-{self._opened}"
         self._paths[batch] = frozenset(paths)
@@ -162,44 +161,14 @@ class OpenBatches:
     def abandon(self) -> None:
         """Release the lock; `collect` removes its file where nobody else does."""
         self._paths.clear()
-        descriptor, self._lock = self._lock, -1
-        if descriptor >= 0:
-            os.close(descriptor)
-
-
-def _locked(folder: Folder, name: str, mode: int) -> int:
-    """Open and lock a file that only this writer knows."""
-    descriptor = _opened(folder, name, mode)
-    try:
-        lock_descriptor(descriptor, blocking=False)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _opened(folder: Folder, name: str, mode: int) -> int:
-    try:
-        return folder.open(name, os.O_RDWR | NO_FOLLOW)
-    except FileNotFoundError:
-        descriptor = folder.open(name, os.O_RDWR | os.O_CREAT | NO_FOLLOW, mode)
-        set_mode(descriptor, mode)
-        return descriptor
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.release()
 
 
 def is_living(folder: Folder, batch: str) -> bool:
     """Whether a process holds the lock of the writer of a batch. Raises `OSError`."""
-    try:
-        descriptor = folder.open(_LOCK + _writer_of(batch), os.O_RDWR | NO_FOLLOW)
-    except FileNotFoundError:
-        return False
-    try:
-        if not lock_descriptor(descriptor, blocking=False):
-            return True
-        unlock_descriptor(descriptor)
-    finally:
-        os.close(descriptor)
-    return False
+    return is_held(folder, _LOCK + _writer_of(batch))
 
 
 def _writer_of(batch: str) -> str:
@@ -209,6 +178,6 @@ def _writer_of(batch: str) -> str:
 def remove_dead_locks(folder: Folder) -> None:
     """Remove the lock files that nobody holds; only while nobody else can take a lock."""
     for name in folder.names():
-        if name.startswith(_LOCK) and not is_living(folder, name.removeprefix(_LOCK)):
+        if name.startswith(_LOCK) and not is_held(folder, name):
             with contextlib.suppress(FileNotFoundError):
                 folder.remove(name)

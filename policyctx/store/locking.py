@@ -1,4 +1,4 @@
-"""One writer at a time, among threads and processes."""
+"""Exclusive locks on files, among threads and processes."""
 
 from __future__ import annotations
 
@@ -14,58 +14,93 @@ from policyctx.store.folders import NO_FOLLOW, set_mode
 if TYPE_CHECKING:
     from policyctx.store.folders import Folder
 
-_NAME = "lock"
-# A holder that dies is let go of by the system at once; one that hangs is waited for so long.
+_SESSION = "lock"
+# The system releases the lock of a process that dies at once; a process that hangs keeps it.
 _PATIENCE_S = 30.0
 _FIRST_PAUSE_S = 0.0002
 _LONGEST_PAUSE_S = 0.02
 
 
 class Lock:
-    """Holds the lock of a folder. Raises `OSError`, and `StoreError` when another keeps it.
+    """An exclusive lock on the file `name` in a folder, by default the lock of a session.
 
-    It is opened anew each time: a child process must not share its parent's lock.
+    It belongs to the process that acquires it: in a forked child, `release` only closes the child's
+    copy of the descriptor. Each `acquire` opens the file again, since a descriptor that a child
+    shares with its parent would not exclude it.
     """
 
-    __slots__ = ("_descriptor", "_folder", "_mode")
+    __slots__ = ("_descriptor", "_folder", "_mode", "_name", "_process")
 
-    def __init__(self, folder: Folder, mode: int) -> None:
+    def __init__(self, folder: Folder, mode: int, name: str = _SESSION) -> None:
         self._folder = folder
         self._mode = mode
+        self._name = name
         self._descriptor = -1
+        self._process = -1
+
+    def acquire(self) -> None:
+        """Wait for the lock. Raises `OSError`, and `StoreError` when another process keeps it."""
+        descriptor = self._opened()
+        try:
+            self._wait_for(descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._descriptor, self._process = descriptor, os.getpid()
+
+    def release(self) -> None:
+        """Release the lock; without effect when it is not held."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor < 0:
+            return
+        try:
+            # Closing alone would leave the lock to a child that was forked meanwhile.
+            if self._process == os.getpid():
+                unlock_descriptor(descriptor)
+        finally:
+            os.close(descriptor)
 
     def __enter__(self) -> None:
-        self._descriptor = _opened(self._folder, self._mode)
-        try:
-            _wait_for(self._descriptor, self._folder)
-        except BaseException:
-            os.close(self._descriptor)
-            raise
+        self.acquire()
 
     def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def _opened(self) -> int:
         try:
-            unlock_descriptor(self._descriptor)
-        finally:
-            os.close(self._descriptor)
+            return self._folder.open(self._name, os.O_RDWR | NO_FOLLOW)
+        except FileNotFoundError:
+            flags = os.O_RDWR | os.O_CREAT | NO_FOLLOW
+            descriptor = self._folder.open(self._name, flags, self._mode)
+            set_mode(descriptor, self._mode)
+            return descriptor
+
+    def _wait_for(self, descriptor: int) -> None:
+        pause = _FIRST_PAUSE_S
+        deadline = time.monotonic() + _PATIENCE_S
+        while not lock_descriptor(descriptor, blocking=False):
+            if time.monotonic() > deadline:
+                path = f"{self._folder.path}/{self._name}"
+                raise StoreError(
+                    f"{path} has been held by another process for {_PATIENCE_S:.0f} s", path=path
+                )
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
 
 
-def _opened(folder: Folder, mode: int) -> int:
+def is_held(folder: Folder, name: str) -> bool:
+    """Return whether a process holds the lock on a file. Raises `OSError`.
+
+    A free lock is acquired for a moment to find out, so whoever acquires it has to wait.
+    """
     try:
-        return folder.open(_NAME, os.O_RDWR | NO_FOLLOW)
+        descriptor = folder.open(name, os.O_RDWR | NO_FOLLOW)
     except FileNotFoundError:
-        descriptor = folder.open(_NAME, os.O_RDWR | os.O_CREAT | NO_FOLLOW, mode)
-        set_mode(descriptor, mode)
-        return descriptor
-
-
-def _wait_for(descriptor: int, folder: Folder) -> None:
-    pause = _FIRST_PAUSE_S
-    deadline = time.monotonic() + _PATIENCE_S
-    while not lock_descriptor(descriptor, blocking=False):
-        if time.monotonic() > deadline:
-            path = f"{folder.path}/{_NAME}"
-            raise StoreError(
-                f"{path} has been held by another process for {_PATIENCE_S:.0f} s", path=path
-            )
-        time.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE_S)
+        return False
+    try:
+        if not lock_descriptor(descriptor, blocking=False):
+            return True
+        unlock_descriptor(descriptor)
+    finally:
+        os.close(descriptor)
+    return False

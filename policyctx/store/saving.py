@@ -40,7 +40,7 @@ class Written:
     saved: tuple[Saved, ...]
     entries: tuple[Entry, ...]
     reused: tuple[str, ...]
-    """Paths of files that were there before, and must be still when the entries are taken up."""
+    """Paths of files that were there before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -51,11 +51,18 @@ class Rebuilt:
 class State(LoadedIndex):
     """The index and the records of one session, and the one way to add to them."""
 
-    @cached_property
+    _batches: OpenBatches | None = None
+
+    @property
     def _open_batches(self) -> OpenBatches:
-        batches = OpenBatches()
-        # A batch that no record settled, as an error came between, must not cost a descriptor.
-        weakref.finalize(self, batches.abandon).atexit = False
+        """The batches of this process, none of them its parent's where it was forked."""
+        batches = self._batches
+        if batches is None or batches.process != os.getpid():
+            if batches is not None:
+                batches.abandon()
+            self._batches = batches = OpenBatches()
+            # A batch that no record settled, as an error came between, must not cost a descriptor.
+            weakref.finalize(self, batches.abandon).atexit = False
         return batches
 
     @contextmanager
@@ -156,11 +163,14 @@ class State(LoadedIndex):
     def complete_snapshot(self, tree: Tree) -> None:
         """Let the snapshot cover the whole journal; without a journal there is none.
 
+        A journal that was found damaged is written anew, so that the damage is reported once.
         Raises `OSError` when it cannot be written.
         """
         with self._threads:
             self.refresh(tree)
-            if self._position is None or self._snapshots.covers(tree, self._position):
+            if self._position is None:
+                return
+            if self._snapshots.covers(tree, self._position) and not self._is_harmed:
                 return
             with self.writing(tree) as index:
                 if not self._snapshots.covers(tree, self._position):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from policyctx.definitions.actions import BY_STATE
 from policyctx.errors import UsageError
@@ -14,12 +17,15 @@ from policyctx.tokens.usage import Correction, correction_of
 from policyctx.turns.replacements import Replacement, Replacements
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from policyctx.planning.conversation import Arrived, Conversation
     from policyctx.planning.facts import Facts
+    from policyctx.planning.ledger import Key
     from policyctx.tokens.usage import Usage
     from policyctx.turns.known_list import KnownList
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -38,25 +44,29 @@ class Memory:
     """What compactions have replaced."""
     sent: tuple[Conversation, Facts] | None = None
     """The conversation that was handed out last, until its usage was observed."""
-    unreadable: int = 0
-    """Records of a session's own kinds that are not as a session wrote them; they are skipped."""
+    unreadable: tuple[str, ...] = ()
+    """The SHA-256 of each record of a session's own kinds that no session wrote so, and of which no
+    warning was given yet. Such records are skipped and stay in the store."""
 
     @classmethod
     def of(cls, records: Sequence[Mapping[str, Any]]) -> Memory:
         """Return the memory that the records of a session hold; other records are skipped."""
-        readable = [record for record in records if _is_readable(record)]
+        readable, unreadable = _parted(records, _is_readable)
         found = (Entry.of(record) for record in readable)
         entries = [entry for entry in found if entry is not None]
-        whole = _without_half_pairs(entries)
+        halves = _half_pairs(entries)
+        lost, whole = _parted(entries, lambda entry: entry.key in halves and entry.action == "drop")
         calls = [record["at"] for record in readable if record.get("record") == "call"]
         learnt = [record for record in readable if record.get("record") == "usage"]
         made = (Replacement.of(record) for record in readable)
+        settled = (one["sha256"] for one in readable if one.get("record") == "unreadable")
+        skipped = Counter(map(_digest, [*unreadable, *(entry.record() for entry in lost)]))
         return cls(
             Ledger(whole),
             replacements=Replacements([one for one in made if one is not None]),
             called_at=calls[-1] if calls else None,
             correction=correction_of(learnt[-1]) if learnt else Correction(),
-            unreadable=len(records) - len(readable) + len(entries) - len(whole),
+            unreadable=tuple((skipped - Counter(chain.from_iterable(settled))).elements()),
         )
 
     @property
@@ -72,6 +82,10 @@ class Memory:
         """Return the record of what usage has taught."""
         return {"record": "usage", **self.correction.as_record()}
 
+    def settling_record(self) -> dict[str, Any]:
+        """Return the record which says that a warning of the unreadable records was given."""
+        return {"record": "unreadable", "sha256": [*self.unreadable]}
+
     def observe(self, usage: Usage) -> None:
         """Learn from the usage of the response to the list that was handed out last."""
         if self.sent is not None:
@@ -80,18 +94,33 @@ class Memory:
             self.correction = self.correction.observed(conversation.counted(facts), usage)
 
 
-def _without_half_pairs(entries: list[Entry]) -> list[Entry]:
-    """Return the entries without drops of a call or a result whose other half was lost."""
+def _parted(values: Iterable[T], condition: Callable[[T], bool]) -> tuple[list[T], list[T]]:
+    """Return the values that meet a condition, and the others."""
+    met: list[T] = []
+    others: list[T] = []
+    for value in values:
+        (met if condition(value) else others).append(value)
+    return met, others
+
+
+def _half_pairs(entries: list[Entry]) -> set[Key]:
+    """Return the keys of dropped calls and results whose other half was lost."""
     newest = {entry.key: entry for entry in entries}
     dropped = [key for key, entry in newest.items() if entry.action == "drop" and key.tool_use_id]
     calls, answers = (
         Counter(key.tool_use_id for key in dropped if key.kind == kind)
         for kind in ("tool_call", "tool_result")
     )
-    halves = {
-        key.tool_use_id for key in dropped if calls[key.tool_use_id] != answers[key.tool_use_id]
-    }
-    return [e for e in entries if e.action != "drop" or e.key.tool_use_id not in halves]
+    return {key for key in dropped if calls[key.tool_use_id] != answers[key.tool_use_id]}
+
+
+def _digest(record: Mapping[str, Any]) -> str:
+    """Return the SHA-256, in hex, of a record, whatever JSON it is made of."""
+    try:
+        text = json.dumps(record, sort_keys=True)
+    except RecursionError:
+        text = "nested too deeply"
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _is_readable(record: Mapping[str, Any]) -> bool:
@@ -103,6 +132,8 @@ def _is_readable(record: Mapping[str, Any]) -> bool:
         return _is_usage(record)
     if kind == "decision":
         return _is_of(record, _DECISION) and record["state"] in BY_STATE
+    if kind == "unreadable":
+        return _is_of(record, {"sha256": "list"}) and _are_texts(record["sha256"])
     return kind != "compaction" or _is_compaction(record)
 
 
@@ -134,6 +165,7 @@ _DECISION = {
     "reads_as?": "text",
     "names_file?": "truth",
     "tokens?": "whole number or nothing",
+    "rewritten?": "text or nothing",
 }
 _COMPACTION = {
     "step": "text",
@@ -148,6 +180,7 @@ _COMPACTION = {
     "gone": "list",
     "archive": "text or nothing",
     "carried?": "whole number or nothing",
+    "ends_list?": "truth",
 }
 _MESSAGE = {"role": "text", "content": "text"}
 _KEY_TYPES = ("text", "text or nothing", "text", "whole number")
@@ -183,10 +216,14 @@ def _is_compaction(record: Mapping[str, Any]) -> bool:
         and record["count"] > 0
         and (carried is None or 0 <= carried < record["count"])
         and len(messages) == len(record["types"]) == len(record["paths"])
-        and all(isinstance(text, str) for text in texts)
+        and _are_texts(texts)
         and all(isinstance(one, dict) and _is_of(one, _MESSAGE) for one in messages)
         and all(isinstance(key, list) and _is_key(key) for key in keys)
     )
+
+
+def _are_texts(values: Iterable[object]) -> bool:
+    return all(isinstance(value, str) for value in values)
 
 
 def _is_key(key: list[Any]) -> bool:

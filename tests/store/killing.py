@@ -1,10 +1,11 @@
 """Run as a program: writers of one store are killed at random moments, again and again.
 
-Arguments: a folder, the number of runs, a seed. Each run has its own store. What a writer was told
-to be saved it tells in turn, each in one write to a pipe, so what arrived there was handed out;
-after the kill all of it must read back. Writers also collect, as a process does whose clock is two
-hours ahead, and close the store. Prints a line for each thing that is wrong, and how many contents
-were looked at.
+Arguments: a folder, the number of runs, a seed. Each run has its own store. When a writer has saved
+and recorded a file, it reports the file in one write to a pipe. After the kill, every reported file
+must read back. Writers also collect, as a process does whose clock is two hours ahead, and close
+the store. Prints a line for each error, with its run, and then the seed and how many contents were
+checked. An exception of a writer or of a check is an error too. The store of a failed run stays in
+the folder.
 """
 
 from __future__ import annotations
@@ -18,15 +19,20 @@ import shutil
 import signal
 import sys
 import time
+import traceback
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
+from policyctx.errors import StoreError
 from policyctx.store.content import Content, Origin
 from policyctx.store.files import Format, text_of
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.journal import parsed
 from policyctx.store.packing import PACKED
 from policyctx.store.retention import live_paths  # noqa: F401 - loaded before the writers fork
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 WRITERS = 3
 LONGEST_RUN_S = 0.03
@@ -39,23 +45,33 @@ def main() -> None:
     looked_at = killed = 0
     for run in range(runs):
         root = folder / str(run)
-        told, deaths = handed_out(root, run, chance)
+        told, deaths, crashes = handed_out(root, run, chance)
         killed += deaths
         looked_at += len(told)
-        for wrong in wrongs(root, told, form_of(run)):
-            sys.stdout.write(f"run {run}: {wrong}\n")
-        shutil.rmtree(root, ignore_errors=True)
-    sys.stdout.write(json.dumps({"looked_at": looked_at, "killed": killed}) + "\n")
+        found = [*crashes, *wrongs_or_traceback(root, told, form_of(run))]
+        for wrong in found:
+            sys.stdout.write(f"run {run} of seed {seed}, store in {root}: {wrong}\n")
+        if not found:
+            shutil.rmtree(root, ignore_errors=True)
+    summary = {"seed": seed, "looked_at": looked_at, "killed": killed}
+    sys.stdout.write(json.dumps(summary) + "\n")
 
 
-def handed_out(root: Path, run: int, chance: random.Random) -> tuple[list[list[str]], int]:
-    """Let writers write until they are killed one by one; return path, id and text of each."""
+def handed_out(
+    root: Path, run: int, chance: random.Random
+) -> tuple[list[list[str]], int, list[str]]:
+    """Let writers write until they are killed one by one.
+
+    Return path, id and text of each reported file, the number of kills, and the traceback of each
+    writer that ended by itself.
+    """
     reading, writing = os.pipe()
     writers = []
+    sys.stdout.flush()
     for number in range(WRITERS):
         pid = os.fork()
         if pid == 0:
-            write_for_ever(root, writing, number, run)
+            write_until_killed(root, writing, number, run)
         writers.append(pid)
     os.close(writing)
     told = b""
@@ -65,12 +81,26 @@ def handed_out(root: Path, run: int, chance: random.Random) -> tuple[list[list[s
             if select.select([reading], [], [], left)[0]:
                 told += os.read(reading, 1 << 20)
         os.kill(pid, signal.SIGKILL)
-    for pid in writers:
-        os.waitpid(pid, 0)
+    ends = [os.waitpid(pid, 0)[1] for pid in writers]
     while more := os.read(reading, 1 << 20):
         told += more
     os.close(reading)
-    return [json.loads(line) for line in told.splitlines()], len(writers)
+    lines = [json.loads(line) for line in told.splitlines()]
+    crashes = [line["crash"] for line in lines if isinstance(line, dict)]
+    killed = sum(os.WIFSIGNALED(end) for end in ends)
+    if killed + len(crashes) < WRITERS:
+        crashes.append(f"writers ended with the wait statuses {ends}")
+    return [line for line in lines if isinstance(line, list)], killed, crashes
+
+
+def write_until_killed(root: Path, pipe: int, number: int, run: int) -> NoReturn:
+    """Write; report an exception through the pipe and end."""
+    try:
+        write_for_ever(root, pipe, number, run)
+    except BaseException:  # noqa: BLE001 - whatever it is, the parent reports it
+        crash = {"crash": f"writer {number}: {traceback.format_exc()[-1_500:]}"}
+        os.write(pipe, f"{json.dumps(crash)}\n".encode())
+    os._exit(1)
 
 
 def write_for_ever(root: Path, pipe: int, number: int, run: int) -> NoReturn:
@@ -120,17 +150,18 @@ def form_of(run: int) -> Format:
     return "envelope" if run % 3 == 0 else "text"
 
 
+def wrongs_or_traceback(root: Path, told: list[list[str]], form: Format) -> list[str]:
+    """Return what is wrong; an exception of a check is an error like the others."""
+    try:
+        return wrongs(root, told, form)
+    except Exception:  # noqa: BLE001 - whatever it is, it is wrong
+        return [traceback.format_exc()]
+
+
 def wrongs(root: Path, told: list[list[str]], form: Format) -> list[str]:
     """Return what is not as it was handed out."""
     store = ContextFileSystem(root, sync="never", format=form)
-    found = []
-    for path, item_id, text in told:
-        if text_of(Path(path).read_bytes(), form) != text:
-            found.append(f"{path} holds another text")
-        if store.read(path) != text:
-            found.append(f"{path} reads back as another text")
-        if store.read(item_id)[:3] != text[:3]:
-            found.append(f"{item_id} is not known")
+    found = [wrong for one in told for wrong in wrong_reads(store, one, form)]
     recorded = {record["path"] for record in store.records()}
     names = {os.path.relpath(path, root) for path, _, _ in told}
     found += [f"{path} is not recorded" for path in names - recorded]
@@ -150,6 +181,23 @@ def wrongs(root: Path, told: list[list[str]], form: Format) -> list[str]:
         if not is_there(path)
     ]
     return found
+
+
+def wrong_reads(store: ContextFileSystem, told: list[str], form: Format) -> Iterator[str]:
+    """Yield what is wrong with a file, and what the journal says of its item."""
+    path, item_id, text = told
+    try:
+        if text_of(Path(path).read_bytes(), form) != text:
+            yield f"{path} holds another text"
+        if store.read(path) != text:
+            yield f"{path} reads back as another text"
+        if store.read(item_id)[:3] != text[:3]:
+            yield f"{item_id} is not known"
+    except (OSError, ValueError, StoreError) as error:
+        journal = store.root / ".policyctx/journal.jsonl"
+        lines = journal.read_text(errors="replace").splitlines() if journal.exists() else []
+        named = [line for line in lines if f"{item_id}." in line or f'"{item_id}"' in line]
+        yield "\n  ".join([f"{path} does not read back: {error!r}; the journal:", *named])
 
 
 def is_there(path: str) -> bool:

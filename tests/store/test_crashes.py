@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +19,6 @@ from tests.store.contents import names_below, result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs signals")
 
@@ -35,19 +35,45 @@ def python(script: str, *arguments: str | Path) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.timeout(3_600)
-def test_whatever_was_handed_out_survives_kills_at_random_moments(tmp_path: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.store.killing", str(tmp_path), str(RUNS), "1"],
+def kill_loop(folder: Path, runs: int) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.store.killing", str(folder), str(runs), "1"],
         capture_output=True,
         text=True,
         check=False,
     )
-    *wrong, summary = run.stdout.splitlines() or [run.stderr]
-    assert (wrong, run.returncode, run.stderr) == ([], 0, "")
+
+
+@pytest.mark.timeout(3_600)
+def test_whatever_was_handed_out_survives_kills_at_random_moments(tmp_path: Path) -> None:
+    run = kill_loop(tmp_path, RUNS)
+    *wrong, summary = run.stdout.splitlines() or [""]
+    if wrong or run.returncode or run.stderr:  # whole: an assertion would cut it off
+        pytest.fail(f"exit code {run.returncode}\n{run.stdout}\n{run.stderr}", pytrace=False)
     done = json.loads(summary)
     assert done["killed"] == RUNS * killing.WRITERS
     assert done["looked_at"] > RUNS
+
+
+def test_the_kill_loop_reports_a_lost_file_with_its_journal(tmp_path: Path) -> None:
+    store = ContextFileSystem(tmp_path, sync="never")
+    [file] = store.save([result("call_1", "one")], recorded=True)
+    store.remember([{"item_id": "call_1", "path": file.relative_path, "state": "offloaded"}])
+    told = [[file.path, "call_1", "one"]]
+    assert killing.wrongs_or_traceback(tmp_path, told, "text") == []
+    Path(file.path).unlink()
+    first, *_ = killing.wrongs_or_traceback(tmp_path, told, "text")
+    assert f"{file.path} does not read back: FileNotFoundError" in first
+    assert '{"record":{"item_id":"call_1"' in first
+
+
+def test_the_kill_loop_reports_an_exception_of_a_writer(tmp_path: Path) -> None:
+    (tmp_path / "0").write_text("a file in the place of the store")
+    run = kill_loop(tmp_path, 1)
+    assert run.returncode == 0
+    assert f"run 0 of seed 1, store in {tmp_path / '0'}: writer " in run.stdout
+    assert "StoreError" in run.stdout
+    assert (tmp_path / "0").exists()
 
 
 LOCK_HOLDER = """

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from policyctx.store.filesystem import ContextFileSystem
+from tests.conversations import results
 from tests.store import playing
 from tests.store.contents import result
+from tests.store.damaging import WRITTEN_BY_0_1
 from tests.store.playing import TURNS_MADE, Clock, played, session
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from policyctx.session import Session
 
 # `POLICYCTX_DAMAGES=10000` looks longer.
@@ -62,6 +64,11 @@ def write_lines(root: Path, lines: list[bytes]) -> None:
 def store_of(one: Session) -> ContextFileSystem:
     assert isinstance(one.store, ContextFileSystem)
     return one.store
+
+
+def _without_checksum(line: bytes) -> dict[str, Any]:
+    """Return what a line holds, as policyctx 0.1 would have written it."""
+    return {key: value for key, value in json.loads(line).items() if key not in {"n", "crc32"}}
 
 
 def value_in(line: bytes) -> dict[str, Any]:
@@ -151,11 +158,28 @@ def test_a_line_that_stands_there_twice_counts_once(root: Path, clock: Clock) ->
     assert any("2 lines of the journal appear twice" in notice for notice in store.notices)
 
 
+_DECISION: dict[str, Any] = {
+    "kind": "tool_result",
+    "tool_use_id": "call_99",
+    "sha256": "0" * 64,
+    "occurrence": 0,
+    "chars": 4,
+    "item_id": "call_99",
+    "item_type": "tool_result",
+    "state": "cleared",
+    "step": "tidy",
+    "policy": "",
+    "placeholder": "cleared",
+    "path": None,
+}
 FOREIGN: list[dict[str, Any]] = [
     {"record": "compaction"},
     {"record": "compaction", "skipped": "x", "count": 0},
     {"record": "decision"},
     {"record": "decision", "kind": 5, "state": "sold"},
+    {"record": "decision", **_DECISION, "rewritten": ["no", "text"]},
+    {"record": "unreadable"},
+    {"record": "unreadable", "sha256": [["no", "text"]]},
     {"record": "call"},
     {"record": "call", "at": "noon"},
     {"record": "usage"},
@@ -176,8 +200,71 @@ def test_a_foreign_record_stops_no_session(
     write_lines(root, [*lines_of(root), line])
     done = session("text", root, clock).apply(playing.conversation(TURNS_MADE))
     assert done.messages == expected
-    is_own = record.get("record") in ["compaction", "decision", "call", "usage"]
+    is_own = record.get("record") in ["compaction", "decision", "call", "usage", "unreadable"]
     assert any("of the session could not be read" in one for one in done.warnings) == is_own
+
+
+def openings(form: str, root: Path, count: int = 3) -> list[list[str]]:
+    """Return the warnings of a session that is opened and continued again and again."""
+    clock, found = Clock(), []
+    clock.turn = TURNS_MADE
+    for _ in range(count):
+        with session(form, root, clock) as one:
+            first = one.apply(playing.conversation(TURNS_MADE)).warnings
+            found.append([*first, *one.apply(playing.conversation(TURNS_MADE)).warnings])
+    return found
+
+
+@pytest.mark.parametrize("form", playing.FORMS)
+def test_a_meaningless_record_is_warned_of_once(tmp_path: Path, form: str) -> None:
+    root = Path(shutil.copytree(WRITTEN_BY_0_1 / form, tmp_path / "root"))
+    before = store_of(session(form, root, Clock()))
+    contents, records = playing.contents_of(before), before.records()
+    meaningless = {"record": "compaction"}
+    line = json.dumps({"record": meaningless}).encode() + b"\n"
+    write_lines(root, [*lines_of(root), line])
+    [first], *later = openings(form, root)
+    assert "1 record of the session could not be read" in first
+    assert later == [[], []]
+    store = store_of(session(form, root, Clock()))
+    assert playing.contents_of(store) == contents
+    assert store.records()[: len(records) + 1] == [*records, meaningless]
+    # Another one is not known yet, nor is the same one when it stands there again.
+    for one in (b'{"record":{"record":"usage"}}\n', line):
+        write_lines(root, [*lines_of(root), one])
+        assert [len(warnings) for warnings in openings(form, root)] == [1, 0, 0]
+    store.rebuild()
+    assert openings(form, root, 1) == [[]]
+
+
+def test_an_arrival_warns_of_a_meaningless_record_once(root: Path) -> None:
+    write_lines(root, [*lines_of(root), b'{"record":{"record":"call"}}\n'])
+    arrival = results(("call_99", "text"))
+    warnings = [session("text", root, Clock()).on_tool_result(arrival).warnings for _ in range(3)]
+    assert [len(one) for one in warnings] == [1, 0, 0]
+
+
+def test_half_of_a_dropped_pair_is_warned_of_once(root: Path) -> None:
+    unknown = (b'{"in_flight"', b'{"record":{"record":"compaction"')
+    lines = [line for line in lines_of(root) if not line.startswith(unknown)]
+    lost = next(line for line in lines if b'"dropped"' in line and b'"tool_call"' in line)
+    lines.remove(lost)
+    unnumbered = [json.dumps(_without_checksum(line)).encode() + b"\n" for line in lines]
+    write_lines(root, unnumbered)
+    assert [len(warnings) for warnings in openings("text", root)] == [1, 0, 0]
+
+
+def test_a_damaged_line_is_warned_of_until_the_store_is_closed(tmp_path: Path) -> None:
+    with ContextFileSystem(tmp_path, sync="never") as store:
+        store.save([result("call_1", "one")])
+    journal = tmp_path / ".policyctx/journal.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b'"bytes"', b'"bites"'))
+    notices = []
+    for _ in range(3):
+        with ContextFileSystem(tmp_path, sync="never") as store:
+            assert store.read("call_1") == "one"
+            notices.append(len(store.notices))
+    assert notices == [1, 0, 0]
 
 
 @pytest.mark.parametrize("half", ["tool_call", "tool_result"])

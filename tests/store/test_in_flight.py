@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 from filelock import lock_descriptor
 
 from policyctx.errors import StoreError
+from policyctx.store import locking
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.naming import Names
 from policyctx.store.writing import Batch
 from tests.store.contents import HOUR, Clock, ids, names_below, refer, result
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from policyctx.store.files import Format
@@ -45,6 +50,18 @@ def held_locks(root: Path) -> list[Path]:
             found.append(path)
         os.close(descriptor)
     return found
+
+
+@contextmanager
+def probed_lock(root: Path) -> Iterator[None]:
+    """Hold a writer's free lock, as `collect` does for a moment to see whether the writer lives."""
+    [path] = locks_in(root)
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        assert lock_descriptor(descriptor, blocking=False)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def journal_of(root: Path) -> list[dict[str, object]]:
@@ -128,6 +145,61 @@ def test_a_file_without_its_name_is_left_to_a_living_writer(
     # Without a record to follow nothing is announced: the disk's own clock keeps the file.
     [file] = any_store.save([result("call_2", "two")])
     assert any_store.read(file.path) == "two"
+
+
+def test_a_writer_whose_lock_is_probed_waits_for_it(tmp_path: Path) -> None:
+    store = ContextFileSystem(tmp_path, sync="never", clock=Clock())
+    store.save([result("call_0", "zero")], recorded=True)
+    refer(store, "call_0", "offloaded")
+    with ThreadPoolExecutor(1) as thread:
+        with probed_lock(tmp_path):
+            saving = thread.submit(store.save, [result("call_1", "one")], recorded=True)
+            wait([saving], timeout=0.2)
+        [file] = saving.result()
+    assert len(held_locks(tmp_path)) == 1
+    assert later(tmp_path).collect(max_age=1).removed == ()
+    assert store.read(file.path) == "one"
+
+
+def test_a_lock_that_another_process_keeps_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locking, "_PATIENCE_S", 0.0)
+    store = ContextFileSystem(tmp_path, sync="never", clock=Clock())
+    store.save([result("call_0", "zero")], recorded=True)
+    refer(store, "call_0", "offloaded")
+    with probed_lock(tmp_path), pytest.raises(StoreError, match=r"writing-\w+ has been held"):
+        store.save([result("call_1", "one")], recorded=True)
+    [file] = store.save([result("call_1", "one")], recorded=True)
+    assert store.read(file.path) == "one"
+
+
+def test_a_new_file_that_is_collected_with_an_older_one_of_its_name_is_saved_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ContextFileSystem(tmp_path, sync="never")
+    assert store.list() == ()
+    other = later(tmp_path)
+    other.save([result("call_1", "y" * 5_000)])
+    refer(other, "call_1", "dropped")
+    ahead = Clock()
+    ahead.now += 4 * HOUR
+    other = ContextFileSystem(tmp_path, sync="never", clock=ahead)
+    assert len(other.collect().packed) == 1  # so the name is free on the disk
+    flush_folders = Batch.flush_folders
+    removed: list[object] = []
+
+    def collected_after_naming(batch: Batch) -> None:
+        if not removed:
+            removed.append(None)
+            removed[:] = other.collect(max_age=1).removed
+        flush_folders(batch)
+
+    monkeypatch.setattr(Batch, "flush_folders", collected_after_naming)
+    [file] = store.save([result("call_1", "one")])
+    assert len(removed) == 1
+    assert store.read(file.path) == "one"
+    assert store.verify().is_clean
 
 
 DEAD = """
@@ -238,3 +310,26 @@ def test_a_forked_writer_is_not_its_parent(tmp_path: Path) -> None:
     os.waitpid(pid, 0)
     done = later(tmp_path).collect(max_age=1)
     assert ids(tuple(entry for entry, _ in done.removed)) == ["call_1"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_neither_releases_nor_keeps_the_lock_of_its_parent(tmp_path: Path) -> None:
+    store = ContextFileSystem(tmp_path, sync="never", clock=Clock())
+    [file] = store.save([result("call_0", "zero")], recorded=True)
+    asked, told = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        store.close()  # of the child's own batches, of which there are none
+        os.write(told, b".")
+        signal.pause()
+    try:
+        os.read(asked, 1)
+        assert len(held_locks(tmp_path)) == 1
+        refer(store, "call_0", "offloaded")
+        assert held_locks(tmp_path) == []
+        assert store.read(file.path) == "zero"
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(asked)
+        os.close(told)
