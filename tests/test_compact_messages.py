@@ -46,7 +46,7 @@ def conversation() -> list[Message]:
     ]
 
 
-def test_nothing_is_needed_but_the_messages() -> None:
+def test_only_the_messages_are_required() -> None:
     messages = conversation()
     result = compact_messages(messages)
     assert result.messages is messages
@@ -98,7 +98,7 @@ def test_files_stay_away_when_none_may_come_back(tmp_path: Path) -> None:
     assert len(result.messages) == 3
 
 
-def test_a_file_that_is_gone_is_told_of(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_with_a_warning(tmp_path: Path) -> None:
     result = compact_messages(
         conversation(), threshold=1, work_dir=tmp_path, output_dir=tmp_path / "out"
     )
@@ -221,7 +221,7 @@ def test_a_failed_summary_leaves_the_list_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{"threshold": "many"}, {"max_restore_files": -1}])
-def test_a_value_that_cannot_be_is_an_error(options: dict[str, object]) -> None:
+def test_an_impossible_value_is_an_error(options: dict[str, object]) -> None:
     with pytest.raises(PolicyError):
         compact_messages(conversation(), **options)  # type: ignore[arg-type]
 
@@ -237,7 +237,7 @@ def test_async_is_the_same(tmp_path: Path) -> None:
     assert found.summary == "in short"
 
 
-def test_no_call_knows_of_another(tmp_path: Path) -> None:
+def test_calls_are_independent(tmp_path: Path) -> None:
     messages = conversation()
     for _ in range(2):
         result = compact_messages(messages, threshold=1, output_dir=tmp_path)

@@ -24,7 +24,7 @@ def block(language: str, page: str = README) -> str:
     return found.group(1)
 
 
-def test_the_demo_in_the_readme_is_what_the_demo_shows(tmp_path: Path) -> None:
+def test_the_readme_shows_the_output_of_the_demo(tmp_path: Path) -> None:
     # The demo reads this library's own source, so its figures move with every change of it.
     def shape(text: str) -> list[str]:
         lines = re.sub(r"\d[\d,]*", "0", re.sub(r"/\S+/", "/", text)).splitlines()
@@ -34,7 +34,7 @@ def test_the_demo_in_the_readme_is_what_the_demo_shows(tmp_path: Path) -> None:
     assert shape(block("text")) == shape(shown), "run scripts/demo, paste what it shows"
 
 
-def test_the_policy_in_the_readme_does_what_the_readme_says(tmp_path: Path) -> None:
+def test_the_policy_in_the_readme_decides_as_described(tmp_path: Path) -> None:
     policy = OffloadPolicy(parsed_policy(Source("README.md", block("yaml"))))
     assert len(block("yaml").splitlines()) == 10
     messages = session_of(*["word " * 600] * 4)
@@ -51,13 +51,13 @@ def test_every_preset_is_in_the_readme(preset: str) -> None:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_link_leads_somewhere(path: Path) -> None:
+def test_every_link_has_a_target(path: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8"))
     local = [link for link in links if "://" not in link]
     assert [link for link in local if not (path.parent / link).exists()] == []
 
 
-def test_the_mistake_in_the_readme_is_told_as_the_readme_shows(tmp_path: Path) -> None:
+def test_the_readme_shows_the_report_of_its_wrong_policy(tmp_path: Path) -> None:
     wrong = block("yaml").replace("keep_recent:", "keep_recents:", 1)
     (tmp_path / "researcher.yaml").write_text(wrong, encoding="utf-8")
     run = policyctx("check", "researcher.yaml", cwd=tmp_path)

@@ -54,7 +54,7 @@ def test_an_error_can_be_copied_and_pickled(error: PolicyctxError, again: object
     assert vars(copied) == vars(error)
 
 
-def test_readers_that_are_no_map_are_a_policy_error() -> None:
+def test_readers_that_are_not_a_map_are_a_policy_error() -> None:
     with pytest.raises(PolicyError, match=r"reads_file: PC103: expected a map such as"):
         compact_messages([], reads_file=["Read"])  # type: ignore[arg-type]
 

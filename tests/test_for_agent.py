@@ -55,7 +55,7 @@ def test_no_entry_is_a_policy_error(folder: Path) -> None:
         policyctx.for_agent("codr", directory=folder)
 
 
-def test_the_example_in_the_docs_does_what_the_docs_say(tmp_path: Path) -> None:
+def test_the_example_in_the_docs_loads_as_described(tmp_path: Path) -> None:
     docs = (Path(__file__).parents[1] / "docs/agents.md").read_text(encoding="utf-8")
     example = re.search(r"^```yaml\n(.*?)^```", docs, re.DOTALL | re.MULTILINE)
     assert example

@@ -33,7 +33,7 @@ def session(tmp_path: Path) -> Session:
     return Session(policy(GATED), root=tmp_path, session_id="s")
 
 
-def test_a_gate_compares_what_the_provider_would_bill(session: Session) -> None:
+def test_a_gate_compares_the_corrected_token_count(session: Session) -> None:
     session.apply(MESSAGES)
     assert not opened(session)
     session.observe(BILLED)
@@ -47,7 +47,7 @@ def test_the_shape_of_the_chat_api_is_read_as_well(session: Session) -> None:
     assert opened(session)
 
 
-def test_without_a_list_that_was_handed_out_usage_teaches_nothing(session: Session) -> None:
+def test_usage_without_a_returned_list_is_ignored(session: Session) -> None:
     session.observe(BILLED)
     assert not opened(session)
     session.apply(MESSAGES)
@@ -64,7 +64,7 @@ def test_an_items_size_never_changes(session: Session) -> None:
     assert [planned.facts.tokens(item) for item in planned.items] == before
 
 
-def test_what_was_learnt_outlives_a_restart(session: Session, tmp_path: Path) -> None:
+def test_the_usage_correction_survives_a_restart(session: Session, tmp_path: Path) -> None:
     session.apply(MESSAGES)
     session.observe(BILLED)
     session.apply(MESSAGES)  # the gate is open: from now on there is something to keep
@@ -75,12 +75,12 @@ def test_what_was_learnt_outlives_a_restart(session: Session, tmp_path: Path) ->
     assert again.plan(MESSAGES).gates[0].number == verdict.number
 
 
-def test_what_is_no_usage_is_refused(session: Session) -> None:
+def test_an_invalid_usage_is_rejected(session: Session) -> None:
     with pytest.raises(UsageError, match="expected a response's `usage`"):
         session.observe({"tokens": 3})
 
 
-def test_stats_tell_what_was_counted(session: Session) -> None:
+def test_stats_count_the_counted_texts(session: Session) -> None:
     before = session.stats.misses
     session.apply([user("never counted before, in any other test of this file")])
     assert session.stats.misses > before

@@ -45,7 +45,7 @@ BOTH_ENDS = """
   line_numbers: true"""
 
 
-def test_a_placeholder_shows_both_ends_of_what_was_saved(tmp_path: Path) -> None:
+def test_a_placeholder_shows_both_ends_of_the_saved_text(tmp_path: Path) -> None:
     result = applied(BOTH_ENDS, LOG, tmp_path)
     assert placeholder_in(result).split("\n") == [
         "[Bash: 100 lines]",
@@ -78,7 +78,7 @@ def test_tokens_are_those_of_the_policys_tokenizer(tmp_path: Path) -> None:
     assert placeholder_in(result) == "读" * 20
 
 
-def test_of_a_list_of_blocks_its_json_is_shown(tmp_path: Path) -> None:
+def test_a_list_of_blocks_is_shown_as_json(tmp_path: Path) -> None:
     content = [{"type": "text", "text": "写" * 100}]
     result = applied(
         '{text: "{head}…{tail}", head: {chars: 8}, tail: {chars: 4}}', content, tmp_path
@@ -86,6 +86,6 @@ def test_of_a_list_of_blocks_its_json_is_shown(tmp_path: Path) -> None:
     assert placeholder_in(result) == '[{"type"…写"}]'
 
 
-def test_what_would_be_shown_whole_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_text_that_would_be_shown_whole_is_kept(tmp_path: Path) -> None:
     result = applied("{text: '{head} in {path}', head: {lines: 500}}", LOG, tmp_path)
     assert placeholder_in(result) == LOG

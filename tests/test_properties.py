@@ -67,7 +67,7 @@ def test_a_changed_message_shares_nothing_mutable_with_the_input(
 
 
 @given(messages=message_lists(), policy=any_policy)
-def test_planning_decides_what_applying_does(
+def test_a_plan_makes_the_decisions_that_applying_makes(
     messages: list[Message], policy: OffloadPolicy
 ) -> None:
     with session_under(policy) as session:
@@ -102,7 +102,7 @@ def test_no_file_is_left_that_no_decision_names(
 
 
 @given(messages=message_lists(), policy=any_policy)
-def test_what_is_left_with_what_was_saved_is_the_original(
+def test_the_result_and_the_saved_files_contain_the_whole_original(
     messages: list[Message], policy: OffloadPolicy
 ) -> None:
     """What stands is as it was, a placeholder stands for a file, and what is gone is in one."""
@@ -131,7 +131,9 @@ def test_a_valid_list_stays_valid(messages: list[Message], policy: OffloadPolicy
 @given(messages=message_lists(), policy=any_policy)
 @example(messages=[tool_message("again", text * 25) for text in "abcd"], policy=TINY)
 @example(messages=[tool_message("again", text * 25) for text in "abcdefgh"], policy=TINY)
-def test_what_must_shrink_shrinks(messages: list[Message], policy: OffloadPolicy) -> None:
+def test_steps_with_must_shrink_make_items_smaller(
+    messages: list[Message], policy: OffloadPolicy
+) -> None:
     with session_under(policy) as session:
         shrinking = {step.name for step in session.policy.policy.steps if step.must_shrink}
         for end in (len(messages) // 2, len(messages)):

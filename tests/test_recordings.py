@@ -114,7 +114,7 @@ def test_turn_by_turn_the_prefix_stays_up_to_the_first_new_decision(
 
 
 @each_recording("claude-code", "openai-chat")
-def test_the_command_plans_what_a_session_does_and_writes_nothing(
+def test_the_plan_command_agrees_with_a_session_and_writes_nothing(
     path: Path, tmp_path: Path
 ) -> None:
     for preset in PRESETS:
@@ -125,7 +125,7 @@ def test_the_command_plans_what_a_session_does_and_writes_nothing(
 
 
 @each_recording("claude-code", "openai-chat")
-def test_the_command_applies_what_a_session_plans(path: Path, tmp_path: Path) -> None:
+def test_the_apply_command_carries_out_the_plan(path: Path, tmp_path: Path) -> None:
     messages = read_messages(str(path)).request.messages
     by_place = {(item.message, item.item_id): item for item in items_of(messages)}
     for preset in PRESETS:

@@ -18,13 +18,13 @@ def test_a_regular_file_is_opened(tmp_path: Path) -> None:
         assert file.read() == b"a\r\nb"
 
 
-def test_a_pipe_without_a_writer_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_pipe_without_a_writer_is_rejected_at_once(tmp_path: Path) -> None:
     os.mkfifo(path := tmp_path / "pipe")
     with pytest.raises(OSError, match="not a regular file: it is a pipe"):
         open_file(path)
 
 
-def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_socket_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # the names of sockets must be short
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("socket")
@@ -32,11 +32,11 @@ def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             open_file(Path("socket"), allow_pipe=True)
 
 
-def test_a_device_is_refused() -> None:
+def test_a_device_is_rejected() -> None:
     with pytest.raises(OSError, match="not a regular file: it is a device"):
         open_file(Path("/dev/zero"), allow_pipe=True)
 
 
-def test_a_folder_is_refused(tmp_path: Path) -> None:
+def test_a_folder_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         open_file(tmp_path)

@@ -36,7 +36,7 @@ def session(tmp_path: Path) -> Session:
     return Session(policy(SMALL), root=tmp_path / "root", session_id="s")
 
 
-def test_what_is_offloaded_is_named_by_its_placeholder_and_reads_back(session: Session) -> None:
+def test_an_offloaded_item_is_named_by_its_placeholder_and_reads_back(session: Session) -> None:
     result = session.apply(session_of("x" * 100))
     placeholder = result.messages[2]["content"][0]["content"]
     assert placeholder == f"see {session.store.root / 'tool_result/Bash/c0.md'}"
@@ -76,7 +76,7 @@ def test_an_envelope_is_json_around_the_text_and_reads_back(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("threshold", "tokens"), [("min_tokens: 20", 100), ("min_chars: 100", None)]
 )
-def test_the_index_tells_the_tokens_of_what_went_by_them(
+def test_the_index_has_the_tokens_of_items_offloaded_by_tokens(
     tmp_path: Path, threshold: str, tokens: int | None
 ) -> None:
     session = Session(policy(SMALL.replace("min_chars: 100", threshold)), root=tmp_path)
@@ -87,7 +87,7 @@ def test_the_index_tells_the_tokens_of_what_went_by_them(
     assert (entry.origin.tokens, entry.origin.turn, entry.origin.message) == (tokens, 1, 2)
 
 
-def test_only_what_changes_is_copied_and_the_input_stays(session: Session) -> None:
+def test_only_changed_messages_are_copied_and_the_input_stays(session: Session) -> None:
     messages = session_of("x" * 100, "small")
     before = copy.deepcopy(messages)
     result = session.apply(messages)
@@ -103,7 +103,7 @@ def test_without_a_decision_the_same_list_comes_back_and_nothing_is_made(session
     assert not session.store.root.exists()
 
 
-def test_an_empty_list_is_nothing_to_do(session: Session) -> None:
+def test_an_empty_list_is_left_unchanged(session: Session) -> None:
     messages: list[dict[str, object]] = []
     assert session.apply(messages).messages is messages
 
@@ -245,13 +245,13 @@ def test_reused_ids_are_paired_by_position(session: Session) -> None:
     assert [Path(path).parent.name for path in result.files] == ["Bash", "Read"]
 
 
-def test_what_is_sent_beside_the_messages_counts(session: Session) -> None:
+def test_the_system_prompt_and_tools_are_counted(session: Session) -> None:
     bare = session.plan([user()]).tokens_before
     full = session.plan([user()], system="be brief", tools=[{"name": "ls"}]).tokens_before
     assert full > bare
 
 
-def test_what_is_no_message_list_is_refused(session: Session) -> None:
+def test_an_invalid_message_list_is_rejected(session: Session) -> None:
     with pytest.raises(MessagesError, match="message 1: expected"):
         session.apply([user(), {"content": "x"}])
 
@@ -278,7 +278,7 @@ def test_a_policy_may_be_given_in_any_form(tmp_path: Path) -> None:
         assert Session(given).policy.policy.name == "mine"
 
 
-def test_what_arrives_is_new_whatever_stays_recent(tmp_path: Path) -> None:
+def test_an_arriving_result_is_not_protected_by_keep_recent(tmp_path: Path) -> None:
     text = """\
         items: {tool_result: {offload: true, keep_recent: 3}}
         steps: [{name: s, on: arrival, do: offload, must_shrink: false}]
@@ -316,7 +316,7 @@ def nested(depth: int) -> list[object]:
     return found
 
 
-def test_what_is_nested_too_deeply_is_refused_and_nothing_is_written(session: Session) -> None:
+def test_deeply_nested_content_is_rejected_and_nothing_is_written(session: Session) -> None:
     deep = [{"type": "text", "text": "x" * 200, "more": nested(900)}]
     for messages in (session_of(deep), session_of(nested(50_000))):
         with pytest.raises(MessagesError, match="nested too deeply"):
@@ -326,7 +326,7 @@ def test_what_is_nested_too_deeply_is_refused_and_nothing_is_written(session: Se
         assert session.plan([user()], system=nested(50_000)).tokens_before
 
 
-def test_what_is_no_json_is_refused(session: Session) -> None:
+def test_content_that_is_not_json_is_rejected(session: Session) -> None:
     with pytest.raises(MessagesError, match="message 2: not JSON"):
         session.apply(session_of([{"type": "text", (1, 2): "x"}]))
 
@@ -334,7 +334,7 @@ def test_what_is_no_json_is_refused(session: Session) -> None:
 ALONE = SMALL.replace("store: {", "store: {state: none, ")
 
 
-def test_without_state_a_call_does_not_know_what_an_earlier_one_decided(tmp_path: Path) -> None:
+def test_without_state_calls_are_independent_of_earlier_decisions(tmp_path: Path) -> None:
     session = Session(policy(ALONE), root=tmp_path, session_id="s")
     messages = session_of("x" * 100)
     first, second = session.apply(messages), session.apply(messages)
@@ -343,7 +343,7 @@ def test_without_state_a_call_does_not_know_what_an_earlier_one_decided(tmp_path
     assert session.ledger.entries == {}
 
 
-def test_without_state_what_arrives_twice_is_judged_twice(tmp_path: Path) -> None:
+def test_without_state_a_result_that_arrives_twice_is_judged_twice(tmp_path: Path) -> None:
     text = """\
         items: {tool_result: {offload: true}}
         store: {state: none}
@@ -365,7 +365,7 @@ def test_without_state_no_call_was_ever_made_before(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wording", ["see {path}", "{tool_use_id} is in {relative_path}"])
-def test_a_placeholder_is_known_by_its_text_where_no_ledger_tells(
+def test_a_placeholder_is_recognised_by_its_text_without_a_ledger(
     tmp_path: Path, wording: str
 ) -> None:
     text = SMALL.replace("min_chars: 100", "min_chars: 4").replace("see {path}", wording)

@@ -85,7 +85,7 @@ def test_after_an_interrupt_a_session_decides_as_a_restarted_one(
     assert live.ledger.entries.keys() == restarted.conversation.ledger.entries.keys()
 
 
-def test_what_an_interrupted_turn_recorded_applies_to_a_shorter_list(tmp_path: Path) -> None:
+def test_decisions_of_an_interrupted_turn_apply_to_a_shorter_list(tmp_path: Path) -> None:
     store = Interrupted(tmp_path, "remember", "after", interrupt(KeyboardInterrupt))
     session = Session(policy(GATED), session_id="s", store=store)
     with pytest.raises(KeyboardInterrupt):
@@ -120,7 +120,7 @@ def test_a_cancelled_turn_is_waited_for_by_the_next_one(tmp_path: Path) -> None:
     assert restarted.apply(FULL[:3]).messages == messages
 
 
-def test_an_error_of_the_policy_leaves_what_the_session_knows(tmp_path: Path) -> None:
+def test_an_error_keeps_the_conversation_of_the_session(tmp_path: Path) -> None:
     session = Session(policy(GATED), session_id="s", root=tmp_path)
     first = session.apply(FULL)
     with pytest.raises(Exception, match="message 5"):

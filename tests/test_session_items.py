@@ -65,7 +65,7 @@ def test_a_dropped_item_is_destroyed_and_has_its_file(tmp_path: Path) -> None:
     assert [Path(item.offload_path or "").read_text(encoding="utf-8") for item in gone] == TEXTS[:2]
 
 
-def test_what_was_dropped_is_still_listed_when_the_list_comes_back_without_it(
+def test_a_dropped_item_is_still_listed_when_the_edited_list_is_passed_back(
     tmp_path: Path,
 ) -> None:
     session = session_in(tmp_path, DROPPING)
@@ -85,14 +85,14 @@ def test_a_cleared_item_is_destroyed_and_has_no_file(tmp_path: Path) -> None:
     ]
 
 
-def test_after_a_restart_what_left_is_listed_before_a_list_is_given(tmp_path: Path) -> None:
+def test_offloaded_items_are_listed_after_a_restart_before_a_list_is_given(tmp_path: Path) -> None:
     session = session_in(tmp_path)
     session.apply(session_of(*TEXTS))
     before = [item for item in session.items if item.offloaded]
     assert list(session_in(tmp_path).items) == before
 
 
-def test_what_arrived_and_left_is_listed_before_it_is_in_a_list(tmp_path: Path) -> None:
+def test_an_item_offloaded_on_arrival_is_listed_before_it_is_in_a_list(tmp_path: Path) -> None:
     arriving = KEPT_TWO.replace(
         "{name: retire, do: offload, select: {ephemeral: true}}",
         "{name: go, on: arrival, do: offload}",
@@ -113,12 +113,12 @@ def test_an_item_is_listed_once_when_the_edited_list_comes_back(tmp_path: Path) 
     assert [i.item_id for i in again.items if i.offloaded] == ["c0"]
 
 
-def test_before_anything_happened_there_are_none(tmp_path: Path) -> None:
+def test_a_new_session_has_no_items(tmp_path: Path) -> None:
     assert session_in(tmp_path / "root").items == ()
     assert not (tmp_path / "root").exists()
 
 
-def test_the_example_of_the_docs_prints_what_left(
+def test_the_example_of_the_docs_prints_the_offloaded_item(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -63,7 +63,7 @@ def test_a_removed_folder_is_warned_of_once(
     assert applied(session, given, asynchronous=asynchronous).warnings == ()
 
 
-def test_what_is_new_is_saved_all_the_same(session: Session, root: Path) -> None:
+def test_new_items_are_saved_after_the_folder_was_removed(session: Session, root: Path) -> None:
     session.apply(FULL)
     shutil.rmtree(root)
     result = session.apply(with_more(FULL))

@@ -73,7 +73,7 @@ def test_a_list_that_is_passed_back_keeps_its_bytes_up_to_the_first_new_decision
 
 
 @given(messages=message_lists(), policy=any_policy, in_between=st.booleans())
-def test_what_is_decided_stays_decided_in_a_list_that_is_read_anew(
+def test_decisions_persist_in_a_list_that_is_read_again(
     messages: list[Message], policy: OffloadPolicy, in_between: bool
 ) -> None:
     with session_under(policy, remembers=True) as session:

@@ -45,7 +45,7 @@ class FakeClock:
 SLOW = TIMING_NS
 
 
-def test_the_two_sides_are_timed_in_turns() -> None:
+def test_the_two_sides_are_timed_alternately() -> None:
     clock = FakeClock()
     ratio = Ratio("a / b", clock.side("ours", SLOW), clock.side("baseline", SLOW))
 
@@ -91,7 +91,7 @@ def test_the_ratio_is_the_median_of_neighbours_not_the_ratio_of_medians() -> Non
     assert found.value == 2
 
 
-def test_what_a_call_uses_up_is_made_anew_outside_of_the_time() -> None:
+def test_setup_runs_before_each_call_and_is_not_timed() -> None:
     clock = FakeClock()
 
     @contextmanager
@@ -138,9 +138,7 @@ def test_the_garbage_collector_is_on_again_after_a_side_that_raises() -> None:
 
 
 @pytest.mark.parametrize(("bound", "holds"), [(None, None), (2, True), (1.9, False)])
-def test_a_bound_is_kept_up_to_and_with_its_figure(
-    bound: float | None, *, holds: bool | None
-) -> None:
+def test_a_bound_is_inclusive(bound: float | None, *, holds: bool | None) -> None:
     found = Measurement(Ratio("a / b", int, int, bound), ours=(4, 4), baseline=(2, 2))
 
     assert found.holds is holds
@@ -163,11 +161,11 @@ TABLE = """\
 | other  | e / f    | 1.23 s |   123 µs | 10,000 |  10,000 - 10,000 | none                    |"""
 
 
-def test_the_table_shows_medians_spread_and_what_was_missed() -> None:
+def test_the_table_shows_medians_spread_and_missed_bounds() -> None:
     assert markdown(RESULTS) == TABLE
 
 
-def test_the_report_carries_the_same_numbers_and_where_they_are_from() -> None:
+def test_the_report_has_the_same_numbers_and_their_origin() -> None:
     found = json.loads(json.dumps(report(RESULTS)))
 
     first, *_, last = found.pop("measurements")
@@ -235,7 +233,7 @@ def test_every_module_with_ratios_is_a_benchmark(room: ModuleType) -> None:
     assert list(benchmark_modules(room)) == ["quick", "slow"]
 
 
-def test_without_a_name_all_are_run_and_a_missed_bound_fails(
+def test_all_benchmarks_run_by_default_and_a_missed_bound_fails(
     room: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_in(room, "--rounds", "2") == 1
@@ -249,7 +247,9 @@ def test_without_a_name_all_are_run_and_a_missed_bound_fails(
     assert not err
 
 
-def test_a_name_runs_that_one_and_json_goes_to_a_file(room: ModuleType, tmp_path: Path) -> None:
+def test_a_named_benchmark_runs_alone_and_writes_json_to_a_file(
+    room: ModuleType, tmp_path: Path
+) -> None:
     file = tmp_path / "figures.json"
 
     assert run_in(room, "quick", "--json", str(file)) == 0
@@ -267,7 +267,7 @@ def test_a_name_runs_that_one_and_json_goes_to_a_file(room: ModuleType, tmp_path
         (["--json", "no-folder/x.json"], "'no-folder/x.json' is no file in an existing folder"),
     ],
 )
-def test_wrong_arguments_are_told_before_anything_runs(
+def test_wrong_arguments_are_rejected_before_anything_runs(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as exit_:
@@ -279,7 +279,7 @@ def test_wrong_arguments_are_told_before_anything_runs(
     assert not out
 
 
-def test_help_says_what_each_benchmark_is_about(
+def test_help_describes_each_benchmark(
     room: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as exit_:

@@ -50,7 +50,7 @@ def test_the_nearest_file_above_a_folder_is_read(folder: Path) -> None:
     assert policyctx("agents", cwd=folder / "a").stdout == run.stdout
 
 
-def test_the_agents_are_json_where_asked_for(folder: Path) -> None:
+def test_the_json_option_prints_the_agents_as_json(folder: Path) -> None:
     report = json.loads(policyctx("agents", "--json", cwd=folder).stdout)
     assert report["file"] == "policyctx.yaml"
     assert [agent["policy"] for agent in report["agents"]] == ["coding-agent", None, "./base.yaml"]
@@ -63,7 +63,7 @@ def test_the_agents_are_json_where_asked_for(folder: Path) -> None:
     }
 
 
-def test_wrong_entries_are_counted_and_their_mistakes_said_once(folder: Path) -> None:
+def test_wrong_entries_are_counted_and_each_error_is_reported_once(folder: Path) -> None:
     (folder / "base.yaml").write_text(f"{BASE}stor: {{}}\nmin_chars: x\n", encoding="utf-8")
     wrong = FILE.replace("coding-agent", "codng-agent")
     (folder / "policyctx.yaml").write_text(wrong, encoding="utf-8")
@@ -100,7 +100,7 @@ def test_a_file_of_the_wrong_form_is_refused(folder: Path) -> None:
     ]
 
 
-def test_a_file_without_entries_is_said(folder: Path) -> None:
+def test_a_file_without_entries_is_reported(folder: Path) -> None:
     (folder / "policyctx.yaml").write_text(
         "apiVersion: policyctx/v1\nagents: {}\n", encoding="utf-8"
     )
@@ -108,11 +108,11 @@ def test_a_file_without_entries_is_said(folder: Path) -> None:
     assert (run.returncode, run.stdout) == (0, "policyctx.yaml has no entries\n")
 
 
-def test_no_file_names_the_folders_looked_in(tmp_path: Path) -> None:
+def test_a_missing_file_error_lists_the_searched_folders(tmp_path: Path) -> None:
     run = policyctx("agents", cwd=tmp_path)
     assert (run.returncode, run.stdout) == (1, "")
     assert run.stderr.startswith(f"policyctx.yaml: PC205: no such file in {tmp_path}, ")
 
 
-def test_a_folder_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
+def test_a_missing_folder_is_a_usage_error(tmp_path: Path) -> None:
     assert policyctx("agents", "--directory", tmp_path / "typo").returncode == 2

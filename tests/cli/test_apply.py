@@ -36,7 +36,7 @@ def test_new_messages_go_to_stdout_and_a_summary_to_stderr(messages: Path, tmp_p
     assert run.stderr.startswith(f"1 of 2 items offloaded to {tmp_path / 'root'}\ncontext: ")
 
 
-def test_new_messages_go_to_a_file_where_one_is_named(messages: Path, tmp_path: Path) -> None:
+def test_new_messages_go_to_the_output_file(messages: Path, tmp_path: Path) -> None:
     output = tmp_path / "new.json"
     run = policyctx("apply", "context-offload", messages, "-o", output, "--root", tmp_path / "r")
     assert run.stdout == ""
@@ -44,7 +44,7 @@ def test_new_messages_go_to_a_file_where_one_is_named(messages: Path, tmp_path: 
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no such modes and links")
-def test_an_output_that_exists_keeps_its_mode_and_the_link_to_it(
+def test_an_existing_output_file_keeps_its_mode_and_its_symlink(
     messages: Path, tmp_path: Path
 ) -> None:
     output, link = tmp_path / "new.json", tmp_path / "link"
@@ -66,7 +66,7 @@ def test_an_output_may_be_a_pipe(messages: Path, tmp_path: Path) -> None:
     assert len(json.loads(run.stdout)) > 1
 
 
-def test_the_report_is_json_where_asked_for(messages: Path, tmp_path: Path) -> None:
+def test_the_json_option_prints_the_report_as_json(messages: Path, tmp_path: Path) -> None:
     run = policyctx("apply", "context-offload", messages, "--root", tmp_path / "r", "--json")
     report = json.loads(run.stderr)
     assert report["offloaded_count"] == 1
@@ -81,7 +81,7 @@ def test_stdin_is_read_for_a_dash(tmp_path: Path) -> None:
     assert "[Content offloaded" in run.stdout
 
 
-def test_a_request_body_comes_back_whole(tmp_path: Path) -> None:
+def test_a_request_body_is_written_back_complete(tmp_path: Path) -> None:
     body = {"model": "m", "system": "be brief", "messages": session_of(LONG), "tools": []}
     run = policyctx("apply", "context-offload", written(tmp_path, body), "--root", tmp_path / "r")
     new = json.loads(run.stdout)
@@ -108,13 +108,13 @@ def test_the_session_id_is_part_of_the_path(messages: Path, tmp_path: Path) -> N
     assert (tmp_path / ".offload/mine/c0.md").is_file()
 
 
-def test_what_utf_8_cannot_carry_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_lone_surrogates_are_written_back_unchanged(tmp_path: Path) -> None:
     messages = session_of(LONG, "lone \ud800 读")
     run = policyctx("apply", "context-offload", written(tmp_path, messages), "--root", tmp_path)
     assert json.loads(run.stdout)[4] == messages[4]
 
 
-def test_an_empty_list_is_nothing_to_do(tmp_path: Path) -> None:
+def test_an_empty_list_is_left_unchanged(tmp_path: Path) -> None:
     run = policyctx("apply", "context-offload", written(tmp_path, []), "--root", tmp_path / "r")
     assert (run.returncode, json.loads(run.stdout)) == (0, [])
     assert not (tmp_path / "r").exists()

@@ -41,7 +41,7 @@ GOOD = json.dumps(session_of("x" * 2000)).encode()
          "stdin: message 0: content block 0: expected an object, got a string"),
     ],
 )  # fmt: skip
-def test_what_is_no_message_list_says_where_and_what_was_expected(
+def test_invalid_message_list_is_rejected_with_place_and_expectation(
     command: str, stdin: bytes, error: str, tmp_path: Path
 ) -> None:
     run = policyctx(command, "context-offload", "-", "--root", tmp_path / "r", stdin=stdin)
@@ -52,7 +52,7 @@ def test_what_is_no_message_list_says_where_and_what_was_expected(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_such_policy_names_the_presets_and_the_nearest() -> None:
+def test_an_unknown_policy_error_lists_the_presets_and_a_suggestion() -> None:
     run = policyctx("plan", "codng-agent", "-", stdin=GOOD)
     assert run.returncode == 1
     assert run.stderr == (
@@ -75,7 +75,7 @@ def test_a_wrong_policy_names_file_line_and_column(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["no-such.json", "."])
-def test_no_such_file_is_said(name: str, tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(name: str, tmp_path: Path) -> None:
     run = policyctx("apply", "context-offload", name, cwd=tmp_path)
     assert run.returncode == 1
     assert run.stderr.startswith(f"error: {name}: cannot be read: ")
@@ -83,7 +83,7 @@ def test_no_such_file_is_said(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no such device")
-def test_a_device_is_no_message_list() -> None:
+def test_a_device_is_rejected_as_messages() -> None:
     run = policyctx("plan", "context-offload", "/dev/zero")
     assert run.returncode == 1
     assert run.stderr == ("error: /dev/zero: cannot be read: not a regular file: it is a device\n")
@@ -118,7 +118,7 @@ def test_a_pipe_in_extends_is_refused_without_waiting_for_it(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
-def test_a_pipe_is_no_file_of_agents(tmp_path: Path) -> None:
+def test_a_pipe_is_rejected_as_agents_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "policyctx.yaml")
     run = policyctx("agents", cwd=tmp_path)
     assert run.returncode == 1
@@ -126,7 +126,7 @@ def test_a_pipe_is_no_file_of_agents(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("policy", ["context-offload", "coding-agent"])
-def test_an_unwritable_root_is_an_error_whatever_the_policy_does_on_failure(
+def test_an_unwritable_root_is_an_error_under_every_on_failure_setting(
     policy: str, tmp_path: Path
 ) -> None:
     blocked = tmp_path / "file"
@@ -139,7 +139,7 @@ def test_an_unwritable_root_is_an_error_whatever_the_policy_does_on_failure(
     assert list(tmp_path.iterdir()) == [blocked]
 
 
-def test_an_unwritable_output_is_said_before_anything_is_saved(tmp_path: Path) -> None:
+def test_an_unwritable_output_is_reported_before_anything_is_saved(tmp_path: Path) -> None:
     output = tmp_path / "no" / "new.json"
     arguments = ("--root", tmp_path / "root", "-o", output)
     run = policyctx("apply", "context-offload", "-", *arguments, stdin=GOOD)
@@ -149,7 +149,7 @@ def test_an_unwritable_output_is_said_before_anything_is_saved(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "folder", "file/new.json"])
-def test_an_output_that_no_file_can_be_is_said_before_anything_is_saved(
+def test_an_impossible_output_path_is_reported_before_anything_is_saved(
     name: str, tmp_path: Path
 ) -> None:
     (tmp_path / "folder").mkdir()
@@ -161,7 +161,7 @@ def test_an_output_that_no_file_can_be_is_said_before_anything_is_saved(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
 
 
-def test_an_output_is_as_it_was_after_an_error(tmp_path: Path) -> None:
+def test_an_output_file_is_unchanged_after_an_error(tmp_path: Path) -> None:
     output, blocked = tmp_path / "new.json", tmp_path / "file"
     for path in (output, blocked):
         path.write_text("mine", encoding="utf-8")
@@ -175,11 +175,11 @@ def test_an_output_is_as_it_was_after_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments", [("plan",), ("plan", "x"), ("fly",), ("apply", "a", "b", "--no-such-option")]
 )
-def test_wrong_usage_is_2(arguments: tuple[str, ...]) -> None:
+def test_wrong_usage_exits_with_2(arguments: tuple[str, ...]) -> None:
     assert policyctx(*arguments).returncode == 2
 
 
-def test_a_reader_that_goes_away_is_no_error_of_ours(tmp_path: Path) -> None:
+def test_a_closed_output_pipe_causes_no_traceback(tmp_path: Path) -> None:
     # `policyctx apply … | head -c 1`
     import subprocess  # noqa: PLC0415 - only here is the pipe itself the point
     import sys  # noqa: PLC0415

@@ -41,7 +41,7 @@ def test_the_presets_are_clean() -> None:
     assert run.stderr == f"{len(preset_names())} policies, nothing found\n"
 
 
-def test_every_mistake_is_shown_with_its_line(wrong: Path) -> None:
+def test_every_error_is_shown_with_its_line(wrong: Path) -> None:
     run = policyctx("check", wrong)
     assert run.returncode == 1
     assert run.stdout == (
@@ -55,21 +55,21 @@ def test_every_mistake_is_shown_with_its_line(wrong: Path) -> None:
     assert run.stderr == "2 errors\n"
 
 
-def test_what_is_surely_not_meant_is_a_warning_and_strictly_an_error(doubtful: Path) -> None:
+def test_a_finding_is_a_warning_and_an_error_with_strict(doubtful: Path) -> None:
     run = policyctx("check", doubtful)
     assert (run.returncode, run.stderr) == (0, "1 warning\n")
     assert run.stdout.startswith(f"{doubtful}:3:")
     assert policyctx("check", "--strict", doubtful).returncode == 1
 
 
-def test_several_policies_are_checked_and_every_one_is_told(wrong: Path, doubtful: Path) -> None:
+def test_findings_of_several_policies_are_all_reported(wrong: Path, doubtful: Path) -> None:
     run = policyctx("check", doubtful, wrong, "no-such")
     assert run.returncode == 1
     assert run.stderr == "3 errors, 1 warning\n"
 
 
 @pytest.mark.parametrize("option", [("--format", "json"), ("--json",)])
-def test_programs_get_json(wrong: Path, option: tuple[str, ...]) -> None:
+def test_the_json_option_prints_json(wrong: Path, option: tuple[str, ...]) -> None:
     run = policyctx("check", wrong, *option)
     assert run.returncode == 1
     assert [found["code"] for found in json.loads(run.stdout)] == ["PC101", "PC103"]

@@ -50,7 +50,9 @@ def applied(policy: Path, messages: Path, root: Path, *options: str) -> Any:
     return run
 
 
-def test_a_plan_says_what_a_summary_is_to_stand_for(policy: Path, messages: Path) -> None:
+def test_a_plan_reports_the_messages_that_a_summary_would_replace(
+    policy: Path, messages: Path
+) -> None:
     run = policyctx("plan", policy, messages)
     assert "messages 1 to 2, 5 tokens, would be replaced by a summary" in run.stdout
     assert run.stdout.endswith("; what the summary spares is not deducted\n")
@@ -74,7 +76,7 @@ def test_why_nothing_is_replaced_is_explained(policy: Path, tmp_path: Path) -> N
     assert json.loads(policyctx("explain", policy, short, "--json").stdout)["compaction"] is None
 
 
-def test_applying_writes_the_new_list_and_tells_of_the_archive(
+def test_applying_writes_the_new_list_and_reports_the_archive(
     policy: Path, messages: Path, tmp_path: Path
 ) -> None:
     run = applied(policy, messages, tmp_path / "root")
@@ -85,7 +87,7 @@ def test_applying_writes_the_new_list_and_tells_of_the_archive(
     assert f"archived in {tmp_path / 'root' / 'archive' / 'compaction-001.json'}" in run.stderr
 
 
-def test_programs_get_the_numbers(policy: Path, messages: Path, tmp_path: Path) -> None:
+def test_the_json_report_has_the_numbers(policy: Path, messages: Path, tmp_path: Path) -> None:
     report = json.loads(applied(policy, messages, tmp_path / "root", "--json").stderr)
     assert report["compacted"]["compacted_message_count"] == 2
     assert report["warnings"] == []
@@ -123,7 +125,7 @@ def test_the_messages_come_back_byte_for_byte_as_they_stand_in_the_archive(
     assert json.loads(target.read_bytes().decode("utf-8", "surrogatepass")) == [*map(user, texts)]
 
 
-def test_an_archive_that_is_not_there_is_an_error_that_lists_those_that_are(
+def test_a_missing_archive_error_lists_the_existing_archives(
     policy: Path, messages: Path, tmp_path: Path
 ) -> None:
     root = tmp_path / "root"
@@ -135,7 +137,7 @@ def test_an_archive_that_is_not_there_is_an_error_that_lists_those_that_are(
     assert f"no archive 'compaction-9' in {root}; {meant}" in said
 
 
-def test_of_a_folder_without_archives_that_is_said(tmp_path: Path) -> None:
+def test_a_folder_without_archives_is_reported(tmp_path: Path) -> None:
     ContextFileSystem(tmp_path).save([Content("a.txt", "x", "a.txt")])
     run = policyctx("store", "restore-archive", tmp_path, "compaction-001")
     assert run.returncode == 1

@@ -23,7 +23,7 @@ def output(folder: Path) -> str:
     return run.stdout
 
 
-def test_it_shows_each_call_the_saving_and_what_to_try_next(output: str, folder: Path) -> None:
+def test_output_shows_each_call_the_saving_and_next_steps(output: str, folder: Path) -> None:
     lines = [line.rstrip() for line in output.splitlines()]
     calls = [line.split() for line in lines if line[:4].strip().isdigit()]
     assert [call[0] for call in calls] == [str(n) for n in range(1, len(calls) + 1)]
@@ -54,7 +54,7 @@ def test_the_commands_that_it_shows_work(output: str) -> None:
     assert [policyctx(*arguments).returncode for arguments in shown] == [0, 0]
 
 
-def test_two_runs_differ_in_nothing_but_their_folders(folder: Path) -> None:
+def test_two_runs_differ_only_in_their_folders(folder: Path) -> None:
     reports = []
     for name in ("one", "two"):
         run = policyctx("demo", "--json", "--dir", folder / name)

@@ -55,7 +55,7 @@ def test_github_gets_workflow_commands() -> None:
     )
 
 
-def test_programs_get_json() -> None:
+def test_the_json_option_prints_json() -> None:
     assert json.loads(shown([diagnostic("x", 1)], Format.JSON)) == [
         {
             "file": "a,b:c.yaml",

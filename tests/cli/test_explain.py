@@ -51,7 +51,7 @@ def report(*arguments: str | Path) -> Any:
     return json.loads(run.stdout)
 
 
-def test_each_step_says_what_it_makes_of_an_item_and_by_which_line(
+def test_each_step_reports_its_verdict_on_an_item_and_the_policy_line(
     policy: Path, messages: Path, tmp_path: Path
 ) -> None:
     run = policyctx("explain", policy, messages, "--item", "2", "--root", tmp_path / "root")
@@ -64,7 +64,7 @@ def test_each_step_says_what_it_makes_of_an_item_and_by_which_line(
     ]
 
 
-def test_why_not_shows_what_stays(policy: Path, messages: Path) -> None:
+def test_why_not_lists_kept_items_with_reasons(policy: Path, messages: Path) -> None:
     found = report(policy, messages, "--why-not", "--largest", "0")
     assert {item["decision"] for item in found["items"]} == {"keep"}
     reasons = {
@@ -75,15 +75,15 @@ def test_why_not_shows_what_stays(policy: Path, messages: Path) -> None:
     assert reasons == {"c1": ["below_threshold", "gate_closed"], "c2": ["recent", "gate_closed"]}
 
 
-def test_the_largest_come_first_and_how_many_are_left_is_told(policy: Path, messages: Path) -> None:
+def test_the_largest_items_come_first_and_omitted_items_are_counted(
+    policy: Path, messages: Path
+) -> None:
     run = policyctx("explain", policy, messages, "--largest", "1")
     assert "tool_result Bash, message 2, 501 tokens" in run.stdout
     assert run.stdout.splitlines()[-1] == "6 smaller items are not shown; --largest 0 shows all"
 
 
-def test_an_unknown_item_is_an_error_that_says_which_there_are(
-    policy: Path, messages: Path
-) -> None:
+def test_an_unknown_item_error_states_the_valid_values(policy: Path, messages: Path) -> None:
     run = policyctx("explain", policy, messages, "--item", "nothing")
     assert run.returncode == 1
     assert "no item 'nothing': give a number below 7 or an id" in run.stderr
@@ -93,9 +93,7 @@ def test_an_unknown_item_is_an_error_that_says_which_there_are(
     "claude-code", "codex", "gemini", "inspect", "mini-swe", "openai-chat", "openhands", "pi",
     "swe-agent", "tau-bench", "tau2",
 )  # fmt: skip
-def test_why_the_largest_items_of_a_recording_are_still_there_is_answered(
-    path: Path, tmp_path: Path
-) -> None:
+def test_the_largest_kept_items_of_a_recording_are_explained(path: Path, tmp_path: Path) -> None:
     """Each of the ten has a reason from each step, in words, with the line of the rule."""
     arguments = ["explain", "coding-agent", str(path), "--why-not", "--root", str(tmp_path)]
     run = CliRunner().invoke(app, [*arguments, "--json"])

@@ -33,7 +33,7 @@ def names_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_it_writes_two_files_and_says_what_to_try_next(tmp_path: Path) -> None:
+def test_init_writes_two_files_and_suggests_next_steps(tmp_path: Path) -> None:
     run = policyctx("init", cwd=tmp_path)
     assert (run.returncode, run.stderr) == (0, "")
     assert names_in(tmp_path) == NAMES
@@ -46,7 +46,7 @@ def test_it_writes_two_files_and_says_what_to_try_next(tmp_path: Path) -> None:
     )
 
 
-def test_what_it_wrote_runs(tmp_path: Path) -> None:
+def test_the_written_files_can_be_used(tmp_path: Path) -> None:
     policyctx("init", cwd=tmp_path)
     messages = json.dumps(session_of("word " * 3000)).encode()
     assert policyctx("plan", "policy.yaml", "-", stdin=messages, cwd=tmp_path).returncode == 0
@@ -55,7 +55,7 @@ def test_what_it_wrote_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("preset", preset_names())
-def test_a_starter_says_what_its_preset_says_with_and_without_its_settings(
+def test_a_starter_equals_its_preset_with_and_without_its_settings(
     preset: str, tmp_path: Path
 ) -> None:
     assert policyctx("init", preset, "--directory", tmp_path).returncode == 0
@@ -72,7 +72,7 @@ def test_a_starter_says_what_its_preset_says_with_and_without_its_settings(
 
 
 @pytest.mark.parametrize("preset", preset_names())
-def test_each_setting_may_be_taken_in_alone(preset: str, tmp_path: Path) -> None:
+def test_each_setting_can_be_uncommented_alone(preset: str, tmp_path: Path) -> None:
     policyctx("init", preset, "--directory", tmp_path)
     path = tmp_path / "policy.yaml"
     variants = settings(path.read_text(encoding="utf-8"))
@@ -100,12 +100,12 @@ def test_the_policy_may_have_another_name(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a b", "a/b", "-x", "policyctx", "PolicyCtx"])
-def test_a_name_that_is_no_file_of_its_own_is_wrong_usage(name: str, tmp_path: Path) -> None:
+def test_an_invalid_file_name_is_a_usage_error(name: str, tmp_path: Path) -> None:
     assert policyctx("init", f"--name={name}", cwd=tmp_path).returncode == 2
     assert names_in(tmp_path) == []
 
 
-def test_an_unknown_preset_names_those_known_and_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_preset_error_lists_the_known_and_a_suggestion(tmp_path: Path) -> None:
     run = policyctx("init", "codng-agent", cwd=tmp_path)
     assert run.returncode == 1
     assert run.stderr == (
@@ -116,7 +116,7 @@ def test_an_unknown_preset_names_those_known_and_the_nearest(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("taken", [NAMES[:1], NAMES])
-def test_no_file_that_exists_is_touched(taken: list[str], tmp_path: Path) -> None:
+def test_existing_files_are_not_changed(taken: list[str], tmp_path: Path) -> None:
     for name in taken:
         (tmp_path / name).write_text("mine", encoding="utf-8")
     run = policyctx("init", cwd=tmp_path)
@@ -154,13 +154,13 @@ def test_the_lines_that_are_shown_add_the_policy(tmp_path: Path) -> None:
     ]
 
 
-def test_a_link_that_leads_nowhere_exists_too(tmp_path: Path) -> None:
+def test_a_dangling_symlink_counts_as_existing(tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").symlink_to(tmp_path / "elsewhere")
     assert policyctx("init", cwd=tmp_path).returncode == 1
     assert names_in(tmp_path) == ["policy.yaml"]
 
 
-def test_force_replaces_and_says_what(tmp_path: Path) -> None:
+def test_force_replaces_files_and_lists_them(tmp_path: Path) -> None:
     (tmp_path / "policyctx.yaml").write_text("mine", encoding="utf-8")
     run = policyctx("init", "--force", cwd=tmp_path)
     assert run.stdout.startswith("wrote policy.yaml\nreplaced policyctx.yaml\n")
@@ -178,7 +178,7 @@ def test_force_does_not_replace_a_folder(tmp_path: Path) -> None:
     assert (tmp_path / "policyctx.yaml").read_text(encoding="utf-8") == "mine"
 
 
-def test_when_the_second_file_cannot_be_written_nothing_is_left_behind(tmp_path: Path) -> None:
+def test_a_failed_second_write_removes_the_first_file(tmp_path: Path) -> None:
     run = policyctx("init", "--name", "x" * 300, cwd=tmp_path)
     assert run.returncode == 1
     assert run.stderr.startswith("error: xxx")
@@ -186,12 +186,12 @@ def test_when_the_second_file_cannot_be_written_nothing_is_left_behind(tmp_path:
     assert names_in(tmp_path) == []
 
 
-def test_when_the_second_file_cannot_be_written_the_first_is_as_it_was(tmp_path: Path) -> None:
+def test_a_failed_second_write_restores_the_first_file(tmp_path: Path) -> None:
     (tmp_path / "policyctx.yaml").write_text("mine", encoding="utf-8")
     assert policyctx("init", "--force", "--name", "x" * 300, cwd=tmp_path).returncode == 1
     assert names_in(tmp_path) == ["policyctx.yaml"]
     assert (tmp_path / "policyctx.yaml").read_text(encoding="utf-8") == "mine"
 
 
-def test_a_folder_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
+def test_a_missing_folder_is_a_usage_error(tmp_path: Path) -> None:
     assert policyctx("init", "--directory", tmp_path / "typo").returncode == 2

@@ -18,7 +18,7 @@ COMMAND = [sys.executable, "-c", "from policyctx.cli import main; main()"]
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a device that is always full")
 @pytest.mark.parametrize("arguments", [["--version"], ["schema"], ["show", "coding-agent"]])
-def test_a_full_disk_is_told_in_a_line(arguments: list[str]) -> None:
+def test_a_full_disk_is_reported_in_one_line(arguments: list[str]) -> None:
     with open("/dev/full", "wb") as full:  # noqa: PTH123 - a device
         run = subprocess.run(
             [*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, check=False
@@ -26,7 +26,7 @@ def test_a_full_disk_is_told_in_a_line(arguments: list[str]) -> None:
     assert (run.returncode, run.stderr) == (1, b"error: No space left on device\n")
 
 
-def test_who_stops_reading_hears_nothing_more() -> None:
+def test_a_closed_pipe_ends_the_output_silently() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     run = subprocess.run([*COMMAND, "schema"], stdout=writing, stderr=subprocess.PIPE, check=False)
@@ -36,7 +36,7 @@ def test_who_stops_reading_hears_nothing_more() -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="no shell closes a stream there")
 @pytest.mark.parametrize("arguments", ["--version", "schema", "show coding-agent"])
-def test_a_stream_that_the_shell_has_closed_takes_nothing(arguments: str) -> None:
+def test_a_closed_stream_is_not_written_to(arguments: str) -> None:
     words = shlex.join(COMMAND)
     run = subprocess.run(
         ["/bin/sh", "-c", f"{words} {arguments} >&-"], capture_output=True, check=False
@@ -44,7 +44,7 @@ def test_a_stream_that_the_shell_has_closed_takes_nothing(arguments: str) -> Non
     assert (run.returncode, run.stdout, run.stderr) == (0, b"", b"")
 
 
-def test_a_text_for_programs_is_not_laid_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_machine_readable_output_is_not_wrapped(capsys: pytest.CaptureFixture[str]) -> None:
     text = '{"long": "' + "[bold]x[/bold] " * 100 + '"}'
     console().out(text, highlight=False)
     console().out("a", "b", end="")
@@ -92,7 +92,7 @@ def test_joiners_of_scripts_and_emoji_are_shown(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == f"{text}\n"
 
 
-def test_an_error_does_not_work_the_terminal() -> None:
+def test_an_error_contains_no_terminal_control_sequence() -> None:
     run = policyctx("plan", "coding-agent", "\x1b[2J\u202e.json")
     assert run.returncode == 1
     assert run.stderr.startswith(r"error: \x1b[2J\u202e.json: cannot be read: ")

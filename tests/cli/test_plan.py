@@ -19,7 +19,7 @@ def messages(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_table_says_what_would_happen_and_why(messages: Path, tmp_path: Path) -> None:
+def test_the_table_shows_each_decision_and_its_reason(messages: Path, tmp_path: Path) -> None:
     run = policyctx("plan", "context-offload", messages, "--root", tmp_path / "root")
     lines = [line.rstrip() for line in run.stdout.splitlines()]
     assert run.returncode == 0
@@ -35,7 +35,7 @@ def test_nothing_is_written(messages: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [messages]
 
 
-def test_programs_get_json(messages: Path) -> None:
+def test_the_json_option_prints_json(messages: Path) -> None:
     report = json.loads(policyctx("plan", "context-offload", messages, "--json").stdout)
     assert [d["decision"] for d in report["decisions"]] == ["offload", "keep"]
     assert report["decisions"][1]["reason"] == {
@@ -56,7 +56,7 @@ def test_plan_and_apply_agree(messages: Path, tmp_path: Path) -> None:
     assert planned == {key: applied[key] for key in planned}
 
 
-def test_an_empty_list_is_nothing_to_do(tmp_path: Path) -> None:
+def test_an_empty_list_is_left_unchanged(tmp_path: Path) -> None:
     run = policyctx("plan", "coding-agent", "-", "--root", tmp_path, stdin=b"[]")
     assert run.returncode == 0
     assert run.stdout.endswith("0 of 0 items would be offloaded\ncontext: 0 tokens, unchanged\n")

@@ -53,7 +53,7 @@ def gate_of(policy: str, path: Path, *more: str) -> dict[str, Any]:
     return gate
 
 
-def test_gates_compare_what_was_billed_and_agree_with_the_replay(tmp_path: Path) -> None:
+def test_gates_compare_billed_tokens_and_agree_with_the_replay(tmp_path: Path) -> None:
     path = billed_session(tmp_path / "s.json", *SIZES)
     opens = [gate_of("coding-agent", path, "--call", str(n + 1))["opens"] for n in range(6)]
     (recording,) = recordings_in(path)
@@ -102,12 +102,12 @@ def test_calls_above_the_context_window_are_reported(tmp_path: Path, command: st
     }  # fmt: skip
 
 
-def test_a_list_that_is_no_recording_has_none_in_the_report() -> None:
+def test_the_report_of_a_plain_list_has_no_recording() -> None:
     run = policyctx("plan", "context-offload", "-", "--json", stdin=b"[]")
     assert json.loads(run.stdout)["recording"] is None
 
 
-def test_the_list_of_a_chosen_call_is_the_one_that_it_was_made_with(tmp_path: Path) -> None:
+def test_a_chosen_call_is_planned_with_the_list_that_it_sent(tmp_path: Path) -> None:
     path = billed_session(tmp_path / "s.json", *SIZES)
     run = policyctx("apply", "context-filesystem", path, "--call", "3", "--root", tmp_path / "r")
     roles = [message["role"] for message in json.loads(run.stdout)]
@@ -117,7 +117,7 @@ def test_the_list_of_a_chosen_call_is_the_one_that_it_was_made_with(tmp_path: Pa
 
 
 @pytest.mark.parametrize("call", ["7", "99"])
-def test_a_call_that_is_not_there_is_an_error(tmp_path: Path, call: str) -> None:
+def test_a_missing_call_is_an_error(tmp_path: Path, call: str) -> None:
     path = billed_session(tmp_path / "s.json", *SIZES)
     run = policyctx("plan", "coding-agent", path, "--call", call)
     assert run.returncode == 1
@@ -163,13 +163,13 @@ def test_the_sessions_of_a_file_are_listed(tmp_path: Path, session: str, start: 
     )
 
 
-def test_a_session_of_what_is_no_recording_is_an_error() -> None:
+def test_the_session_option_requires_a_recording() -> None:
     run = policyctx("plan", "coding-agent", "-", "--session", "x", stdin=b'{"pages": 1}')
     assert run.returncode == 1
     assert run.stderr == "error: stdin: --session needs a recording\n"
 
 
-def test_what_was_billed_shows_for_any_format_with_usage(tmp_path: Path) -> None:
+def test_billed_tokens_are_shown_for_every_format_with_usage(tmp_path: Path) -> None:
     path = tmp_path / "rollout.jsonl"
     head = beside("session_meta", base_instructions={"text": "You are. " * 100})
     lines = [head, *TURN, counted(900, 900, cached=100)]
@@ -180,7 +180,7 @@ def test_what_was_billed_shows_for_any_format_with_usage(tmp_path: Path) -> None
     assert report["request_tokens"] > report["item_tokens"] + 300
 
 
-def test_what_is_no_recording_says_what_was_looked_for(tmp_path: Path) -> None:
+def test_an_unknown_format_error_lists_the_known_formats(tmp_path: Path) -> None:
     for content in ('{"pages": []}', "dear diary"):
         path = tmp_path / "diary"
         path.write_text(content, encoding="utf-8")

@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_line_a_session_and_the_total(folder: Path) -> None:
+def test_output_has_one_line_per_session_and_a_total(folder: Path) -> None:
     run = policyctx("replay", "coding-agent", folder)
     lines = [line.split() for line in run.stdout.splitlines()]
     assert run.returncode == 0
@@ -45,7 +45,7 @@ def test_a_line_a_session_and_the_total(folder: Path) -> None:
     assert "regret    0 of 2 removed items" in run.stdout
 
 
-def test_lines_are_in_the_order_of_the_files_however_many_processes(folder: Path) -> None:
+def test_lines_keep_the_order_of_the_files_with_several_processes(folder: Path) -> None:
     (folder / "broken.jsonl").write_text('[{"role": "user", "content": 5}]', encoding="utf-8")
     one = policyctx("replay", "coding-agent", folder, "--csv")
     two = policyctx("replay", "coding-agent", folder, "--csv", "--jobs", "2")
@@ -54,7 +54,7 @@ def test_lines_are_in_the_order_of_the_files_however_many_processes(folder: Path
     assert one.stderr == two.stderr == f"error: {folder / 'broken.jsonl'}: no message is in it\n"
 
 
-def test_a_file_that_could_not_be_read_is_not_among_those_replayed(folder: Path) -> None:
+def test_an_unreadable_file_is_not_counted_as_replayed(folder: Path) -> None:
     (folder / "broken.jsonl").write_text('[{"role": "user", "content": 5}]', encoding="utf-8")
     run = policyctx("replay", "coding-agent", folder / "broken.jsonl", folder / "short.jsonl")
     assert "replayed  1 session of 1 file: 1 call of a model" in run.stdout
@@ -62,7 +62,7 @@ def test_a_file_that_could_not_be_read_is_not_among_those_replayed(folder: Path)
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_is_no_regular_file_is_an_error_and_stops_nothing(
+def test_a_path_that_is_not_a_regular_file_is_reported_and_the_rest_replayed(
     command: tuple[str, ...], jobs: str, folder: Path
 ) -> None:
     (folder / "broken.jsonl").symlink_to(folder / "nowhere")
@@ -97,7 +97,7 @@ def test_nothing_is_written(folder: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_programs_get_json(folder: Path) -> None:
+def test_the_json_option_prints_json(folder: Path) -> None:
     report = json.loads(policyctx("replay", "coding-agent", folder, "--json").stdout)
     long, short = report["sessions"]
     assert (long["name"], long["format"], long["calls"]) == ("long.jsonl", "claude-code", 8)
@@ -112,7 +112,7 @@ def test_programs_get_json(folder: Path) -> None:
     assert report["failures"] == []
 
 
-def test_spreadsheets_get_csv(folder: Path) -> None:
+def test_the_csv_option_prints_csv(folder: Path) -> None:
     run = policyctx("replay", "coding-agent", folder, "--csv")
     rows = list(csv.DictReader(io.StringIO(run.stdout)))
     assert [row["name"] for row in rows] == ["long.jsonl", "short.jsonl"]
@@ -135,7 +135,7 @@ def test_dollars_need_a_price(folder: Path, tmp_path: Path) -> None:
     assert "; $0." in policyctx("replay", priced, folder).stdout
 
 
-def test_a_broken_file_is_told_at_the_end_and_stops_nothing(folder: Path) -> None:
+def test_a_broken_file_is_reported_at_the_end_and_the_rest_replayed(folder: Path) -> None:
     broken = folder / "broken.json"
     broken.write_bytes(b'{"a": ')
     run = policyctx("replay", "coding-agent", broken, folder / "long.jsonl")
@@ -204,7 +204,7 @@ def test_a_recognised_file_in_a_folder_that_has_no_message_is_an_error(folder: P
     assert run.stderr == f"error: {folder / 'torn.jsonl'}: no message is in it\n"
 
 
-def test_a_long_list_of_skipped_files_is_shortened_but_for_programs(folder: Path) -> None:
+def test_a_long_list_of_skipped_files_is_shortened_except_in_json(folder: Path) -> None:
     for number in range(25):
         (folder / f"{number}.md").write_text("read me", encoding="utf-8")
     run = policyctx("replay", "coding-agent", folder, "--json")
@@ -224,14 +224,14 @@ def tickets(path: Path) -> Path:
     return path
 
 
-def test_what_was_needed_is_shown_with_its_evidence(tmp_path: Path) -> None:
+def test_regretted_items_are_shown_with_their_evidence(tmp_path: Path) -> None:
     run = policyctx("replay", "coding-agent", tickets(tmp_path / "s.jsonl"), "--regret-details")
     assert "regret    1 of 3 removed items were needed again" in run.stdout
     assert "s.jsonl: c0 (Bash, " in run.stdout
     assert "call 9, msg_018: used: QX-48000-B" in run.stdout
 
 
-def test_what_a_session_holds_does_not_work_the_terminal(tmp_path: Path) -> None:
+def test_control_characters_of_a_session_are_escaped(tmp_path: Path) -> None:
     path = tickets(tmp_path / "s.jsonl")
     text = path.read_text(encoding="utf-8").replace('"Bash"', r'"\u001b[2JBash"')
     path.write_text(text, encoding="utf-8")
@@ -241,20 +241,20 @@ def test_what_a_session_holds_does_not_work_the_terminal(tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no file has such a name there")
-def test_what_a_file_is_called_does_not_work_the_terminal(tmp_path: Path) -> None:
+def test_control_characters_of_a_file_name_are_escaped(tmp_path: Path) -> None:
     run = policyctx("replay", "coding-agent", claude_code(tmp_path / "\x1b[2J.jsonl", "done"))
     assert "\\x1b[2J.jsonl" in run.stdout
     assert "\x1b" not in run.stdout
 
 
-def test_an_unknown_policy_is_told_before_anything_is_read(folder: Path) -> None:
+def test_an_unknown_policy_is_reported_before_anything_is_read(folder: Path) -> None:
     run = policyctx("replay", "coding-agnt", folder)
     assert run.returncode == 1
     assert "did you mean 'coding-agent'" in run.stderr
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is another thing there")
-def test_an_interrupt_shows_what_is_done_so_far(tmp_path: Path) -> None:
+def test_an_interrupt_shows_the_finished_files(tmp_path: Path) -> None:
     done = claude_code(tmp_path / "a.jsonl", *TEXTS)
     run, out, err = interrupted(done, tmp_path / "b.jsonl")
     assert run == 130

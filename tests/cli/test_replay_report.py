@@ -33,7 +33,7 @@ def test_a_report_is_written_beside_the_tables(recorded: Path, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("name", "why"), [("missing/out.html", "there is no folder"), (".", "it is a folder")]
 )
-def test_where_a_report_cannot_be_written_nothing_is_replayed(
+def test_nothing_is_replayed_if_the_report_cannot_be_written(
     recorded: Path, tmp_path: Path, name: str, why: str
 ) -> None:
     run = policyctx("replay", "coding-agent", recorded, "--report", tmp_path / name)
@@ -43,7 +43,7 @@ def test_where_a_report_cannot_be_written_nothing_is_replayed(
     assert str(tmp_path) in run.stderr
 
 
-def test_a_report_is_written_of_what_could_be_read_and_names_what_could_not(
+def test_a_report_covers_readable_files_and_names_unreadable_files(
     recorded: Path, tmp_path: Path
 ) -> None:
     broken = tmp_path / "broken.jsonl"

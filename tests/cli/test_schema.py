@@ -21,7 +21,7 @@ def test_json_gives_the_key_s_part_of_the_schema() -> None:
     assert json.loads(run.stdout) == schema_of("store.on_conflict")
 
 
-def test_the_end_of_several_paths_lists_them() -> None:
+def test_the_end_of_several_paths_lists_all_of_them() -> None:
     run = policyctx("schema", "keep_recent")
     assert run.returncode == 0
     assert "\n  steps.select.keep_recent " in run.stdout
@@ -34,7 +34,7 @@ def test_json_of_one_key_needs_a_path_of_one_key() -> None:
     assert "name it in full: items.keep_recent, tools.keep_recent" in run.stderr
 
 
-def test_an_unknown_key_is_told_with_the_nearest() -> None:
+def test_an_unknown_key_is_rejected_with_a_suggestion() -> None:
     run = policyctx("schema", "items.keep_recnt")
     assert run.returncode == 1
     assert run.stdout == ""

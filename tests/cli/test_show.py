@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("preset", preset_names())
-def test_what_is_shown_is_a_policy_that_shows_the_same(preset: str, tmp_path: Path) -> None:
+def test_a_shown_policy_is_shown_unchanged(preset: str, tmp_path: Path) -> None:
     shown = policyctx("show", preset).stdout
     path = tmp_path / "shown.yaml"
     path.write_text(shown, encoding="utf-8")
@@ -33,7 +33,7 @@ def test_origins_name_the_file_and_line_of_each_value(tmp_path: Path) -> None:
     assert {"key": "min_tokens", "value": 5, "place": f"{path}:4:13"} in rows
 
 
-def test_the_resolved_policy_is_json_where_asked_for() -> None:
+def test_the_json_option_prints_the_resolved_policy_as_json() -> None:
     assert json.loads(policyctx("show", "context-offload", "--json").stdout)["min_chars"] == 100
 
 

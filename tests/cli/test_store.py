@@ -48,7 +48,7 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def test_a_table_lists_what_was_offloaded(policyctx: Command, root: Path) -> None:
+def test_a_table_lists_the_offloaded_contents(policyctx: Command, root: Path) -> None:
     run = policyctx("store", "ls", root)
     lines = [line.split() for line in run.stdout.splitlines()]
     assert lines[1] == [
@@ -59,7 +59,7 @@ def test_a_table_lists_what_was_offloaded(policyctx: Command, root: Path) -> Non
     assert policyctx("store", "ls", root, "--tool", "Read").stdout.count("toolu_") == 2
 
 
-def test_programs_get_the_list_as_json(policyctx: Command, root: Path) -> None:
+def test_the_json_option_prints_the_list_as_json(policyctx: Command, root: Path) -> None:
     first, second = json.loads(policyctx("store", "ls", root, "--json").stdout)
     assert first["path"] == str(root / "tool_result/Bash/toolu_01.md")
     assert (first["item_id"], first["state"], second["state"]) == ("toolu_01", "offloaded", None)
@@ -78,36 +78,36 @@ def test_a_text_is_printed_exactly(policyctx: Command, root: Path) -> None:
     assert (report["text"], report["tool_name"]) == (TEXT, "Bash")
 
 
-def test_a_wrong_key_is_told_with_the_nearest_right_one(policyctx: Command, root: Path) -> None:
+def test_an_unknown_key_is_rejected_with_a_suggestion(policyctx: Command, root: Path) -> None:
     run = policyctx("store", "cat", root, "toolu_1")
     assert run.returncode == 1
     assert run.stderr.endswith("did you mean 'toolu_01'?\n")
 
 
-def test_lines_that_are_none_are_a_wrong_use(policyctx: Command, root: Path) -> None:
+def test_an_invalid_line_range_is_a_usage_error(policyctx: Command, root: Path) -> None:
     run = policyctx("store", "cat", root, "toolu_01", "--lines", "few")
     assert run.returncode == 2
     assert "expected lines such as 10-20" in run.stderr
 
 
-def test_what_is_searched_for_is_shown_with_its_place(policyctx: Command, root: Path) -> None:
+def test_search_shows_each_match_with_its_place(policyctx: Command, root: Path) -> None:
     run = policyctx("store", "search", root, "traceback", "-i")
     assert run.stdout == f"{root}/tool_result/Bash/toolu_01.md:2: Traceback: boom\n"
     [match] = json.loads(policyctx("store", "search", root, "Traceback", "--json").stdout)
     assert (match["item_id"], match["line"], match["text"]) == ("toolu_01", 2, "Traceback: boom")
 
 
-def test_nothing_found_is_said(policyctx: Command, root: Path) -> None:
+def test_an_empty_search_result_is_reported(policyctx: Command, root: Path) -> None:
     run = policyctx("store", "search", root, "absent", "--limit", "3")
     assert (run.stdout, run.stderr, run.returncode) == ("", "nothing found\n", 0)
 
 
-def test_verify_is_content_with_what_was_saved(policyctx: Command, root: Path) -> None:
+def test_verify_accepts_unchanged_contents(policyctx: Command, root: Path) -> None:
     run = policyctx("store", "verify", root)
     assert (run.stdout, run.returncode) == ("2 contents read, each what was saved\n", 0)
 
 
-def test_verify_names_what_was_harmed_and_fails(policyctx: Command, root: Path) -> None:
+def test_verify_names_altered_contents_and_fails(policyctx: Command, root: Path) -> None:
     path = root / "tool_result/Bash/toolu_01.md"
     path.write_text("other", encoding="utf-8")
     run = policyctx("store", "verify", root)
@@ -118,7 +118,9 @@ def test_verify_names_what_was_harmed_and_fails(policyctx: Command, root: Path) 
     assert policyctx("store", "cat", root, "toolu_01").returncode == 1
 
 
-def test_gc_tells_what_would_go_and_then_lets_it_go(policyctx: Command, root: Path) -> None:
+def test_gc_lists_removals_in_a_dry_run_and_then_removes_them(
+    policyctx: Command, root: Path
+) -> None:
     told = policyctx("store", "gc", root, "--max-age", "30d", "--dry-run").stdout.splitlines()
     read = root / "tool_result/Read/toolu_02.md"
     assert told[0] == f"would remove {read} (max_age)"
@@ -149,13 +151,13 @@ def test_gc_takes_the_retention_of_a_policy(policyctx: Command, root: Path, tmp_
     assert json.loads(given.stdout)["removed"] == json.loads(given.stdout)["packed"] == []
 
 
-def test_an_age_that_is_none_is_a_wrong_use(policyctx: Command, root: Path) -> None:
+def test_an_invalid_age_is_a_usage_error(policyctx: Command, root: Path) -> None:
     run = policyctx("store", "gc", root, "--max-age", "old")
     assert run.returncode == 2
     assert "expected a duration such as 90s, 5m, 3h or 30d" in run.stderr
 
 
-def test_rebuild_says_what_it_found_and_what_is_gone(policyctx: Command, root: Path) -> None:
+def test_rebuild_lists_found_and_missing_files(policyctx: Command, root: Path) -> None:
     (root / "tool_result/Read/toolu_02.md").unlink()
     (root / "tool_result/Bash/toolu_03.md").write_text("found", encoding="utf-8")
     run = policyctx("store", "rebuild", root)
@@ -177,7 +179,7 @@ def test_a_session_is_exported_and_imported(policyctx: Command, root: Path, tmp_
     assert policyctx("store", "import", file, other).returncode == 1
 
 
-def test_sessions_that_share_a_folder_are_told_apart(policyctx: Command, tmp_path: Path) -> None:
+def test_sessions_that_share_a_folder_are_distinguished(policyctx: Command, tmp_path: Path) -> None:
     for name in ("one", "two/x"):
         ContextFileSystem(tmp_path, session=name).save([result(f"of_{name[:3]}", name)])
     out = policyctx("store", "ls", tmp_path).stdout
@@ -191,7 +193,7 @@ def test_sessions_that_share_a_folder_are_told_apart(policyctx: Command, tmp_pat
 
 
 @pytest.mark.parametrize("session", [None, "one"])
-def test_envelopes_are_known_without_being_told(
+def test_envelopes_are_detected_without_an_option(
     policyctx: Command, tmp_path: Path, session: str | None
 ) -> None:
     store = ContextFileSystem(tmp_path, session=session, format="envelope")
@@ -203,14 +205,14 @@ def test_envelopes_are_known_without_being_told(
     assert policyctx("store", "cat", tmp_path, "tool_result/Bash/toolu_01.md").stdout == TEXT
 
 
-def test_a_folder_of_stores_is_told_with_those_in_it(policyctx: Command, root: Path) -> None:
+def test_a_folder_of_stores_is_rejected_with_a_list_of_them(policyctx: Command, root: Path) -> None:
     run = policyctx("store", "ls", root.parent)
     assert run.returncode == 1
     assert run.stderr == f"error: {root.parent} holds no store; the folders in it do: root\n"
     assert policyctx("store", "ls", root.parent / "no").returncode == 1
 
 
-def test_looking_changes_nothing_but_an_index_that_is_not_complete(
+def test_reading_commands_change_no_file_once_the_index_is_complete(
     policyctx: Command, root: Path
 ) -> None:
     policyctx("store", "ls", root)
@@ -249,7 +251,9 @@ def test_every_command_completes_the_index(
     assert covered["bytes"] == (tmp_path / covered["path"]).stat().st_size
 
 
-def test_an_index_that_cannot_be_written_spoils_no_look(policyctx: Command, root: Path) -> None:
+def test_reading_commands_work_if_the_index_cannot_be_written(
+    policyctx: Command, root: Path
+) -> None:
     (root / ".policyctx/index.json").unlink()
     (root / ".policyctx/index.json").mkdir()
     run = policyctx("store", "cat", root, "toolu_01")
@@ -303,7 +307,7 @@ def test_an_archive_in_several_sessions_is_refused_with_their_list(
     assert json.loads(run.stdout) == [{"role": "user", "content": "two"}]
 
 
-def test_a_restored_archive_is_given_as_json_with_what_is_known_of_it(
+def test_a_restored_archive_is_printed_as_json_with_its_metadata(
     policyctx: Command, shared: Path
 ) -> None:
     run = policyctx("store", "restore-archive", shared, "--session", "one", "--json")
@@ -312,7 +316,7 @@ def test_a_restored_archive_is_given_as_json_with_what_is_known_of_it(
     assert (report["session"], report["item_id"]) == ("one", "compaction-001")
 
 
-def test_gc_of_one_session_leaves_what_the_others_name(policyctx: Command, shared: Path) -> None:
+def test_gc_of_one_session_keeps_the_contents_of_others(policyctx: Command, shared: Path) -> None:
     limits = ("--max-age", "30d", "--session", "two", "--json")
     report = json.loads(policyctx("store", "gc", shared, *limits).stdout)
     removed = [one["path"] for one in report["removed"]]

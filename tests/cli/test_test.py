@@ -57,7 +57,7 @@ def test_a_failure_and_a_broken_feature_exit_with_1(folder: Path) -> None:
     assert "1 failed, 3 passed, 1 error in " in run.stdout
 
 
-def test_what_follows_two_hyphens_goes_to_pytest(folder: Path) -> None:
+def test_arguments_after_two_hyphens_go_to_pytest(folder: Path) -> None:
     run = policyctx("test", "mine.feature::One", "mine.feature", "--", "-k", "One", cwd=folder)
     assert run.returncode == 0
     assert "1 passed, 2 deselected in " in run.stdout
@@ -69,7 +69,7 @@ def test_a_folder_without_a_feature_exits_with_1(tmp_path: Path) -> None:
     assert "no feature file was found" in run.stdout
 
 
-def test_a_path_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
+def test_a_missing_path_is_a_usage_error(tmp_path: Path) -> None:
     run = policyctx("test", "nowhere", cwd=tmp_path)
     assert run.returncode == 2
     assert "file or directory not found: nowhere" in run.stderr
@@ -89,7 +89,7 @@ def test_the_steps_are_listed_with_those_of_the_conftest(folder: Path) -> None:
     assert listed[-1]["defined_in"].endswith("conftest.py:2")
 
 
-def test_json_goes_with_the_steps(tmp_path: Path) -> None:
+def test_the_json_option_alone_is_a_usage_error(tmp_path: Path) -> None:
     run = policyctx("test", "--json", cwd=tmp_path)
     assert run.returncode == 2
     assert "--junit-xml" in run.stderr

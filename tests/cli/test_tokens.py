@@ -71,7 +71,7 @@ def test_the_heaviest_come_first(tmp_path: Path) -> None:
     assert [row["tool"] for row in report["tools"]] == ["Bash", "Read"]
 
 
-def test_programs_get_the_sums(tmp_path: Path) -> None:
+def test_the_json_report_has_the_sums(tmp_path: Path) -> None:
     messages, system, tools = session_of("word " * 500), "be kind", [{"name": "Bash"}]
     body = {"messages": messages, "system": system, "tools": tools}
     report = json.loads(policyctx("tokens", written(tmp_path, body), "--json").stdout)
@@ -102,7 +102,7 @@ def test_the_tokenizer_and_the_language_model_can_be_chosen(tmp_path: Path) -> N
     assert (report["item_tokens"], report["constants"]) == (10, "openai")
 
 
-def test_a_recording_shows_what_was_counted_against_what_was_billed(tmp_path: Path) -> None:
+def test_a_recording_shows_counted_and_billed_tokens(tmp_path: Path) -> None:
     run = policyctx("tokens", recorded(tmp_path, 14))
     rows = table_rows(run.stdout)
     assert ["call", "counted", "predicted", "billed", "error"] in rows
@@ -111,7 +111,7 @@ def test_a_recording_shows_what_was_counted_against_what_was_billed(tmp_path: Pa
     assert "prediction from call 10 on: median error 0." in run.stdout
 
 
-def test_programs_get_every_call(tmp_path: Path) -> None:
+def test_the_json_report_has_every_call(tmp_path: Path) -> None:
     report = json.loads(policyctx("tokens", recorded(tmp_path, 12), "--json").stdout)
     billed = report["billed"]
     assert [call["call"] for call in billed["calls"]] == list(range(1, 13))
@@ -122,24 +122,24 @@ def test_programs_get_every_call(tmp_path: Path) -> None:
     assert billed["median_error"] <= billed["error_of_95_percent"] <= billed["largest_error"] < 0.05
 
 
-def test_a_short_recording_tells_no_accuracy(tmp_path: Path) -> None:
+def test_a_short_recording_shows_no_accuracy(tmp_path: Path) -> None:
     shown = policyctx("tokens", recorded(tmp_path, 3)).stdout
     assert "billed: 3 calls of the model" in shown
     assert "prediction" not in shown
 
 
-def test_an_empty_list_weighs_what_a_request_does(tmp_path: Path) -> None:
+def test_an_empty_list_counts_the_tokens_of_a_request(tmp_path: Path) -> None:
     run = policyctx("tokens", written(tmp_path, []))
     assert run.stdout.startswith("items: 0 tokens\nrequest: 3 tokens")
 
 
-def test_what_is_no_conversation_is_refused(tmp_path: Path) -> None:
+def test_a_document_without_messages_is_rejected(tmp_path: Path) -> None:
     run = policyctx("tokens", written(tmp_path, {"prompt": "hi"}))
     assert (run.returncode, run.stdout) == (1, "")
     assert "messages.json: expected a list of messages" in run.stderr
 
 
-def test_what_the_provider_did_not_count_is_told(
+def test_texts_that_the_provider_did_not_count_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("anthropic")

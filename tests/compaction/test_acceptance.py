@@ -11,7 +11,7 @@ FIFTH = Summary.model_validate({"must_shrink_to": "20%"})
 
 
 @pytest.mark.parametrize("text", ["", " \n\t", "\u3000"])
-def test_a_blank_summary_is_refused(text: str) -> None:
+def test_a_blank_summary_is_rejected(text: str) -> None:
     assert problem(text, 1000, Summary(), COUNTER) == "the summary is empty"
 
 
@@ -23,7 +23,7 @@ def test_a_summary_of_exactly_the_share_is_accepted() -> None:
     assert problem("x" * 800, 1000, FIFTH, COUNTER) is None
 
 
-def test_a_token_above_the_share_is_refused_with_the_numbers() -> None:
+def test_a_summary_one_token_above_the_share_is_rejected_with_the_numbers() -> None:
     said = problem("x" * 804, 1000, FIFTH, COUNTER)
     assert said == "the summary's 201 tokens are more than 20% of the 1000 replaced"
 
@@ -32,7 +32,7 @@ def test_a_share_is_not_rounded_up() -> None:
     assert problem("x" * 804, 1001, FIFTH, COUNTER) is not None  # 20 % are 200.2 tokens
 
 
-def test_a_pinned_text_must_be_there_to_the_letter() -> None:
+def test_a_pinned_text_must_be_present_verbatim() -> None:
     said = problem("Deploy on Monday.", 1000, Summary(), COUNTER, ["never  deploy\non Friday"])
     assert said == "the summary lacks what is pinned: never deploy on Friday"
 

@@ -118,7 +118,7 @@ def test_the_callers_key_is_used(ask: Callable[..., str], server: MessagesServer
     ("status", "kind"),
     [(429, "rate_limit_error"), (500, "api_error"), (529, "overloaded_error"), (503, "api_error")],
 )
-def test_a_status_is_one_failed_try(
+def test_an_error_status_is_one_failed_attempt(
     ask: Callable[..., str], server: MessagesServer, status: int, kind: str
 ) -> None:
     server.script = [failing(status, kind)]
@@ -128,7 +128,7 @@ def test_a_status_is_one_failed_try(
 
 
 @pytest.mark.parametrize("ask", WAYS, indirect=True)
-def test_what_is_wrong_with_a_request_is_said(
+def test_a_rejected_request_is_reported_with_the_providers_message(
     ask: Callable[..., str], server: MessagesServer
 ) -> None:
     server.script = [failing(404, "not_found_error", "model: claude-nothing")]
@@ -138,13 +138,13 @@ def test_what_is_wrong_with_a_request_is_said(
 
 
 @pytest.mark.parametrize("ask", WAYS, indirect=True)
-def test_a_slow_answer_is_none(ask: Callable[..., str], server: MessagesServer) -> None:
+def test_a_slow_answer_is_rejected(ask: Callable[..., str], server: MessagesServer) -> None:
     server.script = [Scripted(hangs=True)]
     with pytest.raises(SummaryError, match=r"no answer within 0.05 s"):
         ask(request_of(), 0.05)
 
 
-def test_an_answer_that_is_slower_than_the_policy_allows_is_none(server: MessagesServer) -> None:
+def test_an_answer_slower_than_the_policys_timeout_is_rejected(server: MessagesServer) -> None:
     server.script = [Scripted(hangs=True)]
     with anthropic.Anthropic(base_url=server.url, api_key=KEY) as client:
         summarizer = AnthropicSummarizer(client)
@@ -154,7 +154,7 @@ def test_an_answer_that_is_slower_than_the_policy_allows_is_none(server: Message
 
 
 @pytest.mark.parametrize("body", ['{"content": [{"ty', "", "<html>busy</html>", "[]", "null", "7"])
-def test_a_malformed_answer_is_none(
+def test_a_malformed_answer_is_rejected(
     ask: Callable[..., str], server: MessagesServer, body: str
 ) -> None:
     server.script = [Scripted(body)]
@@ -171,7 +171,7 @@ def test_a_malformed_answer_is_none(
         ("pause_turn", "stopped for 'pause_turn'"),
     ],
 )
-def test_an_answer_that_was_not_finished_is_none(
+def test_an_unfinished_answer_is_rejected(
     ask: Callable[..., str], server: MessagesServer, reason: str, said: str
 ) -> None:
     server.script = [saying("Half a summ", stop_reason=reason)]
@@ -179,21 +179,21 @@ def test_an_answer_that_was_not_finished_is_none(
 
 
 @pytest.mark.parametrize("texts", [(), ("",), (" \n", "\t")])
-def test_an_empty_answer_is_none(
+def test_an_empty_answer_is_rejected(
     ask: Callable[..., str], server: MessagesServer, texts: tuple[str, ...]
 ) -> None:
     server.script = [saying(*texts)]
     assert str(refused(ask)) == "no summary: the answer is empty"
 
 
-def test_an_answer_of_ten_megabytes_is_none(
+def test_an_answer_of_ten_megabytes_is_rejected(
     ask: Callable[..., str], server: MessagesServer
 ) -> None:
     server.script = [saying("x" * 10_000_000)]
     assert "far more than was asked for" in str(refused(ask))
 
 
-def test_a_provider_that_is_not_there_is_a_failed_try() -> None:
+def test_an_unreachable_provider_is_a_failed_attempt() -> None:
     with messages_server() as gone:
         url = gone.url
     with anthropic.Anthropic(base_url=url, api_key=KEY) as client:
@@ -201,9 +201,7 @@ def test_a_provider_that_is_not_there_is_a_failed_try() -> None:
     assert str(error) == "no summary: the provider cannot be reached"
 
 
-def test_what_is_pinned_stands_in_the_summary(
-    ask: Callable[..., str], server: MessagesServer
-) -> None:
+def test_pinned_texts_are_in_the_summary(ask: Callable[..., str], server: MessagesServer) -> None:
     server.script = [saying("Keep: never push.")]
     text = ask(request_of(pinned=("never push", "ask Jonas\nfirst")))
     assert text == "Keep: never push.\n\n## Pinned\nask Jonas\nfirst"
@@ -271,7 +269,7 @@ def test_a_client_is_made_from_the_environment(
     assert [KEY in str(headers) for headers in server.headers] == [True, True]
 
 
-def test_without_credentials_it_says_what_to_do(
+def test_missing_credentials_error_names_the_variable(
     server: MessagesServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     for name in [name for name in os.environ if name.startswith("ANTHROPIC_")]:

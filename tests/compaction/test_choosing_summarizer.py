@@ -73,7 +73,7 @@ def test_presets_that_ask_no_model_need_no_extra(name: str, tmp_path: Path) -> N
 
 @pytest.mark.usefixtures("no_sdk")
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
-def test_a_summarizer_argument_stands_in_for_the_policys_own(name: str, tmp_path: Path) -> None:
+def test_a_summarizer_argument_overrides_the_policys_summarizer(name: str, tmp_path: Path) -> None:
     used = Session(by(name), root=tmp_path, summarizer=lambda _: "mine")
     assert used.apply(conversation()).messages[1]["content"] == f"{SUMMARY}mine"
 
@@ -82,7 +82,7 @@ def test_a_policy_without_a_compact_step_needs_no_summarizer(tmp_path: Path) -> 
     Session(policy("compaction: {summary: {by: openai}}"), root=tmp_path)
 
 
-def test_a_step_may_name_a_summarizer_where_the_policys_is_unknown(tmp_path: Path) -> None:
+def test_a_step_may_name_a_summarizer_if_the_policys_is_unknown(tmp_path: Path) -> None:
     text = (
         "compaction: {summary: {by: openai}}\n"
         "steps: [{name: a, do: compact, compaction: {summary: {by: extractive}}}]"
@@ -141,11 +141,11 @@ class TestCommandLine:
         assert "PC330" in run.stdout
         assert "register_summarizer" in run.stdout
 
-    def test_apply_refuses_it(self, files: tuple[Path, Path], tmp_path: Path) -> None:
+    def test_apply_rejects_it(self, files: tuple[Path, Path], tmp_path: Path) -> None:
         run = policyctx("apply", *files, "--root", tmp_path / "store")
         assert run.returncode != 0
         assert "no summarizer is named 'openai'" in run.stderr
 
     @pytest.mark.parametrize("command", ["plan", "explain"])
-    def test_a_dry_run_asks_nobody(self, command: str, files: tuple[Path, Path]) -> None:
+    def test_a_dry_run_asks_no_summarizer(self, command: str, files: tuple[Path, Path]) -> None:
         assert policyctx(command, *files).returncode == 0

@@ -110,7 +110,7 @@ def test_an_unknown_reader_is_named_with_the_option(
     assert f"`tools: {{{tool}: {{reads_file: {field}}}}}`" in warning
 
 
-def test_a_tool_that_reads_by_its_name_is_suggested_first(work_dir: Path) -> None:
+def test_a_tool_named_like_a_reader_is_suggested_first(work_dir: Path) -> None:
     messages = [
         *reading("Edit", {"file_path": "a.py"}),
         *reading("Read", {"file_path": "a.py"})[1:],
@@ -136,7 +136,7 @@ def test_a_call_without_a_path_to_a_file_needs_no_warning(
     assert compacted(reading("Find", given), work_dir).warnings == ()
 
 
-def test_no_warning_is_given_where_no_file_may_come_back(work_dir: Path) -> None:
+def test_no_warning_is_given_if_no_file_may_be_restored(work_dir: Path) -> None:
     messages = reading("Read", {"file_path": "port.py"})
     assert compacted(messages, work_dir, max_restore_files=0).warnings == ()
 
@@ -144,7 +144,9 @@ def test_no_warning_is_given_where_no_file_may_come_back(work_dir: Path) -> None
 @pytest.mark.parametrize(
     ("command", "verb"), [("view", "read"), ("str_replace", "edited"), ("create", "written")]
 )
-def test_the_command_of_an_editor_says_what_it_did(command: str, verb: str) -> None:
+def test_the_command_argument_of_an_editor_determines_the_operation(
+    command: str, verb: str
+) -> None:
     given = {"command": command, "path": "port.py", "old_str": "1", "new_str": "2"}
     history = History(
         reading("str_replace_editor", given), reads_file={"str_replace_editor": ("path",)}
@@ -157,7 +159,7 @@ class TestFragment:
         assert fragment_names() == ("file-readers",)
         assert not set(fragment_names()) & set(preset_names())
 
-    def test_it_is_no_policy_by_itself(self) -> None:
+    def test_it_is_not_a_policy_by_itself(self) -> None:
         with pytest.raises(UnknownPolicyError):
             load_policy("file-readers")
 
@@ -170,11 +172,11 @@ class TestFragment:
         assert made.path_fields("Read") == ("where",)
         assert made.path_fields("read") == ("path", "filePath")
 
-    def test_a_misspelt_name_gets_the_nearest(self) -> None:
+    def test_a_misspelt_name_gets_a_suggestion(self) -> None:
         with pytest.raises(PolicyError, match="did you mean 'file-readers'"):
             policy("extends: file-reader")
 
-    def test_show_says_where_the_rules_are_from(self) -> None:
+    def test_show_names_the_origin_of_the_rules(self) -> None:
         run = policyctx("show", "coding-agent", "--origins")
         assert "file-readers.yaml:" in run.stdout
         assert "reads_file" in run.stdout

@@ -28,16 +28,16 @@ def not_resolved(path: str, work_dir: Path) -> str:
     return caught.value.why
 
 
-def test_a_relative_path_is_one_of_the_working_directory(tmp_path: Path) -> None:
+def test_a_relative_path_is_resolved_in_the_working_directory(tmp_path: Path) -> None:
     assert READER.resolve("src/../a.py", str(tmp_path)) == str(tmp_path / "a.py")
 
 
-def test_an_absolute_path_inside_is_taken(tmp_path: Path) -> None:
+def test_an_absolute_path_inside_is_accepted(tmp_path: Path) -> None:
     path = str(tmp_path / "a.py")
     assert READER.resolve(path, str(tmp_path)) == path
 
 
-def test_a_relative_working_directory_is_one_of_the_process(
+def test_a_relative_working_directory_is_resolved_in_that_of_the_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -45,16 +45,16 @@ def test_a_relative_working_directory_is_one_of_the_process(
 
 
 @pytest.mark.parametrize("path", ["../secret", "/etc/passwd", "a/../../secret"])
-def test_a_path_that_leads_out_is_refused(tmp_path: Path, path: str) -> None:
+def test_a_path_that_leads_outside_is_rejected(tmp_path: Path, path: str) -> None:
     assert not_resolved(path, tmp_path) == f"it is outside of {tmp_path}"
 
 
-def test_a_folder_whose_name_begins_alike_is_outside(tmp_path: Path) -> None:
+def test_a_sibling_folder_with_the_same_name_prefix_is_outside(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     assert "outside" in not_resolved("../work-2/a.py", tmp_path / "work")
 
 
-def test_a_link_that_leads_out_is_refused(tmp_path: Path) -> None:
+def test_a_link_that_leads_outside_is_rejected(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     (tmp_path / "secret").write_text("s")
@@ -69,13 +69,13 @@ def test_a_link_that_stays_inside_is_followed(tmp_path: Path) -> None:
     assert READER.resolve("link", str(tmp_path)) == str(tmp_path / "a.py")
 
 
-def test_a_working_directory_behind_a_link_is_one(tmp_path: Path) -> None:
+def test_a_symlinked_working_directory_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "work").symlink_to(tmp_path / "real")
     assert READER.resolve("a.py", str(tmp_path / "work")) == str(tmp_path / "real" / "a.py")
 
 
-def test_what_is_no_path_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_path_is_rejected(tmp_path: Path) -> None:
     assert "no path" in not_resolved("a\0b", tmp_path)
     assert "no path" in not_resolved("a\ud800b", tmp_path)
 
@@ -85,12 +85,12 @@ def test_a_text_is_read_as_it_is(tmp_path: Path) -> None:
     assert READER.read(str(tmp_path / "a"), PLENTY) == "\ufeffäöü 中文\r\n"
 
 
-def test_a_file_of_exactly_so_many_bytes_is_read(tmp_path: Path) -> None:
+def test_a_file_of_exactly_the_size_limit_is_read(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"12345")
     assert READER.read(str(tmp_path / "a"), 5) == "12345"
 
 
-def test_a_larger_file_is_refused_with_its_size(tmp_path: Path) -> None:
+def test_a_larger_file_is_rejected_with_its_size(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"123456")
     assert refused(tmp_path / "a", 5) == "it is too large, 6 bytes"
 
@@ -102,41 +102,41 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs /proc")  # noqa: PTH110
-def test_a_file_that_does_not_tell_its_size_is_bounded_too() -> None:
+def test_a_file_that_reports_no_size_is_bounded() -> None:
     path = os.path.realpath("/proc/self/status")
     assert "too large" in refused(path, 10)
 
 
-def test_a_missing_file_is_named_so(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     assert refused(tmp_path / "none") == "there is no such file"
     assert refused(tmp_path / "file" / "none") == "there is no such file"
 
 
-def test_a_folder_is_refused(tmp_path: Path) -> None:
+def test_a_folder_is_rejected(tmp_path: Path) -> None:
     assert refused(tmp_path) == "it is a folder"
 
 
-def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
+def test_a_pipe_is_rejected_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert refused(tmp_path / "pipe") == "it is no regular file"
 
 
-def test_a_device_is_refused() -> None:
+def test_a_device_is_rejected() -> None:
     assert refused("/dev/zero") == "it is no regular file"
 
 
-def test_what_holds_a_nul_byte_is_no_text(tmp_path: Path) -> None:
+def test_a_file_with_a_nul_byte_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"PK\x03\x04\0\0")
     assert "NUL" in refused(tmp_path / "a")
 
 
-def test_what_is_not_utf_8_is_no_text(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf_8_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes("größe".encode("latin-1"))
     assert refused(tmp_path / "a") == "it is no text in UTF-8"
 
 
-def test_a_file_without_permission_is_named_so(tmp_path: Path) -> None:
+def test_a_file_without_permission_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x")
     (tmp_path / "a").chmod(0)
     user = os.geteuid()

@@ -60,21 +60,19 @@ def _warm(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_warm", "_traced")
-def test_a_log_takes_a_tenth_of_the_messages(tmp_path: Path) -> None:
+def test_archiving_a_log_takes_a_tenth_of_the_memory_of_the_messages(tmp_path: Path) -> None:
     assert times_of(session(tmp_path), session_of(*LOG), LOG) < 0.1
 
 
 @pytest.mark.usefixtures("_warm", "_traced")
-def test_what_hardly_compresses_takes_less_than_the_messages(tmp_path: Path) -> None:
+def test_archiving_incompressible_text_takes_less_memory_than_the_messages(tmp_path: Path) -> None:
     texts = by_chance(200)
     assert times_of(session(tmp_path), session_of(*texts), texts) < 1
 
 
 @pytest.mark.usefixtures("_warm", "_traced")
 @pytest.mark.parametrize("on_conflict", ["suffix", "overwrite"])
-def test_an_archive_that_is_there_already_is_not_read_whole(
-    tmp_path: Path, on_conflict: str
-) -> None:
+def test_an_existing_archive_is_not_read_whole(tmp_path: Path, on_conflict: str) -> None:
     rules = f"on_conflict: {on_conflict}"
     texts = by_chance(400)
     session(tmp_path, rules).apply(session_of(*texts[:-1]))

@@ -106,7 +106,7 @@ def waits(server: MessagesServer) -> list[float]:
 
 class TestContent:
     @pytest.mark.parametrize("answer", NOT_SUMMARIES)
-    def test_an_answer_that_is_no_summary_replaces_nothing(
+    def test_an_answer_that_is_not_a_summary_replaces_nothing(
         self, answer: str, tmp_path: Path, server: MessagesServer
     ) -> None:
         server.script = [saying(answer)] * 3
@@ -148,7 +148,7 @@ class TestContent:
         text = "The file operations and tool calls are done, as is the task status of all."
         assert missing_sections(text, SECTIONS) == SECTIONS
 
-    def test_the_next_attempt_is_told_what_was_missing(
+    def test_the_next_attempt_names_the_missing_sections(
         self, tmp_path: Path, server: MessagesServer
     ) -> None:
         half = written_summary().partition("## Task Status")[0]
@@ -210,7 +210,7 @@ class TestContent:
         server.script = [saying(text)]
         assert applied(tmp_path, server).compacted
 
-    def test_what_is_pinned_does_not_count_as_summary(
+    def test_pinned_texts_do_not_count_as_summary(
         self, tmp_path: Path, server: MessagesServer
     ) -> None:
         compiled = policy("""\
@@ -279,7 +279,9 @@ class TestFallback:
         assert warning.startswith("the summary is the extractive one, after")
         assert cause in warning
 
-    def test_so_it_does_after_a_timeout(self, tmp_path: Path, server: MessagesServer) -> None:
+    def test_the_extractive_summary_after_a_timeout_comes_with_the_cause(
+        self, tmp_path: Path, server: MessagesServer
+    ) -> None:
         server.script = [Scripted(hangs=True)]
         more = ", on_failure: extractive, attempts: 1, total_timeout: 1s"
         [warning] = applied(tmp_path, server, more).warnings
@@ -291,7 +293,7 @@ class TestAttempts:
     @pytest.mark.parametrize(
         "headers", [{"retry-after": "1"}, {"retry-after-ms": "1000", "retry-after": "90"}]
     )
-    def test_the_providers_wait_is_kept(
+    def test_the_providers_retry_delay_is_respected(
         self, headers: dict[str, str], is_async: bool, tmp_path: Path, server: MessagesServer
     ) -> None:
         busy = failing(429, "rate_limit_error", headers=headers)
@@ -301,7 +303,7 @@ class TestAttempts:
         assert waits(server)[0] >= 1
 
     @pytest.mark.parametrize("with_date", [False, True])
-    def test_the_wait_may_be_a_date(
+    def test_the_retry_delay_may_be_a_date(
         self, with_date: bool, tmp_path: Path, server: MessagesServer
     ) -> None:
         now = datetime.now(UTC)
@@ -319,7 +321,7 @@ class TestAttempts:
         assert applied(tmp_path, server).compacted
         assert 1 <= waits(server)[0] <= 5
 
-    def test_a_wait_beyond_the_total_limit_ends_the_attempts_at_once(
+    def test_a_delay_beyond_the_total_limit_ends_the_attempts_at_once(
         self, tmp_path: Path, server: MessagesServer
     ) -> None:
         server.script = [failing(429, "rate_limit_error", headers={"retry-after": "3600"})]
@@ -331,7 +333,7 @@ class TestAttempts:
         )
 
     @pytest.mark.parametrize("given", ["soon", "-5", "nan", "inf", ""])
-    def test_a_wait_that_cannot_be_read_is_the_policys(
+    def test_an_unreadable_retry_delay_falls_back_to_the_policys(
         self, given: str, tmp_path: Path, server: MessagesServer
     ) -> None:
         server.script = [
@@ -340,7 +342,7 @@ class TestAttempts:
         ]
         assert applied(tmp_path, server, ", total_timeout: 60s").compacted
 
-    def test_the_waits_grow_and_vary(self, tmp_path: Path, server: MessagesServer) -> None:
+    def test_the_delays_grow_and_vary(self, tmp_path: Path, server: MessagesServer) -> None:
         server.script = [failing(529, "overloaded_error"), failing(500), saying(written_summary())]
         assert applied(tmp_path, server, backoff="1s").compacted
         first, second = waits(server)
@@ -366,7 +368,7 @@ class TestAttempts:
         [(status, 1) for status in (400, 401, 402, 403, 404, 413)]
         + [(status, 3) for status in (408, 409, 429, 500, 503, 529)],
     )
-    def test_a_status_says_whether_it_is_asked_again(
+    def test_the_status_determines_whether_the_request_is_repeated(
         self, status: int, requests: int, tmp_path: Path, server: MessagesServer
     ) -> None:
         server.script = [failing(status)] * 9
@@ -381,7 +383,7 @@ class TestAttempts:
         assert not applied(tmp_path, server).compacted
         assert len(server.requests) == 1
 
-    def test_an_answer_that_was_cut_off_gets_twice_the_room(
+    def test_a_truncated_answer_is_retried_with_twice_the_tokens(
         self, tmp_path: Path, server: MessagesServer
     ) -> None:
         server.script = [
@@ -393,7 +395,7 @@ class TestAttempts:
         first, *later = (sent["max_tokens"] for sent in server.requests)
         assert later == [2 * first, 2 * first]
 
-    def test_the_room_has_an_end(self, tmp_path: Path, server: MessagesServer) -> None:
+    def test_the_doubled_limit_has_a_maximum(self, tmp_path: Path, server: MessagesServer) -> None:
         server.script = [saying("Half", stop_reason="max_tokens")] * 9
         result = applied(tmp_path, server, ", attempts: 9")
         rooms = [sent["max_tokens"] for sent in server.requests]
@@ -443,7 +445,7 @@ class TestBills:
         assert (usage.attempts, usage.input_tokens, usage.output_tokens) == (4, 3000, 600)
 
     @pytest.mark.parametrize("more", ["", ", on_failure: extractive"])
-    def test_what_no_accepted_summary_cost_is_said_as_well(
+    def test_the_cost_of_rejected_summaries_is_reported(
         self, more: str, tmp_path: Path, server: MessagesServer
     ) -> None:
         server.script = [saying("ok", usage=self.USAGE)] * 3
@@ -457,7 +459,7 @@ class TestBills:
         server.script = [saying(written_summary(), usage=self.USAGE)]
         assert applied(tmp_path, server).summary_usage.dollars is None
 
-    def test_the_summarys_own_price_goes_first(
+    def test_the_summarys_own_price_takes_precedence(
         self, tmp_path: Path, server: MessagesServer
     ) -> None:
         server.script = [saying(written_summary(), usage=self.USAGE)]
@@ -474,7 +476,7 @@ class TestBills:
         assert result.summary_usage == SummaryUsage(attempts=1)
         assert compact_messages(conversation()).stats.summary == SummaryUsage()
 
-    def test_compact_messages_says_what_a_failed_summary_cost(
+    def test_compact_messages_reports_the_usage_of_a_failed_summary(
         self, tmp_path: Path, server: MessagesServer
     ) -> None:
         server.script = [saying("ok", usage=self.USAGE)] * 3
@@ -485,7 +487,7 @@ class TestBills:
         assert not result.compacted
         assert (result.stats.original_token_count, result.stats.summary.input_tokens) == (0, 3000)
 
-    def test_a_callable_can_report_what_it_used(self, tmp_path: Path) -> None:
+    def test_a_callable_can_report_its_usage(self, tmp_path: Path) -> None:
         def summarise(request: Any) -> str:
             request.billed({"prompt_tokens": 50, "completion_tokens": 7})
             return "the summary"

@@ -109,7 +109,7 @@ def test_one_message_is_carried_by_compactions_that_follow_one_another(
         given = [*(messages if passes_back else given), *more]
 
 
-def test_of_two_that_read_alike_only_the_newer_is_carried(tmp_path: Path) -> None:
+def test_only_the_newer_of_two_equal_messages_is_carried(tmp_path: Path) -> None:
     older, newer = user("go on"), user("go on")
     messages = [*conversation(1), older, said(), newer, said("a"), said("b")]
     used = session(tmp_path, CARRY)
@@ -119,7 +119,7 @@ def test_of_two_that_read_alike_only_the_newer_is_carried(tmp_path: Path) -> Non
     assert list(used.apply([*messages, said("c")]).messages) == [*first, said("c")]
 
 
-def test_a_summary_is_no_message_of_the_user(tmp_path: Path) -> None:
+def test_a_summary_is_not_a_user_message(tmp_path: Path) -> None:
     used = session(tmp_path, "{keep_newest_user_message: true, keep_first: 1}", over=4)
     messages = [SYSTEM, user("the task"), *(said(f"{i}") for i in range(4))]
     used.apply(messages)

@@ -75,7 +75,7 @@ def test_a_models_summary_takes_the_place_of_the_history(
     assert result.messages[0] is MESSAGES[0]
 
 
-def test_each_failure_of_a_provider_is_a_try(tmp_path: Path, server: MessagesServer) -> None:
+def test_each_provider_failure_counts_as_an_attempt(tmp_path: Path, server: MessagesServer) -> None:
     server.script = [
         failing(429, "rate_limit_error"),
         failing(500),
@@ -89,7 +89,7 @@ def test_each_failure_of_a_provider_is_a_try(tmp_path: Path, server: MessagesSer
     assert len(server.requests) == 6
 
 
-def test_a_provider_that_goes_on_failing_leaves_the_list_as_it_was(
+def test_a_provider_that_keeps_failing_leaves_the_list_unchanged(
     tmp_path: Path, server: MessagesServer
 ) -> None:
     server.script = [failing(529, "overloaded_error")] * 3
@@ -101,7 +101,7 @@ def test_a_provider_that_goes_on_failing_leaves_the_list_as_it_was(
     )
 
 
-def test_the_plan_does_not_tell_of_a_summary_that_was_not_made(
+def test_the_plan_does_not_report_a_summary_that_was_not_made(
     tmp_path: Path, server: MessagesServer
 ) -> None:
     server.script = [failing(529, "overloaded_error")] * 3
@@ -112,7 +112,7 @@ def test_the_plan_does_not_tell_of_a_summary_that_was_not_made(
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
-def test_what_no_further_try_can_mend_is_not_tried_again(
+def test_a_permanent_error_is_not_retried(
     status: int, tmp_path: Path, server: MessagesServer
 ) -> None:
     server.script = [failing(status), saying("Never asked for.")]
@@ -124,7 +124,7 @@ def test_what_no_further_try_can_mend_is_not_tried_again(
     )
 
 
-def test_it_ends_the_tries_also_behind_one_that_could_be_mended(
+def test_a_permanent_error_after_a_transient_error_ends_the_attempts(
     tmp_path: Path, server: MessagesServer
 ) -> None:
     server.script = [failing(529, "overloaded_error"), failing(401), saying("Never asked for.")]
@@ -133,7 +133,7 @@ def test_it_ends_the_tries_also_behind_one_that_could_be_mended(
     assert len(server.requests) == 2
 
 
-def test_without_credentials_nothing_is_tried_again(
+def test_missing_credentials_are_not_retried(
     tmp_path: Path, server: MessagesServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
@@ -146,7 +146,7 @@ def test_without_credentials_nothing_is_tried_again(
     assert server.requests == []
 
 
-def test_the_extractive_summary_may_stand_in(tmp_path: Path, server: MessagesServer) -> None:
+def test_the_extractive_summary_may_be_the_fallback(tmp_path: Path, server: MessagesServer) -> None:
     server.script = [failing(500)] * 3
     result = applied(tmp_path, server, ", on_failure: extractive")
     assert "Rename the API." in summary_of(result)
@@ -163,7 +163,7 @@ def test_an_async_session_awaits_an_async_client(tmp_path: Path, server: Message
     assert summary_of(asyncio.run(main())) == "[Conversation compressed]\n\nAwaited."
 
 
-def test_what_is_read_again_after_a_compaction_is_told_to_the_model_as_a_summary(
+def test_the_summary_is_labelled_in_the_next_prompt_after_a_compaction(
     tmp_path: Path, server: MessagesServer
 ) -> None:
     server.script = [saying("First."), saying("Second.")]

@@ -22,24 +22,24 @@ def speakers(parts: list[Part]) -> list[Speaker]:
     return [one.speaker for one in parts]
 
 
-def test_what_fits_stays_as_it_is() -> None:
+def test_parts_that_fit_are_unchanged() -> None:
     parts = [part("user", 100), part("result", 800)]
     assert reduced(parts, size(parts), COUNTER) == parts
 
 
-def test_the_oldest_result_yields_first() -> None:
+def test_the_oldest_result_is_shortened_first() -> None:
     parts = [part("result", 800, "a"), part("result", 800, "b"), part("user", 9)]
     found = reduced(parts, size(parts) - 300, COUNTER)
     assert found[1:] == parts[1:]
     assert size(found) <= size(parts) - 300
 
 
-def test_no_more_is_cut_than_there_must_be() -> None:
+def test_only_the_necessary_amount_is_cut() -> None:
     parts = [part("result", 8000)]
     assert size(reduced(parts, 5000, COUNTER)) > 4950
 
 
-def test_a_shortened_part_keeps_both_ends_and_says_how_much_is_out() -> None:
+def test_a_shortened_part_keeps_both_ends_and_reports_the_omitted_size() -> None:
     text = "begin" + "x" * 40_000 + "end!"
     (found,) = reduced([Part("result", "Result", text)], 1000, COUNTER)
     assert found.text.startswith("begin")
@@ -47,13 +47,13 @@ def test_a_shortened_part_keeps_both_ends_and_says_how_much_is_out() -> None:
     assert "tokens left out …]" in found.text
 
 
-def test_results_yield_before_what_the_agent_said() -> None:
+def test_results_are_shortened_before_assistant_text() -> None:
     parts = [part("assistant", 900), part("call", 900), part("result", 900)]
     found = reduced(parts, size(parts) - 700, COUNTER)
     assert found[:2] == parts[:2]
 
 
-def test_the_users_words_stay_while_anything_else_can_yield() -> None:
+def test_user_text_is_kept_while_other_text_can_be_shortened() -> None:
     parts = [
         part("user", 900, "a"),
         part("result", 900),
@@ -65,7 +65,7 @@ def test_the_users_words_stay_while_anything_else_can_yield() -> None:
     assert size(found) <= 900 + AROUND + 500
 
 
-def test_of_the_users_words_the_oldest_yield_first() -> None:
+def test_the_oldest_user_text_is_shortened_first() -> None:
     parts = [part("user", 3000, "a"), part("user", 3000, "b")]
     found = reduced(parts, 5000, COUNTER)
     assert found[1] == parts[1]
@@ -95,7 +95,7 @@ PARTS = st.lists(
 
 
 @given(PARTS, st.integers(0, 6000))
-def test_what_is_left_fits_and_keeps_its_order(parts: list[Part], room: int) -> None:
+def test_the_reduced_parts_fit_and_keep_their_order(parts: list[Part], room: int) -> None:
     found = reduced(parts, room, COUNTER)
     assert size(found) <= room + len(found)
     left = iter(speakers(parts))

@@ -23,7 +23,7 @@ def test_a_full_list_gets_the_same_beginning_and_no_model_is_asked(tmp_path: Pat
     assert asked.asked == 0
 
 
-def test_what_was_dropped_before_a_compaction_stays_out_after_a_restart(tmp_path: Path) -> None:
+def test_messages_dropped_before_a_compaction_stay_dropped_after_a_restart(tmp_path: Path) -> None:
     text = """\
         store: {sync: never}
         items: {tool_result: {offload: true}}
@@ -47,7 +47,7 @@ def test_what_was_dropped_before_a_compaction_stays_out_after_a_restart(tmp_path
     assert used().apply(full).messages == result.messages
 
 
-def test_what_usage_taught_outlives_a_restart_after_a_compaction(tmp_path: Path) -> None:
+def test_the_usage_correction_survives_a_restart_after_a_compaction(tmp_path: Path) -> None:
     used = session(tmp_path)
     used.apply(conversation())
     used.observe({"input_tokens": 5_000, "output_tokens": 1})

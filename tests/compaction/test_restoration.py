@@ -59,7 +59,7 @@ def test_a_file_counts_by_its_last_access() -> None:
     assert paths_in(read("a"), read("b"), read("a")) == ["a", "b"]
 
 
-def test_of_parallel_calls_the_last_is_the_newest() -> None:
+def test_the_last_of_parallel_calls_is_the_newest() -> None:
     blocks = [*read("a")["content"], *read("b")["content"]]
     assert paths_in({"role": "assistant", "content": blocks}) == ["b", "a"]
 
@@ -80,12 +80,12 @@ def test_the_input_may_be_an_object_or_its_json_text() -> None:
 
 
 @pytest.mark.parametrize("path", [None, 7, "", ["a"], {"a": "b"}])
-def test_what_is_no_path_is_passed_over(path: object) -> None:
+def test_an_invalid_path_is_skipped(path: object) -> None:
     assert paths_in(read("a"), read(path)) == ["a"]
 
 
 @pytest.mark.parametrize("arguments", ["", "{", "[]", "7", '"a"', "[" * 100_000])
-def test_an_input_that_is_no_object_is_passed_over(arguments: str) -> None:
+def test_an_input_that_is_not_an_object_is_skipped(arguments: str) -> None:
     assert paths_in(read("a"), chat_calls(("c", "read_file", arguments))) == ["a"]
 
 
@@ -94,7 +94,7 @@ def test_a_file_restored_earlier_was_accessed_at_its_place() -> None:
     assert paths_in(read("old"), user("[Restored] new"), user()) == ["new", "old"]
 
 
-def test_what_is_no_message_list_is_refused() -> None:
+def test_an_invalid_message_list_is_rejected() -> None:
     with pytest.raises(MessagesError):
         paths_in({"content": "no role"})
 
@@ -109,7 +109,7 @@ def test_files_come_back_in_order_with_their_tokens(tmp_path: Path) -> None:
     assert found.warnings == ()
 
 
-def test_no_paths_bring_nothing_back(tmp_path: Path) -> None:
+def test_without_paths_nothing_is_restored(tmp_path: Path) -> None:
     assert restoration(tmp_path) == Restoration()
 
 
@@ -118,12 +118,12 @@ def test_an_empty_file_comes_back(tmp_path: Path) -> None:
     assert [file.tokens for file in restoration(tmp_path, "a").files] == [0]
 
 
-def test_no_more_than_the_newest_files_come_back(tmp_path: Path) -> None:
+def test_only_the_newest_files_are_restored(tmp_path: Path) -> None:
     found = restoration(tmp_path, *written(tmp_path, a=1, b=1, c=1), max_files=2)
     assert (brought_back(found), found.warnings) == (["a", "b"], ())
 
 
-def test_of_no_files_none_comes_back(tmp_path: Path) -> None:
+def test_a_maximum_of_zero_files_restores_none(tmp_path: Path) -> None:
     assert restoration(tmp_path, *written(tmp_path, a=1), max_files=0) == Restoration()
 
 
@@ -158,7 +158,7 @@ def test_a_far_larger_file_is_skipped_by_its_size_alone(tmp_path: Path) -> None:
     assert found.warnings == (f"'huge' is not restored: it is too large, {1 << 40} bytes",)
 
 
-def test_all_too_large_bring_nothing_back_with_a_warning_each(tmp_path: Path) -> None:
+def test_each_file_that_is_too_large_is_skipped_with_a_warning(tmp_path: Path) -> None:
     found = restoration(tmp_path, *written(tmp_path, a=6, b=7), max_tokens_per_file=5)
     assert (found.files, len(found.warnings)) == ((), 2)
 
@@ -168,7 +168,7 @@ def test_a_sum_of_exactly_the_total_comes_back(tmp_path: Path) -> None:
     assert (brought_back(found), found.warnings) == (["a", "b"], ())
 
 
-def test_over_the_total_it_stops(tmp_path: Path) -> None:
+def test_restoration_stops_at_the_total_limit(tmp_path: Path) -> None:
     found = restoration(tmp_path, *written(tmp_path, a=4, b=7, c=1), max_tokens_total=10)
     assert brought_back(found) == ["a"]
     assert found.warnings == (
@@ -183,7 +183,7 @@ def test_a_file_over_its_own_limit_does_not_count_to_the_total(tmp_path: Path) -
     assert brought_back(found) == ["b"]
 
 
-def test_each_that_cannot_be_read_has_one_warning_that_says_why(tmp_path: Path) -> None:
+def test_each_unreadable_file_has_one_warning_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "binary").write_bytes(b"\0\1")
     found = restoration(tmp_path, "gone", "../out", "folder", "binary")
@@ -198,12 +198,12 @@ def test_each_that_cannot_be_read_has_one_warning_that_says_why(tmp_path: Path) 
     )
 
 
-def test_what_still_stands_in_the_list_does_not_come_back(tmp_path: Path) -> None:
+def test_files_still_visible_in_the_list_are_not_restored(tmp_path: Path) -> None:
     written(tmp_path, a=1, b=1)
     found = restoration(tmp_path, "./a", "b", visible=(str(tmp_path / "a"),))
     assert (brought_back(found), found.warnings) == (["b"], ())
 
 
-def test_what_still_stands_in_the_list_is_one_of_the_newest_files(tmp_path: Path) -> None:
+def test_files_still_visible_count_among_the_newest(tmp_path: Path) -> None:
     found = restoration(tmp_path, *written(tmp_path, a=1, b=1), visible=("a",), max_files=1)
     assert found == Restoration()

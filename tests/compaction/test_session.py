@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from policyctx.compaction.summarizers import SummaryRequest
 
 
-def test_the_history_gives_way_to_the_summary_and_its_reply(tmp_path: Path) -> None:
+def test_the_history_is_replaced_by_the_summary_and_its_reply(tmp_path: Path) -> None:
     messages = conversation()
     before = copy.deepcopy(messages)
     result = session(tmp_path).apply(messages)
@@ -49,7 +49,7 @@ def test_below_the_trigger_the_very_list_comes_back(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_came_to_be_is_told_in_numbers(tmp_path: Path) -> None:
+def test_the_statistics_describe_the_compaction(tmp_path: Path) -> None:
     made = session(tmp_path).apply(conversation()).compaction
     assert made is not None
     stats = made.stats
@@ -69,7 +69,7 @@ def test_the_replaced_messages_are_archived_whole(tmp_path: Path) -> None:
     assert any(event.path == "archive/compaction-001.json" for event in used.store.history())  # type: ignore[attr-defined]
 
 
-def test_without_an_archive_nothing_but_the_session_is_kept(tmp_path: Path) -> None:
+def test_without_an_archive_only_the_session_state_is_written(tmp_path: Path) -> None:
     made = session(tmp_path, "{archive: false}").apply(conversation()).compaction
     assert made is not None
     assert made.archive_path is None
@@ -127,7 +127,7 @@ def test_an_earlier_summary_is_known_as_one(tmp_path: Path) -> None:
     assert history.written == {1}
 
 
-def test_a_caller_whose_list_is_another_is_compacted_anew(tmp_path: Path) -> None:
+def test_a_different_list_is_compacted_again(tmp_path: Path) -> None:
     used = session(tmp_path)
     used.apply(conversation())
     other = [SYSTEM, *conversation()[1:][::-1]]
@@ -152,14 +152,14 @@ def test_a_compaction_that_freed_nothing_does_not_run_again_before_something_is_
 class TestFailure:
     """A summary that cannot be had leaves everything as it was, and says why."""
 
-    def test_it_is_tried_again_and_again_with_longer_waits(self, tmp_path: Path) -> None:
+    def test_a_failed_summary_is_retried_with_growing_delays(self, tmp_path: Path) -> None:
         asked = Failing(2)
         used = session(tmp_path, "{summary: {by: mine, backoff: 0s}}", summary=asked)
         assert used.apply(conversation()).compacted
         assert asked.asked == 3
 
     @pytest.mark.parametrize("error", [RuntimeError("overloaded"), "  ", ValueError()])
-    def test_after_the_last_attempt_the_list_comes_back(
+    def test_the_unchanged_list_is_returned_after_the_last_attempt(
         self, error: Exception | str, tmp_path: Path
     ) -> None:
         asked = Failing(9, error)
@@ -172,21 +172,21 @@ class TestFailure:
         assert result.warnings[0].startswith("not compacted, after 3 attempts: ")
         assert not (tmp_path / "archive").exists()
 
-    def test_the_extractive_summary_may_stand_in(self, tmp_path: Path) -> None:
+    def test_the_extractive_summary_may_be_the_fallback(self, tmp_path: Path) -> None:
         settings = "{summary: {by: mine, backoff: 0s, on_failure: extractive}}"
         used = session(tmp_path, settings, summary=Failing(9))
         result = used.apply([*conversation(), user("Never deploy on a Friday.")])
         assert result.compacted
         assert "Never deploy on a Friday." in result.messages[1]["content"]
 
-    def test_what_ends_the_program_passes_through(self, tmp_path: Path) -> None:
+    def test_a_keyboard_interrupt_is_propagated(self, tmp_path: Path) -> None:
         def interrupted(_: SummaryRequest) -> str:
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
             session(tmp_path, summary=interrupted).apply(conversation())
 
-    def test_a_summary_that_is_too_long_is_none(self, tmp_path: Path) -> None:
+    def test_a_summary_that_is_too_long_is_rejected(self, tmp_path: Path) -> None:
         used = session(
             tmp_path, "{summary: {by: mine, backoff: 0s, attempts: 2, must_shrink_to: 50%}}",
             summary=lambda _: "x" * 100,
@@ -204,7 +204,7 @@ class TestFailure:
         assert result.messages is messages
         assert "not compacted" in result.warnings[0]
 
-    def test_or_that_is_an_error_where_the_policy_says_so(self, tmp_path: Path) -> None:
+    def test_a_failed_archive_is_an_error_if_the_policy_says_so(self, tmp_path: Path) -> None:
         compiled = policy(
             dedent("""\
             store: {sync: never, on_failure: raise}
@@ -217,7 +217,7 @@ class TestFailure:
             used.apply(conversation())
 
 
-def test_what_is_pinned_is_carried_over_to_the_letter_for_ever(tmp_path: Path) -> None:
+def test_pinned_texts_are_carried_verbatim_through_every_compaction(tmp_path: Path) -> None:
     before = "tools: {todo: {pin: true}}"
     used = session(tmp_path, before=before)
     todo = [calls(("a", "todo")), results(("a", "1. mend the port\n2. 测试"))]
@@ -297,7 +297,7 @@ def test_async_is_the_same(tmp_path: Path) -> None:
     assert list(asyncio.run(used.apply_async(messages)).messages) == list(sync.messages)
 
 
-def test_a_plan_asks_nobody_and_changes_nothing(tmp_path: Path) -> None:
+def test_a_plan_asks_no_summarizer_and_changes_nothing(tmp_path: Path) -> None:
     asked = Failing(0)
     used = session(tmp_path, summary=asked)
     assert used.plan(conversation()).compaction is not None
@@ -334,7 +334,7 @@ def test_files_that_were_read_come_back_as_they_are_now(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_above_its_own_trigger_it_waits_until_a_tenth_is_new(tmp_path: Path) -> None:
+def test_a_compaction_above_its_trigger_waits_until_a_tenth_is_new(tmp_path: Path) -> None:
     full = [*conversation(), user("x" * 4000)]
     used = session(tmp_path, summary=lambda _: "y" * 4000, over=1)
     assert used.apply(full).compacted
@@ -346,14 +346,16 @@ def test_above_its_own_trigger_it_waits_until_a_tenth_is_new(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("share", "compacted"), [("0", True), ("0%", True), ("90%", False)])
-def test_how_much_must_be_new_is_the_policys(share: str, compacted: bool, tmp_path: Path) -> None:
+def test_the_policy_sets_the_share_that_must_be_new(
+    share: str, compacted: bool, tmp_path: Path
+) -> None:
     used = session(tmp_path, f"{{min_new: {share}}}", summary=lambda _: "y" * 4000, over=1)
     full = conversation()
     assert used.apply(full).compacted
     assert used.apply([*full, user("z")]).compacted == compacted
 
 
-def test_a_callable_is_asked_again_whatever_the_policy_names(tmp_path: Path) -> None:
+def test_a_callable_is_retried_under_any_policy_summarizer(tmp_path: Path) -> None:
     asked = Failing(1)
     used = session(tmp_path, "{summary: {backoff: 0s}}", summary=asked)
     assert used.apply(conversation()).compacted

@@ -84,7 +84,7 @@ def test_extractive_is_asked_like_any_other() -> None:
     assert asyncio.run(asked_async(summarizer_for("extractive"), REQUEST)) == text
 
 
-def test_an_unknown_name_is_told_the_known_and_the_nearest() -> None:
+def test_an_unknown_name_is_rejected_with_the_known_names_and_a_suggestion() -> None:
     register_summarizer("mine", lambda _: "x")
     with pytest.raises(UnknownSummarizerError) as caught:
         summarizer_for("extractiv")
@@ -92,7 +92,7 @@ def test_an_unknown_name_is_told_the_known_and_the_nearest() -> None:
     assert "did you mean 'extractive'? known are extractive, anthropic, mine" in str(caught.value)
 
 
-def test_a_name_like_no_other_has_no_nearest() -> None:
+def test_a_name_unlike_all_others_gets_no_suggestion() -> None:
     with pytest.raises(UnknownSummarizerError) as caught:
         summarizer_for("zzz")
     assert caught.value.nearest is None
@@ -118,7 +118,7 @@ def test_an_async_callable_is_awaited(ask: Callable[..., str]) -> None:
 
 
 @BOTH
-def test_what_a_callable_returns_may_be_awaited(ask: Callable[..., str]) -> None:
+def test_an_awaitable_returned_by_a_callable_is_awaited(ask: Callable[..., str]) -> None:
     async def summary() -> str:
         return "later"
 
@@ -230,7 +230,7 @@ def test_the_policys_timeout_holds(forever: Callable[[SummaryRequest], str]) -> 
         ExceptionGroup("g", [OSError()]),
     ],
 )
-def test_what_is_raised_is_the_cause(ask: Callable[..., str], error: Exception) -> None:
+def test_an_exception_of_a_callable_is_the_cause(ask: Callable[..., str], error: Exception) -> None:
     def raising(_: SummaryRequest) -> str:
         raise error
 
@@ -241,7 +241,7 @@ def test_what_is_raised_is_the_cause(ask: Callable[..., str], error: Exception) 
 
 
 @BOTH
-def test_what_an_async_callable_raises_is_the_cause(ask: Callable[..., str]) -> None:
+def test_an_exception_of_an_async_callable_is_the_cause(ask: Callable[..., str]) -> None:
     async def summary(_: SummaryRequest) -> str:
         raise ConnectionError("gone")
 
@@ -263,7 +263,7 @@ def test_a_summary_error_is_passed_on(ask: Callable[..., str]) -> None:
 
 
 @BOTH
-def test_an_error_without_words_is_named(ask: Callable[..., str]) -> None:
+def test_an_error_without_a_message_is_named_by_its_class(ask: Callable[..., str]) -> None:
     def raising(_: SummaryRequest) -> str:
         raise Odd
 
@@ -282,7 +282,7 @@ def test_a_long_error_is_shortened(ask: Callable[..., str]) -> None:
 
 
 @BOTH
-def test_what_ends_a_process_is_no_failed_try(ask: Callable[..., str]) -> None:
+def test_a_system_exit_is_propagated(ask: Callable[..., str]) -> None:
     def raising(_: SummaryRequest) -> str:
         raise SystemExit(3)
 
@@ -301,20 +301,20 @@ def test_a_callable_that_was_cancelled_inside_is_a_failed_try(ask: Callable[...,
 
 @BOTH
 @pytest.mark.parametrize("answer", [None, 7, b"bytes", ["a"]])
-def test_an_answer_that_is_no_text_is_none(ask: Callable[..., str], answer: object) -> None:
+def test_an_answer_that_is_not_text_is_rejected(ask: Callable[..., str], answer: object) -> None:
     with pytest.raises(SummaryError, match=f"no text but {type(answer).__name__}"):
         ask(lambda _: answer)
 
 
 @BOTH
 @pytest.mark.parametrize("answer", ["", " \n\t\u3000"])
-def test_a_blank_answer_is_none(ask: Callable[..., str], answer: str) -> None:
+def test_a_blank_answer_is_rejected(ask: Callable[..., str], answer: str) -> None:
     with pytest.raises(SummaryError, match="the answer is empty"):
         ask(lambda _: answer)
 
 
 @BOTH
-def test_an_answer_of_ten_megabytes_is_none(ask: Callable[..., str]) -> None:
+def test_an_answer_of_ten_megabytes_is_rejected(ask: Callable[..., str]) -> None:
     with pytest.raises(SummaryError, match="10000000 characters"):
         ask(lambda _: "x" * 10_000_000)
 
@@ -331,20 +331,20 @@ def test_a_few_words_are_never_too_many() -> None:
     assert asked(summarizer_for("mine"), request_with(max_words=1))
 
 
-def test_the_extractive_summary_holds_what_is_pinned() -> None:
+def test_the_extractive_summary_contains_pinned_texts() -> None:
     pinned = ("Rule 1:\n  - never  push\n", "规则:先问")
     text = ExtractiveSummarizer().summarize(request_with(pinned=pinned))
     assert all(one in text for one in pinned)
 
 
-def test_what_is_pinned_counts_to_the_words() -> None:
+def test_pinned_texts_count_towards_the_word_limit() -> None:
     history = History([user(f"The host {i} is db-{i}.internal.") for i in range(200)])
     pinned = ("word " * 100,)
     text = ExtractiveSummarizer().summarize(request_with(history, pinned, max_words=300))
     assert words_in(text) <= 300
 
 
-def test_a_summary_made_again_holds_what_is_pinned_once() -> None:
+def test_a_repeated_summary_contains_pinned_texts_once() -> None:
     pinned = ("Never push to main without asking Jonas.", "The second rule: tabs.")
     first = ExtractiveSummarizer().summarize(request_with(pinned=pinned))
     history = History([user(first), user("Use port 8081.")], earlier={0: first})

@@ -34,7 +34,7 @@ def compacted(messages: list[Message], noted: Noted, folder: Path) -> CompactRes
     )
 
 
-def test_a_call_on_what_an_earlier_one_left_makes_no_other_summary(tmp_path: Path) -> None:
+def test_a_call_on_an_already_compacted_list_makes_no_summary(tmp_path: Path) -> None:
     noted = Noted()
     first = compacted(session_of("one"), noted, tmp_path)
     again = compacted(list(first.messages), noted, tmp_path)
@@ -42,7 +42,7 @@ def test_a_call_on_what_an_earlier_one_left_makes_no_other_summary(tmp_path: Pat
     assert list(again.messages) == list(first.messages)
 
 
-def test_an_earlier_summary_is_told_as_one_to_the_next_call(tmp_path: Path) -> None:
+def test_an_earlier_summary_is_recognised_by_the_next_call(tmp_path: Path) -> None:
     noted = Noted()
     first = compacted(session_of("one"), noted, tmp_path)
     compacted([*first.messages, user("next, go on with the other part")], noted, tmp_path)

@@ -97,7 +97,7 @@ def test_no_two_scenarios_of_a_folder_have_one_name(folder: str) -> None:
     assert len(names) == len(set(names))
 
 
-def test_every_document_has_a_folder_of_features_and_every_folder_is_told_of() -> None:
+def test_every_document_has_a_feature_folder_and_the_readme_lists_every_folder() -> None:
     folders = {path.parent.name for path in FEATURES.rglob("*.feature")}
     told = (FEATURES / "README.md").read_text(encoding="utf-8")
     assert folders >= set(DOCUMENTS)

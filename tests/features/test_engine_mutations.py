@@ -46,12 +46,14 @@ def test_a_change_without_an_effect_is_not_noticed(package: PackageCopy) -> None
 
 
 @pytest.mark.parametrize("passage", ["no such passage anywhere", "import annotations"])
-def test_a_passage_that_is_not_there_once_is_an_error(passage: str, package: PackageCopy) -> None:
+def test_a_passage_that_does_not_occur_exactly_once_is_an_error(
+    passage: str, package: PackageCopy
+) -> None:
     with pytest.raises(MutationPassageError, match=f"Adapt it.*\n{passage}"):
         package.noticed_by(_mutation(passage, ""))
 
 
-def test_a_mutation_that_is_no_python_is_an_error(package: PackageCopy) -> None:
+def test_a_mutation_that_is_invalid_python_is_an_error(package: PackageCopy) -> None:
     with pytest.raises(RuntimeError, match="the features cannot be run"):
         package.noticed_by(_mutation("class OffloadResults:", "class :"))
 

@@ -21,7 +21,7 @@ def test_random_sessions_stay_valid_and_lose_nothing() -> None:
     assert report.applies > 5 * len(_SEEDS)
 
 
-def test_the_check_of_the_random_sessions_finds_what_providers_refuse() -> None:
+def test_the_check_of_the_random_sessions_finds_invalid_lists() -> None:
     thinking = {"type": "thinking", "thinking": "hm", "signature": "EqoB"}
     lone = [{"role": "assistant", "content": [thinking]}]
     orphan = [{"type": "tool_result", "tool_use_id": "a", "content": "x"}]

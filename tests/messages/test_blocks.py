@@ -153,7 +153,7 @@ def test_a_result_is_failed_when_it_says_so(given: object, error: object) -> Non
     assert item.error is error
 
 
-def test_an_image_in_a_result_is_saved_with_it_but_not_counted_as_text() -> None:
+def test_an_image_in_a_result_is_saved_with_it_and_not_counted_as_text() -> None:
     content = [{"type": "text", "text": "seen"}, IMAGE]
     block = {"type": "tool_result", "tool_use_id": "a", "content": content}
     item, _ = items_of([{"role": "user", "content": [block]}])
@@ -205,7 +205,7 @@ def test_thinking_is_its_own_type(block: dict[str, Any], text: str) -> None:
         {"type": "text", "text": 5},
     ],
 )
-def test_a_block_that_nothing_knows_is_unknown(block: dict[str, Any]) -> None:
+def test_an_unrecognised_block_has_the_type_unknown(block: dict[str, Any]) -> None:
     (item,) = items_of([{"role": "assistant", "content": [block]}])
     assert (item.kind, item.path, item.text) == (UNKNOWN, ("content", 0), compact_json(block))
     assert (item.tool, item.tool_use_id) == (None, None)
@@ -218,7 +218,7 @@ def test_the_bytes_of_a_sound_are_not_counted_as_text() -> None:
 
 
 @pytest.mark.parametrize("field", ["reasoning", "reasoning_content", "refusal"])
-def test_what_stands_beside_the_content_is_no_item(field: str) -> None:
+def test_other_fields_beside_the_content_are_not_items(field: str) -> None:
     assert types({"role": "assistant", "content": "hi", field: "hm"}) == ["assistant_message"]
 
 
@@ -237,7 +237,7 @@ def test_what_stands_beside_the_content_is_no_item(field: str) -> None:
         ({"type": "input_file", "file_id": "f"}, None),
     ],
 )
-def test_a_medium_has_the_media_type_that_its_block_tells(
+def test_a_medium_has_the_media_type_of_its_block(
     block: dict[str, Any], media_type: str | None
 ) -> None:
     (item,) = items_of([{"role": "user", "content": [block]}])
@@ -299,7 +299,7 @@ def test_a_custom_call_has_its_input_as_it_was_sent() -> None:
     assert (item.tool, item.tool_use_id, item.text) == ("write", "a", "print(1)")
 
 
-def test_ids_and_names_that_are_no_strings_are_no_ids_and_names() -> None:
+def test_ids_and_names_that_are_not_strings_are_ignored() -> None:
     block = {"type": "tool_use", "id": 5, "name": ["read"], "input": {}}
     (item,) = items_of([{"role": "assistant", "content": [block]}])
     assert (item.tool_use_id, item.tool) == (None, None)

@@ -24,14 +24,14 @@ def test_a_value_is_written_as_pythons_encoder_writes_it(value: object) -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 15, 16, 17, 400])
-def test_how_deep_a_value_is_nested_changes_nothing(depth: int) -> None:
+def test_a_deeply_nested_value_is_written_like_any_other(depth: int) -> None:
     value: object = "inside"
     for _ in range(depth):
         value = [{"in": value}]
     assert json.loads(compact_json(value)) == value
 
 
-def test_what_holds_itself_is_no_json() -> None:
+def test_a_self_referential_value_is_rejected() -> None:
     value: list[object] = []
     value.append(value)
     with pytest.raises(ValueError, match="Circular"):

@@ -69,7 +69,7 @@ def test_the_text_of_a_block_is_replaced_and_its_neighbours_stay() -> None:
     assert new["content"][1] == messages[1]["content"][1]
 
 
-def test_a_list_of_blocks_in_a_result_gives_way_to_the_text() -> None:
+def test_a_list_of_blocks_in_a_result_is_replaced_by_the_text() -> None:
     messages = conversation()
     result = items_of(messages)[3]
     new = edited(messages, [Edit(result, "gone")])[2]["content"]
@@ -125,7 +125,7 @@ def edit_of(message: Message, *texts: str | None) -> Message | None:
     return edited_message(message, edits)
 
 
-def test_the_input_of_a_call_gives_way_to_an_object() -> None:
+def test_the_input_of_a_call_is_replaced_by_an_object() -> None:
     new = edit_of(conversation()[1], "=", '{"path":"gone"}')
     assert new is not None
     assert new["content"][1] == {
@@ -133,7 +133,7 @@ def test_the_input_of_a_call_gives_way_to_an_object() -> None:
     }  # fmt: skip
 
 
-def test_an_input_that_is_no_json_is_refused() -> None:
+def test_an_input_that_is_not_json_is_rejected() -> None:
     with pytest.raises(ValueError, match="Expecting value"):
         edit_of(conversation()[1], "=", "gone")
 
@@ -153,13 +153,11 @@ def test_an_input_that_is_no_json_is_refused() -> None:
         ),
     ],
 )
-def test_the_input_of_a_chat_call_stays_what_it_was_sent_as(
-    call: dict[str, Any], new: dict[str, Any]
-) -> None:
+def test_the_input_of_a_chat_call_keeps_its_form(call: dict[str, Any], new: dict[str, Any]) -> None:
     assert edit_of(chat_calls(call), '{"n":2}') == chat_calls(new)
 
 
-def test_the_arguments_of_a_legacy_call_give_way() -> None:
+def test_the_arguments_of_a_legacy_call_are_replaced() -> None:
     new = edit_of(LEGACY_CALL, "{}")
     assert new is not None
     assert new["function_call"] == {"name": "read", "arguments": "{}"}
@@ -176,27 +174,27 @@ def test_the_arguments_of_a_legacy_call_give_way() -> None:
         ("input_file", "input_text"),
     ],
 )
-def test_a_medium_gives_way_to_a_text_block(kind: str, text_kind: str) -> None:
+def test_a_medium_is_replaced_by_a_text_block(kind: str, text_kind: str) -> None:
     message = user({"type": kind, "cache_control": {}}, text("and?"))
     assert edit_of(message, "gone") == user({"type": text_kind, "text": "gone"}, text("and?"))
 
 
-def test_an_image_inside_of_a_result_gives_way_and_the_result_stays() -> None:
+def test_an_image_inside_a_result_is_replaced_and_the_result_stays() -> None:
     message = user(result("a", [text("seen"), IMAGE]))
     assert edit_of(message, "=", "gone") == user(result("a", [text("seen"), text("gone")]))
 
 
-def test_an_image_inside_of_a_tool_message_gives_way() -> None:
+def test_an_image_inside_a_tool_message_is_replaced() -> None:
     assert edit_of(answer("a", [IMAGE]), "=", "gone") == answer("a", [text("gone")])
 
 
-def test_a_result_that_gives_way_takes_along_what_is_inside() -> None:
+def test_a_replaced_result_removes_its_nested_items() -> None:
     message = user(result("a", [IMAGE, text("seen"), IMAGE]))
     assert edit_of(message, "gone", "one", None) == user(result("a", "gone"))
 
 
 @pytest.mark.parametrize("role", ["tool", "function"])
-def test_a_result_block_of_a_tool_message_keeps_all_but_its_content(role: str) -> None:
+def test_a_replaced_result_block_of_a_tool_message_keeps_its_other_fields(role: str) -> None:
     block = {**result("a", [text("seen"), IMAGE]), "is_error": True, "cache_control": {}}
     message = {**user(block, result("b", "x")), "role": role}
     new = edit_of(message, "gone", "=", "=")
@@ -210,7 +208,7 @@ def test_a_tool_message_without_its_last_result_block_is_gone(role: str) -> None
     assert edit_of(message, None, None) is None
 
 
-def test_removals_do_not_move_what_else_is_edited() -> None:
+def test_removals_do_not_shift_other_edits() -> None:
     message = user(text("a"), IMAGE, text("b"), result("c", [IMAGE, text("d"), IMAGE]), text("e"))
     new = edit_of(message, None, None, "B", "=", None, "D", "E")
     assert new == user(text("B"), result("c", [text("d"), text("D")]), text("E"))
@@ -235,7 +233,7 @@ def test_thinking_is_removed_whole() -> None:
     ("message", "change"),
     [(assistant(THINKING), "gone"), (assistant(SEARCH), "gone"), (assistant(SEARCH), None)],
 )
-def test_what_is_signed_or_not_understood_keeps_its_bytes(
+def test_editing_a_signed_or_unknown_block_is_rejected(
     message: Message, change: str | None
 ) -> None:
     with pytest.raises(ValueError, match="keeps its bytes"):
@@ -255,7 +253,7 @@ def test_what_is_signed_or_not_understood_keeps_its_bytes(
         LEGACY_ANSWER,
     ],
 )
-def test_a_message_of_which_nothing_is_left_is_gone(message: Message) -> None:
+def test_a_message_without_remaining_content_is_removed(message: Message) -> None:
     assert edit_of(message, None) is None
     other: Message = {"role": "user", "content": "go"}
     assert edited([other, message], [Edit(items_of([other, message])[1], None)]) == [other]
@@ -278,7 +276,7 @@ def test_one_of_two_calls_may_be_removed() -> None:
     assert edit_of(message, None) == chat_calls(chat_call("b"), content="")
 
 
-def test_a_refusal_is_something_said() -> None:
+def test_a_refusal_counts_as_content() -> None:
     message: Message = {"role": "assistant", "content": "no", "refusal": "no!"}
     assert edit_of(message, None) == {"role": "assistant", "content": None, "refusal": "no!"}
 
@@ -294,7 +292,7 @@ def test_blocks_may_come_as_a_tuple() -> None:
     assert edit_of(message, "=", "gone") == user(text("a"), text("gone"))
 
 
-def test_what_cannot_be_copied_is_named() -> None:
+def test_a_message_that_cannot_be_copied_is_named() -> None:
     message: Message = {"role": "user", "content": "go", "more": (i for i in "a")}
     with pytest.raises(MessagesError, match="message 0: cannot be copied") as caught:
         edit_of(message, "gone")

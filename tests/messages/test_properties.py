@@ -69,7 +69,7 @@ def test_a_list_read_piece_by_piece_reads_as_the_whole(
 
 
 @given(messages=LISTS, more=LISTS, rest=LISTS, wrong=st.sampled_from(("role", "key", "depth")))
-def test_what_cannot_be_read_leaves_the_reading_as_it_was(
+def test_an_invalid_message_leaves_the_reading_unchanged(
     messages: list[Message], more: list[Message], rest: list[Message], wrong: str
 ) -> None:
     reading = read(messages)
@@ -179,9 +179,7 @@ def put_back(message: Any, original: Any, item: Item) -> None:
 
 
 @given(messages=LISTS, data=st.data())
-def test_an_edit_changes_what_it_names_and_nothing_else(
-    messages: list[Message], data: st.DataObject
-) -> None:
+def test_an_edit_changes_only_the_named_item(messages: list[Message], data: st.DataObject) -> None:
     edits = data.draw(some_edits(items_of(messages)))
     by_message: dict[int, dict[Path, Edit]] = defaultdict(dict)
     for edit in edits:
@@ -273,7 +271,7 @@ def test_a_message_without_an_edit_is_the_same_object(
 
 
 @given(messages=LISTS)
-def test_texts_in_inputs_give_way_wherever_they_stand(messages: list[Message]) -> None:
+def test_texts_in_inputs_are_replaced_at_any_place(messages: list[Message]) -> None:
     for item in items_of(messages):
         if item.kind == "tool_call" and item.text.startswith("{"):
             short = shortened_input(item.text, lambda text: f"<{len(text)}>")

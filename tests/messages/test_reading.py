@@ -135,7 +135,7 @@ def test_a_bad_block_beside_a_result_block_of_a_tool_message_is_refused() -> Non
         items_of([{"role": "tool", "content": [result("a"), "text"]}])
 
 
-def test_the_name_of_a_legacy_call_is_no_id() -> None:
+def test_the_name_of_a_legacy_call_is_not_an_id() -> None:
     _, found = items_of([legacy_call("read"), user(result("read"))])
     assert found.call_message is None
 
@@ -148,7 +148,7 @@ def test_a_call_and_its_result_know_each_other_by_position() -> None:
     assert reading.partners == {1: 4, 4: 1, 2: 3, 3: 2}
 
 
-def test_an_item_inside_of_a_result_has_what_the_result_has_from_its_call() -> None:
+def test_an_item_inside_a_result_inherits_the_tool_and_call_of_the_result() -> None:
     image = {"type": "image", "source": {}}
     found = {"type": "tool_result", "tool_use_id": "a", "content": [image]}
     *_, inside = items_of([reply(("a", "read")), user(found)])
@@ -170,7 +170,7 @@ def test_a_call_that_the_agent_went_on_without_is_not_pending() -> None:
     assert reading.pending is None
 
 
-def test_a_reply_that_says_nothing_does_not_go_on() -> None:
+def test_an_empty_reply_does_not_end_the_wait_for_an_answer() -> None:
     reading = Reading()
     reading.extend([reply(("a", "read")), {"role": "assistant", "content": ""}])
     assert reading.pending == 0
@@ -183,7 +183,7 @@ def test_turns_are_known_by_their_first_messages() -> None:
     assert reading.turn_starts == [0, 3]
 
 
-def test_a_message_at_fault_is_named_by_its_place_in_the_whole_list() -> None:
+def test_an_invalid_message_is_named_by_its_index_in_the_whole_list() -> None:
     reading = Reading()
     reading.extend([{"role": "user", "content": "go"}] * 3)
     with pytest.raises(MessagesError, match="message 4: expected") as caught:
@@ -198,7 +198,7 @@ def test_messages_may_be_checked_from_a_place_on() -> None:
     assert caught.value.index == 7
 
 
-def test_an_sdk_object_that_is_no_json_is_refused() -> None:
+def test_an_sdk_object_that_is_not_json_is_rejected() -> None:
     class Block(BaseModel):
         type: str = "image"
         source: object = lambda: None
@@ -207,7 +207,7 @@ def test_an_sdk_object_that_is_no_json_is_refused() -> None:
         items_of([{"role": "user", "content": [Block()]}])
 
 
-def test_a_turn_begins_with_a_user_message_that_is_no_result() -> None:
+def test_a_turn_begins_with_a_user_message_that_is_not_a_result() -> None:
     messages = [
         {"role": "user", "content": "go"},
         reply(("a", "read")),
@@ -231,7 +231,7 @@ def test_a_system_prompt_stands_before_the_first_turn() -> None:
     assert items_of([{"role": "system", "content": "Be brief."}])[0].turn == 0
 
 
-def test_an_item_is_called_by_its_tool_use_id_or_else_by_its_message() -> None:
+def test_an_item_is_named_by_its_tool_use_id_or_by_its_message() -> None:
     items = items_of([{"role": "user", "content": "go"}, reply(("a", "read"))])
     assert [item.item_id for item in items] == ["msg_001", "a"]
 
@@ -240,7 +240,7 @@ def test_an_item_is_called_by_its_tool_use_id_or_else_by_its_message() -> None:
     ("messages", "kind"),
     [("hello", "a string"), ({"role": "user"}, "an object"), (None, "nothing"), (5, "a number")],
 )
-def test_what_is_no_list_is_refused_and_named(messages: object, kind: str) -> None:
+def test_a_value_that_is_not_a_list_is_rejected_with_its_type(messages: object, kind: str) -> None:
     with pytest.raises(MessagesError, match=f"expected a list of messages, got {kind}"):
         checked_messages(messages)
 
@@ -259,7 +259,7 @@ def test_what_is_no_list_is_refused_and_named(messages: object, kind: str) -> No
         ({"role": "assistant", "content": [text("x"), {"type": 5}]}, "content block 1"),
     ],
 )
-def test_a_message_at_fault_is_named_with_what_is_wrong(message: object, wrong: str) -> None:
+def test_an_invalid_message_is_named_with_the_reason(message: object, wrong: str) -> None:
     with pytest.raises(MessagesError) as caught:
         items_of([{"role": "user", "content": "go"}, message])  # type: ignore[list-item]
     assert str(caught.value).startswith("message 1: ")
@@ -268,13 +268,13 @@ def test_a_message_at_fault_is_named_with_what_is_wrong(message: object, wrong: 
 
 
 @pytest.mark.parametrize("calls", [5, True, {"id": "a"}, "abc", [5]])
-def test_tool_calls_that_are_no_list_of_objects_are_refused(calls: object) -> None:
+def test_tool_calls_that_are_not_a_list_of_objects_are_rejected(calls: object) -> None:
     with pytest.raises(MessagesError, match="tool_calls"):
         items_of([{"role": "assistant", "content": None, "tool_calls": calls}])
 
 
 @pytest.mark.parametrize("call", ["read", 5, ["read"]])
-def test_a_legacy_call_that_is_no_object_is_refused(call: object) -> None:
+def test_a_legacy_call_that_is_not_an_object_is_rejected(call: object) -> None:
     with pytest.raises(MessagesError, match="function_call"):
         items_of([{"role": "assistant", "content": None, "function_call": call}])
 

@@ -20,7 +20,7 @@ def test_an_array_is_a_request_of_its_messages_alone() -> None:
     assert (request.system, request.tools) == (None, None)
 
 
-def test_a_body_tells_its_system_prompt_and_tools() -> None:
+def test_the_system_prompt_and_tools_of_a_body_are_read() -> None:
     request = request_of({"messages": MESSAGES, "system": "Be brief.", "tools": [{"name": "read"}]})
     assert request.messages == MESSAGES
     assert (request.system, request.tools) == ("Be brief.", [{"name": "read"}])
@@ -50,13 +50,13 @@ def test_an_object_without_messages_is_refused() -> None:
 
 
 @pytest.mark.parametrize("document", ["go", 5, None, {"messages": "go"}, {"messages": None}])
-def test_what_holds_no_list_is_refused(document: object) -> None:
+def test_a_document_without_a_list_is_rejected(document: object) -> None:
     with pytest.raises(MessagesError, match="expected a list of messages"):
         request_of(document)
 
 
 @pytest.mark.parametrize("wrap", [list, lambda messages: {"messages": messages}])
-def test_the_message_at_fault_is_named(wrap: type[list[object]]) -> None:
+def test_the_invalid_message_is_named(wrap: type[list[object]]) -> None:
     with pytest.raises(MessagesError) as caught:
         request_of(wrap([*MESSAGES, {"content": "go"}]))
     assert caught.value.index == 1

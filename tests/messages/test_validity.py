@@ -42,7 +42,7 @@ def test_parallel_chat_results_follow_their_call() -> None:
     assert new_problems(chat("a", "b"), chat("b", "a")) == []
 
 
-def test_a_placeholder_in_a_result_is_no_problem() -> None:
+def test_a_placeholder_in_a_result_is_valid() -> None:
     after = copy.deepcopy(GOOD)
     after[2]["content"][0]["content"] = "[Content offloaded]"
     assert new_problems(GOOD, after) == []
@@ -94,7 +94,7 @@ def test_result_blocks_of_a_tool_message_answer_calls(role: str) -> None:
     ]  # fmt: skip
 
 
-def test_what_the_input_suffers_from_is_no_new_problem() -> None:
+def test_problems_of_the_input_are_not_new_problems() -> None:
     broken = [CALLS, {"role": "user", "content": [result("b"), result("lost")]}]
     assert new_problems(broken, copy.deepcopy(broken)) == []
 
@@ -139,7 +139,7 @@ def test_a_reply_that_an_edit_left_at_the_end_is_a_problem() -> None:
     ]
 
 
-def test_a_reply_of_nothing_but_thinking_is_a_problem() -> None:
+def test_a_reply_with_only_thinking_is_a_problem() -> None:
     reply: Message = {"role": "assistant", "content": [THINKING, {"type": "text", "text": "hi"}]}
     assert new_problems([GO, reply, GO], [GO, {**reply, "content": [THINKING]}, GO]) == [
         "an assistant message holds nothing but thinking"
@@ -156,7 +156,7 @@ def test_the_results_of_one_reply_may_come_in_messages_of_their_own() -> None:
     ]
 
 
-def test_a_refusal_without_content_is_neither_empty_nor_mere_thinking() -> None:
+def test_a_refusal_without_content_is_neither_empty_nor_only_thinking() -> None:
     refusal: Message = {"role": "assistant", "content": None, "refusal": "no"}
     assert new_problems([GO, {**refusal, "content": "no"}, GO], [GO, refusal, GO]) == []
 

@@ -33,7 +33,7 @@ GO: Message = {"role": "user", "content": "go"}
 
 
 @given(messages=st.one_of(message_lists(), odd_lists()), data=st.data())
-def test_around_the_edits_the_same_is_found_as_in_the_whole_lists(
+def test_checking_around_the_edits_finds_the_same_as_checking_whole_lists(
     messages: list[Message], data: st.DataObject
 ) -> None:
     items = items_of(messages)
@@ -67,16 +67,14 @@ def test_around_the_edits_the_same_is_found_as_in_the_whole_lists(
         ({0, 1, 2, 3, 4, 5}, []),
     ],
 )
-def test_a_message_that_is_gone_is_missed_where_it_stood(
-    gone: set[int], problems: list[str]
-) -> None:
+def test_a_removed_message_is_noticed_at_its_place(gone: set[int], problems: list[str]) -> None:
     calls = chat_calls(chat_call("a"), chat_call("b"))
     messages = [GO, calls, answer("a"), answer("b"), assistant(text("done")), GO]
     after = [None if i in gone else message for i, message in enumerate(messages)]
     assert new_problems_around(messages, after, gone, items_of(messages)) == problems
 
 
-def test_a_reply_left_with_nothing_but_thinking_is_found() -> None:
+def test_a_reply_left_with_only_thinking_is_found() -> None:
     messages = [GO, assistant(THINKING, text("hi")), GO]
     after = [GO, assistant(THINKING), GO]
     assert new_problems_around(messages, after, [1], items_of(messages)) == [
@@ -136,7 +134,7 @@ def test_a_longer_list_is_not_looked_into_more_often() -> None:
     assert looks[0] == looks[1]
 
 
-def test_what_changed_side_by_side_is_looked_at_once() -> None:
+def test_adjacent_changes_are_checked_once() -> None:
     looks = []
     for number in (20, 40, 60):
         ids = [f"c{i}" for i in range(number)]
@@ -146,7 +144,7 @@ def test_what_changed_side_by_side_is_looked_at_once() -> None:
     assert looks[2] - looks[1] == looks[1] - looks[0]
 
 
-def test_a_system_prompt_amid_the_list_does_not_hide_who_began() -> None:
+def test_a_system_prompt_inside_the_list_does_not_hide_the_first_role() -> None:
     system: Message = {"role": "system", "content": "Be brief."}
     messages = [GO, assistant(text("hi")), system, GO, assistant(text("done")), GO]
     after = [*messages[:3], None, *messages[4:]]
@@ -161,7 +159,7 @@ def aligned(messages: Sequence[Message], edits: Sequence[Edit]) -> list[Message 
     return after
 
 
-def test_what_an_earlier_edit_has_removed_is_seen_as_gone() -> None:
+def test_messages_removed_by_an_earlier_edit_count_as_removed() -> None:
     """A call that went with its result in an earlier turn is not missed in a later one."""
     both = assistant(call("a"), call("b"))
     before = [GO, both, user(result("a")), user(result("b")), user(text("more"))]

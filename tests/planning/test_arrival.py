@@ -35,12 +35,12 @@ def of(text: str, root: Path) -> Session:
     return Session(policy(text), root=root, session_id="s")
 
 
-def test_what_is_first_seen_in_a_list_is_judged_there(session: Session) -> None:
+def test_an_item_first_seen_in_a_list_is_judged_there(session: Session) -> None:
     result = session.apply(session_of(LARGE))
     assert [(d.step, d.action) for d in result.plan.new] == [("a", "offload")]
 
 
-def test_what_was_reported_looks_as_it_was_reported_in_the_list(session: Session) -> None:
+def test_a_reported_result_has_the_same_placeholder_in_the_list(session: Session) -> None:
     call, message = calls(("c0", "Bash")), results(("c0", LARGE))
     reported = session.on_tool_result(message, call=call)
     assert reported.offloaded_count == 1
@@ -49,7 +49,7 @@ def test_what_was_reported_looks_as_it_was_reported_in_the_list(session: Session
     assert result.plan.new == ()
 
 
-def test_what_was_reported_may_come_back_as_it_was_left(session: Session) -> None:
+def test_a_list_with_the_replaced_reported_result_is_returned_unchanged(session: Session) -> None:
     call, message = calls(("c0", "Bash")), results(("c0", LARGE))
     reported = session.on_tool_result(message, call=call)
     messages = [user("the task"), *reported.messages]
@@ -71,7 +71,7 @@ def test_chat_results_are_reported_too(session: Session) -> None:
     assert session.apply([user(), call, message]).messages[1:] == reported.messages
 
 
-def test_what_was_judged_is_not_judged_again() -> None:
+def test_a_judged_item_is_not_judged_again() -> None:
     """A second policy with the same ledger would take it, had it not been judged."""
     first = conversation(LATER, session_of(LARGE))
     assert len(first.arriving) == 3
@@ -82,9 +82,7 @@ def test_what_was_judged_is_not_judged_again() -> None:
 
 
 @pytest.mark.parametrize("reads_anew", [True, False])
-def test_a_result_is_new_only_once_however_its_list_is_read(
-    reads_anew: bool, tmp_path: Path
-) -> None:
+def test_a_result_arrives_only_once(reads_anew: bool, tmp_path: Path) -> None:
     """A tool's name is known only with its call; judged without it, it stays judged."""
     text = ARRIVAL.replace("min_chars: 300", "min_chars: 300, tools: [Bash]")
     session = of(text, tmp_path)
@@ -95,7 +93,7 @@ def test_a_result_is_new_only_once_however_its_list_is_read(
     assert session.apply([user("other"), *messages[1:]]).plan.new == ()
 
 
-def test_words_are_new_only_once_however_their_list_is_read(tmp_path: Path) -> None:
+def test_a_text_arrives_only_once(tmp_path: Path) -> None:
     """The newest words stay; that they are no longer the newest does not make them new."""
     text = ARRIVAL.replace("[tool_result]", "[user_message]")
     session = of(text, tmp_path)
@@ -116,7 +114,7 @@ def test_an_item_behind_a_pending_call_is_judged_when_the_answer_is_there(
     assert [d.item.tool_use_id for d in session.apply(done).plan.new] == ["a"]
 
 
-def test_of_parallel_calls_each_is_judged_when_it_is_reported(session: Session) -> None:
+def test_each_of_parallel_calls_is_judged_when_it_is_reported(session: Session) -> None:
     call = calls(("a", "Bash"), ("b", "Bash"))
     first = session.on_tool_result(results(("a", LARGE)), call=call)
     second = session.on_tool_result(results(("b", LARGE)), call=call)
@@ -129,7 +127,7 @@ def test_of_parallel_calls_each_is_judged_when_it_is_reported(session: Session) 
     ]
 
 
-def test_what_could_not_be_saved_is_judged_again(tmp_path: Path) -> None:
+def test_an_item_that_could_not_be_saved_is_judged_again(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.write_text("", encoding="utf-8")
     session = of(ARRIVAL, root)
@@ -140,7 +138,7 @@ def test_what_could_not_be_saved_is_judged_again(tmp_path: Path) -> None:
     assert (again.offloaded_count, again.warnings) == (1, ())
 
 
-def test_what_could_not_be_saved_when_it_was_reported_is_judged_in_the_list(
+def test_a_reported_result_that_could_not_be_saved_is_judged_in_the_list(
     tmp_path: Path,
 ) -> None:
     root = tmp_path / "root"
@@ -152,7 +150,7 @@ def test_what_could_not_be_saved_when_it_was_reported_is_judged_in_the_list(
     assert session.apply([user(), calls(("c0", "Bash")), message]).offloaded_count == 1
 
 
-def test_what_was_only_planned_is_judged_again(session: Session) -> None:
+def test_an_item_that_was_only_planned_is_judged_again(session: Session) -> None:
     messages = session_of(LARGE)
     assert len(session.plan(messages).new) == 1
     assert len(session.plan([user("other"), *messages[1:]]).new) == 1
@@ -177,7 +175,7 @@ def test_steps_on_arrival_run_before_all_others_and_in_their_order() -> None:
     assert [outcome.step for outcome in found.outcomes] == ["huge", "large", "call"]
 
 
-def test_only_the_steps_on_arrival_run_on_what_is_reported(tmp_path: Path) -> None:
+def test_only_arrival_steps_run_on_reported_results(tmp_path: Path) -> None:
     text = """\
         items: {tool_result: {offload: true}}
         steps: [{name: call, do: offload, select: {types: [tool_result]}}]
@@ -210,7 +208,7 @@ def test_an_item_that_arrived_before_says_so() -> None:
     assert after.arriving == []
 
 
-def test_what_was_said_of_a_call_stays_so_when_its_answer_has_come() -> None:
+def test_the_decision_on_a_call_in_an_old_plan_stays_when_its_answer_arrives() -> None:
     text = f"{ALL}steps: [{{name: s, on: arrival, do: offload, select: {{types: ['*']}}}}]"
     growing = conversation(text, [user(), calls(("a", "Bash"))])
     found = plan(growing, FACTS)

@@ -23,7 +23,7 @@ def clearing(more: str = "", *, of_step: str = "", items: str = "{offload: true}
         """
 
 
-def test_without_a_wording_it_says_that_the_call_can_be_made_again() -> None:
+def test_the_default_placeholder_says_that_the_call_can_be_repeated() -> None:
     [text] = placeholders(planned(clearing(), session_of(LARGE)))
     assert text == "[Old tool result cleared; make the call again if you need it]"
 
@@ -41,7 +41,7 @@ def test_without_a_wording_it_says_that_the_call_can_be_made_again() -> None:
         ),
     ],
 )
-def test_a_wording_that_is_given_is_used(text: str, wording: str) -> None:
+def test_a_given_placeholder_is_used(text: str, wording: str) -> None:
     assert placeholders(planned(text, session_of(LARGE))) == [wording]
 
 
@@ -56,12 +56,12 @@ def test_nothing_is_saved(tmp_path: Path) -> None:
     assert result.messages[2]["content"][0]["content"].startswith("[Old tool result cleared")
 
 
-def test_what_may_not_be_offloaded_is_not_cleared() -> None:
+def test_an_item_with_offload_off_is_not_cleared() -> None:
     [decision] = planned(clearing(items="{offload: false}"), session_of(LARGE)).decisions
     assert (decision.action, decision.reason.code) == ("keep", "offload_off")
 
 
-def test_what_is_out_already_is_passed_over() -> None:
+def test_an_already_replaced_item_is_skipped() -> None:
     text = """\
         items: {tool_result: {offload: true}}
         placeholder: gone
@@ -75,7 +75,7 @@ def test_what_is_out_already_is_passed_over() -> None:
     assert [v.reason.code for v in found.verdicts(2)] == ["selected", "decided", "decided"]
 
 
-def test_what_was_cleared_stays_cleared(tmp_path: Path) -> None:
+def test_a_cleared_item_stays_cleared(tmp_path: Path) -> None:
     session = Session(policy(clearing()), root=tmp_path, session_id="s")
     messages = session_of(LARGE)
     first = session.apply(messages)

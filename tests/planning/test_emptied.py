@@ -58,7 +58,7 @@ def test_a_chat_result_without_its_only_images_has_a_short_text(count: int, tmp_
     assert applied(legacy, tmp_path / "legacy")[2]["content"] == LEFT
 
 
-def test_what_is_left_of_a_result_stays_as_it_was(tmp_path: Path) -> None:
+def test_the_remaining_blocks_of_a_result_are_unchanged(tmp_path: Path) -> None:
     text = {"type": "text", "text": "a picture"}
     left = applied(session_of([text, picture()]), tmp_path)
     assert left[2]["content"][0]["content"] == [text]
@@ -73,9 +73,7 @@ def test_explain_says_that_a_result_was_emptied(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wording", ["{tool_name}", " "])
-def test_a_placeholder_that_says_nothing_gives_way_to_a_short_text(
-    wording: str, tmp_path: Path
-) -> None:
+def test_an_empty_placeholder_is_replaced_by_a_short_text(wording: str, tmp_path: Path) -> None:
     text = f"""\
         items: {{user_message: {{offload: true}}}}
         store: {{sync: never}}

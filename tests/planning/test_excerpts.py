@@ -71,7 +71,7 @@ def test_a_text_no_longer_than_the_head_is_shown_once_and_whole(unit: str) -> No
 
 
 @pytest.mark.parametrize("unit", ["lines", "chars", "tokens"])
-def test_nothing_asked_for_is_nothing_shown(unit: str) -> None:
+def test_an_empty_request_shows_nothing(unit: str) -> None:
     nothing = Excerpt("", "", 5, len(FIVE))
     assert shown(FIVE, head={unit: 0}, tail={unit: 0}) == nothing
     assert shown(FIVE) == nothing
@@ -92,7 +92,7 @@ def test_an_omitted_line_is_one_of_which_nothing_is_shown(head: int, tail: int, 
     assert found.omitted_lines == lines
 
 
-def test_what_is_omitted_of_one_long_line_is_counted_in_characters() -> None:
+def test_the_omitted_part_of_one_long_line_is_counted_in_characters() -> None:
     found = shown("x" * 1000, head={"chars": 10}, tail={"chars": 10})
     assert (found.omitted_lines, found.omitted_chars) == (0, 980)
 
@@ -132,7 +132,9 @@ def test_numbers_and_marks_are_not_counted() -> None:
 
 
 @given(TEXTS, EXTENTS, EXTENTS)
-def test_head_what_is_omitted_and_tail_are_the_text(text: str, head: Any, tail: Any) -> None:
+def test_head_omitted_characters_and_tail_add_up_to_the_text(
+    text: str, head: Any, tail: Any
+) -> None:
     found = shown(text, head=head, tail=tail)
     assert text.startswith(found.head)
     assert text.endswith(found.tail)
@@ -150,7 +152,9 @@ def test_omitted_lines_are_those_that_neither_head_nor_tail_touches(
 
 
 @given(TEXTS, EXTENTS, EXTENTS, st.integers(1, 5))
-def test_cuts_hide_what_they_say(text: str, head: Any, tail: Any, most: int) -> None:
+def test_cut_lines_count_the_characters_that_they_hide(
+    text: str, head: Any, tail: Any, most: int
+) -> None:
     whole = shown(text, head=head, tail=tail)
     cut = shown(text, head=head, tail=tail, max_line_chars=most)
     marks = (cut.head + cut.tail).count("…")
@@ -187,7 +191,7 @@ def test_one_character_more_than_a_number_of_tokens_would_be_too_many(
 
 
 @pytest.mark.parametrize("text", ["x" * 1_000_000, "\n" * 1_000_000, "字" * 1_000_000])
-def test_no_more_of_a_long_text_is_counted_than_what_is_shown_needs(text: str) -> None:
+def test_only_a_small_part_of_a_long_text_is_counted(text: str) -> None:
     asked: list[int] = []
 
     def measure(parts: Sequence[str]) -> list[int]:

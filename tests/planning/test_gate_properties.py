@@ -53,7 +53,7 @@ def number(gate: str, ungated: Plan, messages: list[Message]) -> Fraction | None
     types=st.lists(st.sampled_from(TYPES), min_size=1, unique=True),
     size=st.integers(0, 20),
 )
-def test_a_verdict_is_what_counting_by_hand_says(
+def test_a_verdict_agrees_with_counting_by_hand(
     messages: list[Message], gate: str, bound: tuple[str, int], types: list[str], size: int
 ) -> None:
     also = ", types: [tool_result]" if gate == "items" else ""

@@ -62,7 +62,7 @@ def is_open(text: str, messages: list[Message], seconds: float | None = None) ->
         ("frees", 98),
     ],
 )
-def test_a_number_is_held_against_each_comparison(
+def test_each_comparison_is_evaluated(
     gate: str, number: int, comparison: str, opens: tuple[bool, ...]
 ) -> None:
     limits = (number + 1, number, number - 1)
@@ -73,7 +73,7 @@ def test_a_number_is_held_against_each_comparison(
     assert found == list(opens)
 
 
-def test_the_numbers_compared_are_told() -> None:
+def test_a_verdict_contains_the_compared_numbers() -> None:
     [verdict] = outcome(gated("{tokens: {at_least: 50%}}"), session_of(LARGE)).gates
     assert verdict.sentence == "tokens: 103 tokens < 100,000 tokens"
     assert (verdict.step, verdict.gate, verdict.comparison) == ("s", "tokens", "at_least")
@@ -94,7 +94,7 @@ def test_a_share_of_the_window_is_exact(window: int, share: str, open_: bool) ->
     )
 
 
-def test_tokens_hold_what_is_sent_beside_the_messages() -> None:
+def test_tokens_include_the_system_prompt_and_tools() -> None:
     text = gated("{tokens: {over: 103}}")
     assert not is_open(text, session_of(LARGE))
     facts = replace(FACTS, beside=("y" * 4, {"name": "ls"}))
@@ -143,7 +143,7 @@ def test_items_are_counted_by_their_types(types: str, count: int) -> None:
     assert verdict.number == count
 
 
-def test_a_dropped_item_is_no_longer_counted() -> None:
+def test_dropped_items_are_not_counted() -> None:
     text = """\
         steps:
           - {name: first, do: drop, select: {types: [tool_result], keep_recent: 1}}
@@ -204,7 +204,7 @@ class TestRatio:
         assert found.gates[0].sentence == "ratio: nothing is selected"
 
     @pytest.mark.parametrize("comparison", ["under", "at_most"])
-    def test_it_is_closed_so_also_from_above(self, comparison: str) -> None:
+    def test_nothing_selected_closes_it_under_an_upper_bound_too(self, comparison: str) -> None:
         assert not is_open(gated(f"{{ratio: {{{comparison}: 1}}}}"), [user(LARGE)])
 
     def test_a_bound_of_nothing_opens_when_something_is_selected(self) -> None:
@@ -215,18 +215,18 @@ class TestRatio:
         assert is_open(whole, [results(("a", LARGE))])
         assert not is_open(whole, session_of(LARGE))
 
-    def test_what_is_sent_beside_the_messages_is_not_measured(self) -> None:
+    def test_the_system_prompt_is_not_measured(self) -> None:
         text = gated("{ratio: {at_least: 0}}")
         session = Session(policy(text), root="unused", session_id="s")
         bare = session.plan(session_of(LARGE)).gates[0].number
         assert session.plan(session_of(LARGE), system="x" * 9_999).gates[0].number == bare
 
-    def test_only_what_the_step_would_take_is_selected(self) -> None:
+    def test_only_items_that_the_step_would_take_are_selected(self) -> None:
         text = gated("{ratio: {at_least: 50%, of: chars}}", more="min_chars: 400")
         messages = [calls(("a", "Bash")), results(("a", "x" * 400)), *session_of("y" * 398)[1:]]
         assert outcome(text, messages).gates[0].number == Fraction(400, 2 + 400 + 2 + 398)
 
-    def test_what_is_out_already_is_neither_selected_nor_measured_whole(self) -> None:
+    def test_replaced_items_are_not_selected_and_count_by_their_placeholder(self) -> None:
         text = gated("{ratio: {at_least: 0, of: chars}}")
         messages = session_of(LARGE)
         after = adopted(text, messages)
@@ -234,7 +234,7 @@ class TestRatio:
         [verdict] = plan(after, FACTS).gates
         assert verdict.number == Fraction(400, len("the task") + 2 + 8 + 2 + 400)
 
-    def test_an_image_that_is_out_is_no_longer_a_part_of_its_result(self) -> None:
+    def test_an_offloaded_image_does_not_count_towards_its_result(self) -> None:
         text = """\
             items: {tool_result: {offload: true}, image: {offload: true}}
             placeholder: "12345678"
@@ -259,12 +259,12 @@ class TestRatio:
 class TestIdle:
     """`idle` is the time since the last model call."""
 
-    def test_it_is_held_against_a_duration(self) -> None:
+    def test_it_is_compared_with_a_duration(self) -> None:
         text = gated("{idle: {at_least: 5m}}")
         assert not is_open(text, session_of(LARGE), 299.9)
         assert is_open(text, session_of(LARGE), 300)
 
-    def test_it_is_held_against_the_time_for_which_the_provider_caches(self) -> None:
+    def test_it_is_compared_with_the_providers_cache_lifetime(self) -> None:
         text = gated("{idle: {over: cache_ttl}}", more="model: {cache: {ttl: 1h}}")
         assert not is_open(text, session_of(LARGE), 3600)
         assert is_open(text, session_of(LARGE), 3601)
@@ -293,12 +293,12 @@ def test_frees_is_net_of_placeholders() -> None:
     assert verdict.number == 2 * (100 - 2)
 
 
-def test_frees_of_a_drop_is_all_that_the_item_takes() -> None:
+def test_a_drop_frees_the_whole_size_of_the_item() -> None:
     [verdict] = outcome(gated("{frees: {at_least: 0}}", do="drop"), session_of(LARGE)).gates
     assert verdict.number == 100
 
 
-def test_a_step_counts_what_the_steps_before_it_have_left() -> None:
+def test_a_step_counts_the_list_that_earlier_steps_left() -> None:
     text = """\
         items: {tool_result: {offload: true}}
         placeholder: "12345678"
@@ -350,7 +350,7 @@ def test_a_closed_gate_costs_nothing(when: str, tmp_path: Path) -> None:
     assert session.ledger.entries == {}
 
 
-def test_what_a_closed_gate_leaves_says_so() -> None:
+def test_an_item_kept_by_a_closed_gate_has_that_reason() -> None:
     found = planned(gated("{tokens: {over: 99999}, turns: {over: 0}}"), session_of(LARGE))
     [decision] = [d for d in found.decisions if d.item.tool]
     assert str(decision.reason) == "gate_closed: tokens: 103 tokens <= 99,999 tokens"

@@ -34,7 +34,7 @@ def messages() -> list[Message]:
     return [user("go on"), user("go on"), said("one"), user("go on"), said("two"), user("and now")]
 
 
-def test_equal_words_that_stayed_are_not_taken_for_those_that_left(
+def test_an_equal_text_that_stayed_is_not_mistaken_for_a_dropped_one(
     messages: list[Message], tmp_path: Path
 ) -> None:
     left = session(tmp_path).apply(messages).messages

@@ -51,7 +51,7 @@ def pair(arguments: Any, content: str = LARGE, *, tool: str = "Write") -> list[M
     return [user(), call("a", tool, arguments), results(("a", content))]
 
 
-def test_the_long_strings_of_an_input_give_way_and_it_stays_an_object(tmp_path: Path) -> None:
+def test_the_long_strings_of_an_input_are_replaced_and_it_stays_an_object(tmp_path: Path) -> None:
     arguments = {"path": "a.py", "content": LARGE, "mode": 7, "force": True, "none": None}
     result = applied(CALLS, pair(arguments, "ok"), tmp_path)
     assert input_of(result) == {**arguments, "content": "[the input is gone]"}
@@ -59,7 +59,7 @@ def test_the_long_strings_of_an_input_give_way_and_it_stays_an_object(tmp_path: 
     assert json.loads((tmp_path / path).read_text(encoding="utf-8")) == arguments
 
 
-def test_strings_at_any_depth_give_way_and_keys_stay(tmp_path: Path) -> None:
+def test_strings_at_any_depth_are_replaced_and_keys_stay(tmp_path: Path) -> None:
     arguments = {"edits": [{"old": LARGE, LARGE: "new"}, [LARGE, 1]], "读": "写" * 99}
     result = applied(CALLS, pair(arguments, "ok"), tmp_path)
     assert input_of(result) == {
@@ -68,7 +68,7 @@ def test_strings_at_any_depth_give_way_and_keys_stay(tmp_path: Path) -> None:
     }
 
 
-def test_what_is_not_longer_than_the_placeholder_stays() -> None:
+def test_strings_not_longer_than_the_placeholder_are_kept() -> None:
     assert outcomes(CALLS, pair({"path": "a.py"}))["a"] == "keep nothing_long"
     assert outcomes(CALLS, pair({}))["a"] == "keep nothing_long"
     assert outcomes(CALLS, pair({"list": [1, 2, 3] * 99}))["a"] == "keep nothing_long"
@@ -125,7 +125,7 @@ def test_an_input_stays_where_its_result_does() -> None:
     [("false", "Write", False), ("[Wr*]", "Write", True), ("[Wr*]", "Edit", False),
      ("Edit", "Edit", True), ("[]", "Edit", False)],
 )  # fmt: skip
-def test_globs_say_for_which_tools(with_input: str, tool: str, goes: bool) -> None:
+def test_globs_select_the_tools(with_input: str, tool: str, goes: bool) -> None:
     found = planned(along(with_input), pair({"content": LARGE}, tool=tool))
     assert ("tool_call" in {d.item.kind for d in found.new}) == goes
 

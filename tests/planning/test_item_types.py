@@ -42,7 +42,7 @@ def types(items: str, messages: list[Message]) -> list[str]:
         ("{type: tool_result, role: tool}", ["tool_result", "tool_result"]),
     ],
 )
-def test_a_type_is_what_all_of_its_match_holds_for(match: str, kinds: list[str]) -> None:
+def test_a_type_requires_all_conditions_of_its_match(match: str, kinds: list[str]) -> None:
     messages = [
         calls(("a", "web_get"), ("b", "Bash")),
         results(("a", "one")),
@@ -97,7 +97,7 @@ def test_it_has_its_own_rules_and_is_selected_where_its_parent_is(
     assert path.read_text(encoding="utf-8") == "x" * 999
 
 
-def test_it_inherits_what_it_does_not_say() -> None:
+def test_it_inherits_unset_keys() -> None:
     text = """\
         items:
           tool_result: {offload: true, min_chars: 5}
@@ -113,7 +113,7 @@ def test_it_inherits_what_it_does_not_say() -> None:
     assert found.keep_recent_rule == ("items", "mine", "keep_recent")
 
 
-def test_its_own_word_on_offload_is_nearer_than_its_parents() -> None:
+def test_its_own_offload_setting_overrides_its_parents() -> None:
     text = """\
         items:
           tool_result: {offload: false}

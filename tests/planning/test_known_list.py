@@ -49,7 +49,7 @@ def test_equal_messages_that_are_other_objects_are_known(session: Session) -> No
     assert again.plan.new == ()
 
 
-def test_of_equal_messages_the_ones_that_were_given_last_are_handed_out(session: Session) -> None:
+def test_of_equal_messages_the_latest_given_objects_are_returned(session: Session) -> None:
     session.apply(session_of(LARGE, LARGE))
     given = [*session_of(LARGE, LARGE), user("more")]
     result = session.apply(given)
@@ -58,7 +58,7 @@ def test_of_equal_messages_the_ones_that_were_given_last_are_handed_out(session:
     ]  # fmt: skip
 
 
-def test_of_the_list_that_came_back_the_messages_that_were_given_are_handed_out(
+def test_the_given_message_objects_of_a_returned_list_are_returned(
     session: Session,
 ) -> None:
     given = copy.deepcopy([*session.apply(session_of(LARGE, LARGE)).messages, *more("d", LARGE)])
@@ -140,7 +140,7 @@ def test_a_message_that_was_put_in_between_is_read(session: Session) -> None:
     assert longer.messages == [messages[0], user("by the way"), *result.messages[1:]]
 
 
-def test_a_change_in_place_is_seen_when_it_is_told_of(session: Session) -> None:
+def test_a_change_in_place_is_seen_with_the_changed_flag(session: Session) -> None:
     messages = session_of("small", "small")
     session.apply(messages)
     messages[2]["content"][0]["content"] = LARGE
@@ -149,14 +149,14 @@ def test_a_change_in_place_is_seen_when_it_is_told_of(session: Session) -> None:
     assert [d.item.item_id for d in result.plan.new] == ["c0"]
 
 
-def test_what_is_told_to_be_changed_and_is_not_looks_as_it_did(session: Session) -> None:
+def test_the_changed_flag_on_an_unchanged_list_changes_nothing(session: Session) -> None:
     messages = session_of(LARGE, LARGE)
     first = session.apply(messages)
     again = session.apply(messages, changed=True)
     assert (again.messages, again.plan.new) == (first.messages, ())
 
 
-def test_the_list_of_another_conversation_is_told_apart(session: Session) -> None:
+def test_the_list_of_another_conversation_is_recognised_as_different(session: Session) -> None:
     session.apply(session_of(LARGE, LARGE))
     other = [user("another"), *more("z", "small")]
     assert session.apply(other).messages is other
@@ -168,7 +168,7 @@ def test_an_empty_list_after_another_is_nothing(session: Session) -> None:
     assert session.apply(empty).messages is empty
 
 
-def test_a_plan_never_changes_what_applying_does(tmp_path: Path) -> None:
+def test_planning_does_not_influence_applying(tmp_path: Path) -> None:
     messages = session_of(LARGE, LARGE, LARGE)
     planning = Session(policy(TEXT), root=tmp_path / "one", session_id="s")
     applying = Session(policy(TEXT), root=tmp_path / "one", session_id="s")
@@ -183,7 +183,7 @@ def test_a_plan_never_changes_what_applying_does(tmp_path: Path) -> None:
     assert planning.ledger.entries == applying.ledger.entries
 
 
-def test_what_came_back_and_has_an_image_replaced_within_is_known(tmp_path: Path) -> None:
+def test_a_returned_result_with_a_replaced_image_is_recognised(tmp_path: Path) -> None:
     text = """\
         items: {image: {offload: true}, tool_result: {offload: true}}
         store: {sync: never}
@@ -204,7 +204,7 @@ def test_what_came_back_and_has_an_image_replaced_within_is_known(tmp_path: Path
     assert session.apply([*messages, *more("d")]).messages == second.messages
 
 
-def test_a_restart_with_the_edited_list_knows_what_has_an_image_replaced(tmp_path: Path) -> None:
+def test_a_restart_with_the_edited_list_recognises_a_replaced_image(tmp_path: Path) -> None:
     """The result's text is another one then; what stands in it is not offloaded again."""
     text = """\
         items: {image: {offload: true}}
@@ -231,7 +231,7 @@ def test_words_that_were_said_again_stay_when_the_first_of_them_has_gone(tmp_pat
     assert session.apply(left).messages is left
 
 
-def test_a_message_that_lost_its_thinking_is_not_taken_for_gone(tmp_path: Path) -> None:
+def test_a_message_that_lost_its_thinking_is_not_treated_as_removed(tmp_path: Path) -> None:
     """In a list that is read anew, its words still part the prompt from what follows."""
     text = """\
         items: {user_message: {offload: true}}

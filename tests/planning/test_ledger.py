@@ -50,12 +50,12 @@ def test_messages_are_known_by_their_text_and_how_often_it_came_before() -> None
     ]
 
 
-def test_texts_of_one_length_are_not_taken_for_one_another() -> None:
+def test_texts_of_equal_length_are_distinguished() -> None:
     found = keys([user("to"), user("go"), user("go")])
     assert [key.occurrence for key in found] == [0, 0, 1]
 
 
-def test_a_placeholder_counts_as_what_it_stands_for() -> None:
+def test_a_placeholder_has_the_key_of_its_original() -> None:
     original = [user("go"), user("go")]
     found = keys(original)
     ledger = Ledger([entry(found[0], "go")])
@@ -76,7 +76,7 @@ def test_an_entry_is_found_for_the_very_content_only() -> None:
         assert Identities(items_of(session_of(content)), ledger).entry(2) == expected
 
 
-def test_what_an_item_is_known_by_does_not_change_as_the_list_grows() -> None:
+def test_the_key_of_an_item_does_not_change_as_the_list_grows() -> None:
     items = items_of([user("go"), user("go")])
     growing = list(items[:1])
     identities = Identities(growing, Ledger())
@@ -86,14 +86,14 @@ def test_what_an_item_is_known_by_does_not_change_as_the_list_grows() -> None:
     assert identities.key(0) == first
 
 
-def test_a_later_entry_moves_the_item_up() -> None:
+def test_a_later_entry_replaces_the_earlier() -> None:
     [key] = keys([user("go")])
     ledger = Ledger([entry(key, "go"), entry(key, "go", Action.DROP)])
     assert len(ledger) == 1
     assert ledger.entries[key].action == "drop"
 
 
-def test_what_was_rendered_is_known_still_when_the_item_has_moved_up() -> None:
+def test_an_earlier_placeholder_is_still_recognised_after_a_later_entry() -> None:
     [key] = keys([user("go")])
     ledger = Ledger([entry(key, "go")])
     ledger.add([entry(key, "go", Action.DROP)])
@@ -121,7 +121,7 @@ def test_its_files_are_known_by_absolute_and_relative_paths() -> None:
     assert not ledger.has_file("/another-folder/file.md")
 
 
-def test_a_conversation_begun_anew_with_the_entries_shows_what_was_decided() -> None:
+def test_a_new_conversation_with_the_entries_repeats_the_decisions() -> None:
     messages = session_of("x" * 99, "y" * 99)
     before = adopted(OFFLOAD, messages)
     records = [each.record() for each in before.ledger.entries.values()]

@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_one_removal_makes_room_for_another(tmp_path: Path) -> None:
+def test_one_removal_permits_another(tmp_path: Path) -> None:
     text = "steps: [{name: s, do: drop, select: {types: [assistant_message, user_message]}}]"
     messages = [user("a"), said("b"), user("c"), said("d"), user("e")]
     # The first words cannot go while the reply to them stands.
     assert applied(text, messages, tmp_path) == [user("e")]
 
 
-def test_removing_what_this_very_plan_offloaded_makes_room_too(tmp_path: Path) -> None:
+def test_dropping_an_item_offloaded_in_the_same_plan_also_permits_other_drops(
+    tmp_path: Path,
+) -> None:
     text = """\
         items: {assistant_message: {offload: true}}
         placeholder: old
@@ -33,7 +35,7 @@ def test_removing_what_this_very_plan_offloaded_makes_room_too(tmp_path: Path) -
     assert applied(text, messages, tmp_path) == [user("c")]
 
 
-def test_a_later_step_makes_room_for_an_earlier_one(tmp_path: Path) -> None:
+def test_a_later_step_permits_removals_of_an_earlier_one(tmp_path: Path) -> None:
     text = """\
         steps:
           - {name: asked, do: drop, select: {types: [user_message]}}
@@ -45,7 +47,7 @@ def test_a_later_step_makes_room_for_an_earlier_one(tmp_path: Path) -> None:
     assert tuple(steps_of(planned(text, messages)).values()) == steps
 
 
-def test_a_step_that_has_done_enough_takes_nothing_more_when_a_later_one_makes_room() -> None:
+def test_a_satisfied_step_takes_nothing_more_after_a_later_step() -> None:
     text = """\
         steps:
           - name: asked
@@ -63,7 +65,7 @@ def test_a_step_that_has_done_enough_takes_nothing_more_when_a_later_one_makes_r
     }
 
 
-def test_what_a_later_step_frees_is_not_counted_as_the_step_s_own() -> None:
+def test_tokens_freed_by_a_later_step_are_not_counted_as_the_steps_own() -> None:
     text = """\
         steps:
           - {name: asked, do: drop, select: {types: [user_message], until: {frees: {at_least: 9}}}}
@@ -73,7 +75,7 @@ def test_what_a_later_step_frees_is_not_counted_as_the_step_s_own() -> None:
     assert outcomes(text, messages)["msg_001"] == "drop selected"
 
 
-def test_a_step_whose_gate_is_closed_takes_nothing_when_a_later_one_makes_room() -> None:
+def test_a_closed_step_takes_nothing_after_a_later_step() -> None:
     text = """\
         steps:
           - {name: asked, do: drop, when: {turns: {over: 9}}, select: {types: [user_message]}}
@@ -83,7 +85,7 @@ def test_a_step_whose_gate_is_closed_takes_nothing_when_a_later_one_makes_room()
     assert outcomes(text, messages)["msg_001"] == "keep gate_closed"
 
 
-def test_what_others_make_room_for_is_not_taken_when_enough_is_free() -> None:
+def test_a_newly_permitted_item_is_kept_if_enough_is_free() -> None:
     text = """\
         steps:
           - name: s
@@ -110,7 +112,7 @@ ARRIVING = READ.replace("do: drop", "do: drop, on: arrival").replace(", keep_rec
 
 
 @pytest.mark.parametrize("steps", [(OLD, READ), (READ, OLD), (ARRIVING, OLD)])
-def test_what_was_called_together_with_one_that_is_dropped_is_held_no_longer(
+def test_dropping_one_parallel_call_releases_the_other(
     steps: tuple[str, ...], tmp_path: Path
 ) -> None:
     messages = [user(), calls(("a", "Bash"), ("b", "Read")), results(("a", LARGE), ("b", LARGE))]

@@ -41,7 +41,7 @@ def test_the_size_of_a_list_holds_that_of_its_images() -> None:
     assert large.tokens_before - small.tokens_before == 1296 - 1
 
 
-def test_what_is_scaled_is_text() -> None:
+def test_only_text_is_scaled() -> None:
     twice = replace(FACTS, token_scale=2.0)
     words, image = session_of("x" * 400)[-1:], shown(screenshot(1000, 1000))
     [result] = planned(OFFLOAD, words, facts=twice).items
@@ -53,7 +53,7 @@ def test_what_is_scaled_is_text() -> None:
 @pytest.mark.parametrize(
     ("name", "tokens"), [("claude-sonnet-4-5", 1521), ("claude-opus-4-8", 4761), ("gpt-4o", 765)]
 )
-def test_the_language_model_says_by_which_rules(name: str, tokens: int) -> None:
+def test_the_language_model_selects_the_counting_rules(name: str, tokens: int) -> None:
     session = Session(policy(f"{OFFLOAD}\nmodel: {{name: {name}}}"), root="unused")
     plan = session.plan(shown(screenshot(2000, 2000)))
     assert [plan.facts.tokens(item) for item in plan.items if item.type == "image"] == [tokens]

@@ -44,7 +44,7 @@ STEP = "steps: [{name: s, do: offload, select: {types: ['*']}}]"
          9, "tokens", "steps.s.select.min_tokens"),
     ],
 )  # fmt: skip
-def test_the_nearest_threshold_wins_and_is_named(
+def test_the_most_specific_threshold_wins_and_is_named(
     text: str, amount: int, unit: str, name: str
 ) -> None:
     found = treatment(text).threshold
@@ -106,7 +106,7 @@ def test_each_key_is_looked_up_on_its_own() -> None:
         ),
     ],
 )
-def test_the_nearest_wording_wins(text: str, wording: str) -> None:
+def test_the_most_specific_placeholder_wins(text: str, wording: str) -> None:
     assert treatment(text).wording.template.render({}) == wording
 
 
@@ -124,9 +124,7 @@ def test_an_item_without_a_tool_has_no_tool_rule() -> None:
         ("", 5),
     ],
 )
-def test_what_the_policy_gives_for_a_tool_or_type_is_nearer_than_a_hint(
-    text: str, kept: int
-) -> None:
+def test_policy_settings_for_a_tool_or_type_override_a_hint(text: str, kept: int) -> None:
     read = policy(f"{text}\n{STEP}").policy
     compiled = OffloadPolicy(read, hints={"Bash": {"keep_recent": 5}})
     found = compiled.treatment(compiled.steps("model_call")[0], "tool_result", "Bash")
@@ -134,7 +132,7 @@ def test_what_the_policy_gives_for_a_tool_or_type_is_nearer_than_a_hint(
     assert found.kept == kept
 
 
-def test_a_hint_is_nearer_than_the_top_level() -> None:
+def test_a_hint_overrides_the_top_level() -> None:
     compiled = OffloadPolicy(
         policy(f"min_chars: 9\n{STEP}").policy, hints={"Bash": {"min_chars": 5}}
     )
@@ -163,7 +161,7 @@ def test_a_star_is_every_type() -> None:
     assert all(compiled.selects(step, item_type) for item_type in (*BUILT_IN_TYPES, "unknown"))
 
 
-def test_tool_globs_tell_case_apart() -> None:
+def test_tool_globs_are_case_sensitive() -> None:
     assert matches("mcp__fs__read", ["mcp__*"])
     assert not matches("Bash", ["bash"])
     assert not matches(None, ["*"])

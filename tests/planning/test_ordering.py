@@ -42,7 +42,7 @@ def test_the_largest_go_first_and_of_equal_ones_the_oldest() -> None:
     assert taken(stepping(select.replace("N", "497")), messages) == ["c0", "c1", "c3"]
 
 
-def test_what_is_largest_is_measured_in_the_unit_of_the_policy() -> None:
+def test_the_largest_item_is_measured_in_the_policys_unit() -> None:
     select = "{types: [tool_result], order: largest, until: {frees: {at_least: 1}}}"
     # o200k_base counts fewer tokens for the longer text.
     messages = session_of("word " * 90, "读写文件" * 90)
@@ -107,7 +107,7 @@ def test_by_type_it_is_asked_only_after_all_of_a_type() -> None:
     assert taken(stepping(select), [user(LARGE), *sized(100, 100, 100)]) == ["c0", "c1", "c2"]
 
 
-def test_what_has_freed_nothing_does_not_stop_it() -> None:
+def test_tokens_freed_by_earlier_steps_do_not_stop_a_step() -> None:
     """Freed is what this step has freed, not the steps before it."""
     text = """\
         items: {tool_result: {offload: true}}
@@ -122,7 +122,7 @@ def test_what_has_freed_nothing_does_not_stop_it() -> None:
     assert [(d.item.item_id, d.step) for d in found.new] == [("c0", "first"), ("c1", "second")]
 
 
-def test_what_is_not_needed_any_more_says_so() -> None:
+def test_items_kept_after_the_condition_is_met_have_that_reason() -> None:
     select = "{types: [tool_result], until: {tokens: {under: 250}, frees: {at_least: 20%}}}"
     found = planned(stepping(select, more="model: {context_window: 301}"), sized(100, 100))
     decision = found.decisions[-1]
@@ -140,7 +140,7 @@ def test_the_next_turn_goes_on_where_it_stopped() -> None:
     assert [d.item.item_id for d in found.new] == ["c1"]
 
 
-def test_what_would_not_shrink_does_not_count_as_freed() -> None:
+def test_items_that_would_not_shrink_do_not_count_as_freed() -> None:
     select = "{types: [tool_result], until: {frees: {at_least: 98}}}"
     assert outcomes(stepping(select), sized(2, 100, 100)) == {
         "c0": "keep would_not_shrink",

@@ -34,7 +34,7 @@ def replaced(messages: list[Message], compaction: str = "{}", more: str = "") ->
     return [] if found is None else [i for i in range(len(messages)) if i in found.parts]
 
 
-def test_all_but_the_leading_system_messages_is_replaced() -> None:
+def test_all_messages_after_the_leading_system_messages_are_replaced() -> None:
     messages = [SYSTEM, SYSTEM, user(), said(), SYSTEM, user()]
     assert replaced(messages) == [2, 3, 4, 5]
 
@@ -44,11 +44,11 @@ def test_a_list_without_system_messages_is_replaced_whole() -> None:
 
 
 @pytest.mark.parametrize("messages", [[], [SYSTEM], [SYSTEM, SYSTEM]])
-def test_of_a_list_with_nothing_else_nothing_is(messages: list[Message]) -> None:
+def test_a_list_of_only_system_messages_is_not_replaced(messages: list[Message]) -> None:
     assert replaced(messages) == []
 
 
-def test_why_nothing_is_replaced_is_told() -> None:
+def test_the_reason_for_replacing_nothing_is_reported() -> None:
     [outcome] = planned("steps: [{name: summarise, do: compact}]", [SYSTEM]).outcomes
     assert outcome.stopped is not None
     assert outcome.stopped.code == "nothing_to_summarise"
@@ -86,7 +86,7 @@ def test_the_newest_stay_in_each_shape(shape: str, left: list[int]) -> None:
     assert replaced(messages, f"{{keep_recent: {shape}}}") == left
 
 
-def test_what_stays_at_the_end_stays_with_its_calls() -> None:
+def test_kept_results_at_the_end_keep_their_calls() -> None:
     messages = [user(), calls(("a", "Read"), ("b", "Read")), results(("a", "x"), ("b", "y"))]
     assert replaced(messages, "{keep_recent: {messages: 1}}") == [0]
 
@@ -107,7 +107,7 @@ def test_an_abandoned_call_is_replaced() -> None:
     assert replaced(messages) == [0, 1, 2, 3]
 
 
-def test_what_was_dropped_counts_neither_for_the_first_nor_for_the_newest() -> None:
+def test_dropped_messages_count_neither_among_the_first_nor_the_newest() -> None:
     text = """\
         compaction: {keep_recent: {messages: 1}}
         steps:
@@ -120,7 +120,7 @@ def test_what_was_dropped_counts_neither_for_the_first_nor_for_the_newest() -> N
     assert (found.parts.start, found.parts.end, found.messages) == (0, 4, 3)
 
 
-def test_how_much_is_replaced_is_told_as_the_steps_before_leave_it() -> None:
+def test_replaced_tokens_are_counted_after_the_earlier_steps() -> None:
     offload = 'items: {tool_result: {offload: true}}\n        placeholder: "12345678"'
     text = f"""\
         {offload}
@@ -160,13 +160,13 @@ def test_a_step_may_have_settings_of_its_own() -> None:
     assert (found.parts.start, found.parts.end) == (0, 2)
 
 
-def test_what_is_pinned_is_told() -> None:
+def test_pinned_items_are_reported() -> None:
     found = replacing(session_of("keep me", tool="todo"), more="tools: {todo: {pin: true}}")
     assert found is not None
     assert found.pinned == ("{}", "keep me")
 
 
-def test_pins_that_leave_no_room_for_a_summary_are_told() -> None:
+def test_pins_that_leave_no_room_for_a_summary_are_reported() -> None:
     text = """\
         tools: {todo: {pin: true}}
         compaction: {summary: {must_shrink_to: 20%}}
@@ -186,7 +186,7 @@ FEW_WORDS = """\
     """
 
 
-def test_without_a_share_more_pinned_words_than_a_summary_may_have_are_told() -> None:
+def test_more_pinned_words_than_the_summary_limit_are_reported() -> None:
     [outcome] = planned(FEW_WORDS, [user("one 二 three 四"), said()]).outcomes
     assert str(outcome.stopped) == (
         "pins_too_large: the pinned alone have 4 words, and the summary may have 3"
@@ -207,7 +207,7 @@ def carried(messages: list[Message], compaction: str = CARRY, more: str = "") ->
     return None if found is None else found.parts.carried
 
 
-def test_the_newest_message_of_the_user_may_stay_among_what_is_replaced() -> None:
+def test_the_newest_user_message_may_stay_among_replaced_messages() -> None:
     messages = [SYSTEM, user("old"), said(), user("the task"), *session_of("one", "two")[1:]]
     assert replaced(messages, CARRY) == [1, 2, 4, 5]
     found = replacing(messages, CARRY)
@@ -215,7 +215,7 @@ def test_the_newest_message_of_the_user_may_stay_among_what_is_replaced() -> Non
     assert (found.parts.carried, found.messages) == (3, 4)
 
 
-def test_it_does_not_unless_the_policy_says_so() -> None:
+def test_the_newest_user_message_is_replaced_by_default() -> None:
     messages = [user("old"), said(), user("the task"), said(), said()]
     assert carried(messages, "{keep_recent: {messages: 1}}") is None
 
@@ -227,13 +227,15 @@ def test_it_does_not_unless_the_policy_says_so() -> None:
         ([user("the task"), said(), said()], "{keep_newest_user_message: true, keep_first: 1}"),
     ],
 )
-def test_where_it_stays_anyway_nothing_is_carried(messages: list[Message], compaction: str) -> None:
+def test_nothing_is_carried_if_the_newest_user_message_stays_anyway(
+    messages: list[Message], compaction: str
+) -> None:
     found = replacing(messages, compaction)
     assert found is not None
     assert found.parts.carried is None
 
 
-def test_a_message_with_a_result_is_none_of_the_users() -> None:
+def test_a_message_with_a_result_is_not_a_user_message() -> None:
     answered = results(("a", "x"))
     answered["content"].append({"type": "text", "text": "and hurry"})
     messages = [user("the task"), calls(("a", "Read")), answered, said(), said()]
@@ -254,14 +256,14 @@ def test_a_message_that_was_dropped_is_not_carried() -> None:
     assert (found.parts.carried, found.messages) == (None, 4)
 
 
-def test_where_there_is_nothing_else_nothing_is_replaced() -> None:
+def test_nothing_is_replaced_if_there_is_only_the_newest_user_message() -> None:
     text = f"compaction: {CARRY}\nsteps: [{{name: summarise, do: compact}}]"
     [outcome] = planned(text, [SYSTEM, user("the task"), said()]).outcomes
     assert outcome.stopped is not None
     assert outcome.stopped.code == "nothing_to_summarise"
 
 
-def test_what_is_pinned_in_it_is_not_pinned_in_the_summary_too() -> None:
+def test_pins_in_the_carried_message_are_not_repeated_in_the_summary() -> None:
     more = "items: {user_message: {pin: true}}"
     messages = [user("old"), said(), user("the task"), said(), said()]
     found = replacing(messages, CARRY, more)
@@ -282,7 +284,7 @@ def test_what_is_pinned_in_it_is_not_pinned_in_the_summary_too() -> None:
         ),
     ],
 )
-def test_that_it_stays_is_explained_by_the_key_that_says_so(
+def test_keeping_the_message_is_explained_by_the_policy_key(
     text: str, rule: tuple[str, ...]
 ) -> None:
     plan = planned(text, [user("old"), user("the task"), said(), said()])

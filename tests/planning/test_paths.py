@@ -52,7 +52,7 @@ def test_the_template_is_filled_in() -> None:
     assert path(DEFAULT) == "tool_result/Bash/toolu_01.md"
 
 
-def test_a_folder_whose_only_field_has_no_value_is_left_out() -> None:
+def test_a_folder_with_only_an_empty_field_is_left_out() -> None:
     assert path(DEFAULT, tool_name=None) == "tool_result/toolu_01.md"
 
 
@@ -76,7 +76,7 @@ def test_a_folder_of_more_than_the_field_stays() -> None:
         ("\ud800", "%ED%A0%80"),
     ],
 )
-def test_what_could_lead_elsewhere_is_percent_encoded(value: str, part: str) -> None:
+def test_path_separators_and_special_names_are_percent_encoded(value: str, part: str) -> None:
     assert safe_part(value) == part
 
 
@@ -99,7 +99,7 @@ def test_a_path_starts_from_a_folder_that_it_is_in(folder: str, path: str, found
 
 
 @pytest.mark.parametrize("value", ["", "x" * 121, "读" * 20])
-def test_what_is_empty_or_too_long_is_named_by_its_hash(value: str) -> None:
+def test_empty_and_too_long_values_are_named_by_their_hash(value: str) -> None:
     expected = hashlib.sha256(value.encode()).hexdigest()[:16]
     assert safe_part(value) == f"sha256-{expected}"
 
@@ -136,13 +136,13 @@ def test_a_number_stands_before_the_extension(name: str, number: int, result: st
     assert numbered(name, number) == result
 
 
-def test_each_path_is_given_out_once() -> None:
+def test_each_path_is_assigned_once() -> None:
     paths = FreePaths()
     given_out = [paths.take(name) for name in ("a.md", "a.md", "a-1.md", "a.md")]
     assert given_out == ["a.md", "a-1.md", "a-1-1.md", "a-2.md"]
 
 
-def test_a_path_that_does_not_pass_is_passed_over() -> None:
+def test_a_rejected_path_is_skipped() -> None:
     assert FreePaths().take("a.md", passes=lambda name: name not in {"a.md", "a-1.md"}) == "a-2.md"
 
 

@@ -40,7 +40,7 @@ def test_a_wording_that_names_the_items_own_file_is_a_placeholder(text: str) -> 
         "[at ./r-aXmd]",
     ],
 )
-def test_another_text_is_none(text: str) -> None:
+def test_another_text_is_not_a_placeholder(text: str) -> None:
     assert reason("'[at {relative_path}]'", text) == "large"
 
 
@@ -49,7 +49,7 @@ def test_the_path_may_be_absolute() -> None:
     assert reason("'[at {path}]'", "[at /other/r-a.md]") == "large"
 
 
-def test_what_it_says_of_the_content_may_be_anything() -> None:
+def test_placeholder_fields_about_the_content_may_have_any_value() -> None:
     wording = "'[{chars} characters, {sha256}, {tool_use_id}: {path}]'"
     assert reason(wording, "[812 characters, 0f, a: /store/r-a.md]") == "placeholder"
     assert reason(wording, "[812 characters, 0f, b: /store/r-a.md]") == "large"
@@ -61,5 +61,5 @@ def test_an_excerpt_before_the_path_may_be_anything() -> None:
     assert reason(wording, "one\ntwo\nthree") == "large"
 
 
-def test_a_wording_without_a_file_tells_nothing() -> None:
+def test_a_placeholder_without_a_file_is_not_recognised() -> None:
     assert reason("'[offloaded {tool_use_id}]'", "[offloaded a]") == "large"

@@ -84,7 +84,7 @@ def test_the_placeholder_of_a_block_keeps_the_type_of_the_block(
     assert plan(again, FACTS).new == ()
 
 
-def test_the_placeholder_of_a_block_keeps_its_kind_and_what_it_is_known_by() -> None:
+def test_the_placeholder_of_a_block_keeps_its_kind_and_key() -> None:
     messages = [shown(text("look"), picture()), user("go on")]
     again = read_anew(taking("image"), messages)
     [entry] = again.ledger.entries.values()
@@ -104,7 +104,7 @@ def test_words_that_repeat_the_placeholder_of_an_image_in_another_role_are_words
     assert [item.type for item in again.items] == ["chart", "user_message", "assistant_message"]
 
 
-def test_an_image_that_equals_a_replaced_one_in_a_result_is_not_taken_for_it() -> None:
+def test_an_image_equal_to_a_replaced_one_in_a_result_is_distinguished() -> None:
     again = read_anew(
         taking("image"),
         [results(("again", [text("a"), picture()]))],
@@ -123,7 +123,7 @@ def test_equal_placeholders_in_one_message_keep_the_types_of_their_items() -> No
     assert [entry.item_type for entry in again.entries().values()] == types[:3]
 
 
-def test_a_placeholder_said_more_often_than_it_was_left_is_no_new_item() -> None:
+def test_a_repeated_placeholder_text_is_not_a_new_item() -> None:
     again = read_anew(taking("image"), [shown(picture()), user("go on")], user("[old]"))
     assert plan(again, FACTS).new == ()
 
@@ -149,7 +149,7 @@ steps:
     assert plan(again, FACTS).new == ()
 
 
-def test_a_type_that_a_later_policy_does_not_know_is_what_the_item_is_by_itself() -> None:
+def test_a_type_unknown_to_a_later_policy_falls_back_to_the_built_in_type() -> None:
     later = "items: {image: {offload: true}}\nsteps: []"
     again = read_anew(taking("chart"), [shown(picture()), user("go on")], under=later)
     assert [item.type for item in again.items] == ["image", "user_message"]
@@ -169,7 +169,7 @@ def test_an_item_is_remembered_as_it_was_when_its_placeholder_is_dropped() -> No
     )
 
 
-def test_the_newest_by_tokens_are_counted_by_what_they_were() -> None:
+def test_the_newest_by_tokens_are_counted_by_their_original_sizes() -> None:
     by_tokens = """\
 items: {tool_result: {offload: true}, image: {}}
 placeholder: "[old]"

@@ -97,7 +97,7 @@ def test_a_step_that_names_tools_sees_no_others() -> None:
     assert outcomes(text, session_of("x" * 999)) == {}
 
 
-def test_what_its_placeholder_would_not_make_smaller_stays() -> None:
+def test_an_item_not_larger_than_its_placeholder_is_kept() -> None:
     text = f"{ALL}placeholder: '{{path}}'\nsteps: [{{name: s, do: offload}}]"
     found = planned(text, session_of("x" * 20))
     [decision] = [d for d in found.decisions if d.item.tool]
@@ -112,7 +112,7 @@ def test_the_newest_user_message_stays() -> None:
 
 
 @pytest.mark.parametrize("item_type", ["system_prompt", "thinking"])
-def test_what_cannot_be_offloaded_stays_and_says_so(item_type: str) -> None:
+def test_a_protected_item_is_kept_with_that_reason(item_type: str) -> None:
     text = f"""\
         items: {{{item_type}: {{offload: true}}}}
         steps: [{{name: s, do: offload, must_shrink: false}}]
@@ -163,7 +163,7 @@ def test_items_of_one_name_get_files_of_their_own() -> None:
     assert paths == ["/store/tool_result/a.md", "/store/tool_result/a-1.md"]
 
 
-def test_what_the_ledger_knows_looks_as_it_did() -> None:
+def test_items_in_the_ledger_keep_their_placeholder() -> None:
     text = f"{ALL}steps: [{{name: s, do: offload}}]"
     messages = session_of("x" * 999)
     before = adopted(text, messages)
@@ -215,13 +215,13 @@ def test_a_placeholder_can_show_all_that_is_known() -> None:
     ]
 
 
-def test_totals_count_what_is_sent_beside_the_messages() -> None:
+def test_totals_include_the_system_prompt_and_tools() -> None:
     facts = Facts(session_id="s", root="/r", counter=FACTS.counter, beside=("x" * 40,))
     found = planned("", [user("x" * 80)], facts=facts)
     assert (found.tokens_before, found.tokens_after) == (30, 30)
 
 
-def test_totals_go_down_by_what_leaves_less_the_placeholder() -> None:
+def test_totals_decrease_by_the_removed_size_minus_the_placeholder() -> None:
     text = f"{ALL}placeholder: '12345678'\nsteps: [{{name: s, do: offload}}]"
     found = planned(text, session_of("x" * 400))
     assert found.tokens_before - found.tokens_after == 100 - 2

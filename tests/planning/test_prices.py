@@ -58,11 +58,11 @@ def test_the_calls_are_those_after_which_the_saving_has_paid(
 
 
 @pytest.mark.parametrize("freed", [0, -7])
-def test_what_frees_nothing_never_pays(freed: int) -> None:
+def test_a_change_that_frees_nothing_never_pays_back(freed: int) -> None:
     assert calls_to_pay_back(rewritten=10, freed=freed, model=MODEL) == float("inf")
 
 
-def test_what_costs_nothing_to_read_never_pays() -> None:
+def test_a_free_cache_read_never_pays_back() -> None:
     free = Model.model_validate({"price": {**PRICE, "cache_read": 0.0}})
     assert calls_to_pay_back(rewritten=10, freed=10, model=free) == float("inf")
     assert calls_to_pay_back(rewritten=0, freed=10, model=free) == 0
@@ -90,7 +90,7 @@ def test_all_behind_the_first_change_that_was_sent_is_written_anew() -> None:
     assert found.number == calls_to_pay_back(rewritten=behind - 2994, freed=2994, model=MODEL)
 
 
-def test_what_leaves_unsent_is_not_missing_from_what_is_written_anew() -> None:
+def test_unsent_removed_items_do_not_reduce_the_rewritten_tokens() -> None:
     messages = session_of(LARGE, "y" * 8000, "z" * 400, LARGE, "new")
     # Sent were the first three results, and behind the first change are all of them.
     behind = 1000 + 1 + 2000 + 1 + 100
@@ -102,12 +102,12 @@ def test_what_leaves_unsent_is_not_missing_from_what_is_written_anew() -> None:
     assert found.number == 1
 
 
-def test_what_was_not_sent_yet_is_not_written_anew() -> None:
+def test_unsent_items_are_not_counted_as_rewritten() -> None:
     assert verdict(session_of(LARGE, LARGE, "new"), sent=1).number == 0
     assert verdict(session_of(LARGE, LARGE, "new"), sent=0).number == 0
 
 
-def test_what_is_too_short_for_the_cache_is_not_in_it() -> None:
+def test_a_list_below_the_cache_minimum_is_not_cached() -> None:
     short = session_of("x" * 400, "x" * 400, "new")
     assert verdict(short, sent=7).number == 0
 
@@ -118,7 +118,7 @@ def test_the_cache_lasts_for_its_time(idle: float | None, cached: bool) -> None:
     assert (verdict(messages, sent=len(messages), idle=idle).number != 0) == cached
 
 
-def test_what_frees_nothing_closes_the_gate() -> None:
+def test_the_gate_is_closed_if_nothing_would_be_freed() -> None:
     found = verdict([user()], sent=1)
     assert (found.opens, found.number, found.note) == (False, None, "never")
     assert found.sentence == "pays_back: nothing would be saved"

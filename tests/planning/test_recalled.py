@@ -122,7 +122,7 @@ def test_it_is_not_taken_as_it_arrives(session: Session) -> None:
     assert planned.new == ()
 
 
-def test_three_stay_and_what_is_older_is_offloaded_again(session: Session) -> None:
+def test_three_recalled_results_stay_and_older_ones_are_offloaded_again(session: Session) -> None:
     messages = read_with(session, "Read", {"file_path": path_of(session)})
     assert session.apply(messages).offloaded_count == 0
     for i in range(3):
@@ -141,7 +141,7 @@ def test_a_policy_says_how_many_stay(tmp_path: Path) -> None:
     assert [d.step for d in session.apply(messages).plan.new] == ["b"]
 
 
-def test_what_reads_back_an_old_file_is_recalled_after_a_restart(tmp_path: Path) -> None:
+def test_a_read_of_an_old_file_is_recalled_after_a_restart(tmp_path: Path) -> None:
     """The list as it was handed out says nothing of the ledger; the ledger does."""
     first = Session(policy(OFFLOAD), root=tmp_path, session_id="s")
     messages = session_of(LARGE)
@@ -152,7 +152,7 @@ def test_what_reads_back_an_old_file_is_recalled_after_a_restart(tmp_path: Path)
     assert type_of_last(second, [*left, *reading]) == "recalled"
 
 
-def test_what_was_read_back_stays_recalled_when_the_input_of_its_call_gave_way(
+def test_a_recalled_result_stays_recalled_after_its_call_input_is_replaced(
     tmp_path: Path,
 ) -> None:
     shortening = OFFLOAD.replace("items: {", "items: {tool_call: {offload: true}, ").replace(
@@ -178,7 +178,7 @@ def test_what_was_read_back_stays_recalled_when_the_input_of_its_call_gave_way(
         "b.md",
     ],
 )
-def test_a_name_is_seen_in_a_json_text_whatever_is_before_it(given: str) -> None:
+def test_a_file_name_is_found_in_json_text_after_any_separator(given: str) -> None:
     ledger = Ledger([_entry("b.md")])
     assert ledger.may_name_file(given)
     assert not ledger.may_name_file(given.replace("b.md", "ab.md"))

@@ -43,12 +43,12 @@ def test_the_newest_items_stay_counted_among_their_own(keep_recent: str, gone: l
     ("messages", "gone"),
     [(0, ["c0", "c1", "c2"]), (1, ["c0", "c1"]), (2, ["c0", "c1"]), (3, ["c0"]), (5, [])],
 )
-def test_what_stands_in_the_newest_messages_stays(messages: int, gone: list[str]) -> None:
+def test_items_in_the_newest_messages_are_kept(messages: int, gone: list[str]) -> None:
     assert taken(keeping(f"{{messages: {messages}}}"), of_tools("Bash", "Read", "Bash")) == gone
 
 
 @pytest.mark.parametrize(("turns", "gone"), [(0, ["c0", "d0"]), (1, ["c0"]), (2, [])])
-def test_what_belongs_to_the_newest_turns_stays(turns: int, gone: list[str]) -> None:
+def test_items_of_the_newest_turns_are_kept(turns: int, gone: list[str]) -> None:
     second = [user("more"), calls(("d0", "Bash")), results(("d0", LARGE))]
     assert taken(keeping(f"{{turns: {turns}}}"), [*session_of(LARGE), *second]) == gone
 
@@ -152,7 +152,7 @@ def test_an_image_stays_as_long_as_the_result_that_it_is_in_is_recent() -> None:
     assert codes == ["batch_recent", "recent"]
 
 
-def test_the_newest_is_the_first_and_its_rank_is_told() -> None:
+def test_reasons_give_the_rank_counted_from_the_newest() -> None:
     found = planned(keeping("1"), session_of(LARGE, LARGE, LARGE))
     assert [str(d.reason) for d in found.decisions if d.item.tool] == [
         "old: 3rd newest of Bash, 1 kept",
@@ -162,7 +162,7 @@ def test_the_newest_is_the_first_and_its_rank_is_told() -> None:
     assert {d.rule for d in found.decisions if d.item.tool} == {"steps.s.select.keep_recent"}
 
 
-def test_the_numbers_of_each_shape_are_told() -> None:
+def test_reasons_give_the_numbers_of_each_keep_recent_form() -> None:
     messages = [*session_of(LARGE, LARGE), user("more")]
     sentences = {
         "{messages: 3}": "in the 4th newest message, 3 kept",
@@ -186,18 +186,18 @@ class TestEphemeral:
         steps: [{name: retire, do: offload, select: {types: ["*"], ephemeral: true}}]
         """
 
-    def test_only_what_has_a_keep_recent_is_taken(self) -> None:
+    def test_only_items_with_a_keep_recent_are_taken(self) -> None:
         messages = of_tools("Browser", "Bash", "Browser", "Bash")
         assert outcomes(self.TEXT, messages)["c0"] == "offload old"
         assert outcomes(self.TEXT, messages)["c1"] == "keep not_ephemeral"
         assert outcomes(self.TEXT, messages)["c2"] == "keep recent"
 
-    def test_a_type_may_give_it(self) -> None:
+    def test_a_type_may_set_keep_recent(self) -> None:
         assert taken(self.TEXT, [user(LARGE), user(LARGE), user("new")]) == ["msg_001", "msg_002"]
 
-    def test_thresholds_bind_all_the_same(self) -> None:
+    def test_thresholds_still_apply(self) -> None:
         assert outcomes(self.TEXT, of_tools("Read", "Read"))["c0"] == "keep below_threshold"
 
-    def test_what_a_step_says_makes_nothing_ephemeral(self) -> None:
+    def test_keep_recent_of_a_step_makes_nothing_ephemeral(self) -> None:
         text = self.TEXT.replace("ephemeral: true", "ephemeral: true, keep_recent: 1")
         assert outcomes(text, of_tools("Bash", "Bash"))["c0"] == "keep not_ephemeral"

@@ -71,7 +71,7 @@ def test_chat_calls_and_results_go_together(tmp_path: Path) -> None:
     assert left == [user(), chat_calls(("b", "rm", "{}")), chat_result("b", "small")]
 
 
-def test_of_parallel_calls_each_goes_with_its_own_result(tmp_path: Path) -> None:
+def test_each_of_parallel_calls_goes_with_its_own_result(tmp_path: Path) -> None:
     text = "steps: [{name: s, do: drop, select: {types: [tool_result], min_chars: 100}}]"
     messages = [user(), calls(("a", "X"), ("b", "Y")), results(("a", "small"), ("b", LARGE))]
     assert applied(text, messages, tmp_path) == [
@@ -81,12 +81,12 @@ def test_of_parallel_calls_each_goes_with_its_own_result(tmp_path: Path) -> None
     ]
 
 
-def test_what_was_said_beside_the_call_stays(tmp_path: Path) -> None:
+def test_text_beside_the_call_is_kept(tmp_path: Path) -> None:
     messages = [user(), said("I look.", use("a")), results(("a", LARGE))]
     assert applied(RESULTS, [*messages, user()], tmp_path) == [user(), said("I look."), user()]
 
 
-def test_thinking_goes_with_the_last_of_what_it_led_to(tmp_path: Path) -> None:
+def test_thinking_is_dropped_with_the_last_remaining_block_of_its_reply(tmp_path: Path) -> None:
     reply = {"role": "assistant", "content": [thinking(), use("a")]}
     messages = [user(), reply, results(("a", LARGE)), said("done"), user()]
     assert applied(RESULTS, messages, tmp_path) == [user(), said("done"), user()]
@@ -97,7 +97,7 @@ def test_thinking_goes_with_the_last_of_what_it_led_to(tmp_path: Path) -> None:
     ]
 
 
-def test_thinking_of_the_current_turn_holds_what_it_led_to() -> None:
+def test_thinking_of_the_current_turn_keeps_its_call() -> None:
     reply = {"role": "assistant", "content": [thinking(), use("a")]}
     messages = [user(), reply, results(("a", LARGE))]
     [decision] = planned(RESULTS, messages).decisions
@@ -136,7 +136,7 @@ def test_a_system_prompt_before_it_makes_no_difference() -> None:
     )
 
 
-def test_what_began_with_an_assistant_message_may_go_on_so(tmp_path: Path) -> None:
+def test_a_list_that_began_with_an_assistant_message_may_still_do_so(tmp_path: Path) -> None:
     text = "steps: [{name: s, do: drop, select: {types: [assistant_message]}}]"
     messages = [said("one"), said("two"), user()]
     assert applied(text, messages, tmp_path) == [user()]
@@ -150,13 +150,13 @@ def test_a_removal_that_would_put_an_assistant_message_last_is_not_made(tmp_path
     assert str(decision.reason) == "without_it: without it an assistant message would come last"
 
 
-def test_what_is_pinned_holds_its_partner() -> None:
+def test_a_pinned_call_keeps_its_result() -> None:
     text = f"items: {{tool_call: {{pin: true}}}}\n{RESULTS}"
     [decision] = planned(text, session_of(LARGE)).decisions
     assert (decision.action, decision.reason.code) == ("keep", "pinned")
 
 
-def test_what_may_not_be_offloaded_may_be_dropped() -> None:
+def test_an_item_with_offload_off_may_be_dropped() -> None:
     text = f"items: {{tool_result: {{offload: false}}}}\n{RESULTS}"
     assert outcomes(text, session_of(LARGE))["c0"] == "drop selected"
 
@@ -181,12 +181,12 @@ def test_a_call_that_was_abandoned_is_not_dropped() -> None:
     assert (found["lost"], found["c0"]) == ("keep answer_pending", "drop with_call")
 
 
-def test_a_result_that_nobody_asked_for_goes_alone(tmp_path: Path) -> None:
+def test_a_result_without_a_call_is_dropped_alone(tmp_path: Path) -> None:
     messages = [user(), results(("lost", LARGE)), user()]
     assert applied(RESULTS, messages, tmp_path) == [user(), user()]
 
 
-def test_what_is_dropped_is_saved_with_all_that_goes_along(tmp_path: Path) -> None:
+def test_a_dropped_result_is_saved_with_its_call(tmp_path: Path) -> None:
     session = Session(policy(f"{RESULTS}\nstore: {{sync: never}}"), root=tmp_path, session_id="s")
     call = {"role": "assistant", "content": [{**use("a"), "input": {"command": "ls"}}]}
     result = session.apply([user(), call, results(("a", LARGE))])
@@ -194,7 +194,7 @@ def test_what_is_dropped_is_saved_with_all_that_goes_along(tmp_path: Path) -> No
     assert result.freed_chars == result.net_freed_chars == 16 + 400
 
 
-def test_what_is_offloaded_already_can_be_dropped_and_keeps_its_file(tmp_path: Path) -> None:
+def test_an_offloaded_item_can_be_dropped_and_keeps_its_file(tmp_path: Path) -> None:
     text = """\
         items: {tool_result: {offload: true}}
         store: {sync: never}
@@ -216,7 +216,7 @@ def test_what_is_offloaded_already_can_be_dropped_and_keeps_its_file(tmp_path: P
     assert session.read(path) == LARGE
 
 
-def test_what_this_plan_offloads_can_be_dropped_by_a_later_step(tmp_path: Path) -> None:
+def test_an_item_offloaded_in_the_same_plan_can_be_dropped_by_a_later_step(tmp_path: Path) -> None:
     text = """\
         items: {tool_result: {offload: true}}
         steps:
@@ -246,7 +246,7 @@ RETIRED_AND_LARGE = """\
     """
 
 
-def test_a_threshold_of_a_drop_sees_what_is_left_of_an_item(tmp_path: Path) -> None:
+def test_a_threshold_of_a_drop_uses_the_placeholder_size(tmp_path: Path) -> None:
     session = Session(policy(RETIRED_AND_LARGE), root=tmp_path, session_id="s")
     read = session_of(" the" * 200, tool="Read")
     session.apply(read)
@@ -255,21 +255,21 @@ def test_a_threshold_of_a_drop_sees_what_is_left_of_an_item(tmp_path: Path) -> N
     assert found == {"c0": "offload", "big": "drop"}
 
 
-def test_so_it_does_of_what_this_very_plan_offloads() -> None:
+def test_a_threshold_of_a_drop_uses_the_placeholder_size_within_one_plan() -> None:
     read = session_of(" the" * 200, tool="Read")
     again = [*read, calls(("big", "Bash")), results(("big", " the" * 200))]
     actions = {d.item.item_id: d.action for d in planned(RETIRED_AND_LARGE, again).new}
     assert actions == {"c0": "offload", "big": "drop"}
 
 
-def test_the_gates_of_a_drop_see_no_more_of_it_either() -> None:
+def test_the_gates_of_a_drop_use_the_placeholder_size() -> None:
     read = session_of(" the" * 200, " the" * 200, tool="Read")
     found = planned(RETIRED_AND_LARGE, read)
     assert [d.action for d in found.new] == ["offload", "offload"]
     assert [(verdict.opens, verdict.number) for verdict in found.gates] == [(False, 0)]
 
 
-def test_what_was_cleared_and_is_dropped_later_is_saved_whole(tmp_path: Path) -> None:
+def test_a_cleared_item_that_is_dropped_later_is_saved_whole(tmp_path: Path) -> None:
     text = """\
         items: {tool_result: {offload: true}}
         store: {sync: never}
@@ -301,7 +301,7 @@ def test_an_image_is_dropped_out_of_a_message(tmp_path: Path) -> None:
     assert applied(text, alone, tmp_path) == [user(), said("nice"), user()]
 
 
-def test_what_was_dropped_stays_away(tmp_path: Path) -> None:
+def test_a_dropped_item_stays_dropped(tmp_path: Path) -> None:
     session = Session(policy(f"{RESULTS}\nstore: {{sync: never}}"), root=tmp_path, session_id="s")
     messages = session_of(LARGE)
     first = session.apply(messages).messages

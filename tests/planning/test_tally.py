@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from policyctx.planning.tally import Tally
 
 
-def test_a_new_one_is_empty() -> None:
+def test_a_new_tally_is_empty() -> None:
     tally = Tally()
     assert (len(tally), tally.total, tally.before(0), tally.before(9)) == (0, 0, 0, 0)
 
@@ -18,7 +18,7 @@ def test_a_new_one_is_empty() -> None:
     changes=st.lists(st.tuples(st.integers(0, 39), st.integers(-50, 50)), max_size=10),
     more=st.lists(st.integers(0, 1000), max_size=10),
 )
-def test_it_gives_the_sums_of_what_stands_before(
+def test_it_returns_prefix_sums(
     sizes: list[int], changes: list[tuple[int, int]], more: list[int]
 ) -> None:
     tally, plain = Tally(), list(sizes)

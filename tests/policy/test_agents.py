@@ -33,7 +33,7 @@ def refused(text: str, agent: str | None = None) -> list[str]:
     return [str(d).removeprefix(f"{AGENTS_FILE}:") for d in raised.value.diagnostics]
 
 
-def test_entries_are_in_the_order_written_and_know_their_place() -> None:
+def test_entries_keep_their_order_and_place() -> None:
     file = agents("agents:\n  coder: coding-agent\n  '*': {min_chars: 5}\n")
     assert file.path == AGENTS_FILE
     assert [entry.pattern for entry in file.entries] == ["coder", "*"]
@@ -122,7 +122,7 @@ def test_the_file_of_the_working_directory_has_a_short_name(
     assert agents_source().name == AGENTS_FILE
 
 
-def test_no_file_names_the_folders_looked_in(tmp_path: Path) -> None:
+def test_a_missing_file_error_lists_the_searched_folders(tmp_path: Path) -> None:
     with pytest.raises(PolicyError) as raised:
         agents_source(tmp_path)
     folders = ", ".join(map(str, (tmp_path, *tmp_path.parents)))
@@ -131,7 +131,7 @@ def test_no_file_names_the_folders_looked_in(tmp_path: Path) -> None:
     )
 
 
-def test_a_folder_that_is_not_there_is_not_looked_above(tmp_path: Path) -> None:
+def test_a_missing_folder_is_not_searched_upwards(tmp_path: Path) -> None:
     written(tmp_path, "agents: {}")
     with pytest.raises(PolicyError) as raised:
         agents_source(tmp_path / "typo")
@@ -160,7 +160,7 @@ def test_a_folder_that_is_not_there_is_not_looked_above(tmp_path: Path) -> None:
         ),
     ],
 )  # fmt: skip
-def test_every_mistake_in_the_form_of_the_file_is_told_at_once(
+def test_all_errors_in_the_form_of_the_file_are_reported_together(
     text: str, expected: list[str]
 ) -> None:
     assert refused(text) == expected
@@ -198,7 +198,7 @@ def test_the_version_must_be_there_and_known(text: str, expected: str) -> None:
         ("{steps: [{name: a}]}", ["3:15: PC102: the key 'do' is missing"]),
     ],
 )  # fmt: skip
-def test_what_an_entry_says_is_checked_like_a_policy(entry: str, expected: list[str]) -> None:
+def test_an_entry_is_checked_like_a_policy(entry: str, expected: list[str]) -> None:
     found = refused(f"agents:\n  a: {entry}\n  b: coding-agent\n", "a")
     assert [d[: len(e)] for d, e in zip(found, expected, strict=True)] == expected
 
@@ -221,7 +221,7 @@ def test_an_entry_that_extends_the_file_of_agents_is_a_cycle(tmp_path: Path) -> 
         policy_for("a", file)
 
 
-def test_a_wrong_entry_leaves_the_other_agents_alone() -> None:
+def test_a_wrong_entry_does_not_affect_the_other_agents() -> None:
     file = agents("agents: {a: nope, b: coding-agent}")
     assert policy_for("b", file).name == "coding-agent"
 
@@ -236,7 +236,7 @@ def test_a_wrong_entry_leaves_the_other_agents_alone() -> None:
         ("{'*': coding-agent}", "", "its entries are *"),
     ],
 )  # fmt: skip
-def test_an_unknown_agent_names_those_known_and_the_nearest(
+def test_an_unknown_agent_error_lists_the_known_and_a_suggestion(
     text: str, agent: str, hint: str
 ) -> None:
     with pytest.raises(PolicyError) as raised:

@@ -41,13 +41,13 @@ def test_a_wrong_policy_gets_exactly_these_diagnostics(text: str, expected: list
     assert diagnosed(text) == expected
 
 
-def test_there_are_many_ways_to_be_wrong() -> None:
+def test_the_list_of_wrong_policies_is_long() -> None:
     cases = wrong_policies()
     assert len(cases) >= 60
     assert all(expected for _, expected in cases)
 
 
-def test_all_mistakes_of_a_file_are_told_at_once_in_their_order() -> None:
+def test_all_errors_of_a_file_are_reported_together_in_order() -> None:
     text = """\
 steps:
   - name: a
@@ -126,7 +126,7 @@ def test_random_values_under_known_keys_are_refused_as_a_policy(value: dict[str,
      "? " * 32_000, "'" * 65_000, "a: |\n" + " x\n" * 20_000, "!" * 65_000, "a" * 65_000 + ": 1"],
     ids=lambda text: text[:8],
 )  # fmt: skip
-def test_hostile_texts_cost_little(text: str) -> None:
+def test_hostile_texts_take_little_time_and_memory(text: str) -> None:
     # A second and 100 MB are the most; the limits are the operating system's, in a child.
     script = (
         "import resource, sys\n"

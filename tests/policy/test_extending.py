@@ -51,14 +51,16 @@ def test_maps_merge_by_key_and_the_own_file_wins(folder: Folder) -> None:
     assert "extends" not in found
 
 
-def test_an_inherited_wording_that_names_a_file_is_told_where_it_is_written(folder: Folder) -> None:
+def test_an_inherited_placeholder_that_names_a_file_is_reported_at_its_place(
+    folder: Folder,
+) -> None:
     folder.write("base", "placeholder: 'Path: {path}'\nitems: {tool_result: {offload: true}}")
     told = folder.error("extends: base.yaml\nsteps: [{name: tidy, do: clear}]")
     assert told.startswith("base.yaml:3:14: PC107: step 'tidy' would leave this wording; ")
     assert "give 'tidy' a `placeholder`" in told
 
 
-def test_an_inherited_wording_that_a_nearer_one_hides_is_no_error(folder: Folder) -> None:
+def test_an_overridden_inherited_placeholder_is_accepted(folder: Folder) -> None:
     folder.write("base", "placeholder: 'Path: {path}'\nitems: {tool_result: {offload: true}}")
     items = "items: {tool_result: {placeholder: gone}}"
     text = f"extends: base.yaml\n{items}\nsteps: [{{name: tidy, do: clear}}]"
@@ -207,7 +209,7 @@ def test_eight_levels_are_read_and_nine_are_not(folder: Folder) -> None:
     )
 
 
-def test_a_base_that_is_not_there_is_said_where_it_is_named(folder: Folder) -> None:
+def test_a_missing_base_is_reported_where_it_is_named(folder: Folder) -> None:
     assert folder.error("extends: [coding-agnet]").startswith(
         "own.yaml:3:11: PC201: no policy 'coding-agnet' to extend: it is neither a file nor a"
         " preset; did you mean 'coding-agent'?"
@@ -240,7 +242,7 @@ def test_remove_must_be_true_or_false(folder: Folder) -> None:
     assert "own.yaml:4:40: PC103: expected true or false, got 'yes'" in error
 
 
-def test_a_wrong_base_does_not_hide_what_else_is_wrong(folder: Folder) -> None:
+def test_a_wrong_base_does_not_hide_other_errors(folder: Folder) -> None:
     own = """\
         extends: [no-such, 5, coding-agent]
         min_token: 1
@@ -267,7 +269,7 @@ def test_only_the_steps_of_a_base_are_suggested(folder: Folder) -> None:
     assert error.endswith("has no step 'retire-old'; did you mean 'retire-old-results'?")
 
 
-def test_an_unset_variable_does_not_hide_what_else_is_wrong(folder: Folder) -> None:
+def test_an_unset_variable_does_not_hide_other_errors(folder: Folder) -> None:
     error = folder.error("min_chars: ${POLICYCTX_NOT_SET}\nstor: 1")
     assert [line.split(": ")[1] for line in error.splitlines()] == ["PC110", "PC101"]
 
@@ -281,7 +283,7 @@ def test_a_variable_of_a_base_that_is_written_over_need_not_be_set(folder: Folde
     assert folder.resolved("extends: base.yaml\nmin_chars: 5")["min_chars"] == 5
 
 
-def test_a_step_that_stands_twice_is_told_also_when_a_base_has_it(folder: Folder) -> None:
+def test_a_duplicate_step_is_reported_even_if_a_base_has_it(folder: Folder) -> None:
     folder.write("base", STEPS)
     own = "extends: base.yaml\nsteps: [{name: a, do: offload}, {name: a, do: offload}]"
     assert "two steps are called 'a'" in folder.error(own)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("text", ["", "- a", "just words", "null"])
-def test_what_is_no_map_is_no_policy(text: str) -> None:
+def test_a_document_that_is_not_a_map_is_rejected(text: str) -> None:
     with pytest.raises(PolicyError, match=r"p\.yaml:1:1: PC103: a policy is a map of keys"):
         parsed_policy(Source("p.yaml", text))
 
@@ -25,7 +25,7 @@ def test_name_and_version_alone_are_a_policy_that_does_nothing() -> None:
     assert policy.steps == ()
 
 
-def test_an_unknown_policy_names_the_presets_and_the_nearest() -> None:
+def test_an_unknown_policy_error_lists_the_presets_and_a_suggestion() -> None:
     with pytest.raises(UnknownPolicyError) as raised:
         load_policy("coding-agnet")
     assert raised.value.nearest == "coding-agent"
@@ -36,14 +36,14 @@ def test_an_unknown_policy_names_the_presets_and_the_nearest() -> None:
     )
 
 
-def test_nothing_likely_is_suggested_for_what_is_like_nothing() -> None:
+def test_a_name_unlike_all_others_gets_no_suggestion() -> None:
     with pytest.raises(UnknownPolicyError) as raised:
         load_policy("zzz")
     assert raised.value.nearest is None
 
 
 @pytest.mark.parametrize("name", ["", "a\0b"])
-def test_a_name_that_is_no_path_is_an_unknown_policy(name: str) -> None:
+def test_a_name_that_is_not_a_path_is_an_unknown_policy(name: str) -> None:
     with pytest.raises(UnknownPolicyError):
         load_policy(name)
 
@@ -54,7 +54,7 @@ def test_a_policy_is_read_from_a_path(tmp_path: Path) -> None:
     assert load_policy(path).name == "test"
 
 
-def test_a_folder_is_no_policy(tmp_path: Path) -> None:
+def test_a_folder_is_rejected_as_policy(tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match="PC001: cannot be read"):
         load_policy(tmp_path)
 
@@ -74,7 +74,7 @@ def test_a_policy_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", preset_names())
-def test_every_preset_is_named_as_its_file_and_says_what_it_is_for(name: str) -> None:
+def test_every_preset_has_the_name_of_its_file_and_a_description(name: str) -> None:
     policy = load_policy(name)
     assert policy.name == name
     assert policy.description
@@ -122,7 +122,7 @@ def test_a_number_in_a_variable_is_a_text_where_a_text_is_wanted() -> None:
     assert parsed_policy(source, variables={"WHAT": "123"}).description == "123"
 
 
-def test_a_variable_is_the_whole_of_a_scalar_or_none() -> None:
+def test_a_variable_inside_a_longer_scalar_is_not_replaced() -> None:
     source = Source("p.yaml", HEAD + "description: a ${WHAT}")
     assert parsed_policy(source, variables={"WHAT": "x"}).description == "a ${WHAT}"
 

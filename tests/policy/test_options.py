@@ -74,7 +74,7 @@ def test_the_error_is_a_type_error_and_one_of_the_library() -> None:
 
 
 @pytest.mark.parametrize("name", ["tail_retention_ratio", "tailRetentionRatio"])
-def test_removed_option_says_what_replaces_it(name: str) -> None:
+def test_removed_option_error_names_the_replacement(name: str) -> None:
     options: dict[str, Any] = {name: 0.2}
     with pytest.raises(UnknownOptionError, match="it was removed: no tail") as raised:
         compact_messages([], **options)

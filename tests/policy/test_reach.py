@@ -116,7 +116,7 @@ def test_a_step_takes_nothing_of_a_type_that_it_can_never_take(value: dict[str, 
 
 
 @given(SMALL)
-def test_a_step_leaves_no_wording_but_those_that_may_speak(value: dict[str, Any]) -> None:
+def test_a_step_leaves_only_placeholders_that_reach_predicts(value: dict[str, Any]) -> None:
     checked = read(value)
     [step] = checked.policy.steps
     for item_type in selected_types(checked, step):
@@ -127,7 +127,7 @@ def test_a_step_leaves_no_wording_but_those_that_may_speak(value: dict[str, Any]
 
 
 @given(policy_documents())
-def test_every_policy_is_looked_at_to_the_end(value: dict[str, Any]) -> None:
+def test_every_policy_is_analysed_completely(value: dict[str, Any]) -> None:
     checked = read(value)
     found = findings(checked.root, checked.policy)
     assert {finding.code for finding in found} <= set(FINDINGS)

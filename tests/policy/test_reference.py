@@ -21,11 +21,11 @@ PAGE = reference()
 
 
 @pytest.mark.parametrize("path", derived_files())
-def test_a_derived_file_is_in_step(path: str) -> None:
+def test_derived_files_are_up_to_date(path: str) -> None:
     assert path not in stale_files(ROOT), "run scripts/docs"
 
 
-def test_a_file_out_of_step_is_told(tmp_path: Path) -> None:
+def test_an_outdated_derived_file_is_reported(tmp_path: Path) -> None:
     assert stale_files(tmp_path) == list(derived_files())
     for path, text in derived_files().items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
@@ -55,7 +55,7 @@ def test_every_link_in_the_page_leads_to_a_section() -> None:
     assert len(links) > 20
 
 
-def test_a_table_row_says_type_default_and_meaning() -> None:
+def test_a_table_row_has_type_default_and_meaning() -> None:
     assert "| `context_window` | whole number above 0 | `200000` | Tokens" in PAGE
     assert "| `name` | text | required | What the policy is called. |" in PAGE
     assert "| `keep_recent` | whole number or [map](#keep_recent) |" in PAGE
@@ -125,7 +125,7 @@ def test_every_key_can_be_explained() -> None:
         ("", "unknown key ''; the keys here are apiVersion"),
     ],
 )
-def test_an_unknown_key_is_an_error_with_the_nearest(key: str, message: str) -> None:
+def test_an_unknown_key_is_an_error_with_a_suggestion(key: str, message: str) -> None:
     with pytest.raises(PolicyError, match=re.escape(message)):
         explained(key)
 
@@ -159,7 +159,7 @@ NOT_IN_ONE_FILE = {"PC001", "PC202", "PC203", "PC205", "PC206"}
 
 
 @pytest.mark.parametrize("code", sorted(set(ERRORS) - NOT_IN_ONE_FILE))
-def test_the_example_of_a_code_is_wrong_in_that_way_and_then_mended(code: str) -> None:
+def test_the_example_of_a_code_raises_it_and_its_fix_does_not(code: str) -> None:
     wrong, right = re.findall(r"^    (.*)$", ERRORS[code].paragraph, re.MULTILINE)
     head = HEAD + ("extends: coding-agent\n" if code == "PC204" else "")
     assert code in told(head + wrong)

@@ -40,17 +40,17 @@ def codes(text: str) -> set[str]:
     return set()
 
 
-def test_the_schema_is_one() -> None:
+def test_the_schema_is_valid() -> None:
     Draft202012Validator.check_schema(SCHEMA)
 
 
-def test_the_committed_schema_is_in_step() -> None:
+def test_the_committed_schema_is_up_to_date() -> None:
     committed = (PRESETS / "policy.schema.json").read_text(encoding="utf-8")
     assert committed == schema_text(), "run scripts/docs"
 
 
 @pytest.mark.parametrize("preset", preset_names())
-def test_a_preset_names_the_schema_and_keeps_to_it(preset: str) -> None:
+def test_a_preset_names_the_schema_and_validates(preset: str) -> None:
     text = (PRESETS / f"{preset}.yaml").read_text(encoding="utf-8")
     assert text.splitlines()[0] == "# yaml-language-server: $schema=./policy.schema.json"
     assert [
@@ -67,7 +67,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_what_is_wrong_with_keys_types_words_or_bounds_is_refused(text: str) -> None:
+def test_wrong_keys_types_words_and_bounds_are_rejected(text: str) -> None:
     assert not is_valid(HEAD + text)
 
 
@@ -147,13 +147,13 @@ ACCEPTED = [
 
 
 @pytest.mark.parametrize("text", ACCEPTED)
-def test_what_the_loader_takes_the_schema_takes(text: str) -> None:
+def test_the_schema_accepts_policies_that_the_loader_accepts(text: str) -> None:
     assert codes(HEAD + text) == set()
     assert is_valid(HEAD + text)
 
 
 @given(policy_documents())
-def test_any_policy_that_loads_keeps_to_the_schema(policy: dict[str, Any]) -> None:
+def test_any_policy_that_loads_validates(policy: dict[str, Any]) -> None:
     if codes(json.dumps(policy, ensure_ascii=False)) == set():
         assert VALIDATOR.is_valid(policy)
 

@@ -14,7 +14,7 @@ from tests.policies import HEAD
 
 
 @given(policy_documents())
-def test_what_is_shown_loads_to_the_same_policy(value: dict[str, Any]) -> None:
+def test_a_shown_policy_loads_to_the_same_policy(value: dict[str, Any]) -> None:
     # JSON is YAML, and its writer knows nothing of ours.
     source = Source("p.yaml", json.dumps(value, ensure_ascii=False))
     shown = resolved_yaml(resolved(source))
@@ -22,7 +22,7 @@ def test_what_is_shown_loads_to_the_same_policy(value: dict[str, Any]) -> None:
     assert read_yaml(Source("shown.yaml", shown)).plain() == value
 
 
-def test_every_preset_is_shown_as_it_is() -> None:
+def test_every_preset_is_shown_unchanged() -> None:
     for name in preset_names():
         source = policy_source(name)
         shown = Source("shown.yaml", resolved_yaml(resolved(source)))

@@ -65,7 +65,7 @@ def test_scalars_follow_the_core_schema_of_yaml_1_2(text: str, value: Any) -> No
         ("a: \x07", "p.yaml:1:4: PC002: the character U+0007 is not allowed in YAML"),
     ],
 )
-def test_what_a_policy_may_not_contain_is_refused_at_its_place(text: str, error: str) -> None:
+def test_forbidden_yaml_features_are_rejected_at_their_place(text: str, error: str) -> None:
     with pytest.raises(PolicyError) as raised:
         read(text)
     assert str(raised.value).startswith(error)
@@ -79,7 +79,7 @@ def test_every_key_and_value_has_a_place() -> None:
     assert str(node.key) == "p.yaml:3:5"
 
 
-def test_what_is_not_in_the_file_has_the_place_of_what_should_hold_it() -> None:
+def test_a_missing_key_has_the_place_of_its_parent() -> None:
     _, node = read("a:\n  b: 1\n").deepest(("a", "missing"))
     assert str(node.place) == "p.yaml:2:3"
 
@@ -88,7 +88,7 @@ def test_an_empty_file_is_nothing() -> None:
     assert read("").plain() is None
 
 
-def test_what_can_be_read_past_is_told_all_at_once() -> None:
+def test_recoverable_errors_are_reported_together() -> None:
     with pytest.raises(PolicyError) as raised:
         read("a: &x 1\nb: *x\nb: 2\n<<: {}\nc: !t 1\n1: 2\nb: 3")
     assert [f"{d.place.line} {d.code}" for d in raised.value.diagnostics] == [
@@ -110,7 +110,7 @@ def test_what_can_be_read_past_is_told_all_at_once() -> None:
         ("a: {b: 1，c: 2}\nd: {e：1", "'，' is a full-width sign; use ','"),
     ],
 )
-def test_an_error_of_the_parser_comes_with_what_was_likely_meant(text: str, hint: str) -> None:
+def test_a_parser_error_has_a_hint(text: str, hint: str) -> None:
     with pytest.raises(PolicyError) as raised:
         read(text)
     assert raised.value.diagnostics[-1].hint.startswith(hint)

@@ -62,7 +62,7 @@ def test_a_character_is_a_code_point(tmp_path: Path, sign: str, size: int, count
     assert offload_tool_results(messages, output_dir=tmp_path).offloaded_count == count
 
 
-def test_of_long_and_short_results_only_the_long_ones_leave(tmp_path: Path) -> None:
+def test_only_long_results_are_offloaded(tmp_path: Path) -> None:
     messages = [results(("long", "x" * 300), ("short", "y" * 30), ("other", "z" * 400))]
     [message] = offload_tool_results(messages, output_dir=tmp_path).messages
     assert [content(message, i) for i in range(3)] == [
@@ -79,7 +79,7 @@ def test_without_a_tool_result_the_same_list_comes_back(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_only_tool_results_leave(tmp_path: Path) -> None:
+def test_only_tool_results_are_offloaded(tmp_path: Path) -> None:
     call = calls(("a", "Bash"))
     call["content"][0]["input"] = {"command": "c" * 500}
     messages = [words(500), call, results(("a", "x" * 500)), words(500)]
@@ -89,12 +89,12 @@ def test_only_tool_results_leave(tmp_path: Path) -> None:
         assert result.messages[i] is messages[i]
 
 
-def test_a_result_whose_call_is_not_in_the_list_leaves_as_well(tmp_path: Path) -> None:
+def test_a_result_without_a_call_in_the_list_is_offloaded(tmp_path: Path) -> None:
     messages = [results(("a", "x" * 500)), words(10)]
     assert offload_tool_results(messages, output_dir=tmp_path).offloaded_count == 1
 
 
-def test_failed_results_leave_like_any_other(tmp_path: Path) -> None:
+def test_failed_results_are_offloaded_like_any_other(tmp_path: Path) -> None:
     messages = [results(("a", "x" * 500), error=True)]
     [message] = offload_tool_results(messages, output_dir=tmp_path).messages
     assert message["content"][0]["is_error"] is True
@@ -190,7 +190,7 @@ def test_blocks_give_way_to_a_string_and_their_json_is_the_file(tmp_path: Path) 
     assert text(result.files[0]) == json.dumps(found, separators=(",", ":"), ensure_ascii=False)
 
 
-def test_it_says_how_many_left_how_much_and_to_where(tmp_path: Path) -> None:
+def test_the_result_has_the_count_the_freed_size_and_the_files(tmp_path: Path) -> None:
     messages = session_of("x" * 300, "y" * 99, blocks(400))
     result = offload_tool_results(messages, output_dir=tmp_path)
     assert (result.offloaded_count, result.freed_chars) == (2, 700)
@@ -230,7 +230,7 @@ def test_the_folder_is_made_with_all_above_it(tmp_path: Path) -> None:
     assert result.files == (str(folder / "tool-result-a.md"),)
 
 
-def test_nothing_but_the_contents_is_written(tmp_path: Path) -> None:
+def test_only_the_contents_are_written(tmp_path: Path) -> None:
     offload_tool_results(session_of("x" * 300, "y" * 400), output_dir=tmp_path / "out")
     assert files_in(tmp_path) == {
         "out/tool-result-c0.md": "x" * 300,
@@ -318,7 +318,7 @@ except StoreError as error:
 # Context offload: every call stands alone.
 
 
-def test_a_call_does_the_same_whatever_was_called_before(tmp_path: Path) -> None:
+def test_a_call_does_not_depend_on_earlier_calls(tmp_path: Path) -> None:
     messages = session_of("x" * 500, "y" * 500)
     first = offload_tool_results(messages, output_dir=tmp_path)
     offload_tool_results(session_of("z" * 500)[1:], output_dir=tmp_path)
@@ -326,7 +326,7 @@ def test_a_call_does_the_same_whatever_was_called_before(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("id_", ["a", "call_1|fc_" + "f" * 100])
-def test_what_a_call_returned_comes_back_as_it_is(tmp_path: Path, id_: str) -> None:
+def test_a_returned_list_is_returned_unchanged(tmp_path: Path, id_: str) -> None:
     messages = [results((id_, sign * 500)) for sign in "xyx"]
     first = offload_tool_results(messages, output_dir=tmp_path)
     assert first.offloaded_count == 3

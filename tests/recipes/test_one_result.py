@@ -57,7 +57,7 @@ def test_one_result_leaves_at_any_length(tmp_path: Path, found: object) -> None:
 
 
 @pytest.mark.parametrize("size", [5000, 3])
-def test_what_one_result_frees_is_net_of_the_placeholder(tmp_path: Path, size: int) -> None:
+def test_freed_characters_are_net_of_the_placeholder(tmp_path: Path, size: int) -> None:
     result = single(results(("a", "x" * size)), tmp_path)
     assert result.freed_chars == size - len(content(result.message))
 
@@ -191,7 +191,7 @@ def test_a_message_without_exactly_one_result_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_what_is_no_message_is_refused(tmp_path: Path) -> None:
+def test_a_value_that_is_not_a_message_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(MessagesError, match='expected an object with "role"'):
         single([results(("a", "x"))], tmp_path)  # type: ignore[arg-type]
     with pytest.raises(MessagesError, match="expected a list of messages"):

@@ -42,7 +42,7 @@ def test_below_the_ratio_nothing_is_touched(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_short_results_count_among_all_but_not_among_what_can_leave(tmp_path: Path) -> None:
+def test_short_results_count_in_the_total_and_not_as_removable(tmp_path: Path) -> None:
     messages = [results(("a", "x" * 100), ("b", "y" * 99), ("c", "z" * 99), ("d", "z" * 99))]
     assert offload_tool_results(messages, output_dir=tmp_path).offloaded_count == 1
     messages = [results(("a", "x" * 100), *((str(i), "y" * 99) for i in range(5)))]
@@ -115,7 +115,7 @@ def test_with_nothing_to_offload_the_same_list_comes_back_at_any_threshold(
         ([words(0)], "nothing_measured"),
     ],
 )
-def test_an_empty_list_is_told_apart_from_one_without_long_results(
+def test_an_empty_list_is_distinguished_from_one_without_long_results(
     tmp_path: Path, messages: list[Message], note: str
 ) -> None:
     [verdict] = Session("context-offload", root=tmp_path).plan(messages).gates
@@ -123,7 +123,7 @@ def test_an_empty_list_is_told_apart_from_one_without_long_results(
 
 
 @pytest.mark.parametrize("threshold", ["abc", "1.5", "-0.1", "0.5x"])
-def test_a_threshold_that_is_no_ratio_is_an_error_at_its_line(
+def test_an_invalid_ratio_threshold_is_an_error_at_its_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threshold: str
 ) -> None:
     monkeypatch.setenv("OFFLOAD_RATIO_THRESHOLD", threshold)
@@ -175,7 +175,9 @@ def as_the_documents_say(messages: list[Message], threshold: float) -> dict[str,
 
 
 @given(messages=LISTS, threshold=st.sampled_from(("0", "0.2", "0.5", "1")))
-def test_any_list_comes_to_what_the_documents_say(messages: list[Message], threshold: str) -> None:
+def test_any_list_is_offloaded_as_the_documents_specify(
+    messages: list[Message], threshold: str
+) -> None:
     memory = Memory()
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("OFFLOAD_RATIO_THRESHOLD", threshold)

@@ -26,7 +26,7 @@ from tests.recipes.offloaded import (
 from tests.writers import AwaitedMemory, Full, Memory
 
 
-def test_a_writer_writes_what_the_folder_would_hold(tmp_path: Path) -> None:
+def test_a_writer_receives_the_files_that_the_folder_would_have(tmp_path: Path) -> None:
     messages = session_of("x" * 500, blocks(400))
     memory = Memory()
     folder = tmp_path / "out"
@@ -61,7 +61,7 @@ def test_a_writer_is_not_called_when_nothing_leaves(tmp_path: Path) -> None:
     assert result.messages is messages
 
 
-def test_what_a_writer_raises_is_raised_with_its_words(tmp_path: Path) -> None:
+def test_a_writer_error_is_raised_with_its_message(tmp_path: Path) -> None:
     messages = session_of("x" * 500)
     before = copy.deepcopy(messages)
     with pytest.raises(StoreError, match="No space left on device") as raised:
@@ -72,7 +72,7 @@ def test_what_a_writer_raises_is_raised_with_its_words(tmp_path: Path) -> None:
     assert messages == before
 
 
-def test_awaited_calls_come_to_the_same(tmp_path: Path) -> None:
+def test_awaited_calls_return_the_same(tmp_path: Path) -> None:
     messages = session_of("x" * 500)
     all_ = asyncio.run(offload_tool_results_async(messages, output_dir=tmp_path))
     assert all_ == offload_tool_results(messages, output_dir=tmp_path)
@@ -92,7 +92,7 @@ def test_awaited_calls_take_both_kinds_of_writer(tmp_path: Path, kind: type[Memo
     assert memory.files == {all_.files[0]: "x" * 500, one.file: "x" * 500}
 
 
-def test_awaited_calls_raise_what_a_writer_raises(tmp_path: Path) -> None:
+def test_awaited_calls_raise_writer_errors(tmp_path: Path) -> None:
     messages = session_of("x" * 500)
     with pytest.raises(StoreError, match="No space left on device"):
         asyncio.run(offload_tool_results_async(messages, output_dir=tmp_path, writer=Full()))
@@ -101,7 +101,7 @@ def test_awaited_calls_raise_what_a_writer_raises(tmp_path: Path) -> None:
         asyncio.run(one)
 
 
-def test_calls_that_are_awaited_together_do_not_meet(tmp_path: Path) -> None:
+def test_calls_that_are_awaited_together_are_independent(tmp_path: Path) -> None:
     memory = AwaitedMemory()
 
     async def together() -> list[OffloadResult]:

@@ -28,7 +28,7 @@ def call(words: int, billed: int) -> ModelCall:
     return ModelCall(tuple(messages), anew=True, usage=Usage(billed))
 
 
-def test_a_call_is_foreseen_from_those_before_it() -> None:
+def test_a_call_is_predicted_from_the_earlier_calls() -> None:
     calls = (call(100, 5_000), ModelCall((), anew=True), call(300, 5_200))
     first, second = predictions(Recording("r", "some", calls), COUNTER)
     assert first == Prediction(1, 108, 108, 5_000)
@@ -46,7 +46,7 @@ def test_only_settled_calls_are_summed_up() -> None:
 
 
 @each_recording("claude-code")
-def test_the_next_prompt_of_a_recorded_session_is_foreseen(path: Path) -> None:
+def test_the_next_prompt_of_a_recorded_session_is_predicted(path: Path) -> None:
     reached = accuracy(list(predictions(recording(path), COUNTER)))
     if reached is not None:
         assert reached.median < 0.05
@@ -55,7 +55,9 @@ def test_the_next_prompt_of_a_recorded_session_is_foreseen(path: Path) -> None:
 
 @each_recording("claude-code")
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_side_calls_and_missing_responses_derail_nothing(path: Path, seed: int) -> None:
+def test_side_calls_and_missing_responses_do_not_break_the_prediction(
+    path: Path, seed: int
+) -> None:
     chance = Random(seed)  # noqa: S311 - no secret
     points = [(one.counted, one.billed) for one in predictions(recording(path), COUNTER)]
     correction = Correction()
@@ -71,7 +73,9 @@ def test_side_calls_and_missing_responses_derail_nothing(path: Path, seed: int) 
 
 
 @each_recording("claude-code")
-def test_a_compaction_that_the_count_does_not_show_derails_nothing(path: Path) -> None:
+def test_a_compaction_that_the_count_does_not_show_does_not_break_the_prediction(
+    path: Path,
+) -> None:
     points = [(one.counted, one.billed) for one in predictions(recording(path), COUNTER)]
     half = len(points) // 2
     lost = points[half][1] // 2 if points else 0

@@ -48,7 +48,7 @@ def model(text: str) -> Model:
     ([0, 0], SummedBill(Usage(90), 2), [1, 1]),
     ([], SummedBill(Usage(90), 0), []),
 ])  # fmt: skip
-def test_a_sum_is_shared_by_what_is_counted(
+def test_a_sum_is_divided_in_proportion_to_the_counts(
     counted: list[int], bill: SummedBill, expected: list[int]
 ) -> None:
     assert [share.prompt for share in shares_of(counted, bill)] == expected
@@ -61,7 +61,7 @@ def test_shares_add_up_to_the_sum() -> None:
     assert sum(share.output for share in shares) == 13
 
 
-def test_a_session_sends_what_it_was_billed_as_a_sum(recorded: Recording, keeps: str) -> None:
+def test_the_sent_tokens_of_a_session_equal_its_billed_sum(recorded: Recording, keeps: str) -> None:
     bill = SummedBill(Usage(77_777, output=60), len(recorded.calls))
     found = simulated(replace(recorded, bill=bill), policy(keeps))
     figures = figures_of(found, model(keeps))

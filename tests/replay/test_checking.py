@@ -31,7 +31,7 @@ GROWN = [0, *(20_000 + size for size in SIZES[:-1])]
 CLOSE: list[float | None] = [0, 60, 120, 180, 240]
 
 
-def test_a_cache_as_foreseen_has_no_error() -> None:
+def test_a_predicted_cache_has_no_error() -> None:
     found = check(as_cached(GROWN), CLOSE)
     assert found is not None
     assert (found.cached_error, found.uncached_error, found.causes) == (0, 0, ())
@@ -42,24 +42,24 @@ def test_a_session_without_all_of_its_usage_is_not_checked() -> None:
     assert check([*as_cached(GROWN)[:-1], None], CLOSE) is None
 
 
-def test_usage_that_never_speaks_of_a_cache_is_not_checked() -> None:
+def test_usage_without_cache_figures_is_not_checked() -> None:
     assert check([Usage(20_000 + size) for size in SIZES], CLOSE) is None
 
 
-def test_a_cache_that_was_gone_before_the_ttl_is_named() -> None:
+def test_a_cache_lost_before_the_ttl_is_named() -> None:
     found = check(as_cached([*GROWN[:3], 0, GROWN[4]]), CLOSE)
     assert found is not None
     assert found.causes == (("missed", GROWN[3]),)
     assert not found.is_near
 
 
-def test_a_cache_that_was_there_after_the_ttl_is_named() -> None:
+def test_a_cache_present_after_the_ttl_is_named() -> None:
     found = check(as_cached(GROWN), [0, 60, 120, 600, 660])
     assert found is not None
     assert found.causes == (("kept longer", GROWN[3]),)
 
 
-def test_a_cache_that_was_there_before_the_session_is_named() -> None:
+def test_a_cache_present_before_the_session_is_named() -> None:
     found = check(as_cached([18_000, *GROWN[1:]]), CLOSE)
     assert found is not None
     assert found.causes == (("cached before", 18_000),)
@@ -71,7 +71,7 @@ def test_without_time_stamps_a_miss_may_be_a_pause() -> None:
     assert found.causes == (("no times", GROWN[3]),)
 
 
-def test_sums_tell_the_causes_of_all() -> None:
+def test_sums_include_the_causes_of_all_sessions() -> None:
     one, other = check(as_cached([*GROWN[:3], 0, GROWN[4]]), CLOSE), check(as_cached(GROWN), CLOSE)
     assert one is not None
     assert other is not None

@@ -38,7 +38,7 @@ def session(compacts: OffloadPolicy, *contents: str) -> SimulatedSession:
     return simulated(turn_by_turn(session_of(*contents)), compacts)
 
 
-def test_compactions_are_counted_and_so_is_what_they_took(compacts: OffloadPolicy) -> None:
+def test_compactions_and_summarised_items_are_counted(compacts: OffloadPolicy) -> None:
     found = session(compacts, *[f"{LONG}{i}" for i in range(12)])
     gone = [removal for removal in found.removals if removal.action == "summarise"]
     assert found.compactions > 0
@@ -47,7 +47,7 @@ def test_compactions_are_counted_and_so_is_what_they_took(compacts: OffloadPolic
     assert all(removal.step == "summarise" for removal in gone)
 
 
-def test_what_stays_keeps_the_place_that_it_was_recorded_at(compacts: OffloadPolicy) -> None:
+def test_kept_items_keep_their_recorded_position(compacts: OffloadPolicy) -> None:
     messages = session_of(*[f"{LONG}{i}" for i in range(12)])
     found = simulated(turn_by_turn(messages), compacts)
     for removal in found.removals:
@@ -57,7 +57,7 @@ def test_what_stays_keeps_the_place_that_it_was_recorded_at(compacts: OffloadPol
             assert removal.position == 2 * number + 2
 
 
-def test_the_users_newest_message_is_no_removal_and_keeps_its_place_too() -> None:
+def test_the_newest_user_message_is_not_a_removal_and_keeps_its_position() -> None:
     carries = policy(
         COMPACTS.replace("compaction: {", "compaction: {keep_newest_user_message: true, ")
     )
@@ -99,7 +99,7 @@ def test_items_are_those_that_were_recorded(compacts: OffloadPolicy) -> None:
     ]
 
 
-def test_what_only_the_replaced_history_held_is_missed() -> None:
+def test_strings_found_only_in_the_replaced_history_are_missed() -> None:
     drops = policy(COMPACTS.replace("retire, do: offload", "retire, do: clear"))
     told = [{"at": "a"}, *({"at": str(i)} for i in range(9))]
     messages = [user("the task")]
@@ -112,7 +112,7 @@ def test_what_only_the_replaced_history_held_is_missed() -> None:
     assert "c0" in {regret.removal.item_id for regret in found.regrets}
 
 
-def test_a_policy_that_summarises_is_held_against_one_that_does_not(tmp_path: Path) -> None:
+def test_a_summarising_policy_is_compared_with_one_that_does_not_summarise(tmp_path: Path) -> None:
     mine = tmp_path / "mine.yaml"
     mine.write_text(HEAD + dedent(COMPACTS), encoding="utf-8")
     recorded = turn_by_turn(session_of(*[f"{LONG}{i}" for i in range(12)]))

@@ -31,7 +31,7 @@ def billed(recorded: Recording, under: OffloadPolicy = KEEPS_ALL) -> tuple[Bille
     return billed_calls(simulated(recorded, under).calls)
 
 
-def test_what_the_call_before_sent_is_read_and_the_rest_written() -> None:
+def test_the_prefix_of_the_previous_call_is_read_and_the_rest_written() -> None:
     model = KEEPS_ALL.policy.model
     assert cost_of(Size(5_000, 4_000), 10.0, model) == Cost(cache_read=4_000, cache_write=1_000)
 
@@ -65,14 +65,14 @@ def test_a_session_that_only_grows_writes_each_token_once() -> None:
     assert costs.unedited.cache_write == calls[-1].unedited.tokens
 
 
-def test_a_policy_that_keeps_rewriting_what_was_sent_writes_more() -> None:
+def test_a_policy_that_keeps_rewriting_sent_messages_writes_more() -> None:
     recorded = turn_by_turn(session_of(*[LONG] * 30))
     costs = costs_of(billed(recorded, CLEARS_EACH), CLEARS_EACH.policy.model)
     assert costs.edited.prompt < costs.unedited.prompt
     assert costs.edited.uncached > costs.unedited.uncached
 
 
-def test_what_a_policy_spares_is_taken_off_the_bill_at_the_providers_scale() -> None:
+def test_saved_tokens_are_subtracted_at_the_providers_scale() -> None:
     messages = session_of(*[LONG] * 6)
     sizes = [call.unedited.tokens for call in simulated(turn_by_turn(messages), KEEPS_ALL).calls]
     usages = [Usage(round(1.5 * size) + 20_000) for size in sizes]
@@ -83,7 +83,7 @@ def test_what_a_policy_spares_is_taken_off_the_bill_at_the_providers_scale() -> 
     assert last.unedited.tokens - last.edited.tokens == pytest.approx(1.5 * spared, rel=0.05)
 
 
-def test_what_no_message_shows_is_at_the_beginning_and_shared() -> None:
+def test_unexplained_tokens_are_counted_at_the_beginning_and_shared() -> None:
     first, again = session_of(LONG), [user("something else"), *session_of(LONG)[1:]]
     sizes = [c.unedited.tokens for c in simulated(recording(first, again), KEEPS_ALL).calls]
     usages = [Usage(size + 20_000) for size in sizes]

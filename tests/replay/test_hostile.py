@@ -59,16 +59,16 @@ def test_a_text_with_a_lone_surrogate_is_read_as_its_bytes_are() -> None:
 
 
 @pytest.mark.parametrize("time", [10**400, -(10**400), 1e308, float("inf"), float("nan")])
-def test_a_time_that_is_out_of_range_is_none(time: float) -> None:
+def test_a_time_out_of_range_is_ignored(time: float) -> None:
     assert seconds(time) is None
 
 
-def test_a_count_that_no_model_can_have_is_none() -> None:
+def test_an_impossible_token_count_is_ignored() -> None:
     assert number(10**400) == 0
     assert usage({"input_tokens": 10**400}) is None
 
 
-def test_what_is_no_number_is_read() -> None:
+def test_nan_is_read() -> None:
     assert str(value_of(b"NaN")) == "nan"
 
 
@@ -84,7 +84,7 @@ def test_what_is_no_number_is_read() -> None:
         "\0",
     ],
 )
-def test_hostile_json_is_refused(text: str) -> None:
+def test_hostile_json_is_rejected(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the parsers have words of their own
         value_of(text.encode())
 
@@ -94,7 +94,7 @@ def test_a_message_of_lone_surrogates_is_read() -> None:
     assert recording.messages()[0]["content"] == "\ud800 and so on"
 
 
-def test_a_bad_file_says_what_was_looked_for(tmp_path: Path) -> None:
+def test_an_unknown_format_error_lists_the_known_formats(tmp_path: Path) -> None:
     path = tmp_path / "notes.json"
     path.write_text('{"title": "notes", "pages": [{"text": "hello"}]}', encoding="utf-8")
     with pytest.raises(UnreadableRecordingError, match=r"claude-code, codex, .* chat") as raised:

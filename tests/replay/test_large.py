@@ -102,7 +102,7 @@ def test_a_large_file_does_not_fill_the_memory(
 
 
 @pytest.mark.parametrize("document", [{"a": [1, {"b": None}], "c": "x"}, [{"a": 1.5}, "x"]])
-def test_a_streamed_document_says_what_one_in_memory_does(document: object) -> None:
+def test_a_streamed_document_equals_one_in_memory(document: object) -> None:
     content = json.dumps(document, indent=1).encode()
     whole = source_of("s", lambda: io.BytesIO(content))
     streamed = source_of("s", lambda: io.BytesIO(content), read_whole=1)
@@ -114,13 +114,13 @@ def test_a_streamed_document_says_what_one_in_memory_does(document: object) -> N
 
 
 @pytest.mark.parametrize("torn", ['{"a": [1, 2, 3', '{"a": [1, 2, 3]} {}', '{"a": [1, 2, 3], }'])
-def test_a_streamed_document_gives_what_it_has(torn: str) -> None:
+def test_a_torn_streamed_document_yields_its_complete_elements(torn: str) -> None:
     source = source_of("s", lambda: io.BytesIO(torn.encode()), read_whole=1)
     assert list(source.elements("a")) == [1, 2, 3]
     assert source.not_understood.total() == 1
 
 
-def test_lines_are_told_from_a_document_however_large() -> None:
+def test_lines_are_distinguished_from_a_large_document() -> None:
     content = b'torn"}\n{"a": 1}\n{"a": 2}\n'
     source = source_of("s", lambda: io.BytesIO(content), read_whole=12)
     assert list(source.records()) == [{"a": 1}, {"a": 2}]
@@ -141,7 +141,7 @@ def test_an_archive_is_unpacked_one_file_at_a_time(tmp_path: Path) -> None:
     assert growth < GROWTH
 
 
-def test_a_large_document_says_what_reading_it_needs(
+def test_a_large_document_error_names_the_required_extra(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "ijson", None)

@@ -21,26 +21,26 @@ def test_a_model_is_not_asked_for_a_summary() -> None:
     assert policy.policy.compaction.summary.max_words == 300
 
 
-def test_nor_where_a_step_asks_for_one() -> None:
+def test_a_model_named_by_a_step_is_not_asked_for_a_summary() -> None:
     asking = compacting({"compaction": {"summary": {"by": "mine"}}}, by="anthropic")
     assert online_summarizers(asking) == ("mine",)
     assert online_summarizers(offline(asking)) == ()
 
 
-def test_a_step_that_does_not_say_who_asks_the_policys_own() -> None:
+def test_a_step_without_a_summarizer_uses_the_policys_own() -> None:
     asking = compacting({"compaction": {"keep_first": 1}}, by="anthropic")
     assert online_summarizers(asking) == ("anthropic",)
     assert online_summarizers(offline(asking)) == ()
 
 
-def test_no_file_comes_back() -> None:
+def test_no_file_is_restored() -> None:
     own = compacting({"compaction": {"restore": {"max_files": 3}}})
     policy = offline(own).policy
     assert policy.compaction.restore.max_files == 0
     assert [s.compaction and s.compaction.restore.max_files for s in policy.steps] == [0]
 
 
-def test_what_code_said_of_a_tool_is_kept() -> None:
+def test_hints_about_tools_are_kept() -> None:
     step = {"name": "shorten", "do": "compact"}
     document = {"apiVersion": "policyctx/v1", "name": "test", "steps": [step]}
     hints = {"browser": {"pin": True}}

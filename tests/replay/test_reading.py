@@ -26,7 +26,7 @@ def read(*lines: str) -> Recording:
     return recording
 
 
-def test_a_recording_is_read_whatever_its_first_records_are() -> None:
+def test_a_recording_may_begin_with_any_record() -> None:
     recording = read(json.dumps({"type": "summary", "summary": "x"}), line())
     assert recording.messages() == [{"role": "user", "content": "go"}]
 
@@ -44,7 +44,7 @@ def test_a_file_may_begin_in_the_middle_of_a_session() -> None:
         [json.dumps({"type": "summary", "parentUuid": None, "sessionId": "s"})],
     ],
 )
-def test_what_no_reader_knows_is_no_recording(lines: list[str]) -> None:
+def test_an_unknown_format_is_rejected(lines: list[str]) -> None:
     with pytest.raises(UnreadableRecordingError, match="none of the known formats") as raised:
         read(*lines)
     assert raised.value.format is None
@@ -63,37 +63,37 @@ def test_what_no_reader_knows_is_no_recording(lines: list[str]) -> None:
         (b"PK\x03\x04 and no more", "an archive that cannot be read"),
     ],
 )
-def test_what_holds_no_record_says_why(content: bytes, why: str) -> None:
+def test_a_file_without_records_is_rejected_with_the_reason(content: bytes, why: str) -> None:
     with pytest.raises(UnreadableRecordingError, match=why):
         list(recordings_of(content, "session"))
 
 
 @pytest.mark.parametrize("torn", ['{"type": "us', "\0", "[" * 100_000, '"' + "1" * 5000])
-def test_an_unreadable_line_is_counted_and_passed_over(torn: str) -> None:
+def test_an_unreadable_line_is_counted_and_skipped(torn: str) -> None:
     recording = read(torn, line(), torn)
     assert (recording.records, len(recording.messages())) == (3, 1)
     assert recording.not_understood == {"line that is no JSON": 2}
 
 
 @pytest.mark.parametrize("odd", ["[1]", '"text"', "5"])
-def test_a_record_that_is_no_object_is_counted(odd: str) -> None:
+def test_a_record_that_is_not_an_object_is_counted(odd: str) -> None:
     recording = read(line(), odd)
     assert (recording.records, recording.not_understood) == (2, {"record that is no object": 1})
 
 
-def test_an_empty_line_is_no_record() -> None:
+def test_an_empty_line_is_not_a_record() -> None:
     recording = read("", line(), " ", "\r")
     assert (recording.records, recording.not_understood) == (1, {})
 
 
-def test_a_byte_order_mark_and_carriage_returns_are_no_harm(tmp_path: Path) -> None:
+def test_a_byte_order_mark_and_carriage_returns_are_accepted(tmp_path: Path) -> None:
     path = tmp_path / "session.jsonl"
     path.write_bytes(f"\ufeff{line()}\r\n{line()}\r\n".encode())
     (recording,) = recordings_in(path)
     assert (recording.records, recording.not_understood) == (2, {})
 
 
-def test_a_file_that_cannot_be_opened_is_told_with_its_path(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_is_reported_with_its_path(tmp_path: Path) -> None:
     with pytest.raises(UnreadableRecordingError, match="No such file") as raised:
         list(recordings_in(tmp_path / "missing.jsonl"))
     assert raised.value.path == str(tmp_path / "missing.jsonl")
@@ -109,23 +109,23 @@ def test_files_are_found_in_folders_in_their_order(tmp_path: Path) -> None:
     assert list(files_in([tmp_path / "a.jsonl"])) == [tmp_path / "a.jsonl"]
 
 
-def test_links_that_lead_round_in_a_circle_are_not_followed(tmp_path: Path) -> None:
+def test_cyclic_links_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").touch()
     (tmp_path / "round").symlink_to(tmp_path)
     os.mkfifo(tmp_path / "pipe")
     assert list(files_in([tmp_path])) == [tmp_path / "a.jsonl"]
 
 
-def test_a_path_that_is_not_there_is_told_when_it_is_read(tmp_path: Path) -> None:
+def test_a_missing_path_is_listed_and_reported_when_it_is_read(tmp_path: Path) -> None:
     assert list(files_in([tmp_path / "missing"])) == [tmp_path / "missing"]
 
 
-def test_a_folder_is_no_recording(tmp_path: Path) -> None:
+def test_a_folder_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UnreadableRecordingError, match="Is a directory"):
         list(recordings_in(tmp_path))
 
 
-def test_a_name_of_the_callers_leads_those_of_the_recordings(tmp_path: Path) -> None:
+def test_a_callers_name_prefixes_those_of_the_recordings(tmp_path: Path) -> None:
     path = tmp_path / "lists.jsonl"
     path.write_text('[{"role": "user", "content": "go"}]\n' * 2, encoding="utf-8")
     found = [recording.name for recording in recordings_in(path, name="a/lists")]

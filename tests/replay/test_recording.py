@@ -25,7 +25,7 @@ def built(*steps: Message | list[Message] | None) -> Recording:
     return builder.recording("r", "some")
 
 
-def test_a_call_holds_what_is_new_since_the_one_before() -> None:
+def test_a_call_holds_the_messages_new_since_the_previous_call() -> None:
     recording = built(GO, None, SO, ON, None, None, SO)
     assert [call.new for call in recording.calls] == [(GO,), (SO, ON), ()]
     assert [call.anew for call in recording.calls] == [True, False, False]
@@ -60,12 +60,12 @@ def test_a_compaction_after_the_last_call_replaces_the_context() -> None:
     assert recording.messages() == [ON]
 
 
-def test_what_no_call_was_made_with_is_counted() -> None:
+def test_messages_never_sent_are_counted() -> None:
     recording = built(GO, None, SO, ON, [GO, ON])
     assert recording.not_prompt == {UNSENT: 1}
 
 
-def test_what_was_sent_or_came_back_is_not_counted_as_unsent() -> None:
+def test_sent_and_reappearing_messages_are_not_counted_as_unsent() -> None:
     assert built(GO, None, SO, [GO, SO], [GO]).not_prompt == {UNSENT: 1}
     assert built(GO, None, SO, ON, None, [GO, SO], [GO]).not_prompt == {}
     assert built(GO, None, SO, [GO], [GO, SO]).not_prompt == {}
@@ -76,7 +76,7 @@ def test_asking_for_the_messages_changes_none() -> None:
     assert recording.messages() == recording.messages() == [GO, SO]
 
 
-def test_what_is_no_message_is_not_added() -> None:
+def test_an_invalid_message_is_not_added() -> None:
     builder = RecordingBuilder()
     assert builder.add({"role": "user", "content": [{"type": None}]}) is False
     assert builder.is_empty

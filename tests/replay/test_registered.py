@@ -90,7 +90,7 @@ def test_the_shipped_readers_stay(tmp_path: Path) -> None:
         ("FORMAT = 'diary'", "lacks recognises and recordings"),
     ],
 )
-def test_what_is_no_reader_is_told_by_name(module: str, why: str, tmp_path: Path) -> None:
+def test_an_invalid_reader_is_reported_by_name(module: str, why: str, tmp_path: Path) -> None:
     registered(tmp_path, module)
     run = read(tmp_path, {"dear_diary": "a fine day"})
     assert run.returncode == 1

@@ -23,7 +23,7 @@ CLEARS_ALL = policy("""
 
 
 @each_recording("claude-code", "codex", "pi", "openhands", "gemini")
-def test_a_replay_sends_what_was_recorded_and_regrets_only_what_it_removed(path: Path) -> None:
+def test_a_replay_sends_the_recorded_messages_and_regrets_only_removed_items(path: Path) -> None:
     for recording in recordings_in(path):
         kept, cleared = simulated(recording, KEEPS_ALL), simulated(recording, CLEARS_ALL)
         assert len(kept.calls) == len(recording.calls)

@@ -83,7 +83,7 @@ def test_recordings_come_in_the_order_of_the_files(tmp_path: Path) -> None:
     assert [name for name, _ in found] == ["a.jsonl", "b.jsonl", "c.jsonl"]
 
 
-def test_a_file_that_is_found_in_two_ways_is_there_once(tmp_path: Path) -> None:
+def test_a_file_found_twice_is_listed_once(tmp_path: Path) -> None:
     path = claude_code(tmp_path / "a.jsonl", "x")
     other = claude_code(tmp_path / "b.jsonl", "x")
     found = files([tmp_path, tmp_path / "." / "b.jsonl", other])
@@ -99,7 +99,7 @@ def test_several_processes_say_the_same_as_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
-def test_of_several_processes_the_file_that_is_done_first_comes_first(tmp_path: Path) -> None:
+def test_the_file_that_is_finished_first_comes_first(tmp_path: Path) -> None:
     os.mkfifo(endless := tmp_path / "a.jsonl")
     claude_code(tmp_path / "b.jsonl", "x")
     outcomes = worked(files([endless, tmp_path / "b.jsonl"]), calls_of, jobs=2)
@@ -108,7 +108,7 @@ def test_of_several_processes_the_file_that_is_done_first_comes_first(tmp_path: 
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no such signal")
-def test_a_file_whose_process_is_ended_does_not_stop_the_rest(tmp_path: Path) -> None:
+def test_a_killed_worker_process_does_not_stop_the_rest(tmp_path: Path) -> None:
     paths = [claude_code(tmp_path / f"{i}.jsonl", "x") for i in (1, 2, 3)]
     found = by_file(worked(files(paths), end_the_process_at_the_second, jobs=2))
     failure = Failure(str(paths[1]), "the process that worked on it was ended")
@@ -157,14 +157,14 @@ def test_a_path_that_cannot_be_looked_up_fails_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no such device")
-def test_a_device_is_refused() -> None:
+def test_a_device_is_rejected() -> None:
     zero = Path("/dev/zero")
     (failure, _) = worked(files([zero]), calls_of)
     assert failure == Failure(str(zero), "not a regular file: it is a device")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
-def test_a_pipe_is_refused_with_a_way_out(tmp_path: Path) -> None:
+def test_a_pipe_is_rejected_with_a_suggestion(tmp_path: Path) -> None:
     os.mkfifo(pipe := tmp_path / "pipe")
     writer = Thread(target=pipe.write_bytes, args=(b'{"role": "user"}',))
     writer.start()
@@ -174,21 +174,21 @@ def test_a_pipe_is_refused_with_a_way_out(tmp_path: Path) -> None:
     assert failure.why == "it is a pipe, which can be read only once; save it as a file"
 
 
-def test_what_a_folder_holds_beside_recordings_is_passed_over(tmp_path: Path) -> None:
+def test_other_files_in_a_folder_are_skipped(tmp_path: Path) -> None:
     other = tmp_path / "README.md"
     other.write_text("read me", encoding="utf-8")
     found = files([tmp_path])
     assert list(worked(found, calls_of)) == [PassedOver(str(other)), Done(found[0])]
 
 
-def test_a_named_file_that_is_no_recording_fails(tmp_path: Path) -> None:
+def test_a_named_file_that_is_not_a_recording_fails(tmp_path: Path) -> None:
     other = tmp_path / "README.md"
     other.write_text("read me", encoding="utf-8")
     outcomes = list(worked(files([other]), calls_of))
     assert isinstance(outcomes[0], Failure)
 
 
-def test_a_file_of_a_folder_that_is_gone_meanwhile_fails(tmp_path: Path) -> None:
+def test_a_file_deleted_after_listing_fails(tmp_path: Path) -> None:
     path = claude_code(tmp_path / "gone.jsonl", "x")
     found = files([tmp_path])
     path.unlink()
@@ -198,6 +198,6 @@ def test_a_file_of_a_folder_that_is_gone_meanwhile_fails(tmp_path: Path) -> None
     ]
 
 
-def test_a_file_that_is_not_there_fails(tmp_path: Path) -> None:
+def test_a_missing_file_fails(tmp_path: Path) -> None:
     outcomes = list(worked(files([tmp_path / "none.jsonl"]), calls_of))
     assert isinstance(outcomes[0], Failure)

@@ -20,11 +20,11 @@ KEEP_ONE = policy("""
 """)
 
 
-def test_a_replay_keeps_no_texts_unless_it_is_asked_to() -> None:
+def test_a_replay_keeps_no_texts_by_default() -> None:
     assert simulated(turn_by_turn(session_of(LONG, LONG)), KEEP_ONE).items == ()
 
 
-def test_texts_are_cut_and_their_whole_length_is_told() -> None:
+def test_texts_are_cut_and_their_whole_length_is_kept() -> None:
     items = simulated(turn_by_turn(session_of("输出" * 50)), KEEP_ONE, excerpt=10).items
     assert [(item.text, item.chars) for item in items if item.tool and item.role == "user"] == [
         ("输出" * 5, 100)
@@ -42,7 +42,7 @@ def test_a_result_in_blocks_of_text_is_read_as_text() -> None:
     ]
 
 
-def test_what_was_removed_tells_since_when_and_what_it_left() -> None:
+def test_a_removed_item_has_its_absence_and_placeholder() -> None:
     session = simulated(turn_by_turn(session_of(LONG, LONG, LONG)), KEEP_ONE, excerpt=40)
     removal = session.removals[0]
     [item] = [item for item in session.items if item.position == removal.position]
@@ -71,7 +71,7 @@ def test_the_bytes_of_an_image_are_not_kept() -> None:
     assert not any(data in item.text for item in session.items)
 
 
-def test_what_stays_tells_why_as_of_the_last_call() -> None:
+def test_a_kept_item_has_the_reason_of_the_last_call() -> None:
     under = policy("""
         min_tokens: 20
         items: {tool_result: {offload: true}}
@@ -88,7 +88,7 @@ def test_what_stays_tells_why_as_of_the_last_call() -> None:
     assert (stays.call, stays.step, stays.rule) == (2, "retire", "min_tokens")
 
 
-def test_what_stays_has_the_reason_that_a_plan_of_the_last_list_has() -> None:
+def test_a_kept_item_has_the_reason_of_a_plan_of_the_last_list() -> None:
     under = OffloadPolicy.load("coding-agent")
     messages = session_of(*["short", LONG * 30] * 6, tool="Read")
     session = simulated(turn_by_turn(messages), under, excerpt=0)
@@ -109,14 +109,14 @@ def test_what_stays_has_the_reason_that_a_plan_of_the_last_list_has() -> None:
     }
 
 
-def test_each_list_tells_why_at_its_own_last_call() -> None:
+def test_each_list_has_the_reasons_of_its_own_last_call() -> None:
     lists = session_of(LONG, "a"), [user("b")], session_of("c")
     session = simulated(recording(*lists, anew=[2]), KEEP_ONE, excerpt=10)
     found = [(item.part, item.text, item.kept.call) for item in session.items if item.kept]
     assert found == [(0, "a", 2), (1, "c", 3)]
 
 
-def test_what_stands_in_a_result_that_left_does_not_stay() -> None:
+def test_an_item_inside_a_removed_result_is_not_kept() -> None:
     under = policy("""
         items: {tool_result: {offload: true}, image: {offload: true}}
         steps:
@@ -129,7 +129,7 @@ def test_what_stands_in_a_result_that_left_does_not_stay() -> None:
     assert [item.kept is not None for item in pictures] == [False, True]
 
 
-def test_what_no_summary_was_made_of_stays_and_says_so() -> None:
+def test_items_kept_after_a_failed_summary_have_that_reason() -> None:
     under = policy("""
         steps: [{name: shorten, do: compact, when: {messages: {at_least: 2}}}]
         compaction: {summary: {must_shrink_to: 1%}}

@@ -14,7 +14,7 @@ from tests.conversations import session_of, user
 FACTS = Facts("s", "/root", counter_for("approximate"))
 
 
-def test_a_list_that_grew_shares_all_that_was_sent() -> None:
+def test_a_grown_list_shares_all_sent_messages() -> None:
     sent, messages = SentList(MessageSizes()), session_of("x" * 400, "y" * 800)
     first = sent.sent(messages[:3], FACTS)
     second = sent.sent(messages, FACTS)
@@ -22,7 +22,7 @@ def test_a_list_that_grew_shares_all_that_was_sent() -> None:
     assert (second.shared, second.shared_messages, second.follows) == (first.tokens, 3, True)
 
 
-def test_a_change_parts_what_is_shared() -> None:
+def test_a_change_ends_the_shared_prefix() -> None:
     sent, messages = SentList(MessageSizes()), session_of("x" * 400, "y" * 800)
     sent.sent(messages, FACTS)
     changed = [*messages[:2], user("changed"), *messages[3:]]

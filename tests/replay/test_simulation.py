@@ -29,7 +29,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "root"
 
 
-def test_each_call_is_sent_what_a_session_would_have_sent(root: Path) -> None:
+def test_each_call_sends_the_same_tokens_as_a_session(root: Path) -> None:
     keep_two = policy(KEEP_TWO % root)
     messages = session_of(*[LONG + str(i) for i in range(6)])
     session, sent = Session(keep_two, root=root / "real"), []
@@ -54,7 +54,7 @@ def test_files_and_bytes_are_those_of_the_texts(root: Path) -> None:
     assert [removal.bytes for removal in replayed.removals] == [len(t.encode()) for t in texts[:2]]
 
 
-def test_how_often_each_step_fired_is_told_and_that_one_never_did(root: Path) -> None:
+def test_each_step_has_its_number_of_uses_including_zero(root: Path) -> None:
     two_steps = policy(
         f"""
         items: {{tool_result: {{offload: true}}}}
@@ -68,7 +68,7 @@ def test_how_often_each_step_fired_is_told_and_that_one_never_did(root: Path) ->
     assert replayed.steps == {"retire": StepUse(3, 3), "never": StepUse(0, 0)}
 
 
-def test_a_removal_says_when_and_why(root: Path) -> None:
+def test_a_removal_has_its_call_and_reason(root: Path) -> None:
     replayed = simulated(turn_by_turn(session_of(*[LONG] * 4)), policy(KEEP_TWO % root))
     [removal] = replayed.removals
     assert (removal.call, removal.item_id, removal.message) == (4, "c0", 2)
@@ -95,14 +95,14 @@ def test_the_recordings_own_compaction_begins_another_part(root: Path) -> None:
     assert replayed.calls[1].edited.tokens < replayed.calls[1].unedited.tokens
 
 
-def test_what_was_decided_before_is_decided_in_the_next_part(root: Path) -> None:
+def test_decisions_carry_over_to_the_next_part(root: Path) -> None:
     messages = session_of(*[LONG] * 4)
     replayed = simulated(recording(messages, messages, anew=[1]), policy(KEEP_TWO % root))
     assert [removal.part for removal in replayed.removals] == [0, 0]
     assert replayed.calls[0].edited.tokens == replayed.calls[1].edited.tokens
 
 
-def test_the_session_learns_what_its_own_list_would_have_been_billed(root: Path) -> None:
+def test_the_session_observes_the_estimated_usage_of_its_own_list(root: Path) -> None:
     at_window = policy(f"""
         model: {{context_window: 10000}}
         items: {{tool_result: {{offload: true}}}}
@@ -131,13 +131,13 @@ def test_time_passes_as_the_recording_says(root: Path) -> None:
     assert simulated(turn_by_turn(messages), after_pause).removals == ()
 
 
-def test_a_session_without_calls_comes_to_nothing(root: Path) -> None:
+def test_a_session_without_calls_has_empty_figures(root: Path) -> None:
     replayed = simulated(recording(), policy(KEEP_TWO % root))
     assert replayed.calls == ()
     assert replayed.removals == ()
 
 
-def test_tokens_are_told_by_type(root: Path) -> None:
+def test_tokens_are_reported_by_type(root: Path) -> None:
     replayed = simulated(turn_by_turn(session_of(*[LONG] * 4)), policy(KEEP_TWO % root))
     results = replayed.types["tool_result"]
     assert (results.items, results.removed) == (4, 1)
@@ -145,7 +145,7 @@ def test_tokens_are_told_by_type(root: Path) -> None:
     assert replayed.types["tool_call"].removed == 0
 
 
-def test_a_compaction_is_told_with_the_call_that_it_came_before(root: Path) -> None:
+def test_a_compaction_is_reported_with_the_following_call(root: Path) -> None:
     compact = policy(
         f"""
         model: {{context_window: 1000}}

@@ -27,21 +27,21 @@ def test_calls_over_the_window_are_counted_without_and_with_the_policy() -> None
     assert found.edited.largest <= 500 < found.unedited.largest
 
 
-def test_sizes_are_those_of_the_bill_where_there_is_one() -> None:
+def test_billed_sizes_take_precedence() -> None:
     found = figures(6, billed=6)
     assert found.billed == 6
     assert found.unedited.tokens == 1_000 + 2_000 + 3_000 + 4_000 + 5_000 + 6_000
     assert found.unedited.largest == 6_000
 
 
-def test_the_share_saved_is_of_what_was_sent() -> None:
+def test_the_saved_share_is_relative_to_sent_tokens() -> None:
     found = figures(6)
     spared = found.unedited.tokens - found.edited.tokens
     assert found.saved == spared / found.unedited.tokens
     assert Figures().saved == 0
 
 
-def test_sums_add_up_but_for_the_largest() -> None:
+def test_all_figures_are_summed_except_the_largest() -> None:
     few, many = figures(4), figures(8)
     both = total([few, many])
     assert both.sessions == 2

@@ -46,7 +46,7 @@ def every_message(recording: Recording) -> Iterator[Message]:
 
 
 @each_recording(*BILLED)
-def test_what_was_billed_is_found(path: Path) -> None:
+def test_billed_usage_is_read(path: Path) -> None:
     found: Counter[str] = Counter()
     for recording in recordings_in(path):
         for usage in (call.usage for call in recording.calls if call.usage is not None):

@@ -85,7 +85,7 @@ def test_an_index_that_was_removed_is_there_again_after_closing(
     assert ids_in(any_store.root) == ["call_1"]
 
 
-def test_closing_what_was_not_used_writes_nothing(tmp_path: Path) -> None:
+def test_closing_an_unused_store_writes_nothing(tmp_path: Path) -> None:
     for root in (tmp_path / "missing", tmp_path / "empty"):
         (tmp_path / "empty").mkdir(exist_ok=True)
         ContextFileSystem(root).close()
@@ -119,7 +119,9 @@ def texts(number: int) -> list[str]:
 
 
 @pytest.mark.parametrize("way", ["with", "async with", "close"])
-def test_a_closed_session_lists_what_each_of_its_turns_saved(tmp_path: Path, way: str) -> None:
+def test_the_index_of_a_closed_session_lists_the_contents_of_every_turn(
+    tmp_path: Path, way: str
+) -> None:
     async def used() -> None:
         async with Session(retiring(), root=tmp_path, session_id="s") as session:
             for turn in range(2, 8):
@@ -181,7 +183,7 @@ def test_a_store_of_the_callers_need_not_be_closed(tmp_path: Path) -> None:
         assert session.apply(session_of(*texts(3))).offloaded_count == 2
 
 
-def test_what_a_session_left_in_flight_is_not_after_it_was_closed(tmp_path: Path) -> None:
+def test_closing_a_store_removes_its_lock_file(tmp_path: Path) -> None:
     store = ContextFileSystem(tmp_path, sync="never")
     store.save([result("call_1", "one")], recorded=True)
     store.close()

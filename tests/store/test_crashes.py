@@ -45,7 +45,7 @@ def kill_loop(folder: Path, runs: int) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.timeout(3_600)
-def test_whatever_was_handed_out_survives_kills_at_random_moments(tmp_path: Path) -> None:
+def test_returned_files_survive_kills_at_random_moments(tmp_path: Path) -> None:
     run = kill_loop(tmp_path, RUNS)
     *wrong, summary = run.stdout.splitlines() or [""]
     if wrong or run.returncode or run.stderr:  # whole: an assertion would cut it off
@@ -87,7 +87,7 @@ with store._tree("written", making=True) as tree, store._state.writing(tree):
 """
 
 
-def test_a_holder_that_crashed_blocks_nobody(tmp_path: Path) -> None:
+def test_a_crashed_lock_holder_blocks_no_other_process(tmp_path: Path) -> None:
     holder = python(LOCK_HOLDER, tmp_path)
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
@@ -168,7 +168,7 @@ assert store.read("after") == "after"
 
 
 @pytest.mark.parametrize("limit", [150, 400, 1_000, 5_000, 9_000])
-def test_a_full_disk_harms_nothing_that_was_saved(tmp_path: Path, limit: int) -> None:
+def test_a_full_disk_damages_no_saved_file(tmp_path: Path, limit: int) -> None:
     # A limit on the size of a file is a disk that is full after so many bytes: for a content, for
     # the journal or for its snapshot, whichever grows there first.
     run = subprocess.run(
@@ -210,7 +210,7 @@ class Faults:
 WRITING = ("open", "write", "fsync", "link", "rename", "mkdir", "ftruncate")
 
 
-def test_an_error_of_the_disk_at_any_call_harms_nothing_that_was_saved(
+def test_a_disk_error_at_any_call_damages_no_saved_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faults = Faults(monkeypatch, WRITING)
@@ -254,7 +254,7 @@ def test_an_error_while_files_are_written_leaves_none_of_them(
     assert names_below(tmp_path) == {"tool_result/Bash/before.md"}
 
 
-def test_an_error_between_two_names_leaves_the_named_file_to_the_next_try(
+def test_an_error_between_two_names_leaves_the_named_file_for_the_next_attempt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faults = Faults(monkeypatch, ("link", "rename"))

@@ -107,7 +107,9 @@ def test_a_changed_digit_in_a_saved_line_is_noticed_and_the_file_read(
     assert any("could not be read" in one for one in one.apply(playing.conversation(20)).warnings)
 
 
-def test_a_file_whose_line_is_lost_is_known_by_the_record_that_names_it(tmp_path: Path) -> None:
+def test_a_file_with_a_lost_journal_line_is_known_from_the_record_that_names_it(
+    tmp_path: Path,
+) -> None:
     store = ContextFileSystem(tmp_path, sync="never")
     store.save([result("call_1", "one")])
     [file] = store.save([result("call_1", "two")], recorded=True)
@@ -149,7 +151,7 @@ def test_a_damaged_header_loses_nothing(root: Path, clock: Clock, head: bytes) -
     assert store.notices
 
 
-def test_a_line_that_stands_there_twice_counts_once(root: Path, clock: Clock) -> None:
+def test_a_duplicate_line_counts_once(root: Path, clock: Clock) -> None:
     before = store_of(session("text", root, clock)).records()
     lines = lines_of(root)
     write_lines(root, [*lines, lines[5], lines[-1]])
@@ -282,7 +284,7 @@ def test_half_of_a_dropped_pair_is_decided_anew(root: Path, clock: Clock, half: 
         assert shown.count(f'"id": "{call_id}"') == shown.count(f'"tool_use_id": "{call_id}"')
 
 
-def test_a_damaged_index_is_not_believed(root: Path, clock: Clock) -> None:
+def test_a_damaged_index_is_ignored(root: Path, clock: Clock) -> None:
     one = session("text", root, clock)
     one.ledger  # noqa: B018 - reads the journal
     one.close()

@@ -36,7 +36,7 @@ def test_a_session_goes_into_one_file_and_comes_back(
     assert again.verify().is_clean
 
 
-def test_a_harmed_content_is_not_exported(any_store: ContextFileSystem, tmp_path: Path) -> None:
+def test_a_damaged_content_is_not_exported(any_store: ContextFileSystem, tmp_path: Path) -> None:
     [file] = any_store.save([result("call_1", "one")])
     Path(file.path).write_bytes(Path(file.path).read_bytes().replace(b"one", b"two"))
     with pytest.raises(CorruptContentError):
@@ -44,7 +44,7 @@ def test_a_harmed_content_is_not_exported(any_store: ContextFileSystem, tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["root"]
 
 
-def test_a_store_that_holds_something_takes_no_other_session_up(
+def test_a_session_is_not_imported_into_a_store_with_contents(
     any_store: ContextFileSystem, tmp_path: Path
 ) -> None:
     any_store.save([result("call_1", "one")])
@@ -54,7 +54,7 @@ def test_a_store_that_holds_something_takes_no_other_session_up(
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100, -1, -200])
-def test_half_an_export_is_refused_and_leaves_nothing(
+def test_half_an_export_is_rejected_and_leaves_nothing(
     any_store: ContextFileSystem, tmp_path: Path, cut: int
 ) -> None:
     any_store.save([result(f"call_{i}", os.urandom(5_000).hex()) for i in range(5)])

@@ -41,7 +41,7 @@ def test_a_file_holds_the_bytes_and_nothing_else_is_left(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("mode", "file_mode", "folder_mode"), [("0600", 0o600, 0o700), ("0640", 0o640, 0o750)]
 )
-def test_permissions_hold_whatever_the_umask(
+def test_permissions_do_not_depend_on_the_umask(
     tmp_path: Path, mode: str, file_mode: int, folder_mode: int
 ) -> None:
     before = os.umask(0o277)
@@ -153,7 +153,7 @@ def test_a_link_out_of_the_root_is_not_followed(tmp_path: Path) -> None:
         store.read("link")
 
 
-def test_what_is_not_there_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"no\.md cannot be read: No such file"):
         ContextFileSystem(tmp_path).read("no.md")
 

@@ -104,7 +104,7 @@ def test_a_content_exchanged_for_a_link_is_not_followed(tmp_path: Path, elsewher
 
 @posix_only
 @pytest.mark.usefixtures("guards")
-def test_a_pipe_in_the_place_of_a_file_makes_nobody_wait(tmp_path: Path) -> None:
+def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path: Path) -> None:
     store = ContextFileSystem(tmp_path, sync="never")
     [file] = store.save([result("call_1", "one")])
     for path in (Path(file.path), tmp_path / ".policyctx/index.json"):
@@ -136,7 +136,7 @@ def test_a_root_that_is_itself_a_link_is_the_users_own(tmp_path: Path) -> None:
 
 
 @posix_only
-def test_nobody_else_may_read_what_was_saved(tmp_path: Path) -> None:
+def test_saved_files_are_readable_only_by_the_owner(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         store = ContextFileSystem(tmp_path / "root")
@@ -186,7 +186,7 @@ for act in (
 
 @posix_only
 @pytest.mark.parametrize("closed", ["", "tool_result/Bash", ".policyctx"])
-def test_without_permission_nothing_is_harmed_and_the_error_says_where(
+def test_without_permission_nothing_is_damaged_and_the_error_names_the_path(
     open_folder: Path, closed: str
 ) -> None:
     # As root no mode binds, so the child becomes somebody else.

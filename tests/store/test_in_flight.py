@@ -215,7 +215,7 @@ if sys.argv[2] == "killed":
 
 @pytest.mark.skipif(os.name == "nt", reason="needs signals")
 @pytest.mark.parametrize("end", ["killed", "ended"])
-def test_what_a_dead_writer_left_unsettled_is_collected(tmp_path: Path, end: str) -> None:
+def test_in_flight_files_of_a_dead_writer_are_collected(tmp_path: Path, end: str) -> None:
     subprocess.run([sys.executable, "-c", DEAD, str(tmp_path), end], check=False)
     assert len(locks_in(tmp_path)) == 1
     store = later(tmp_path)
@@ -243,7 +243,7 @@ def test_a_failed_save_leaves_nothing_in_flight(tmp_path: Path) -> None:
     assert held_locks(tmp_path) == []
 
 
-def test_a_journal_written_anew_keeps_what_is_in_flight(tmp_path: Path) -> None:
+def test_a_rebuilt_journal_keeps_in_flight_files(tmp_path: Path) -> None:
     store = ContextFileSystem(tmp_path, sync="never", clock=Clock())
     [file] = store.save([result("call_1", "one")], recorded=True)
     later(tmp_path).rebuild()
@@ -285,7 +285,7 @@ def test_a_file_that_two_writers_use_stays_until_both_have_recorded_it(tmp_path:
     assert len(later(tmp_path).collect(max_age=1).removed) == 1
 
 
-def test_announcing_a_batch_waits_for_the_disk_no_oftener(
+def test_announcing_a_batch_adds_no_disk_sync(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = ContextFileSystem(tmp_path)

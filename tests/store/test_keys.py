@@ -59,13 +59,13 @@ def test_the_index_counts_the_lines_that_can_be_read(store: ContextFileSystem, t
     assert [line != "" for line in lines] == [True] * entry.lines + [False]
 
 
-def test_an_id_that_was_used_twice_means_the_newest(store: ContextFileSystem) -> None:
+def test_a_reused_id_refers_to_the_newest(store: ContextFileSystem) -> None:
     files = store.save([result("call_1", "one"), result("call_1", "two")])
     assert store.read("call_1") == "two"
     assert [store.read(file.path) for file in files] == ["one", "two"]
 
 
-def test_an_id_that_a_call_shares_means_the_result(store: ContextFileSystem) -> None:
+def test_an_id_shared_with_a_call_refers_to_the_result(store: ContextFileSystem) -> None:
     store.save([result("call_1", "the result")])
     origin = Origin("call_1", "tool_call", "call_1", "Bash", "assistant")
     [call] = store.save([Content("tool_call/Bash/call_1.md", "{}", origin=origin)])
@@ -81,13 +81,13 @@ def test_an_id_that_looks_like_a_path_leads_nowhere_else(
     assert store.read("../secret") == "saved"
 
 
-def test_a_key_of_nothing_is_an_error_that_names_it(store: ContextFileSystem) -> None:
+def test_an_unknown_key_is_an_error_that_names_it(store: ContextFileSystem) -> None:
     store.save([result("call_1", "one")])
     with pytest.raises(StoreError, match="call_2"):
         store.read("call_2")
 
 
-def test_what_was_changed_from_outside_is_not_handed_out(store: ContextFileSystem) -> None:
+def test_a_file_changed_from_outside_is_not_returned(store: ContextFileSystem) -> None:
     [file] = store.save([result("call_1", "one")])
     Path(file.path).write_text("two", encoding="utf-8")
     with pytest.raises(CorruptContentError) as raised:
@@ -140,7 +140,7 @@ def test_a_content_without_its_block_cannot_be_restored(store: ContextFileSystem
         store.restore("item_1")
 
 
-def test_the_index_tells_where_a_content_came_from(store: ContextFileSystem) -> None:
+def test_the_index_contains_the_origin_of_a_content(store: ContextFileSystem) -> None:
     store.save([result("call_1", "a\nb\n")])
     [entry] = ContextFileSystem(store.root).list()
     assert (entry.path, entry.chars, entry.lines, entry.size) == (

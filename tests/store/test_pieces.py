@@ -43,7 +43,7 @@ def test_it_reads_back_whole(store: ContextFileSystem) -> None:
     assert store.verify().is_clean
 
 
-def test_the_index_says_of_it_what_it_says_of_the_whole(
+def test_a_text_in_pieces_has_the_same_index_entry_as_the_whole(
     tmp_path: Path, form: Format, compress: Compress
 ) -> None:
     [whole], [pieces] = (

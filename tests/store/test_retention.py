@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from policyctx.store.files import Format
 
 
-def test_what_a_live_placeholder_names_is_never_removed(
+def test_a_file_named_by_a_live_placeholder_is_never_removed(
     any_store: ContextFileSystem, clock: Clock
 ) -> None:
     any_store.save(
@@ -44,9 +44,7 @@ def test_an_item_that_a_plan_offloads_anew_is_live_again(
     assert any_store.collect(max_age=DAY).removed == ()
 
 
-def test_what_was_just_saved_may_be_named_in_a_moment(
-    any_store: ContextFileSystem, clock: Clock
-) -> None:
+def test_a_recently_saved_file_is_kept(any_store: ContextFileSystem, clock: Clock) -> None:
     any_store.save([result("call_1", "x" * 5_000)])
     clock.now += HOUR - 1
     done = any_store.collect(max_age=1, max_bytes=0)
@@ -96,7 +94,7 @@ def test_a_dry_run_says_the_same_and_does_nothing(
     assert names_below(any_store.root) <= {"index.json"}
 
 
-def test_what_no_placeholder_names_is_packed_and_reads_the_same(
+def test_an_unreferenced_file_is_packed_and_reads_the_same(
     any_store: ContextFileSystem, clock: Clock, form: Format
 ) -> None:
     text = "a line of text \ud800 读\r\n" * 5_000
@@ -124,7 +122,7 @@ def test_equal_contents_are_packed_into_one(tmp_path: Path, clock: Clock) -> Non
     assert len({path.stat().st_ino for path in packed}) == 1
 
 
-def test_what_was_packed_is_plain_again_once_it_is_saved_anew(
+def test_a_packed_file_is_unpacked_when_it_is_saved_again(
     any_store: ContextFileSystem, clock: Clock
 ) -> None:
     [file] = any_store.save([result("call_1", "x" * 5_000)])
@@ -181,9 +179,7 @@ def test_a_file_that_two_sessions_name_goes_when_neither_needs_it(
     assert (one.list(), two.list()) == ((), ())
 
 
-def test_what_was_found_on_the_disk_is_left_alone(
-    any_store: ContextFileSystem, clock: Clock
-) -> None:
+def test_an_adopted_file_is_never_collected(any_store: ContextFileSystem, clock: Clock) -> None:
     [file] = any_store.save([result("call_1", "x" * 5_000)])
     mine = Path(file.path).with_stem("mine")
     mine.write_bytes(Path(file.path).read_bytes())
@@ -195,7 +191,7 @@ def test_what_was_found_on_the_disk_is_left_alone(
     assert not Path(file.path).exists()
 
 
-def test_what_a_crash_left_behind_goes_after_a_while(
+def test_old_temporary_files_of_a_crash_are_removed(
     any_store: ContextFileSystem, clock: Clock
 ) -> None:
     [file] = any_store.save([result("call_1", "one")])
@@ -222,7 +218,9 @@ def test_a_long_past_is_forgotten_and_the_present_is_not(tmp_path: Path, clock: 
     assert other.notices == ()
 
 
-def test_a_name_whose_content_another_process_packed_is_taken(tmp_path: Path, clock: Clock) -> None:
+def test_the_name_of_a_file_packed_by_another_process_is_taken(
+    tmp_path: Path, clock: Clock
+) -> None:
     one, other = (ContextFileSystem(tmp_path, sync="never", clock=clock) for _ in range(2))
     one.list()
     other.save([result("call_1", "of the other " * 999)])

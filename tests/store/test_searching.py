@@ -44,7 +44,7 @@ def test_each_line_with_the_text_is_found_once(store: ContextFileSystem) -> None
     assert found(store, "needle") == [("call_1", 1, "a needle"), ("call_1", 3, "needle, needle")]
 
 
-def test_case_counts_unless_it_is_not_to(store: ContextFileSystem) -> None:
+def test_search_is_case_sensitive_by_default(store: ContextFileSystem) -> None:
     store.save([result("call_1", "Straße\nSTRASSE\nstraße")])
     assert found(store, "straße") == [("call_1", 3, "straße")]
     assert lines(store, "STRAßE", ignore_case=True) == [1, 3]
@@ -56,7 +56,7 @@ def test_any_text_is_found(store: ContextFileSystem, text: str) -> None:
     assert lines(store, text) == [2]
 
 
-def test_what_lies_across_two_pieces_is_found(store: ContextFileSystem) -> None:
+def test_a_match_across_two_pieces_is_found(store: ContextFileSystem) -> None:
     for i, before in enumerate(range(PIECE_BYTES - 12, PIECE_BYTES + 2)):
         store.save(
             [result(f"call_{i}", "é" * 5 + "x" * (before - 10) + "\n读needle🙂\n" + "y" * 99)]
@@ -80,7 +80,7 @@ def test_an_empty_text_is_an_error(store: ContextFileSystem) -> None:
         list(store.search(""))
 
 
-def test_memory_does_not_grow_with_what_is_searched(tmp_path: Path, form: Format) -> None:
+def test_memory_use_does_not_depend_on_the_searched_size(tmp_path: Path, form: Format) -> None:
     store = ContextFileSystem(tmp_path, sync="never", format=form)
     store.save([Content("lines", "a needle in the hay\n" + "hay\n" * (6 << 20))])
     for i in range(SEARCHED_MB // 24 - 1):

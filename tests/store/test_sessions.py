@@ -52,7 +52,7 @@ CALLS: dict[str, Callable[[ContextFileSystem], object]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_look_that_needs_a_session_is_refused_with_the_list(shared: Path, name: str) -> None:
+def test_a_read_that_needs_a_session_is_rejected_with_the_list(shared: Path, name: str) -> None:
     with pytest.raises(AmbiguousSessionError, match=r"choose one .*: one, two/x") as raised:
         CALLS[name](ContextFileSystem(shared))
     assert raised.value.sessions == ("one", "two/x")

@@ -48,7 +48,7 @@ def test_records_of_another_process_are_seen(root: Path) -> None:
     assert one.records() == [RECORD, {"from": "other"}]
 
 
-def test_what_is_no_json_is_an_error_and_nothing_of_it_is_kept(root: Path) -> None:
+def test_records_that_are_not_json_are_rejected_together(root: Path) -> None:
     store = ContextFileSystem(root)
     with pytest.raises(StoreError):
         store.remember([{"fine": True}, {"wrong": object()}])  # type: ignore[dict-item]
@@ -86,7 +86,7 @@ def test_state_is_readable_by_its_owner_alone(root: Path) -> None:
     assert stat.S_IMODE((root / ".policyctx").stat().st_mode) == 0o700
 
 
-def test_a_torn_tail_is_left_out_and_told_of(root: Path) -> None:
+def test_a_torn_tail_is_ignored_and_reported(root: Path) -> None:
     with (root / JOURNAL).open("ab") as file:
         file.write(b'{"record":{"half":')
     store = ContextFileSystem(root)
@@ -154,7 +154,7 @@ def harmed(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], Pa
     return harm
 
 
-def test_a_harmed_journal_is_rebuilt_and_told_of(harmed: Callable[[str], Path]) -> None:
+def test_a_damaged_journal_is_rebuilt_and_reported(harmed: Callable[[str], Path]) -> None:
     root = harmed(JOURNAL)
     store = ContextFileSystem(root, sync="never")
     assert [store.read("call_1"), store.read("call_2")] == ["one", "two"]
@@ -166,7 +166,7 @@ def test_a_harmed_journal_is_rebuilt_and_told_of(harmed: Callable[[str], Path]) 
     assert again.notices == ()
 
 
-def test_a_harmed_snapshot_loses_nothing_and_is_told_of(harmed: Callable[[str], Path]) -> None:
+def test_a_damaged_snapshot_loses_nothing_and_is_reported(harmed: Callable[[str], Path]) -> None:
     root = harmed(INDEX)
     store = ContextFileSystem(root, sync="never")
     assert store.records() == [RECORD]
@@ -178,7 +178,7 @@ def test_a_harmed_snapshot_loses_nothing_and_is_told_of(harmed: Callable[[str], 
     assert again.notices == ()
 
 
-def test_with_both_gone_the_files_tell_what_they_are(root: Path) -> None:
+def test_without_journal_and_snapshot_the_store_is_rebuilt_from_the_files(root: Path) -> None:
     (root / JOURNAL).unlink()
     (root / INDEX).unlink()
     store = ContextFileSystem(root)
@@ -197,7 +197,7 @@ def lines_of(root: Path) -> list[bytes]:
 @pytest.mark.parametrize(
     "path", ["/etc/passwd", "../secret", "a/../../secret", "", ".policyctx/x", "a\0b", 5, None]
 )
-def test_an_entry_that_leads_out_is_not_believed(root: Path, path: JSON) -> None:
+def test_an_entry_that_leads_outside_is_ignored(root: Path, path: JSON) -> None:
     (root.parent / "secret").write_text("secret", encoding="utf-8")
     *_, saved, record = lines_of(root)
     value = json.loads(saved)
@@ -236,7 +236,7 @@ def test_a_journal_put_back_from_an_old_copy_loses_nothing(root: Path) -> None:
     assert [again.read(f"call_{i}") for i in (1, 2, 3)] == ["one", "two", "three"]
 
 
-def test_the_snapshot_grows_with_the_journal_but_is_seldom_written(tmp_path: Path) -> None:
+def test_the_snapshot_is_rewritten_rarely_as_the_journal_grows(tmp_path: Path) -> None:
     store = ContextFileSystem(tmp_path, sync="never")
     written = set()
     for i in range(400):

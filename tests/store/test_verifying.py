@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from policyctx.store.files import Format
 
 
-def test_a_store_that_nobody_touched_is_clean(any_store: ContextFileSystem) -> None:
+def test_an_unchanged_store_is_clean(any_store: ContextFileSystem) -> None:
     any_store.save([result("call_1", "one\ud800\0\r\n"), result("call_2", "two")])
     found = any_store.verify()
     assert (found.checked, found.is_clean) == (2, True)
 
 
-def test_verify_names_exactly_what_was_harmed(any_store: ContextFileSystem) -> None:
+def test_verify_names_exactly_the_altered_and_missing_files(any_store: ContextFileSystem) -> None:
     files = any_store.save([result(f"call_{i}", f"text {i}") for i in range(4)])
     altered, gone, half = (Path(file.path) for file in files[:3])
     altered.write_bytes(altered.read_bytes().replace(b"text 0", b"text x"))
@@ -26,7 +26,7 @@ def test_verify_names_exactly_what_was_harmed(any_store: ContextFileSystem) -> N
     assert harmed == {"call_0": "altered", "call_1": "missing", "call_2": "altered"}
 
 
-def test_a_rebuild_forgets_what_is_gone_and_takes_up_what_is_there(
+def test_a_rebuild_removes_missing_files_and_adopts_found_files(
     any_store: ContextFileSystem, form: Format
 ) -> None:
     files = any_store.save([result("call_1", "one"), result("call_2", "two")])
@@ -46,7 +46,7 @@ def test_a_rebuild_forgets_what_is_gone_and_takes_up_what_is_there(
     assert ContextFileSystem(any_store.root, format=form).verify().is_clean
 
 
-def test_history_tells_what_happened(any_store: ContextFileSystem, clock: Clock) -> None:
+def test_history_lists_every_event(any_store: ContextFileSystem, clock: Clock) -> None:
     any_store.save([result("call_1", "one"), result("call_2", "x" * 5_000)])
     clock.now += DAY
     any_store.collect()
@@ -61,7 +61,7 @@ def test_history_tells_what_happened(any_store: ContextFileSystem, clock: Clock)
     ]
 
 
-def test_progress_is_told(any_store: ContextFileSystem, clock: Clock, tmp_path: Path) -> None:
+def test_progress_is_reported(any_store: ContextFileSystem, clock: Clock, tmp_path: Path) -> None:
     any_store.save([result(f"call_{i}", f"{i}" * 5_000) for i in range(3)])
     clock.now += DAY
     steps: list[tuple[int, int]] = []

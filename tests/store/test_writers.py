@@ -41,7 +41,7 @@ def test_nothing_is_looked_up_or_made_on_the_disk(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("on_conflict", "names"), [("suffix", ["a.md", "a-1.md"]), ("overwrite", ["a.md", "a.md"])]
 )
-def test_names_are_resolved_among_what_is_saved_together(
+def test_names_are_unique_among_contents_saved_together(
     tmp_path: Path, on_conflict: Literal["suffix", "overwrite"], names: list[str]
 ) -> None:
     store = WriterStore(tmp_path, Memory(), on_conflict=on_conflict)
@@ -58,7 +58,7 @@ def test_a_name_given_twice_is_an_error_before_anything_is_written(tmp_path: Pat
     assert memory.files == {}
 
 
-def test_what_a_writer_raises_is_an_error_of_the_store_with_its_words(tmp_path: Path) -> None:
+def test_a_writer_error_becomes_a_store_error_with_its_message(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="No space left on device") as raised:
         WriterStore(tmp_path, Full()).save([Content("a.md", "x")])
     assert raised.value.path == str(tmp_path / "a.md")
@@ -66,7 +66,7 @@ def test_what_a_writer_raises_is_an_error_of_the_store_with_its_words(tmp_path: 
     assert isinstance(raised.value.__cause__, OSError)
 
 
-def test_an_error_without_words_is_told_by_its_name(tmp_path: Path) -> None:
+def test_an_error_without_a_message_is_named_by_its_class(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be written: TimeoutError"):
         WriterStore(tmp_path, Silent()).save([Content("a.md", "x")])
 
@@ -90,7 +90,7 @@ def test_an_asynchronous_writer_is_awaited_in_its_own_loop(tmp_path: Path) -> No
     assert memory.thread == threading.get_ident()
 
 
-def test_an_asynchronous_writer_is_refused_where_nothing_can_await_it(tmp_path: Path) -> None:
+def test_an_asynchronous_writer_is_rejected_in_synchronous_calls(tmp_path: Path) -> None:
     memory = AwaitedMemory()
     with pytest.raises(StoreError, match="the writer is asynchronous, so the call has to be"):
         WriterStore(tmp_path, memory).save([Content("a.md", "x")])
@@ -98,7 +98,7 @@ def test_an_asynchronous_writer_is_refused_where_nothing_can_await_it(tmp_path: 
 
 
 @pytest.mark.parametrize("by_writer", [False, True])
-def test_what_stays_after_an_error_is_what_the_documentation_says(
+def test_files_left_after_an_error_match_the_documentation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, by_writer: bool
 ) -> None:
     messages = session_of("first " * 9_000, "second " * 9_000)

@@ -33,7 +33,7 @@ def test_nothing_is_written_below_the_folder(tmp_path: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["old"]
 
 
-def test_other_folders_are_written_as_ever_and_afterwards_this_one_too(tmp_path: Path) -> None:
+def test_other_folders_stay_writable_and_afterwards_this_one_too(tmp_path: Path) -> None:
     folder = tmp_path / "full"
     with refusing_writes(folder, FULL):
         (tmp_path / "full-too").write_text("x")
@@ -41,21 +41,21 @@ def test_other_folders_are_written_as_ever_and_afterwards_this_one_too(tmp_path:
     (folder / "new").write_text("x")
 
 
-def test_the_home_directory_is_another_for_a_while(tmp_path: Path) -> None:
+def test_the_home_directory_is_replaced_temporarily(tmp_path: Path) -> None:
     before = os.path.expanduser("~")  # noqa: PTH111 - what it expands to is what is tested
     with home_directory(tmp_path):
         assert os.path.expanduser("~") == str(tmp_path)  # noqa: PTH111
     assert os.path.expanduser("~") == before  # noqa: PTH111
 
 
-def test_a_pause_takes_no_time_and_is_told_of() -> None:
+def test_a_pause_takes_no_time_and_is_reported() -> None:
     passed: list[float] = []
     with passing_time(passed.append):
         time.sleep(3600)
     assert passed == [3600]
 
 
-def test_afterwards_a_pause_is_one_again() -> None:
+def test_a_pause_takes_time_again_afterwards() -> None:
     sleep = time.sleep
     with pytest.raises(KeyError), passing_time(lambda _: None):
         raise KeyError

@@ -197,7 +197,7 @@ def collected(pytester: pytest.Pytester) -> str:
     return run.stdout.str()
 
 
-def test_what_is_broken_is_right_but_for_that(pytester: pytest.Pytester) -> None:
+def test_the_unbroken_feature_passes(pytester: pytest.Pytester) -> None:
     write(
         pytester,
         f"@slow @F-003 @UC-006 @BR-1.2\n{scenario()}",
@@ -206,7 +206,7 @@ def test_what_is_broken_is_right_but_for_that(pytester: pytest.Pytester) -> None
     pytester.runpytest_inprocess().assert_outcomes(passed=1)
 
 
-def test_all_problems_of_a_file_are_told_at_once(pytester: pytest.Pytester) -> None:
+def test_all_problems_of_a_file_are_reported_together(pytester: pytest.Pytester) -> None:
     write(pytester, f"@nobody\n{scenario(steps='')}", scenario("Two", HOLDS + "And so on\n"))
     out = collected(pytester)
     assert [line for line in out.splitlines() if line.startswith("mine.feature:")] == [
@@ -216,7 +216,7 @@ def test_all_problems_of_a_file_are_told_at_once(pytester: pytest.Pytester) -> N
     ]
 
 
-def test_a_description_in_prose_is_none(pytester: pytest.Pytester) -> None:
+def test_a_description_in_prose_is_not_a_problem(pytester: pytest.Pytester) -> None:
     prose = """\
     Scenario: One
       The results of tools leave. An agent reads them again.
@@ -229,7 +229,7 @@ def test_a_description_in_prose_is_none(pytester: pytest.Pytester) -> None:
     pytester.runpytest_inprocess().assert_outcomes(passed=1)
 
 
-def test_a_step_in_the_description_of_a_feature_is_told(pytester: pytest.Pytester) -> None:
+def test_a_step_in_the_description_of_a_feature_is_reported(pytester: pytest.Pytester) -> None:
     head = 'Feature: Mine\n  Given the policy "mine.yaml"'
     write(pytester, scenario(), head=head)
     assert "mine.feature:2: misspelt keyword 'Given'" in collected(pytester)
@@ -244,20 +244,20 @@ def second(thing): ...
 """
 
 
-def test_two_definitions_in_one_place_are_told(pytester: pytest.Pytester) -> None:
+def test_two_definitions_in_one_place_are_reported(pytester: pytest.Pytester) -> None:
     write(pytester, scenario(steps=f"Given a licence\n{HOLDS}"), conftest_py=TWICE)
     out = collected(pytester)
     assert "mine.feature:3: 2 definitions for one step: a licence" in out
     assert f"{pytester.path}/conftest.py:2 and {pytester.path}/conftest.py:4" in out
 
 
-def test_two_definitions_of_one_sentence_are_told(pytester: pytest.Pytester) -> None:
+def test_two_definitions_of_one_sentence_are_reported(pytester: pytest.Pytester) -> None:
     same = TWICE.replace('parsers.parse("a {thing}")', '"a licence"').replace("(thing)", "()")
     write(pytester, scenario(steps=f"Given a licence\n{HOLDS}"), conftest_py=same)
     assert "mine.feature:3: 2 definitions for one step: a licence" in collected(pytester)
 
 
-def test_an_async_step_is_told(pytester: pytest.Pytester) -> None:
+def test_an_async_step_is_reported(pytester: pytest.Pytester) -> None:
     own = 'from pytest_bdd import then\n@then("all is well")\nasync def _(): assert False\n'
     write(pytester, scenario(steps=f"{HOLDS}And all is well\n"), conftest_py=own)
     out = collected(pytester)
@@ -293,7 +293,7 @@ def test_a_feature_in_chinese_is_a_test(pytester: pytest.Pytester) -> None:
         ("场景: 长结果", "@没有\n  场景: 长结果", 3, "unknown tag @没有"),
     ],
 )
-def test_what_is_broken_in_chinese_is_told(
+def test_problems_in_a_chinese_feature_are_reported(
     pytester: pytest.Pytester, right: str, wrong: str, line: int, sentence: str
 ) -> None:
     write(pytester, mine_feature=CHINESE.replace(right, wrong))
@@ -302,7 +302,7 @@ def test_what_is_broken_in_chinese_is_told(
     assert sentence in out
 
 
-def test_a_misspelt_keyword_in_french_is_told(pytester: pytest.Pytester) -> None:
+def test_a_misspelt_keyword_in_french_is_reported(pytester: pytest.Pytester) -> None:
     french = """\
     # language: fr
     Fonctionnalité: Partir
@@ -326,7 +326,9 @@ def test_a_misspelt_keyword_in_french_is_told(pytester: pytest.Pytester) -> None
         (b"hello\n", "mine.feature:1: this line means nothing here: hello"),
     ],
 )
-def test_what_is_no_feature_is_told(pytester: pytest.Pytester, raw: bytes, sentence: str) -> None:
+def test_a_file_that_is_not_a_feature_is_reported(
+    pytester: pytest.Pytester, raw: bytes, sentence: str
+) -> None:
     write(pytester)
     (pytester.path / "mine.feature").write_bytes(raw)
     assert sentence in collected(pytester)

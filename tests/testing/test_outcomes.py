@@ -38,7 +38,7 @@ def world_of(folder: Path, *turns: tuple[Sequence[Message], Sequence[Message]]) 
     return world
 
 
-def test_a_copy_of_an_unchanged_message_is_told(tmp_path: Path) -> None:
+def test_a_copy_of_an_unchanged_message_is_reported(tmp_path: Path) -> None:
     given = session_of("a", "b")
     check = step("unchanged messages are the same objects")
     check(world_of(tmp_path, (given, list(given))))
@@ -46,7 +46,7 @@ def test_a_copy_of_an_unchanged_message_is_told(tmp_path: Path) -> None:
         check(world_of(tmp_path, (given, copy.deepcopy(given))))
 
 
-def test_a_changed_input_is_told(tmp_path: Path) -> None:
+def test_a_changed_input_is_reported(tmp_path: Path) -> None:
     given = session_of("a")
     world = world_of(tmp_path, (given, given))
     step("the input is not changed")(world)
@@ -55,14 +55,14 @@ def test_a_changed_input_is_told(tmp_path: Path) -> None:
         step("the input is not changed")(world)
 
 
-def test_a_shallow_copy_is_told(tmp_path: Path) -> None:
+def test_a_shallow_copy_is_reported(tmp_path: Path) -> None:
     given = session_of("a")
     shallow = [*given[:2], {**given[2]}]
     with pytest.raises(OutcomeError, match="a part of the input in it"):
         step("changed messages are deep copies")(world_of(tmp_path, (given, shallow)))
 
 
-def test_a_prefix_that_changed_without_a_decision_is_told(tmp_path: Path) -> None:
+def test_a_prefix_that_changed_without_a_decision_is_reported(tmp_path: Path) -> None:
     first, second = session_of("a"), session_of("x", "b")
     check = step("in every turn the prefix is unchanged up to the first new decision")
     check(world_of(tmp_path, (first, first), (session_of("a", "b"), session_of("a", "b"))))
@@ -70,7 +70,7 @@ def test_a_prefix_that_changed_without_a_decision_is_told(tmp_path: Path) -> Non
         check(world_of(tmp_path, (first, first), (second, second)))
 
 
-def test_messages_that_went_away_from_the_prefix_are_told(tmp_path: Path) -> None:
+def test_messages_missing_from_the_prefix_are_reported(tmp_path: Path) -> None:
     longer, shorter = session_of("a", "b"), session_of("a")
     with pytest.raises(OutcomeError, match="5 messages before"):
         step("the prefix is unchanged( up to message {position:number})")(
@@ -110,7 +110,7 @@ GATE = step(
 )
 
 
-def test_a_gate_that_says_what_is_expected(tmp_path: Path) -> None:
+def test_a_gate_with_the_expected_verdict_passes(tmp_path: Path) -> None:
     world = gated(tmp_path, Verdict("leave", "ratio", opens=False, sentence="0.19 < 0.2"))
     GATE(world, "ratio", "leave", "stays closed", "0.19 < 0.2")
 
@@ -124,7 +124,7 @@ def test_a_gate_that_says_what_is_expected(tmp_path: Path) -> None:
         ("ratio", "retire", "stays closed", ""),
     ],
 )
-def test_a_gate_that_says_anything_else_is_told(
+def test_a_gate_with_another_verdict_is_reported(
     tmp_path: Path, gate: str, name: str, state: str, reason: str
 ) -> None:
     world = gated(tmp_path, Verdict("leave", "ratio", opens=False, sentence="0.19 < 0.2"))

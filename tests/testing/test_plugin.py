@@ -118,7 +118,7 @@ def test_scenarios_run_under_xdist_and_are_written_to_junit(pytester: pytest.Pyt
 WRONG = HOLDS.replace("1 result is", "2 results are")
 
 
-def test_what_failed_last_runs_again(pytester: pytest.Pytester) -> None:
+def test_last_failed_scenarios_run_again(pytester: pytest.Pytester) -> None:
     write(pytester, scenario("Right"), scenario("Wrong", WRONG))
     pytester.runpytest_inprocess().assert_outcomes(passed=1, failed=1)
     write(pytester, scenario("Right"), scenario("Wrong"))
@@ -135,12 +135,12 @@ def test_a_pattern_of_tags_may_be_registered(pytester: pytest.Pytester) -> None:
     assert passed(pytester.runpytest_inprocess("-v", "-m", "REQ-7")) == ["One"]
 
 
-def test_features_elsewhere_are_left_alone(pytester: pytest.Pytester) -> None:
+def test_features_outside_the_configured_folders_are_ignored(pytester: pytest.Pytester) -> None:
     write(pytester, scenario(), pytest_ini="[pytest]\npolicyctx_features = features\n")
     pytester.runpytest_inprocess().assert_outcomes()
 
 
-def test_features_are_left_alone_where_nobody_asks_for_them(pytester: pytest.Pytester) -> None:
+def test_features_are_ignored_without_configuration(pytester: pytest.Pytester) -> None:
     write(pytester, scenario(), pytest_ini="[pytest]\n")
     pytester.runpytest_inprocess().assert_outcomes()
 
@@ -172,7 +172,7 @@ def test_without_an_ini_python_keeps_features_to_itself(pytester: pytest.Pyteste
     pytester.runpytest_inprocess().assert_outcomes(passed=1)
 
 
-def test_an_environment_is_no_python_of_the_users(pytester: pytest.Pytester) -> None:
+def test_modules_of_a_virtual_environment_are_not_collected(pytester: pytest.Pytester) -> None:
     bare(pytester)
     environment = pytester.mkdir("env")
     (environment / "pyvenv.cfg").write_text("")

@@ -33,7 +33,7 @@ from policyctx.testing.sentences import Sentence
         ("what is (this) {called:name}?", "what is this dog?", {"called": "dog"}),
     ],
 )
-def test_a_sentence_matches_what_it_says(
+def test_a_sentence_matches_its_steps(
     template: str, step: str, values: dict[str, Any] | None
 ) -> None:
     sentence = Sentence(template)

@@ -66,7 +66,7 @@ def test_many_texts_keep_their_order(counter: AnthropicCounter) -> None:
     assert counter.count_many(texts) == list(range(1, 40))
 
 
-def test_no_text_is_not_asked_about(counter: AnthropicCounter, server: CountingServer) -> None:
+def test_an_empty_text_makes_no_request(counter: AnthropicCounter, server: CountingServer) -> None:
     assert counter.count("") == 0
     assert server.requests == []
 
@@ -109,7 +109,7 @@ def test_a_cut_text_fits_by_the_providers_count(counter: AnthropicCounter) -> No
 
 
 @pytest.mark.parametrize("status", [401, 403, 429, 500, 529])
-def test_what_the_provider_does_not_count_is_counted_locally(
+def test_a_text_that_the_provider_does_not_count_is_counted_locally(
     counter: AnthropicCounter, server: CountingServer, status: int
 ) -> None:
     server.statuses = [status]
@@ -146,7 +146,7 @@ def test_a_refused_request_is_added_up_from_its_texts(
     assert counter.count_messages(messages) == 3 + 4 + len(WORD)
 
 
-def test_what_was_counted_locally_stays_so(
+def test_a_locally_counted_text_is_not_requested_again(
     counter: AnthropicCounter, server: CountingServer
 ) -> None:
     server.statuses = [400]
@@ -180,7 +180,7 @@ def test_a_policy_that_asks_for_it_is_counted_by_the_provider(server: CountingSe
     assert run.stdout.strip() == b"10"
 
 
-def test_without_a_key_all_is_counted_locally_and_the_reason_told() -> None:
+def test_without_a_key_all_is_counted_locally_with_the_reason() -> None:
     program = (
         "from policyctx.tokens.counter import counter_for\n"
         "counter = counter_for('anthropic')\n"

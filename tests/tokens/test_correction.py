@@ -38,7 +38,7 @@ def test_before_any_response_the_count_stands() -> None:
     assert Correction().corrected(1_234) == 1_234
 
 
-def test_the_first_response_shows_what_the_messages_do_not() -> None:
+def test_the_first_response_reveals_tokens_beside_the_messages() -> None:
     assert learnt([(1_000, 21_000)]).corrected(1_500) == 21_500
 
 
@@ -53,7 +53,7 @@ def test_cached_tokens_are_part_of_the_prompt() -> None:
     assert Correction().observed(1_000, usage) == learnt([(1_000, 21_000)])
 
 
-def test_a_compaction_that_shows_in_the_count_is_foreseen() -> None:
+def test_a_compaction_visible_in_the_count_is_predicted() -> None:
     assert learnt(SESSION).corrected(2_000) == pytest.approx(billed(2_000), rel=0.06)
 
 
@@ -62,7 +62,7 @@ def test_after_a_compaction_the_next_sizes_are_right_again() -> None:
     assert correction.corrected(3_000) == pytest.approx(billed(3_000, overhead=26_000), rel=0.01)
 
 
-def test_a_compaction_that_nobody_reported_is_believed_when_it_stays() -> None:
+def test_an_unreported_compaction_is_accepted_when_it_persists() -> None:
     correction = learnt([*SESSION, (58_500, 24_000), (59_000, 24_750)])
     assert correction.corrected(60_000) == pytest.approx(26_250, rel=0.01)
 
@@ -89,7 +89,7 @@ def test_a_usage_without_a_prompt_teaches_nothing() -> None:
     assert before.observed(58_000, Usage(0, output=20)) is before
 
 
-def test_an_edit_that_frees_much_is_foreseen() -> None:
+def test_an_edit_that_frees_much_is_predicted() -> None:
     assert learnt(SESSION).corrected(40_000) == pytest.approx(billed(40_000), rel=0.01)
 
 
@@ -106,7 +106,7 @@ def test_another_language_model_is_learnt_anew() -> None:
 
 
 @given(st.lists(points, max_size=30), st.integers(0, 10**9))
-def test_whatever_was_seen_the_correction_stays_within_reason(
+def test_the_correction_stays_within_bounds_for_any_responses(
     responses: list[tuple[int, int]], counted: int
 ) -> None:
     correction = learnt(responses)
@@ -115,7 +115,7 @@ def test_whatever_was_seen_the_correction_stays_within_reason(
 
 
 @given(st.lists(points, max_size=12), st.integers(0, 500_000))
-def test_two_responses_that_agree_are_always_believed(
+def test_two_agreeing_responses_are_always_accepted(
     responses: list[tuple[int, int]], counted: int
 ) -> None:
     correction = learnt([*responses, *growing(counted, counted, counted)])

@@ -44,7 +44,7 @@ def test_long_tokens_are_within_their_bounds_too(tokenizer: str, text: str) -> N
     assert least <= counter.count(text) <= most
 
 
-def test_bounds_are_told_without_counting() -> None:
+def test_bounds_are_returned_without_counting() -> None:
     counter = new_counter("o200k_base")
     assert counter.bounds("x" * 129) == Bounds(2, 129)
     assert counter.bounds("字") == Bounds(1, 3)
@@ -95,9 +95,7 @@ def test_a_text_that_fits_is_left_whole(tokenizer: str, end: bool) -> None:
 @each_tokenizer
 @pytest.mark.parametrize("end", [True, False])
 @pytest.mark.parametrize("text", ["word, " * 5_000, "1234567890" * 2_000, "字か。" * 4_000])
-def test_a_long_text_is_cut_to_what_fits_and_not_much_less(
-    tokenizer: str, end: bool, text: str
-) -> None:
+def test_a_long_text_is_cut_close_to_the_limit(tokenizer: str, end: bool, text: str) -> None:
     counter = counter_for(tokenizer)
     assert 2_990 <= counter.count(counter.truncate(text, 3_000, end=end)) <= 3_000
 
@@ -119,7 +117,7 @@ def test_nothing_is_loaded_before_the_first_count() -> None:
     assert run.stdout.strip() == b"set()"
 
 
-def test_what_toktok_counts_needs_no_vocabulary_of_tiktoken() -> None:
+def test_counting_with_toktok_does_not_import_tiktoken() -> None:
     pytest.importorskip("toktok")
     program = (
         "import sys; from policyctx.tokens.counter import counter_for\n"

@@ -82,7 +82,7 @@ def test_no_pixels_are_no_size(made: Made) -> None:
     [b"", b"GIF", b"%PDF-1.7", b"\x89PNG\r\n\x1a\n", b"RIFF1234WEBPVP8 ", b"\xff\xd8\xff", b"BM",
      b"\xff\xd8" + b"\x00" * 40, b"\xff\xd8\xff\xe1\xff\xff" + b"\x00" * 100],
 )  # fmt: skip
-def test_what_shows_no_size_has_none(head: bytes) -> None:
+def test_a_head_without_a_size_has_no_size(head: bytes) -> None:
     assert image_size(head) is None
 
 

@@ -105,7 +105,7 @@ def test_low_detail_costs_the_base() -> None:
         {"type": "input_image", "image_url": None},
     ],
 )
-def test_an_image_whose_size_is_not_at_hand_weighs_the_most(block: dict[str, Any]) -> None:
+def test_an_image_of_unknown_size_counts_the_maximum(block: dict[str, Any]) -> None:
     assert weight(block) == 4_784
 
 
@@ -139,7 +139,7 @@ def test_a_document_of_text_counts_as_text() -> None:
     assert weight({"type": "document", "source": source, "title": "four"}) == 11
 
 
-def test_a_document_of_blocks_counts_what_is_in_them() -> None:
+def test_a_document_of_blocks_counts_their_contents() -> None:
     inner = [{"type": "text", "text": "x" * 40}, image(png(280, 280))]
     assert weight({"type": "document", "source": {"type": "content", "content": inner}}) == 110
     assert weight({"type": "document", "source": {"type": "content", "content": "word"}}) == 1

@@ -63,7 +63,7 @@ def test_known_texts_are_not_measured_again() -> None:
     assert measure.asked == ["a", "bb"]
 
 
-def test_what_was_not_asked_for_longest_is_forgotten_first() -> None:
+def test_the_least_recently_used_text_is_evicted_first() -> None:
     measure = Measure()
     counter = MemoCounter(measure, memo_bytes=2 * (ENTRY + 5))
     for text in ("first", "other", "first", "third", "first", "other"):
@@ -89,7 +89,7 @@ def test_a_text_larger_than_the_memo_is_counted_and_not_held() -> None:
     assert counter.stats.held_bytes == 0
 
 
-def test_hits_and_misses_are_told() -> None:
+def test_hits_and_misses_are_counted() -> None:
     counter = MemoCounter(lengths)
     counter.count("a")
     counter.count("a")

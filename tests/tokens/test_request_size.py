@@ -29,7 +29,7 @@ def call(name: str = "Read") -> dict[str, Any]:
     return {"type": "tool_use", "id": "toolu_1", "name": name, "input": {"path": "a"}}
 
 
-def test_an_empty_request_is_what_begins_the_reply() -> None:
+def test_an_empty_request_counts_the_start_of_the_reply() -> None:
     assert COUNTER.count_messages([]) == 3
 
 

@@ -62,11 +62,11 @@ def test_a_usage_is_one_already() -> None:
     [None, 5, "usage", {}, {"tokens": 5}, {"input_tokens": "5"}, {"input_tokens": -1},
      {"prompt_tokens": True}, {"input_tokens": 1.5}],
 )  # fmt: skip
-def test_anything_else_is_refused(wrong: object) -> None:
+def test_anything_else_is_rejected(wrong: object) -> None:
     with pytest.raises(UsageError):
         usage_of(wrong)
 
 
-def test_what_is_refused_is_named() -> None:
+def test_a_rejected_usage_error_lists_its_keys() -> None:
     with pytest.raises(UsageError, match="got the keys 'total', 'cost'"):
         usage_of({"total": 5, "cost": 1})

@@ -35,7 +35,7 @@ def edited(call_id: str, path: str) -> list[Message]:
     return [call(call_id, "Edit", arguments), results((call_id, "ok"))]
 
 
-def test_files_have_their_counts_and_what_happened_to_them_last() -> None:
+def test_files_are_listed_with_counts_and_last_operation() -> None:
     summary = summary_of(
         user("Repair the loader."),
         call("c1", "Read", {"file_path": "src/loader.py"}),
@@ -50,7 +50,7 @@ def test_files_have_their_counts_and_what_happened_to_them_last() -> None:
     assert "- src/new.py: written 1; 2 lines" in files
 
 
-def test_a_tool_that_a_policy_says_reads_files_is_believed() -> None:
+def test_tools_that_a_policy_declares_as_file_readers_are_counted() -> None:
     messages = [
         user("Look at the plan."),
         call("c1", "fetch_doc", {"doc": "plans/q3.md", "depth": "2"}),
@@ -61,7 +61,7 @@ def test_a_tool_that_a_policy_says_reads_files_is_believed() -> None:
     assert "- plans/q3.md: read 1" in files
 
 
-def test_files_that_a_shell_command_writes_are_told_of() -> None:
+def test_files_written_by_a_shell_command_are_listed() -> None:
     command = "cat > conf/app.toml <<'END'\nport = 1\nEND"
     summary = summary_of(
         user("Write the configuration."),
@@ -75,7 +75,7 @@ def test_files_that_a_shell_command_writes_are_told_of() -> None:
     assert "old/app.ini: deleted 1" in files
 
 
-def test_the_files_of_a_patch_are_told_of_in_the_chat_shape() -> None:
+def test_files_of_a_patch_in_chat_messages_are_listed() -> None:
     patch = (
         "*** Begin Patch\n*** Update File: lib/a.py\n@@\n*** Add File: lib/b.py\n+x\n*** End Patch"
     )
@@ -87,7 +87,7 @@ def test_the_files_of_a_patch_are_told_of_in_the_chat_shape() -> None:
     assert "- lib/b.py: written 1" in files
 
 
-def test_tools_are_counted_with_their_failures_and_what_was_never_answered() -> None:
+def test_tool_calls_are_counted_with_failed_and_unanswered_calls() -> None:
     summary = summary_of(
         user("Run the tests."),
         call("c1", "Bash", {"command": "make test"}),
@@ -126,7 +126,7 @@ def test_counts_of_earlier_rounds_add_up() -> None:
         "错误：缺少 rate_limit",
     ],
 )
-def test_a_failure_without_a_flag_is_seen_in_its_words(text: str) -> None:
+def test_a_failure_without_a_flag_is_detected_in_its_text(text: str) -> None:
     summary = summary_of(
         user("Start."), chat_calls(("c1", "run", '{"cmd": "start"}')), chat_result("c1", text)
     )
@@ -138,7 +138,7 @@ def test_a_failure_without_a_flag_is_seen_in_its_words(text: str) -> None:
     "text",
     ["AppError.ts:3: export class AppError", "handleError(rate_limit)", "ErrorBoundary is mounted"],
 )
-def test_a_result_that_only_names_an_error_is_no_failure(text: str) -> None:
+def test_a_result_that_mentions_an_error_is_not_a_failure(text: str) -> None:
     summary = summary_of(
         user("Start."), chat_calls(("c1", "run", '{"cmd": "start"}')), chat_result("c1", text)
     )
@@ -146,14 +146,14 @@ def test_a_result_that_only_names_an_error_is_no_failure(text: str) -> None:
     assert "failed" not in summary
 
 
-def test_of_a_traceback_the_exception_is_told() -> None:
+def test_the_exception_of_a_traceback_is_listed() -> None:
     trace = "Traceback (most recent call last):\n  File 'a.py', line 3\nKeyError: 'rate_limit'\n"
     failed = [call("c1", "Bash", {"command": "start"}), results(("c1", trace), error=True)]
     errors = "\n".join(section(summary_of(*failed), "Errors & Resolutions"))
     assert "KeyError: 'rate_limit'" in errors
 
 
-def test_an_error_is_told_with_how_it_was_resolved() -> None:
+def test_an_error_is_listed_with_its_resolution() -> None:
     summary = summary_of(
         user("Make the tests pass."),
         call("c1", "Bash", {"command": "pytest -q"}),
@@ -181,7 +181,7 @@ def test_an_error_of_an_earlier_round_is_resolved_in_a_later_one() -> None:
     assert "(×2)" in again
 
 
-def test_what_was_done_last_and_announced_next_is_told() -> None:
+def test_the_last_action_and_the_announced_next_action_are_listed() -> None:
     summary = summary_of(
         user("Split the module."),
         said("I moved the parser into parsing.py. Next I'll move the writer into writing.py."),
@@ -195,7 +195,7 @@ def test_what_was_done_last_and_announced_next_is_told() -> None:
     )
 
 
-def test_a_call_that_has_no_answer_yet_is_what_is_being_done() -> None:
+def test_an_unanswered_call_is_listed_as_the_current_task() -> None:
     summary = summary_of(user("Deploy."), call("c1", "Bash", {"command": "make deploy"}))
     assert "- Bash make deploy (no answer yet)" in section(summary, "Task Status")
 
@@ -232,7 +232,7 @@ def test_boxes_that_are_not_ticked_are_open() -> None:
     assert section(summary, "Task Status") == ["Still open:", "- load test with 500 clients"]
 
 
-def test_what_was_announced_and_not_spoken_of_again_stays_open() -> None:
+def test_an_announced_task_that_is_not_mentioned_again_stays_open() -> None:
     first = summary_of(
         user("Prepare the release."),
         said("The changelog is written. Next I'll translate the onboarding emails into Dutch."),
@@ -267,7 +267,7 @@ def test_a_list_keeps_the_line_that_leads_to_it() -> None:
         "[Request interrupted by user]",
     ],
 )
-def test_what_a_program_wrote_for_the_user_is_no_order_of_theirs(text: str) -> None:
+def test_text_that_a_program_wrote_for_the_user_is_not_a_user_order(text: str) -> None:
     summary = summary_of(user("Fix the lexer."), said("Done."), user(text))
     told, *_ = summary.partition("Agent, decided or reported:")[0].partition("Pasted")
     assert "Fix the lexer." in told
@@ -288,7 +288,7 @@ def test_orders_in_a_language_without_a_table_are_kept() -> None:
     assert [order for order in orders if order not in summary] == []
 
 
-def test_thinking_is_no_statement() -> None:
+def test_thinking_is_not_a_statement() -> None:
     thought = {"type": "thinking", "thinking": "The key is 123-456, decided.", "signature": "x"}
     message = {"role": "assistant", "content": [thought, {"type": "text", "text": "Ready."}]}
     assert "123-456" not in summary_of(user("Go."), message)

@@ -50,17 +50,17 @@ def summary_of(shown: str, said: str, *, by: str = "user") -> str:
 
 
 @pytest.mark.parametrize(("shown", "said", "value"), SPOKEN_OF)
-def test_a_line_that_the_user_speaks_of_is_kept(shown: str, said: str, value: str) -> None:
+def test_a_line_that_the_user_mentions_is_kept(shown: str, said: str, value: str) -> None:
     assert value in summary_of(shown, said)
 
 
-def test_a_line_whose_value_the_agent_names_is_kept_whole() -> None:
+def test_a_line_with_a_value_that_the_agent_names_is_kept_whole() -> None:
     shown = "voucher=VCH-00931 amount=120.00 holder=OKONKWO"
     summary = summary_of(shown, "I can use VCH-00931 for that.", by="assistant")
     assert shown in summary
 
 
-def test_a_line_whose_value_a_later_call_uses_is_kept() -> None:
+def test_a_line_with_a_value_that_a_later_call_uses_is_kept() -> None:
     messages = [
         user("Cancel it."),
         call("c1", "find", {"name": "Ito"}),
@@ -74,11 +74,11 @@ def test_a_line_whose_value_a_later_call_uses_is_kept() -> None:
     assert "booking: QX7T2P in May" in later
 
 
-def test_lines_that_nobody_speaks_of_are_left_out() -> None:
+def test_unmentioned_lines_are_left_out() -> None:
     assert "VCH-00931" not in summary_of("voucher VCH-00931", "Something else, please.")
 
 
-def test_a_value_that_is_all_over_the_results_is_no_finding() -> None:
+def test_a_value_that_occurs_in_many_results_is_not_a_finding() -> None:
     messages = [user("Look at build 4711.")]
     for i in range(8):
         messages += [call(f"c{i}", "get", {}), results((f"c{i}", f"line {i} of 4711 is fine"))]

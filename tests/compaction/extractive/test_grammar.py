@@ -59,7 +59,7 @@ def written(digest: Digest) -> str:
 
 
 @given(digests)
-def test_what_is_written_reads_back_as_what_it_was(digest: Digest) -> None:
+def test_a_written_summary_reads_back_unchanged(digest: Digest) -> None:
     text = written(digest)
     read = read_summary(text).digest
     assert written(read) == text
@@ -87,7 +87,7 @@ def test_a_summary_by_another_writer_is_left_over_whole() -> None:
     assert read_summary(text) == (Digest(), text)
 
 
-def test_an_entry_that_is_no_file_is_left_over() -> None:
+def test_an_entry_that_is_not_a_file_is_left_over() -> None:
     text = "Files, the one used last first:\n- a.py: read 1\n- and some others"
     read = read_summary(text)
     assert [file.path for file in read.digest.files] == ["a.py"]

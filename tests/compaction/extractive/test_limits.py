@@ -32,7 +32,7 @@ def settings(**keys: Any) -> Summary:
 
 
 @pytest.mark.parametrize("most", [1, 5, 17, 60, 200, 800])
-def test_a_summary_has_the_words_that_it_may_have_at_most(most: int) -> None:
+def test_a_summary_keeps_to_its_maximum_of_words(most: int) -> None:
     history = History(list(turns(FACTS, count=12, seed=1, chars=500)))
     summary = extractive_summary(history, settings(max_words=most))
     assert 0 < words(summary) <= most
@@ -46,7 +46,7 @@ def test_a_summary_of_chinese_alone_keeps_to_its_words() -> None:
     assert 150 < words(summary) <= 300
 
 
-def test_the_users_orders_outlast_all_else_where_words_are_few() -> None:
+def test_user_orders_are_kept_longest_under_a_low_word_limit() -> None:
     orders = [f"Never rename the table t_{i}_{i * 7919}." for i in range(20)]
     messages = [
         *(user(order) for order in orders),
@@ -56,7 +56,7 @@ def test_the_users_orders_outlast_all_else_where_words_are_few() -> None:
     assert [order for order in orders if order not in summary] == []
 
 
-def test_questions_yield_before_orders() -> None:
+def test_questions_are_removed_before_orders() -> None:
     questions = [f"Could you explain to me what part {i} of this does, roughly?" for i in range(60)]
     orders = [f"Never rename the table t_{i}_{i * 7919}." for i in range(30)]
     told = [user(text) for pair in zip(questions, orders * 2, strict=True) for text in pair]
@@ -65,7 +65,7 @@ def test_questions_yield_before_orders() -> None:
     assert [question for question in questions if question not in summary]
 
 
-def test_exact_values_do_not_yield_to_talk_that_sounds_like_orders() -> None:
+def test_exact_values_are_kept_before_text_that_resembles_orders() -> None:
     talk = [f"Bert always wants to go on about {a} and {b}." for a in TOWNS for b in TOWNS]
     facts = [f"Kim now has desk {i * 7919}." for i in range(1, 9)]
     messages = [
@@ -77,7 +77,7 @@ def test_exact_values_do_not_yield_to_talk_that_sounds_like_orders() -> None:
     assert [fact for fact in facts if fact not in summary] == []
 
 
-def test_a_summary_grows_by_what_is_new_only() -> None:
+def test_a_summary_grows_only_by_new_content() -> None:
     summary = extractive_summary(History(list(turns(FACTS, count=12, seed=1))), Summary())
     assert extractive_summary(after(summary, []), Summary()) == summary
     grown = extractive_summary(after(summary, [user("Also back up /srv/keys.")]), Summary())
@@ -120,7 +120,7 @@ def test_another_process_gives_the_same_summary() -> None:
     assert len(set(texts)) == 1
 
 
-def test_what_a_compaction_wrote_is_not_summarised() -> None:
+def test_text_that_a_compaction_wrote_is_not_summarised() -> None:
     restored = user("[Restored after compact] a.py:\nsecret_value = 90210")
     messages = [user("Go on."), restored, {"role": "assistant", "content": "Noted 90210."}]
     history = History(messages, written=frozenset((1, 2)))
@@ -198,7 +198,7 @@ def test_sections_are_those_of_the_policy_in_its_order() -> None:
     assert "case_0.py" in of["Touched files"]
 
 
-def test_a_section_of_another_kind_gets_what_is_about_it() -> None:
+def test_a_custom_section_gets_the_matching_statements() -> None:
     sections = ["Goals", {"name": "Database", "ask": "Everything on schema and indexes."}, "Files"]
     told = [
         user("Use tabs."),

@@ -14,7 +14,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 
 
-def test_the_example_shows_what_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_prints_the_output_on_the_page(capsys: pytest.CaptureFixture[str]) -> None:
     exec(blocks("python")[0], {})  # noqa: S102 - the page's own example
     assert capsys.readouterr().out == blocks("text")[0]
 

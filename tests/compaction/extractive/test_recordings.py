@@ -73,7 +73,7 @@ def test_nothing_a_user_typed_is_lost_within_a_fifth_of_the_first_history(path: 
 
 
 @each_recording(*FOLDERS)
-def test_what_a_user_typed_is_only_lost_when_the_summary_is_full(path: Path) -> None:
+def test_user_text_is_lost_only_if_the_summary_is_full(path: Path) -> None:
     for one in rounds(path):
         assert not lost(one) or words_in(one.summary) > 0.95 * Summary().max_words
 

@@ -76,7 +76,7 @@ def summary_of(*told: str) -> str:
 
 
 @pytest.mark.parametrize(("earlier", "later", "gone"), TAKEN_BACK)
-def test_the_later_of_two_values_for_one_thing_holds(earlier: str, later: str, gone: str) -> None:
+def test_the_later_of_two_values_replaces_the_earlier(earlier: str, later: str, gone: str) -> None:
     assert gone in earlier
     summary = summary_of(earlier, later)
     assert later in summary
@@ -84,19 +84,19 @@ def test_the_later_of_two_values_for_one_thing_holds(earlier: str, later: str, g
 
 
 @pytest.mark.parametrize(("earlier", "later"), BOTH_HOLD)
-def test_two_things_of_one_sort_do_not_take_each_other_back(earlier: str, later: str) -> None:
+def test_values_of_different_subjects_do_not_replace_each_other(earlier: str, later: str) -> None:
     lines = summary_of(earlier, later).split("\n")
     assert lines.index(f"- {earlier}") < lines.index(f"- {later}")
 
 
 @pytest.mark.parametrize(("earlier", "later"), NAMES_THE_OLD_VALUE)
-def test_a_correction_may_name_the_value_that_it_takes_back(earlier: str, later: str) -> None:
+def test_a_correction_may_name_the_value_that_it_replaces(earlier: str, later: str) -> None:
     lines = summary_of(earlier, later).split("\n")
     assert f"- {later}" in lines
     assert f"- {earlier}" not in lines
 
 
-def test_what_else_a_revised_sentence_says_is_kept() -> None:
+def test_the_rest_of_a_revised_sentence_is_kept() -> None:
     summary = summary_of(
         "Use port 8080 for the preview and never open it to the network.",
         "Actually the preview gets port 8081.",
@@ -105,7 +105,7 @@ def test_what_else_a_revised_sentence_says_is_kept() -> None:
     assert "never open it to the network" in summary
 
 
-def test_a_correction_without_a_subject_keeps_that_of_what_it_corrects() -> None:
+def test_a_correction_without_a_subject_inherits_the_subject() -> None:
     summary = summary_of("日志保留 7 天。", "其实改成 3 天。")
     assert "7" not in summary
     assert summary.index("日志保留") > summary.index("3 天")
@@ -120,7 +120,7 @@ def test_a_value_that_is_corrected_twice_has_its_last_one_only() -> None:
     assert not [old for old in ("14", "30") if old in summary]
 
 
-def test_the_agent_takes_nothing_back_that_the_user_said() -> None:
+def test_the_agent_cannot_revise_user_statements() -> None:
     messages = [
         user("The timeout is 30 seconds."),
         {"role": "assistant", "content": "Actually the timeout is 90 seconds in the code."},

@@ -45,11 +45,11 @@ def last_summary() -> str:
     return summary
 
 
-def test_what_was_said_in_any_round_is_in_the_last_summary() -> None:
+def test_statements_of_every_round_are_in_the_last_summary() -> None:
     assert [part for part in ROUNDS["held"] if part not in last_summary()] == []
 
 
-def test_what_a_later_round_took_back_is_gone() -> None:
+def test_statements_revised_in_a_later_round_are_removed() -> None:
     assert [part for part in ROUNDS["taken_back"] if part in last_summary()] == []
 
 

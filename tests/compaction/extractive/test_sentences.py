@@ -44,7 +44,7 @@ def test_a_sentence_too_long_for_a_line_loses_no_word() -> None:
         '{"a": 1,\n"b": {"c": 2},\n"d": [3, 4],\n"e": "f",\n"g": null,\n"h": {}}',
     ],
 )
-def test_what_is_pasted_is_told_from_what_is_typed(paste: str) -> None:
+def test_pasted_text_is_distinguished_from_typed_text(paste: str) -> None:
     text = f"Have a look at this\n{paste}\nand mend it"
     typed = [sentence.text for sentence in sentences_in(text) if not sentence.pasted]
     assert typed == ["Have a look at this", "and mend it"]
@@ -63,7 +63,7 @@ def test_a_list_belongs_to_the_last_sentence_before_it() -> None:
     assert [sentence.text for sentence in sentences_in(text)] == [*before, "Mind these: a.py; b.py"]
 
 
-def test_of_one_long_line_both_ends_are_typed() -> None:
+def test_both_ends_of_one_long_line_count_as_typed() -> None:
     told = ["Never restart it.", *("It ran on and on." for _ in range(200)), "Ask Kim first."]
     typed = [one.text for one in sentences_in(" ".join(told)) if not one.pasted]
     assert (typed[0], typed[-1]) == (told[0], told[-1])

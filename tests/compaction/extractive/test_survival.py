@@ -66,7 +66,7 @@ def test_nothing_that_matters_is_lost_in_five_rounds(facts: tuple[Fact, ...]) ->
 
 
 @each_session
-def test_what_was_taken_back_does_not_come_back(facts: tuple[Fact, ...]) -> None:
+def test_revised_facts_do_not_reappear(facts: tuple[Fact, ...]) -> None:
     gone = [part for fact in facts for part in fact.lost]
     assert gone
     for summary in rounds(facts):

@@ -50,7 +50,7 @@ def test_an_image_that_gemini_was_shown_is_an_image() -> None:
     assert [block["type"] for block in recording.messages()[0]["content"]] == ["text", "image"]
 
 
-def test_what_gemini_tells_its_user_is_no_prompt() -> None:
+def test_gemini_notes_to_the_user_are_not_prompt() -> None:
     notes = [{"type": "info", "content": "update!"}, {"type": "unheard-of"}]
     (recording,) = read_document(gemini({"type": "user", "content": "go"}, *notes))
     assert recording.not_prompt == {"info": 1}
@@ -76,7 +76,7 @@ GO: Record = {"id": "1", "type": "user", "content": "go"}
 TOKENS: Record = {"input": 100, "cached": 60, "output": 5}
 
 
-def test_a_rewind_of_gemini_to_what_is_not_there_takes_all_back() -> None:
+def test_a_gemini_rewind_to_an_unknown_id_removes_all_messages() -> None:
     records = [LINES_HEAD, GO, {"$rewindTo": "lost"}, {**GO, "id": "2", "content": "anew"}]
     (recording,) = read_lines(records)
     assert [message["content"] for message in recording.messages()] == ["anew"]
@@ -140,7 +140,7 @@ def test_an_odd_part_of_a_gemini_result_is_kept_as_it_is(odd: Record) -> None:
     assert isinstance(result["content"][0]["type"], str)
 
 
-def test_what_is_no_message_among_those_of_gemini_is_counted() -> None:
+def test_a_gemini_record_that_is_not_a_message_is_counted() -> None:
     (recording,) = read_document(gemini({"type": "user", "content": "go"}, 7))  # type: ignore[arg-type]
     assert recording.not_understood == {"record about the session": 1}
 
@@ -258,7 +258,7 @@ def test_each_agent_of_swe_agent_is_a_recording() -> None:
     assert [one.name for one in read_document(trajectory(*history))] == ["s", "s#retry"]
 
 
-def test_swe_agent_says_what_its_calls_were_billed_together() -> None:
+def test_swe_agent_usage_is_read_as_a_sum() -> None:
     history = [
         {"role": role, "content": "x"} for role in ("user", "assistant", "user", "assistant")
     ]
@@ -269,7 +269,7 @@ def test_swe_agent_says_what_its_calls_were_billed_together() -> None:
 
 
 @pytest.mark.parametrize("stats", [None, {}, {"tokens_sent": 0}, {"tokens_sent": "many"}])
-def test_swe_agent_may_not_say_what_was_billed(stats: object) -> None:
+def test_swe_agent_usage_may_be_missing(stats: object) -> None:
     history = [{"role": "assistant", "content": "x"}]
     (recording,) = read_document(trajectory(*history, info={"model_stats": stats}))
     assert recording.bill is None
@@ -288,7 +288,7 @@ def test_thinking_of_swe_agent_stands_before_its_words() -> None:
     assert recording.after[0]["content"] == [*blocks, {"type": "text", "text": "so"}]
 
 
-def test_mini_swe_agent_sends_nothing_of_what_the_provider_answered() -> None:
+def test_provider_responses_are_not_part_of_mini_swe_agent_prompts() -> None:
     usage = {"prompt_tokens": 100, "completion_tokens": 5}
     extra = {"response": {"usage": usage, "model": "gpt-x", "created": 86_400}}
     document = {

@@ -42,7 +42,7 @@ CHAT: Record = {"version": 3, "requests": [{"message": {"text": "go"}}, *ODD]}
     ],
     ids=["tau2", "tau-bench", "inspect", "openhands", "copilot-chat"],
 )
-def test_values_that_are_no_objects_are_counted(document: object, name: str) -> None:
+def test_values_that_are_not_objects_are_counted(document: object, name: str) -> None:
     (recording,) = read_document(document)
     assert recording.not_understood == {name: 4}
     assert recording.records == 5
@@ -50,7 +50,7 @@ def test_values_that_are_no_objects_are_counted(document: object, name: str) -> 
 
 
 @pytest.mark.parametrize("odd", [{}, [], None])
-def test_an_odd_id_of_an_openhands_event_is_no_harm(odd: object) -> None:
+def test_an_odd_id_of_an_openhands_event_is_tolerated(odd: object) -> None:
     events = [
         {**EVENT, "id": odd, "action": "message", "args": {"content": "go"}},
         {**EVENT, "action": "condensation", "args": {"forgotten_event_ids": [odd]}},
@@ -102,7 +102,7 @@ def test_calls_and_results_of_tau2_take_the_form_of_the_api() -> None:
     assert recording.calls[0].usage == Usage(9, output=1)
 
 
-def test_what_the_simulated_user_calls_is_not_seen_by_the_agent() -> None:
+def test_calls_of_the_simulated_user_are_not_in_the_prompt() -> None:
     call = {"id": "u", "name": "look", "arguments": {}, "requestor": "user"}
     asked = {"role": "user", "content": None, "tool_calls": [call]}
     result = {"role": "tool", "id": "u", "content": "x", "requestor": "user"}
@@ -171,7 +171,7 @@ def test_a_long_observation_of_openhands_lost_its_middle() -> None:
     assert said.endswith("\nzzzzz")
 
 
-def test_what_openhands_condensed_gives_way_to_its_summary() -> None:
+def test_events_condensed_by_openhands_are_replaced_by_the_summary() -> None:
     also = happened(2, source="user", action="message", args={"content": "and"})
     condensed = happened(
         3, action="condensation", args={"forgotten_event_ids": [1], "summary": "in short"}
@@ -280,7 +280,7 @@ def test_parts_of_inspect_take_the_form_of_the_api() -> None:
     assert (result["content"], result["is_error"]) == ("no", True)
 
 
-def test_a_reply_that_the_data_set_gave_is_no_call() -> None:
+def test_a_reply_from_the_data_set_is_not_a_call() -> None:
     (recording,) = read_document(log(USER, {**REPLY, "source": "input"}, USER, REPLY))
     assert lengths(recording) == [3]
 

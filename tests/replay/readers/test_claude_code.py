@@ -136,7 +136,7 @@ def test_a_record_that_is_written_twice_counts_once(
     assert recording.not_prompt == {"repeated record": 4}
 
 
-def test_a_record_that_is_no_message_is_a_link_in_the_chain() -> None:
+def test_a_record_that_is_not_a_message_links_the_chain() -> None:
     records = [
         *CALLED,
         record("p1", "2", "progress", data={}),
@@ -146,7 +146,7 @@ def test_a_record_that_is_no_message_is_a_link_in_the_chain() -> None:
     assert said(context_of(records)) == ["go", ["a"], ["a"]]
 
 
-def test_what_came_before_a_missing_parent_is_kept() -> None:
+def test_records_before_a_missing_parent_are_kept() -> None:
     records = [
         *DONE,
         {"type": "summary", "summary": "has no uuid"},
@@ -166,12 +166,12 @@ def test_a_sub_agent_does_not_stand_in_for_a_missing_parent() -> None:
     assert said(context_of(records)) == ["go", ["a"], ["a"], ["done"]]
 
 
-def test_a_chain_that_bites_its_tail_ends() -> None:
+def test_a_cyclic_chain_ends() -> None:
     records = [user("1", "2", "go"), reply("2", "1", "m1", text("done"))]
     assert said(context_of(records)) == ["go", ["done"]]
 
 
-def test_an_error_of_the_api_is_no_message_but_a_link() -> None:
+def test_an_api_error_record_links_the_chain_without_being_a_message() -> None:
     failed = reply("2", "1", "m1", text("API Error: 529"))
     records = [
         user("1", None, "go"),
@@ -191,12 +191,12 @@ def test_two_prompts_in_a_row_stay_two_messages() -> None:
     assert said(context_of(records)) == [["go"], ["and hurry"]]
 
 
-def test_the_repeated_result_beside_a_message_is_no_part_of_it() -> None:
+def test_the_repeated_result_beside_a_message_is_ignored() -> None:
     records = [*CALLED, user("3", "2", [result("a")], toolUseResult={"stdout": "again"})]
     assert context_of(records)[-1] == {"role": "user", "content": [result("a")]}
 
 
-def test_a_file_without_a_message_is_no_recording() -> None:
+def test_a_file_without_a_message_is_rejected() -> None:
     with pytest.raises(UnreadableRecordingError, match="no message is in it") as raised:
         read([user("1", None, [{"type": None}])])
     assert raised.value.format == "claude-code"

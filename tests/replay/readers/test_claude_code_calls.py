@@ -31,7 +31,7 @@ def billed(this: Record, tokens: int, model: str = "claude-some") -> Record:
     return {**this, "message": {**this["message"], "usage": usage, "model": model}}
 
 
-def test_a_call_was_sent_what_came_before_its_reply() -> None:
+def test_a_call_contains_the_messages_before_its_reply() -> None:
     records = [
         user("1", None, "go"),
         billed(reply("2", "1", "m1", call("a")), 100),
@@ -45,7 +45,7 @@ def test_a_call_was_sent_what_came_before_its_reply() -> None:
     assert (first.usage, second.usage) == (Usage(1, 99, output=2), Usage(1, 199, output=2))
 
 
-def test_what_came_after_the_last_call_stays_apart() -> None:
+def test_messages_after_the_last_call_are_separate() -> None:
     (recording,) = read([*CALLED, user("3", "2", [result("a")])])
     assert said([*recording.after]) == [["a"], ["a"]]
 
@@ -63,7 +63,7 @@ def test_a_reply_over_several_lines_is_one_call() -> None:
     assert contexts_of(records) == [["go"], ["go", ["a", "b"], ["a", "b"]]]
 
 
-def test_the_last_line_of_a_reply_tells_what_was_billed() -> None:
+def test_the_last_line_of_a_reply_gives_the_usage() -> None:
     first = billed(reply("2", "1", "m1", text("so")), 50)
     last = billed(reply("3", "2", "m1", text("be it")), 50)
     last["message"]["usage"]["output_tokens"] = 17
@@ -118,7 +118,7 @@ def test_a_prompt_that_was_taken_back_begins_the_context_anew() -> None:
     assert [call.anew for call in calls_of(records)] == [True, True]
 
 
-def test_what_was_taken_back_can_be_gone_on_with() -> None:
+def test_a_rewound_branch_can_be_continued() -> None:
     records = [
         *DONE,
         user("3", "1", "no, wait"),
@@ -129,14 +129,14 @@ def test_what_was_taken_back_can_be_gone_on_with() -> None:
 
 
 @pytest.mark.parametrize("usage", [{"input_tokens": 0, "output_tokens": 0}])
-def test_a_reply_that_was_billed_nothing_is_no_call(usage: object) -> None:
+def test_a_reply_without_billed_tokens_is_not_a_call(usage: object) -> None:
     last = reply("2", "1", "m1", text("done"))
     records = [user("1", None, "go"), {**last, "message": {**last["message"], "usage": usage}}]
     assert calls_of(records) == ()
 
 
 @pytest.mark.parametrize("usage", [None, {}, "much"])
-def test_a_reply_that_does_not_tell_is_a_call_without_usage(usage: object) -> None:
+def test_a_reply_without_usage_is_a_call_without_usage(usage: object) -> None:
     last = reply("2", "1", "m1", text("done"))
     records = [user("1", None, "go"), {**last, "message": {**last["message"], "usage": usage}}]
     assert [call.usage for call in calls_of(records)] == [None]

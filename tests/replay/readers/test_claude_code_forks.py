@@ -149,7 +149,7 @@ def branched(*, before: int, first: int, second: int, prompt: str = "typed well"
     ]
 
 
-def test_a_branch_whose_bill_grew_took_nothing_back() -> None:
+def test_a_branch_with_growing_usage_removes_nothing() -> None:
     records = branched(before=1_000, first=1_200, second=1_400)
     assert said(context_of(records)) == [
         "go",
@@ -163,7 +163,7 @@ def test_a_branch_whose_bill_grew_took_nothing_back() -> None:
 
 
 @pytest.mark.parametrize("second", [1_010, 1_190])
-def test_a_branch_whose_bill_fell_took_back_what_it_left(second: int) -> None:
+def test_a_branch_with_falling_usage_removes_the_other_branch(second: int) -> None:
     records = branched(before=1_000, first=1_200, second=second)
     assert said(context_of(records)) == ["go", ["done"], "typed well", ["sure"]]
     assert is_anew(records) == [True, False, True]
@@ -188,7 +188,7 @@ def test_a_branch_that_a_reply_begins_is_judged_by_its_bill() -> None:
     assert is_anew(records) == [True, False, False]
 
 
-def test_an_open_branch_at_the_end_takes_back_what_it_left() -> None:
+def test_an_open_branch_at_the_end_removes_the_other_branches() -> None:
     (recording,) = read(
         [*DONE, user("3", "2", "one"), user("4", "2", "two"), user("5", "2", "three")]
     )

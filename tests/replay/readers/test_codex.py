@@ -51,7 +51,7 @@ def test_the_items_of_a_reply_are_one_message() -> None:
     assert roles(recording.messages()) == ["user", "assistant", "tool", "tool"]
 
 
-def test_what_was_billed_follows_the_results_of_the_reply() -> None:
+def test_the_usage_record_after_the_results_belongs_to_the_reply() -> None:
     (recording,) = read_lines([*TURN, counted(100, 100, cached=60), said("assistant", "done")])
     first, second = recording.calls
     assert first.usage == Usage(40, 60, output=7)
@@ -60,7 +60,7 @@ def test_what_was_billed_follows_the_results_of_the_reply() -> None:
 
 
 @pytest.mark.parametrize("info", [None, {}, {"total_token_usage": None}])
-def test_a_count_that_tells_nothing_bills_no_call(info: object) -> None:
+def test_an_empty_count_bills_no_call(info: object) -> None:
     empty = {"type": "event_msg", "payload": {"type": "token_count", "info": info}}
     (recording,) = read_lines([*TURN, empty, counted(100, 100)])
     assert [one.usage for one in recording.calls] == [Usage(100, output=7)]
@@ -81,7 +81,7 @@ def test_a_compaction_replaces_the_context() -> None:
     assert recording.not_prompt["message that no call was made with"] == 3
 
 
-def test_an_older_compaction_keeps_what_the_user_said() -> None:
+def test_an_older_compaction_keeps_user_messages() -> None:
     compacted = beside("compacted", message="in short")
     (recording,) = read_lines([*TURN, compacted, said("assistant", "going on")])
     assert [m["content"] for m in recording.calls[1].new][1:] == ["in short"]

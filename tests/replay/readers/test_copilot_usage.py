@@ -102,7 +102,7 @@ def test_reasoning_stays_with_its_reply() -> None:
     ]
 
 
-def test_odd_metrics_are_no_harm() -> None:
+def test_odd_metrics_are_tolerated() -> None:
     odd: Record = {
         "a": None,
         "b": {"usage": [], "requests": 7},

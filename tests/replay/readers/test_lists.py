@@ -29,7 +29,7 @@ def test_a_list_a_line_is_a_recording_each() -> None:
     assert [len(one.messages()) for one in found] == [2, 3]
 
 
-def test_what_is_no_message_is_counted() -> None:
+def test_a_record_that_is_not_a_message_is_counted() -> None:
     (recording,) = read_lines([GO, {"note": "x"}, {"role": "user", "content": 5}, SO])
     assert recording.not_understood == {"record that is no message": 1, "user message": 1}
     assert recording.records == 4
@@ -71,7 +71,7 @@ def test_a_beginning_that_changed_begins_the_context_anew() -> None:
     assert roles([*recording.calls[1].new]) == ["user", "assistant"]
 
 
-def test_conversations_are_told_apart_by_how_they_begin() -> None:
+def test_conversations_are_distinguished_by_their_first_message() -> None:
     other = {"role": "user", "content": "another task"}
     log = [request(GO), request(other), request(GO, SO, ON), request(other, SO, ON)]
     found = read_lines(log)
@@ -90,7 +90,7 @@ def test_conversations_are_told_apart_by_how_they_begin() -> None:
         {"request": request(GO), "response": {"status": 200, "body": response(10)}},
     ],
 )
-def test_a_request_is_found_in_what_wraps_it(wrapped: Record) -> None:
+def test_a_request_is_found_in_its_wrapper(wrapped: Record) -> None:
     (recording,) = read_lines([wrapped, wrapped])
     assert (recording.format, lengths(recording)) == ("request-log", [1, 1])
 

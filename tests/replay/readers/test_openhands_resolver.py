@@ -97,7 +97,7 @@ def test_messages_of_the_user_answer_those_of_the_agent() -> None:
     assert roles(recording.messages()) == expected
 
 
-def test_the_metrics_tell_what_each_call_was_billed() -> None:
+def test_the_metrics_give_the_usage_of_each_call() -> None:
     used = {"prompt_tokens": 100, "cache_read_tokens": 60, "completion_tokens": 5}
     metrics = {"accumulated_cost": 0.1, "token_usages": [used, {**used, "prompt_tokens": 140}]}
     (recording,) = read_document(resolved(ASKED, RAN, SAW, DONE, metrics=metrics))

@@ -53,13 +53,13 @@ def test_an_image_takes_the_form_of_the_api() -> None:
     assert recording.messages()[0]["content"] == [{"type": "image", "source": source}]
 
 
-def test_what_was_billed_is_the_replys() -> None:
+def test_the_usage_belongs_to_the_reply() -> None:
     (recording,) = read_lines([HEAD, user("go"), reply(prompt=10), user("on"), reply()])
     assert [call.usage for call in recording.calls] == [Usage(10, 20, 10, 5), None]
     assert lengths(recording) == [1, 3]
 
 
-def test_an_aborted_reply_without_content_is_none() -> None:
+def test_an_aborted_reply_without_content_is_ignored() -> None:
     aborted = entry("assistant", [], stopReason="aborted", usage={})
     (recording,) = read_lines([HEAD, user("go"), aborted, user("go!"), reply(prompt=1)])
     assert roles([*recording.calls[0].new]) == ["user", "user"]
@@ -75,14 +75,14 @@ def test_a_command_of_the_user_is_shown_with_its_output() -> None:
     assert "2" in said
 
 
-def test_a_command_that_was_kept_from_the_model_is_no_prompt() -> None:
+def test_a_command_excluded_from_the_context_is_not_prompt() -> None:
     ran = entry("bashExecution", None, command="ls", output="a.txt", excludeFromContext=True)
     (recording,) = read_lines([HEAD, user("go"), ran])
     assert len(recording.messages()) == 1
 
 
 @pytest.mark.parametrize("first", [{"firstKeptEntryIndex": 3}, {"firstKeptEntryId": "3"}])
-def test_a_compaction_keeps_what_it_points_back_to(first: Record) -> None:
+def test_a_compaction_keeps_the_messages_from_its_first_kept_entry(first: Record) -> None:
     compaction = {"type": "compaction", "id": "5", "parentId": "4", "summary": "in short", **first}
     records = [
         HEAD,
@@ -161,7 +161,7 @@ def test_a_run_that_goes_on_at_the_end_leaves_the_compacted_context() -> None:
 
 
 @pytest.mark.parametrize("first", [{"firstKeptEntryIndex": 3}, {"firstKeptEntryId": "3"}])
-def test_a_compaction_may_point_to_an_entry_that_is_no_message(first: Record) -> None:
+def test_a_compaction_may_point_to_an_entry_that_is_not_a_message(first: Record) -> None:
     records = [
         HEAD,
         user("go", id="1", parentId=None),
@@ -205,7 +205,7 @@ def test_a_branch_that_was_left_is_left_out() -> None:
     assert texts == ["go", "so", "that way", "so"]
 
 
-def test_an_entry_whose_parent_is_missing_follows_what_stands_before() -> None:
+def test_an_entry_with_a_missing_parent_follows_the_previous_entry() -> None:
     (recording,) = read_lines([HEAD, user("go", id="1", parentId="lost"), user("on", parentId="x")])
     assert len(recording.messages()) == 2
 

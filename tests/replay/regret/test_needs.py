@@ -60,7 +60,7 @@ def test_the_input_of_a_later_call_is_looked_at_as_well() -> None:
     assert regret.needs == (Need("used", 3, "r2", ("src/core/tax_rates.py",)),)
 
 
-def test_a_number_in_an_input_counts_though_it_is_no_string() -> None:
+def test_a_number_in_an_input_counts_like_a_string() -> None:
     session = replayed(
         ({"at": "a"}, f"{WORDS} 7348213"), ({"at": "b"}, WORDS), ({"id": 7348213}, "found")
     )
@@ -82,12 +82,12 @@ def test_other_lines_of_the_same_file_are_the_same_file() -> None:
     assert [regret.needs[0].kind for regret in session.regrets] == ["asked again"]
 
 
-def test_a_call_of_nothing_but_a_number_is_another_one_for_another_number() -> None:
+def test_calls_that_differ_only_in_a_number_are_different_calls() -> None:
     session = replayed(({"page": 1}, WORDS), ({"at": "b"}, WORDS), ({"page": 2}, "more"))
     assert session.regrets == ()
 
 
-def test_a_need_before_the_removal_is_none() -> None:
+def test_a_use_before_the_removal_is_not_a_need() -> None:
     session = simulated(
         turn_by_turn(
             talk(
@@ -102,7 +102,7 @@ def test_a_need_before_the_removal_is_none() -> None:
     assert [r for r in session.regrets if r.removal.item_id == "r0"] == []
 
 
-def test_what_the_placeholder_still_says_is_not_missed() -> None:
+def test_strings_in_the_placeholder_are_not_missed() -> None:
     names = policy("""
         items: {tool_result: {offload: true}}
         steps: [{name: clear, do: clear, select: {types: [tool_result], keep_recent: 1}}]
@@ -114,13 +114,13 @@ def test_what_the_placeholder_still_says_is_not_missed() -> None:
     assert session.regrets == ()
 
 
-def test_what_the_request_says_is_not_missed() -> None:
+def test_strings_in_the_user_message_are_not_missed() -> None:
     messages = talk(({"at": "a"}, f"{WORDS} QX-48213-B"), ({"at": "b"}, WORDS), end="QX-48213-B")
     messages[0] = user("what is QX-48213-B")
     assert simulated(turn_by_turn(messages), CLEARS_ALL_BUT_ONE).regrets == ()
 
 
-def test_what_the_system_prompt_and_the_tools_say_is_not_missed() -> None:
+def test_strings_in_the_system_prompt_and_tools_are_not_missed() -> None:
     turns = (({"at": "a"}, f"{WORDS} QX-48213-B of src/core/tax_rates.py"), ({"at": "b"}, WORDS))
     recorded = turn_by_turn(talk(*turns, end="QX-48213-B, src/core/tax_rates.py"))
     tools = [{"name": "look", "description": "Looks at src/core/tax_rates.py."}]
@@ -140,7 +140,7 @@ def test_each_reply_that_needs_an_item_is_shown() -> None:
     assert [need.call for need in regret.needs] == [3, 4]
 
 
-def test_what_was_said_once_is_there_from_then_on() -> None:
+def test_a_string_is_missed_only_at_its_first_use() -> None:
     session = replayed(
         ({"at": "a"}, f"{WORDS} QX-48213-B"),
         ({"at": "b"}, WORDS),

@@ -30,13 +30,13 @@ def test_the_cases_are_of_every_kind(judged: list[tuple[Case, set[str]]]) -> Non
     assert kinds == {*FACTS, *DECOYS, "asked again", "other lines"}
 
 
-def test_what_is_found_was_planted(judged: list[tuple[Case, set[str]]]) -> None:
+def test_found_needs_are_planted_needs(judged: list[tuple[Case, set[str]]]) -> None:
     found = sum(len(ids) for _, ids in judged)
     right = sum(len(ids & case.needed) for case, ids in judged)
     assert right / found >= 0.95
 
 
-def test_what_was_planted_is_found(judged: list[tuple[Case, set[str]]]) -> None:
+def test_planted_needs_are_found(judged: list[tuple[Case, set[str]]]) -> None:
     needed = sum(len(case.needed) for case, _ in judged)
     right = sum(len(ids & case.needed) for case, ids in judged)
     assert right / needed >= 0.95

@@ -42,12 +42,12 @@ def weights(text: str) -> dict[str, float]:
         "reconcile_the_old_ledger",
     ],
 )
-def test_what_only_one_thing_can_be_called_is_a_sure_sign(token: str) -> None:
+def test_unique_names_are_sure_evidence(token: str) -> None:
     assert weights(f"see {token}, then stop.")[token] == SURE
 
 
 @pytest.mark.parametrize("token", ["tax_rates", "flattenLedger", "8081", "v1.2b"])
-def test_what_might_be_called_so_by_chance_is_a_likely_one(token: str) -> None:
+def test_names_that_could_coincide_are_likely_evidence(token: str) -> None:
     assert weights(f"see {token}, then stop.")[token] == LIKELY
 
 
@@ -59,27 +59,27 @@ def test_what_might_be_called_so_by_chance_is_a_likely_one(token: str) -> None:
         "__name__", "x = 1",
     ],
 )  # fmt: skip
-def test_what_anybody_writes_is_no_sign(text: str) -> None:
+def test_common_text_is_not_evidence(text: str) -> None:
     assert sum(weights(text).values()) < SURE
 
 
-def test_a_line_of_several_words_is_a_sure_sign() -> None:
+def test_a_line_of_several_words_is_sure_evidence() -> None:
     line = "Refunds above the limit need two signatures."
     assert weights(f"rules:\n  {line}\n")[line] == SURE
 
 
-def test_a_line_of_signs_is_none() -> None:
+def test_a_line_of_punctuation_is_not_evidence() -> None:
     assert weights("== == == ==== ==== ==== ==== ==== ====") == {}
 
 
-def test_what_is_written_without_spaces_is_cut_into_grams() -> None:
+def test_text_without_spaces_is_split_into_grams() -> None:
     text = "退款审批必须由主管签字"
     grams = [text[i : i + GRAM] for i in range(len(text) - GRAM + 1)]
     assert list(weights(text)) == grams
     assert sum(weights(text[: GRAM + 1]).values()) < SURE <= sum(weights(text[: GRAM + 2]).values())
 
 
-def test_only_what_is_made_of_known_words_can_come_from_them() -> None:
+def test_only_strings_of_known_words_are_found() -> None:
     known = frozenset({"ORD", "58213", "KX"})
     replies = Replies(known, rare=known, anchors=known)
     found, _ = replies.read("see ORD-58213-KX and ORD-11111-ZZ", 1, stays=True)
@@ -91,7 +91,7 @@ def test_only_what_is_made_of_known_words_can_come_from_them() -> None:
     ["see ORD-58213-KX", "Refunds above the limit need two signatures.", "退款审批必须由主管"],
 )
 @pytest.mark.parametrize(("call", "stays", "again"), [(2, True, 0), (2, False, 1), (1, True, 1)])
-def test_what_an_earlier_reply_says_in_the_list_is_not_looked_for_again(
+def test_strings_of_an_earlier_visible_reply_are_not_searched_again(
     text: str, call: int, stays: bool, again: int
 ) -> None:
     known = frozenset(words(text))
@@ -102,7 +102,7 @@ def test_what_an_earlier_reply_says_in_the_list_is_not_looked_for_again(
     assert list(replies.read(f"so: {text}\n{text}", call, stays=True).strings) == [*first] * again
 
 
-def test_a_string_of_which_every_word_is_common_tells_nothing() -> None:
+def test_a_string_of_only_common_words_is_not_evidence() -> None:
     text = "see ORD-58213-KX"
     replies = Replies(frozenset(words(text)), rare=frozenset(), anchors=frozenset())
     assert replies.read(text, 1, stays=True) == ([], [])
@@ -126,9 +126,7 @@ def test_a_string_that_is_a_part_of_several_words_is_found_once() -> None:
         ("src/x", "/repo/src/x/y", True),
     ],
 )
-def test_a_string_stands_in_a_text_but_not_within_a_word(
-    wanted: str, text: str, found: bool
-) -> None:
+def test_a_string_matches_only_at_word_boundaries(wanted: str, text: str, found: bool) -> None:
     assert stands_in(wanted, text) is found
 
 
@@ -138,7 +136,7 @@ def test_json_is_read_as_its_keys_and_values() -> None:
 
 
 @pytest.mark.parametrize("text", ["[1, 2", "{not json}", "[" * 5_000 + "]" * 5_000, "plain"])
-def test_what_is_no_json_stays_as_it_is(text: str) -> None:
+def test_text_that_is_not_json_is_unchanged(text: str) -> None:
     assert plain(text) == text
 
 

@@ -12,7 +12,7 @@ from tests.replay.report.sessions import HOSTILE
 @pytest.mark.parametrize(
     "text", ["</script>", "<!--", "&amp;", "<script>", "]]>", "\u2028\u2029", "中文", "\0\r\n\"\\'"]
 )
-def test_values_come_back_as_they_were_and_are_no_markup(text: str) -> None:
+def test_values_round_trip_and_are_not_markup(text: str) -> None:
     found = re.fullmatch(
         r'<script type="application/json" id="x">([^<>&]*)</script>',
         json_script("x", {text: [text]}),

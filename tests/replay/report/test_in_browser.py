@@ -181,7 +181,7 @@ def test_the_decisions_are_searched_and_paged(page: WebDriver) -> None:
     assert column(page, "Decisions", 1) == []
 
 
-def test_what_stayed_stands_with_its_reason_and_can_be_chosen(page: WebDriver) -> None:
+def test_kept_items_are_listed_with_their_reason_and_can_be_filtered(page: WebDriver) -> None:
     pick(page, LONG)
     choice = Select(part(page, "Decisions").find_element(By.TAG_NAME, "select"))
     assert [one.text for one in choice.options] == ["All (30)", "Removed (28)", "Kept (2)"]
@@ -199,7 +199,7 @@ def test_what_stayed_stands_with_its_reason_and_can_be_chosen(page: WebDriver) -
     assert count(page, "Decisions") == "0 decisions, of 30"
 
 
-def test_the_message_of_what_stayed_says_why_too(page: WebDriver) -> None:
+def test_the_message_of_a_kept_item_shows_the_reason(page: WebDriver) -> None:
     pick(page, "All")
     Select(part(page, "Decisions").find_element(By.TAG_NAME, "select")).select_by_index(2)
     part(page, "Decisions").find_element(By.CSS_SELECTOR, "td button").click()
@@ -238,7 +238,7 @@ def test_messages_are_searched(page: WebDriver) -> None:
     assert count(page, "Messages") == "1 message, of 63"
 
 
-def test_what_a_session_holds_is_shown_as_text(page: WebDriver) -> None:
+def test_session_contents_are_shown_as_text(page: WebDriver) -> None:
     pick(page, TAKING)
     first = part(page, "Messages").find_element(By.CSS_SELECTOR, "details.message")
     first.find_element(By.TAG_NAME, "summary").click()
@@ -265,7 +265,7 @@ def test_the_page_fetches_nothing_and_may_not(page: WebDriver) -> None:
     assert len(page.get_log("browser")) == 1  # type: ignore[no-untyped-call] # and that is read
 
 
-def test_the_keyboard_comes_to_the_session_first_and_focus_is_seen(page: WebDriver) -> None:
+def test_the_skip_link_is_first_in_tab_order_and_focus_is_visible(page: WebDriver) -> None:
     page.refresh()
     body = page.find_element(By.TAG_NAME, "body")
     body.send_keys(Keys.TAB)
@@ -277,7 +277,7 @@ def test_the_keyboard_comes_to_the_session_first_and_focus_is_seen(page: WebDriv
     assert float(focused.value_of_css_property("outline-width").removesuffix("px")) >= 2
 
 
-def test_whatever_is_worked_or_drawn_has_a_name(page: WebDriver) -> None:
+def test_every_control_and_chart_has_an_accessible_name(page: WebDriver) -> None:
     pick(page, LONG)
     tree: dict[str, Any] = page.execute_cdp_cmd("Accessibility.getFullAXTree", {})
     nodes = [
@@ -291,7 +291,7 @@ def test_whatever_is_worked_or_drawn_has_a_name(page: WebDriver) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 900)])
-def test_it_is_legible_on_a_phone_and_a_desk_by_day_and_by_night(
+def test_it_is_legible_on_small_and_large_screens_in_light_and_dark_mode(
     page: WebDriver, width: int, height: int, scheme: str
 ) -> None:
     emulated(page, width=width, height=height, scheme=scheme)
@@ -336,7 +336,7 @@ def test_a_single_call_is_drawn_as_a_point_and_a_window_far_away_is_not(
     assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
 
 
-def test_a_report_of_no_session_says_so(browser: WebDriver, tmp_path: Path) -> None:
+def test_a_report_without_sessions_states_that(browser: WebDriver, tmp_path: Path) -> None:
     browser.get(report(tmp_path / "out.html", under=UNPRICED).as_uri())
     assert "0 sessions" in browser.find_element(By.ID, "about").text
     assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]

@@ -104,7 +104,7 @@ def test_only_the_pages_own_scripts_may_run(hostile: Parsed) -> None:
     assert rules["script-src"].split() == [f"'sha256-{digest}'" for digest in hashes]
 
 
-def test_what_a_session_holds_is_no_markup(hostile: Parsed) -> None:
+def test_session_contents_are_not_markup(hostile: Parsed) -> None:
     said = hostile.rows("said-0")
     assert said[0]["text"] == HOSTILE[:400]
     assert len(hostile.scripts) == 7
@@ -140,7 +140,7 @@ def test_an_item_that_was_needed_in_several_lists_has_all_of_its_needs(tmp_path:
     assert len(needed) == 2 * len(session.regrets[0].needs)
 
 
-def test_with_prices_the_cost_is_told_in_dollars_by_kind(tmp_path: Path) -> None:
+def test_with_prices_the_cost_is_reported_in_dollars_by_kind(tmp_path: Path) -> None:
     path = report(tmp_path / "out.html", replayed(under=PRICED), under=PRICED)
     total = Parsed(path).values("overview")["total"]
     cost = total["cost_without"]
@@ -155,7 +155,7 @@ def test_the_figures_of_many_sessions_are_summed_up(tmp_path: Path) -> None:
     assert overview["total"]["calls"] == 13
 
 
-def test_it_says_that_no_model_was_asked_for_a_summary(tmp_path: Path) -> None:
+def test_it_states_that_no_model_was_asked_for_a_summary(tmp_path: Path) -> None:
     under = policy("""
         steps: [{name: shorten, do: compact, when: {messages: {at_least: 4}}}]
         compaction: {summary: {by: anthropic}}

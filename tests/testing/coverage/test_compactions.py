@@ -65,7 +65,7 @@ def sides(folder: Path, messages: Sequence[Message]) -> set[tuple[str, str]]:
     return {(".".join(path), side) for path, side in found if path in known}
 
 
-def test_what_decides_in_a_compaction_is_a_rule(tmp_path: Path) -> None:
+def test_the_deciding_keys_of_a_compaction_are_rules(tmp_path: Path) -> None:
     tree = world_of(tmp_path).policy.tree
     assert tree is not None
     assert [".".join(rule.path) for rule in rules_of(tree)] == [

@@ -23,7 +23,7 @@ def covered(pytester: pytest.Pytester, *options: str) -> dict[str, Any]:
     return {policy["name"]: policy for policy in json.loads(text)["policies"]}
 
 
-def test_what_no_scenario_made_decide_is_told_with_its_line(pytester: pytest.Pytester) -> None:
+def test_uncovered_rules_are_reported_with_their_line(pytester: pytest.Pytester) -> None:
     write(pytester, scenario())
     run = pytester.runpytest_inprocess("--policyctx-cov")
     run.stdout.fnmatch_lines([
@@ -70,7 +70,7 @@ def test_a_named_policy_that_no_scenario_ran_is_covered_by_nothing(
     }
 
 
-def test_a_policy_that_is_not_there_is_told_at_once(pytester: pytest.Pytester) -> None:
+def test_a_missing_policy_is_reported_at_once(pytester: pytest.Pytester) -> None:
     write(pytester, scenario())
     run = pytester.runpytest_inprocess("--policyctx-cov=codingagent")
     assert run.ret == pytest.ExitCode.USAGE_ERROR
@@ -82,7 +82,7 @@ def test_a_policy_that_a_feature_writes_out_is_not_reported(pytester: pytest.Pyt
     assert covered(pytester) == {}
 
 
-def test_two_processes_see_what_one_sees(pytester: pytest.Pytester) -> None:
+def test_two_processes_report_the_same_coverage_as_one(pytester: pytest.Pytester) -> None:
     write(pytester, scenario("Large"), scenario("Small", SMALL))
     run = pytester.runpytest_subprocess("-n2", "--policyctx-cov", "--policyctx-cov-fail-under=100")
     run.stdout.fnmatch_lines(["mine        4    6/6    100 %"])
@@ -102,7 +102,7 @@ Then {outcome}
     ("setting", "outcome"),
     [("keep", "1 warning is given"), ("raise", "it fails with a StoreError")],
 )
-def test_a_write_that_fails_is_seen_whatever_comes_of_it(
+def test_a_failed_write_is_covered_under_every_on_failure_setting(
     pytester: pytest.Pytester, setting: str, outcome: str
 ) -> None:
     policy = f"store: {{on_failure: {setting}}}\n"
@@ -131,7 +131,7 @@ Then {outcome}
         ("overwrite", 99, "1 file is written", False),
     ],
 )
-def test_a_name_that_is_taken_is_seen_whatever_comes_of_it(
+def test_the_taken_side_of_on_conflict_is_covered_only_if_a_name_is_taken(
     pytester: pytest.Pytester, setting: str, size: int, outcome: str, *, is_taken: bool
 ) -> None:
     write(pytester, scenario("Twice", TWICE.format(size=size, outcome=outcome)))

@@ -110,7 +110,7 @@ def test_a_limit_is_taken_in_or_left_out() -> None:
     ]
 
 
-def test_what_only_names_something_and_what_scenarios_replace_is_not_changed() -> None:
+def test_names_and_values_that_scenarios_replace_are_not_mutated() -> None:
     text = "description: y\nmodel: {tokenizer: approximate}\n"
     assert told(f"{text}store: {{root: a, session_id: b, sync: never}}\n") == []
 
@@ -143,7 +143,7 @@ VARIABLE = "min_chars: ${SIZE:-100}\n"
 
 
 @pytest.mark.parametrize(("given", "expected"), [({}, 101), ({"SIZE": "500"}, 500)])
-def test_what_a_variable_holds_is_not_changed(given: dict[str, str], expected: int) -> None:
+def test_the_value_of_a_variable_is_not_mutated(given: dict[str, str], expected: int) -> None:
     [more, _] = mutants(VARIABLE).all
     changed = more.change.applied(tree(VARIABLE, **given))
     assert validated(changed).min_chars == expected

@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_no_scenario_notices_is_told_with_its_place(folder: Path) -> None:
+def test_an_unnoticed_mutant_is_reported_with_its_place(folder: Path) -> None:
     run = policyctx("test", "--mutate", "mine.yaml", "--jobs", "2", "--json", cwd=folder)
     assert run.returncode == 1, run.stderr
     report: dict[str, Any] = json.loads(run.stdout)
@@ -51,7 +51,7 @@ def test_what_no_scenario_notices_is_told_with_its_place(folder: Path) -> None:
     assert (report["not_run"], report["failing"], report["error"]) == (0, [], None)
 
 
-def test_a_mutant_that_is_accepted_and_noticed_is_told(folder: Path) -> None:
+def test_an_accepted_mutant_that_is_noticed_is_reported(folder: Path) -> None:
     listed = [*UNNOTICED, "min_chars: 100 → 101"]
     text = "".join(REASON.format(told) for told in listed)
     (folder / "mutants.yaml").write_text(text, encoding="utf-8")
@@ -100,7 +100,7 @@ def test_a_broken_feature_keeps_mutants_from_being_run(folder: Path) -> None:
     assert "unknown step: Given something" in run.stderr
 
 
-def test_no_mutant_is_run_where_there_is_no_scenario(folder: Path) -> None:
+def test_no_mutant_is_run_without_a_scenario(folder: Path) -> None:
     (folder / "mine.feature").unlink()
     run = policyctx("test", *OPTIONS, cwd=folder)
     assert run.returncode == 1
