@@ -116,6 +116,8 @@ class KnownList:
             return None
         # A few words may be said again. More of what was dropped is the caller's own list.
         ledger, more = self.conversation.ledger, items_of(messages[len(handed_out) :])
+        if self._guessed_wrong(more):
+            return None
         again = sum(map(ledger.may_know, more))
         return self.conversation.gone if again <= 1 else None
 

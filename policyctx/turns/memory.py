@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from policyctx.tokens.usage import Usage
     from policyctx.turns.known_list import KnownList
 
+_PAIR = ("tool_call", "tool_result")
+
 
 @dataclass(slots=True)
 class Memory:
@@ -80,17 +82,25 @@ class Memory:
 
 
 def _without_half_pairs(entries: list[Entry]) -> list[Entry]:
-    """Return the entries without drops of a call or a result whose other half was lost."""
-    newest = {entry.key: entry for entry in entries}
-    dropped = [key for key, entry in newest.items() if entry.action == "drop" and key.tool_use_id]
+    """Return the entries without drops of a call or a result whose other half was lost.
+
+    A call may be dropped with several results, one in each form of the list, so only an id with
+    no drop of the other half counts. A result without a call has no tool, and no other half.
+    """
+    newest = {entry.key: entry for entry in entries if entry.rewritten is None}
+    dropped = [entry for entry in newest.values() if entry.action == "drop" and entry.tool]
     calls, answers = (
-        Counter(key.tool_use_id for key in dropped if key.kind == kind)
-        for kind in ("tool_call", "tool_result")
+        {entry.key.tool_use_id for entry in dropped if entry.key.kind == kind} - {None}
+        for kind in _PAIR
     )
-    halves = {
-        key.tool_use_id for key in dropped if calls[key.tool_use_id] != answers[key.tool_use_id]
-    }
-    return [e for e in entries if e.action != "drop" or e.key.tool_use_id not in halves]
+    halves = calls ^ answers
+    return [
+        entry
+        for entry in entries
+        if entry.action != "drop"
+        or entry.key.kind not in _PAIR
+        or entry.key.tool_use_id not in halves
+    ]
 
 
 def _is_readable(record: Mapping[str, Any]) -> bool:
