@@ -306,3 +306,19 @@ def test_words_that_a_shorter_list_lacked_stay_dropped_when_they_follow_again(
     live = applied(session, grown)
     assert live.messages == anew.messages == whole.messages
     assert live.plan.new == anew.plan.new == ()
+
+
+def test_words_dropped_at_the_end_stay_dropped_when_the_list_goes_on_with_them(
+    tmp_path: Path,
+) -> None:
+    """The caller sends its own list, then what it was handed before and what came since."""
+    text = WORDS.replace("[user_message], keep_recent: 1", "[assistant_message]")
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    full = [user("one"), said("a"), user("two")]
+    back = applied(session, full).messages
+    assert applied(session, [*full, said("b"), said("c")]).messages == back
+    grown = [*back, said("c"), user("three")]
+    anew = applied(restarted(session), grown)
+    live = applied(session, grown)
+    assert live.messages == anew.messages == [*back, user("three")]
+    assert live.plan.new == anew.plan.new == ()
