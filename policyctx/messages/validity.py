@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,7 +22,7 @@ from policyctx.messages.items import compact_json
 from policyctx.messages.reading import items_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from policyctx.messages.items import Item, Message
 
@@ -34,9 +35,8 @@ def new_problems(
     A call is answered in the messages right after it that hold nothing but results, or in the one
     that follows these. `items` are those of `before`, for callers who have them already.
     """
-    return _new_problems(
-        _seen(before, items_of(before) if items is None else items), _seen(after, items_of(after))
-    )
+    whole = _Stretch(_seen(before, items_of(before) if items is None else items))
+    return _new_problems([whole], [_Stretch(_seen(after, items_of(after)))])
 
 
 def new_problems_around(
@@ -52,10 +52,10 @@ def new_problems_around(
     The cost grows with `changed` and the results around it, not with the list.
     """
     view = _Around(before, after, changed, items)
-    places = sorted(view.places())
+    stretches = list(view.stretches())
     return _new_problems(
-        [view.before(i) for i in places],
-        [seen for i in places if (seen := view.after(i)) is not None],
+        [view.stretch(places, view.before) for places in stretches],
+        [view.stretch(places, view.after) for places in stretches],
     )
 
 
@@ -82,39 +82,56 @@ def _seen(messages: Sequence[Message], items: Sequence[Item]) -> list[_Seen]:
     return [_Seen(*each) for each in zip(map(as_message, messages), found, strict=True)]
 
 
-def _new_problems(before: Sequence[_Seen], after: Sequence[_Seen]) -> list[str]:
-    broken = Counter(_broken(after)) - Counter(_broken(before))
+class _Stretch(NamedTuple):
+    """Messages that follow each other in a list.
+
+    Where the list goes on beyond the first or the last of them, that one is a border: its results
+    may answer calls before the stretch, and results behind the stretch may answer its calls.
+    """
+
+    seen: Sequence[_Seen]
+    begins_list: bool = True
+    ends_list: bool = True
+
+
+def _new_problems(before: Sequence[_Stretch], after: Sequence[_Stretch]) -> list[str]:
+    broken = Counter(chain.from_iterable(map(_broken, after)))
+    broken -= Counter(chain.from_iterable(map(_broken, before)))
     changed = _thinking(after) - _thinking(before)
     return [*broken.elements(), *["the bytes of a thinking block changed"] * changed.total()]
 
 
-def _broken(seen: Sequence[_Seen]) -> Iterator[str]:
-    roles = [each.message["role"] for each in seen]
-    if next((role for role in roles if role not in SYSTEM_ROLES), None) == "assistant":
+def _broken(stretch: _Stretch) -> Iterator[str]:
+    roles = [each.message["role"] for each in stretch.seen]
+    first = next((role for role in roles if role not in SYSTEM_ROLES), None)
+    if stretch.begins_list and first == "assistant":
         yield "the list begins with an assistant message"
-    for message, items in seen:
+    for message, items in stretch.seen:
         if says_nothing(message):
             yield f"a message of role {message['role']} is empty"
         if message["role"] == "assistant" and items and all(i.kind == "thinking" for i in items):
             yield "an assistant message holds nothing but thinking"
-    yield from _unpaired(seen)
-    if roles[-1:] == ["assistant"]:
+    yield from _unpaired(stretch)
+    if stretch.ends_list and roles[-1:] == ["assistant"]:
         yield "the list ends with an assistant message"
 
 
-def _unpaired(seen: Sequence[_Seen]) -> Iterator[str]:
+def _unpaired(stretch: _Stretch) -> Iterator[str]:
     waiting = _Calls()
-    for each in seen:
-        calls = _Calls()
+    for place, each in enumerate(stretch.seen):
+        calls, may_lack_call = _Calls(), place == 0 and not stretch.begins_list
         for item in each.items:
             if item.kind == "tool_call":
                 calls.add(item)
-            elif item.kind == "tool_result" and not (waiting.take(item) or calls.take(item)):
-                yield f"the result {_name(item)} has no call right before it"
+            elif item.kind == "tool_result":
+                is_answer = waiting.take(item) or calls.take(item)
+                if not (is_answer or may_lack_call):
+                    yield f"the result {_name(item)} has no call right before it"
         if not each.holds_only_results:
             yield from map("the call {} has no result right after it".format, waiting.names())
             waiting = calls
-    yield from map("the call {} has no result right after it".format, waiting.names())
+    if stretch.ends_list:
+        yield from map("the call {} has no result right after it".format, waiting.names())
 
 
 class _Calls:
@@ -142,10 +159,11 @@ def _name(item: Item) -> str:
     return str(item.tool if item.tool_use_id is None else item.tool_use_id)
 
 
-def _thinking(seen: Sequence[_Seen]) -> Counter[str]:
+def _thinking(stretches: Sequence[_Stretch]) -> Counter[str]:
     return Counter(
         compact_json(message["content"][item.path[1]])
-        for message, items in seen
+        for stretch in stretches
+        for message, items in stretch.seen
         for item in items
         if item.kind == "thinking"
     )
@@ -164,17 +182,30 @@ class _Around:
         self._before, self._after, self._items = before, after, items
         self._changed = frozenset(changed)
 
-    def places(self) -> set[int]:
-        """Return the changed messages and those by which a rule could tell the difference.
+    def stretches(self) -> Iterator[list[int]]:
+        """Yield the changed messages and those by which a rule could tell the difference.
 
         Around each change these are all up to an unchanged message that parts what is before it
-        from what is after it. What lies beyond reads the same with and without the change.
+        from what is after it. What lies beyond reads the same with and without the change, so
+        a result in one stretch answers no call in another, even if their ids are the same.
         """
         places = set(self._changed)
         for i in self._changed:
             places.update(self._up_to_a_border(range(i - 1, -1, -1)))
             places.update(self._up_to_a_border(range(i + 1, len(self._before))))
-        return places
+        stretch: list[int] = []
+        for i in sorted(places):
+            if stretch and i > stretch[-1] + 1:
+                yield stretch
+                stretch = []
+            stretch.append(i)
+        if stretch:
+            yield stretch
+
+    def stretch(self, places: Sequence[int], seen_at: Callable[[int], _Seen | None]) -> _Stretch:
+        """Return what is at these places, without the messages that are gone."""
+        seen = [found for i in places if (found := seen_at(i)) is not None]
+        return _Stretch(seen, places[0] == 0, places[-1] == len(self._before) - 1)
 
     def before(self, i: int) -> _Seen:
         first = bisect_left(self._items, i, key=_message_of)

@@ -158,17 +158,13 @@ class Ledger:
                 self._has_rewritten.add((kind, call))
                 self._rendered[entry.place][entry.key] = entry
                 continue
-            earlier = self.entries.pop(entry.key, None)
+            self.entries.pop(entry.key, None)
             self.entries[entry.key] = entry  # the newest decision is the last
             self._lengths.add((kind, call, entry.chars))
             self._left[entry.key[:3]].pop(entry.key, None)
             if entry.placeholder is not None:
                 self._left[entry.key[:3]][entry.key] = entry.placeholder
                 self._rendered[entry.place][entry.key] = entry
-            elif earlier is not None and earlier.placeholder is not None:
-                # Of placeholders that are alike those that still stand come first.
-                left = self._rendered[earlier.place]
-                left[entry.key] = left.pop(entry.key)
             if entry.relative_path is not None:
                 name = entry.relative_path.rpartition("/")[2]
                 self._files[name].add(entry.relative_path)
@@ -195,12 +191,17 @@ class Ledger:
         return any(path == file or path.endswith(f"/{file}") for file in known)
 
     def rendered(self, item: Item) -> dict[Key, Entry]:
-        """Return the entries that left this very text; those that still stand so come first."""
+        """Return the entries that left this very text, oldest first."""
         found = self._rendered.get((item.kind, item.tool_use_id, item.text))
         if found is None and (item.kind, item.tool_use_id) in self._has_rewritten:
             place = item.kind, item.tool_use_id, content_hash(item.text)
             found = self._rendered.get(place)
         return found or {}
+
+    def is_dropped(self, key: Key) -> bool:
+        """Return whether the newest decision on an item removed it."""
+        entry = self.entries.get(key)
+        return entry is not None and entry.action.leaves_nothing
 
     def left_of(self, equal: tuple[str, str | None, str]) -> list[str]:
         """Return the placeholders of all that have this kind, tool-use id and hash."""
@@ -323,11 +324,15 @@ class Identities:
         return sum(self._hash(i) == found for i in self._of_likeness(position)) + len(gone)
 
     def _next_of(self, found: dict[Key, Entry]) -> Entry:
-        """Return the first of equal placeholders that is not in the list yet, else the last."""
+        """Return the first of equal placeholders that is not in the list yet, else the last.
+
+        Those that still stand come before those of items that were dropped later.
+        """
         last = next(reversed(found.values()))
         if last.place not in self._unclaimed:
-            here = [entry for key, entry in found.items() if not self._is_gone(key)]
-            self._unclaimed[last.place] = iter(here)
+            here = [key for key in found if not self._is_gone(key)]
+            here.sort(key=self._ledger.is_dropped)
+            self._unclaimed[last.place] = iter([found[key] for key in here])
         return next(self._unclaimed[last.place], last)
 
     def _is_gone(self, key: Key) -> bool:

@@ -115,7 +115,10 @@ class KnownList:
         if len(handed_out) == len(self._left) or not _begins_alike(messages, handed_out):
             return None
         # A few words may be said again. More of what was dropped is the caller's own list.
-        ledger, more = self.conversation.ledger, items_of(messages[len(handed_out) :])
+        follows = messages[len(handed_out) :]
+        ledger, more = self.conversation.ledger, items_of(follows)
+        if self._guessed_wrong(more) or self._ended_with(follows[:1]):
+            return None
         again = sum(map(ledger.may_know, more))
         return self.conversation.gone if again <= 1 else None
 
@@ -136,6 +139,14 @@ class KnownList:
             return False
         ledger = self.conversation.ledger
         return any(ledger.may_know(item) or ledger.rendered(item) for item in more)
+
+    def _ended_with(self, messages: Sequence[Message]) -> bool:
+        """Return whether one of these was removed behind all that is left of the list."""
+        end = len(self._left)
+        while end and self._left[end - 1] is None:
+            end -= 1
+        removed = self._given[end:]
+        return any(_same_message(one, other) for one in messages for other in removed)
 
     def sent_of(self, messages: Sequence[Message]) -> int:
         """Return with how many messages another list begins that were sent with this one."""

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
     from policyctx.planning.conversation import Arrived, Conversation
     from policyctx.planning.facts import Facts
-    from policyctx.planning.ledger import Key
     from policyctx.tokens.usage import Usage
     from policyctx.turns.known_list import KnownList
 
 T = TypeVar("T")
+
+_PAIR = ("tool_call", "tool_result")
 
 
 @dataclass(slots=True)
@@ -55,7 +56,7 @@ class Memory:
         found = (Entry.of(record) for record in readable)
         entries = [entry for entry in found if entry is not None]
         halves = _half_pairs(entries)
-        lost, whole = _parted(entries, lambda entry: entry.key in halves and entry.action == "drop")
+        lost, whole = _parted(entries, lambda entry: _is_half_pair(entry, halves))
         calls = [record["at"] for record in readable if record.get("record") == "call"]
         learnt = [record for record in readable if record.get("record") == "usage"]
         made = (Replacement.of(record) for record in readable)
@@ -103,15 +104,24 @@ def _parted(values: Iterable[T], condition: Callable[[T], bool]) -> tuple[list[T
     return met, others
 
 
-def _half_pairs(entries: list[Entry]) -> set[Key]:
-    """Return the keys of dropped calls and results whose other half was lost."""
-    newest = {entry.key: entry for entry in entries}
-    dropped = [key for key, entry in newest.items() if entry.action == "drop" and key.tool_use_id]
+def _half_pairs(entries: list[Entry]) -> set[str | None]:
+    """Return the tool-use ids whose call or result was dropped while the other half was lost.
+
+    A call may be dropped with several results, one in each form of the list, so only an id with
+    no drop of the other half counts. A result without a call has no tool, and no other half.
+    """
+    newest = {entry.key: entry for entry in entries if entry.rewritten is None}
+    dropped = [e for e in newest.values() if e.action.leaves_nothing and e.tool]
     calls, answers = (
-        Counter(key.tool_use_id for key in dropped if key.kind == kind)
-        for kind in ("tool_call", "tool_result")
+        {entry.key.tool_use_id for entry in dropped if entry.key.kind == kind} - {None}
+        for kind in _PAIR
     )
-    return {key for key in dropped if calls[key.tool_use_id] != answers[key.tool_use_id]}
+    return calls ^ answers
+
+
+def _is_half_pair(entry: Entry, halves: set[str | None]) -> bool:
+    is_dropped = entry.action.leaves_nothing and entry.key.kind in _PAIR
+    return is_dropped and entry.key.tool_use_id in halves
 
 
 def _digest(record: Mapping[str, Any]) -> str:

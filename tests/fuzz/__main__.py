@@ -10,14 +10,21 @@ from tests.fuzz.histories import Report, run_session
 
 
 def main() -> int:
-    """Return 1 when a list was invalid or content was lost."""
+    """Return 1 if there was a failure.
+
+    Failures are an invalid list, an error, lost content, and a difference after a restart.
+    """
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="seed of the first session")
     parser.add_argument("--applies", type=int, default=100_000, help="calls of apply to make")
     options = parser.parse_args()
     report, seed, began = Report(), options.seed, time.perf_counter()
     while report.applies < options.applies:
-        run_session(seed, report)
+        try:
+            run_session(seed, report)
+        except Exception as error:
+            error.add_note(f"the session has seed {seed}; {report}")
+            raise
         seed += 1
     rate = report.applies / (time.perf_counter() - began)
     print(f"{report}; {rate:,.0f} applies/s; go on with --seed {seed}")  # noqa: T201

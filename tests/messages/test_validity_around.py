@@ -1,18 +1,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.messages.editing import edited_message
+from policyctx.messages.editing import Edit, edited_message
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems, new_problems_around
 from policyctx.testing.strategies import message_lists
 from tests.messages.edits import some_edits
 from tests.messages.odd_lists import (
+    IMAGE,
+    LEGACY_ANSWER,
+    LEGACY_CALL,
     THINKING,
     answer,
     assistant,
@@ -26,7 +30,6 @@ from tests.messages.odd_lists import (
 )
 
 if TYPE_CHECKING:
-    from policyctx.messages.editing import Edit
     from policyctx.messages.items import Message
 
 GO: Message = {"role": "user", "content": "go"}
@@ -165,3 +168,73 @@ def test_messages_removed_by_an_earlier_edit_count_as_removed() -> None:
     before = [GO, both, user(result("a")), user(result("b")), user(text("more"))]
     after = [GO, assistant(call("a")), before[2], None, user(text("less"))]
     assert new_problems_around(before, after, {4}, items_of(before)) == []
+
+
+def test_a_result_does_not_answer_a_call_elsewhere_with_the_same_id() -> None:
+    """Between the two changes stand messages that neither of them can affect."""
+    twice = assistant(call("a"), call("a", "write"))
+    before = [
+        GO,
+        assistant(call("b")),
+        user(result("b")),
+        twice,
+        user(result("a"), result("a")),
+        assistant(call("a")),
+        user(result("a"), text("and?")),
+        assistant(call("c")),
+        user(result("c")),
+        GO,
+    ]
+    # The pair `a` of the second reply went in an earlier turn.
+    after = [GO, None, None, *before[3:5], None, user(text("and?")), None, None, GO]
+    assert new_problems_around(before, after, {1, 2, 7, 8}, items_of(before)) == []
+
+
+def test_what_an_earlier_edit_removed_does_not_make_up_for_a_new_problem() -> None:
+    """The result that went in an earlier turn does not outweigh the one that lacks its call."""
+    before = [
+        GO,
+        assistant(call("a")),
+        user(result("a"), text("and?")),
+        assistant(call("a"), call("b")),
+        user(result("a"), result("b")),
+        GO,
+    ]
+    after = [GO, None, user(text("and?")), assistant(call("b")), *before[4:]]
+    assert new_problems_around(before, after, {3}, items_of(before)) == [
+        "the result a has no call right before it"
+    ]
+
+
+REPLIES: tuple[list[Message], ...] = (
+    [assistant(call("a"), call("a", "write")), user(result("a"), result("a"))],
+    [assistant(call("a")), user(result("a"), text("and?"))],
+    [assistant(text("so"), call("b"), call("a")), user(result("a")), user(result("b"))],
+    [chat_calls(chat_call("a"), chat_call("b")), answer("a"), answer("b")],
+    [assistant(call("a")), user(result("a", [text("seen"), IMAGE]))],
+    [LEGACY_CALL, LEGACY_ANSWER],
+)
+
+
+@given(
+    parts=st.lists(st.tuples(st.sampled_from(REPLIES), st.booleans()), min_size=3, max_size=8),
+    data=st.data(),
+)
+def test_calls_removed_earlier_do_not_change_what_is_found(
+    parts: list[tuple[list[Message], bool]], data: st.DataObject
+) -> None:
+    messages = [GO, *(deepcopy(message) for reply, _ in parts for message in reply), GO]
+    pairs = {"tool_call", "tool_result"}
+    is_earlier = [False, *(drops for reply, drops in parts for _ in reply), False]
+    items = items_of(messages)
+    earlier = [Edit(i, None) for i in items if is_earlier[i.message] and i.kind in pairs]
+    later = data.draw(some_edits([i for i in items if not is_earlier[i.message]]))
+    assert new_problems(messages, kept(aligned(messages, earlier))) == []
+    after = aligned(messages, [*earlier, *later])
+    found = new_problems_around(messages, after, {edit.item.message for edit in later}, items)
+    assert sorted(found) == sorted(new_problems(messages, kept(after)))
+
+
+def kept(messages: Sequence[Message | None]) -> list[Message]:
+    """Return the messages that are not gone."""
+    return [message for message in messages if message is not None]

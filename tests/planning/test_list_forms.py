@@ -186,3 +186,139 @@ def test_async_sessions_keep_no_orphan_results(tmp_path: Path) -> None:
         assert new_problems(full, result.messages) == []
 
     asyncio.run(run())
+
+
+def restarted(session: Session) -> Session:
+    """Return a session that knows only what the store of this one holds."""
+    return Session(session.policy, root=session.store.root, session_id=session.session_id)
+
+
+def test_pairs_with_one_id_in_several_replies_are_dropped_one_by_one(tmp_path: Path) -> None:
+    """What went earlier between two pairs does not count for either of them."""
+    text = OLD_CALLS.replace("tool_call], keep", "tool_call], tools: [Read, Bash], keep")
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    answer = results(("a", "with words"))
+    answer["content"].append({"type": "text", "text": "and then?"})
+    read = [calls(("b", "Read")), results(("b", "first"))]
+    twice = [calls(("a", "Grep"), ("a", "Glob")), results(("a", "second"), ("a", "third"))]
+    full = [user("the task"), *read, *twice, calls(("a", "Bash")), answer]
+    full += [calls(("c", "Bash")), results(("c", "fourth")), user("more")]
+    first = applied(session, full)
+    assert first.messages == [*full[:5], user_text("and then?"), *full[7:]]
+    full += [calls(("d", "Bash"), ("e", "Read")), results(("d", "fifth"), ("e", "sixth"))]
+    second = applied(session, full)
+    expected = [full[0], *twice, user_text("and then?"), user("more"), *full[10:]]
+    assert second.messages == expected
+    assert applied(restarted(session), full).messages == expected
+
+
+def user_text(text: str) -> Message:
+    return {"role": "user", "content": [{"type": "text", "text": text}]}
+
+
+def test_a_pair_that_lost_an_image_while_it_was_back_is_dropped_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    text = OLD_CALLS.replace("[tool_call], keep_recent: 1", "[tool_call, image]")
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    full = [user("the task"), said("I look"), calls(("a", "Bash"))]
+    full += [results(("a", [picture()])), user("more")]
+    whole = applied(session, full)
+    assert whole.messages == [*full[:2], full[4]]
+    cut = applied(session, full[:4])
+    assert "[Content removed]" in str(cut.messages)
+    anew = applied(restarted(session), full)
+    assert anew.messages == whole.messages
+    assert anew.plan.new == ()
+    assert anew.warnings == ()
+
+
+def test_a_call_that_was_dropped_with_two_results_is_dropped_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    session = Session(policy(OLD_CALLS), root=tmp_path, session_id="s")
+    full = session_of("one", "two")
+    whole = applied(session, full)
+    other = [*full[:2], results(("c0", "another result")), *full[3:]]
+    assert applied(session, other).messages == whole.messages
+    for messages in (full, other):
+        anew = applied(restarted(session), messages)
+        assert anew.messages == whole.messages
+        assert anew.plan.new == ()
+        assert anew.warnings == ()
+
+
+def test_a_result_that_was_dropped_without_its_call_stays_dropped_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    text = """\
+        items: {tool_result: {offload: true}}
+        store: {sync: never}
+        steps: [{name: all, do: drop, select: {types: [tool_result]}}]
+        """
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    orphan = results(("lost", "done"))
+    orphan["content"].append({"type": "text", "text": "go on"})
+    whole = applied(session, [user("the task"), orphan])
+    assert whole.messages == [user("the task"), user_text("go on")]
+    anew = applied(restarted(session), [user("the task"), orphan])
+    assert anew.messages == whole.messages
+    assert anew.plan.new == ()
+    assert anew.warnings == ()
+
+
+def test_equal_placeholders_are_told_apart_after_a_restart(tmp_path: Path) -> None:
+    """One of three was dropped before the last one came."""
+    text = """\
+        items: {user_message: {offload: true, keep_recent: 1}}
+        store: {sync: never}
+        placeholder: "[gone]"
+        steps:
+          - {name: old, do: drop, select: {types: [user_message], keep_recent: 3}}
+          - {name: large, do: offload, must_shrink: false, select: {types: [user_message]}}
+        """
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    full = [user("the very first")]
+    back: Sequence[Message] = full
+    for word in ("one", "two", "three", "four", "five"):
+        more = [said(f"after {word}"), user(word)]
+        full = [*full, *more]
+        result = applied(session, [*back, *more])
+        again = applied(restarted(session), result.messages)
+        assert again.messages == result.messages
+        assert again.plan.new == ()
+        back = result.messages
+
+
+def test_words_that_a_shorter_list_lacked_stay_dropped_when_they_follow_again(
+    tmp_path: Path,
+) -> None:
+    """The caller goes back twice, and then sends the list of the second turn once more."""
+    text = WORDS.replace("[user_message], keep_recent: 1", "[assistant_message]")
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    full = [user("one"), said("a"), user("two"), said("b"), user("three")]
+    back = applied(session, full).messages
+    grown = [*back, said("c"), user("four")]
+    whole = applied(session, grown)
+    assert whole.messages == [user(word) for word in ("one", "two", "three", "four")]
+    applied(session, full)
+    anew = applied(restarted(session), grown)
+    live = applied(session, grown)
+    assert live.messages == anew.messages == whole.messages
+    assert live.plan.new == anew.plan.new == ()
+
+
+def test_words_dropped_at_the_end_stay_dropped_when_the_list_goes_on_with_them(
+    tmp_path: Path,
+) -> None:
+    """The caller sends its own list, then what it was handed before and what came since."""
+    text = WORDS.replace("[user_message], keep_recent: 1", "[assistant_message]")
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    full = [user("one"), said("a"), user("two")]
+    back = applied(session, full).messages
+    assert applied(session, [*full, said("b"), said("c")]).messages == back
+    grown = [*back, said("c"), user("three")]
+    anew = applied(restarted(session), grown)
+    live = applied(session, grown)
+    assert live.messages == anew.messages == [*back, user("three")]
+    assert live.plan.new == anew.plan.new == ()
