@@ -11,7 +11,7 @@ import yaml
 from benchmarks.runner import Ratio
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import parsed_policy, resolved, validated
-from policyctx.policy.sources import Source
+from policyctx.policy.sources import PolicySource
 
 _HEAD = """\
 apiVersion: policyctx/v1
@@ -31,7 +31,7 @@ steps:
 def ratios() -> list[Ratio]:
     """The figures of this module; one call reads one policy of 2 kB."""
     text = _HEAD + "".join(_TOOL.format(n=n) for n in range(32)) + _STEPS
-    source = Source("benchmark.yaml", text)
+    source = PolicySource("benchmark.yaml", text)
     root = resolved(source)
     policy = validated(root)
     return [

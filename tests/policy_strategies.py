@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.policy.loading import load_policy, parsed_policy
-from policyctx.policy.sources import Source
+from policyctx.policy.sources import PolicySource
 
 if TYPE_CHECKING:
     from policyctx.policy.models import Policy
@@ -105,7 +105,7 @@ WRITTEN = {"tiny": TINY, "dropping": DROPPING, "inputs": INPUTS, "gated": GATED}
 
 
 def _parsed(text: str) -> OffloadPolicy:
-    return unflushed(parsed_policy(Source("test.yaml", _HEAD + text)))
+    return unflushed(parsed_policy(PolicySource("test.yaml", _HEAD + text)))
 
 
 def unflushed(policy: Policy) -> OffloadPolicy:
@@ -259,7 +259,7 @@ def _without_errors(step: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _parsed_document(text: str) -> OffloadPolicy:
-    found = parsed_policy(Source("test.yaml", f'{{"apiVersion": "policyctx/v1", {text[1:]}'))
+    found = parsed_policy(PolicySource("test.yaml", f'{{"apiVersion": "policyctx/v1", {text[1:]}'))
     return unflushed(found)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from policyctx import OffloadPolicy, Session
 from policyctx.policy.loading import parsed_policy
-from policyctx.policy.sources import Source, preset_names
+from policyctx.policy.sources import PolicySource, preset_names
 from tests.cli.running import policyctx
 from tests.conversations import calls, results, session_of
 
@@ -35,7 +35,7 @@ def test_the_readme_shows_the_output_of_the_demo(tmp_path: Path) -> None:
 
 
 def test_the_policy_in_the_readme_decides_as_described(tmp_path: Path) -> None:
-    policy = OffloadPolicy(parsed_policy(Source("README.md", block("yaml"))))
+    policy = OffloadPolicy(parsed_policy(PolicySource("README.md", block("yaml"))))
     assert len(block("yaml").splitlines()) == 10
     messages = session_of(*["word " * 600] * 4)
     for tool in ("mcp__web__get",) * 4 + ("update_todo",) * 4:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
-from policyctx.cli.conversation import Choice, read_messages
+from policyctx.cli.conversation import RecordedChoice, read_messages
 from policyctx.cli.output import (
     compaction_in_words,
     console,
@@ -56,7 +56,7 @@ def apply(
     """
     session = Session(policy, root=root, session_id=session_id)
     # With `--json` stderr is a report for programs.
-    given = read_messages(messages, Choice(recorded, call), quiet=as_json)
+    given = read_messages(messages, RecordedChoice(recorded, call), quiet=as_json)
     given.teach(session, quiet=as_json)
     with _opened(output) as write:
         result = session.apply(given.messages, system=given.system, tools=given.tools)

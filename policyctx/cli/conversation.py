@@ -27,7 +27,7 @@ _LISTED = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class RecordedChoice:
     """Which session of a file is meant, and which call of it; the first and its end by default."""
 
     session: str | None = None
@@ -128,7 +128,9 @@ def _billed(recording: Recording) -> Iterator[int]:
             yield call.usage.prompt
 
 
-def read_messages(messages: str, choice: Choice | None = None, *, quiet: bool = False) -> Given:
+def read_messages(
+    messages: str, choice: RecordedChoice | None = None, *, quiet: bool = False
+) -> Given:
     """Read a message list, a request body or a recording; `-` is stdin.
 
     The content shows which it is, not the name. Where the file holds several sessions and none was
@@ -137,7 +139,7 @@ def read_messages(messages: str, choice: Choice | None = None, *, quiet: bool = 
     """
     name = "stdin" if messages == "-" else messages
     try:
-        return _read(_content(messages), name, choice or Choice(), quiet=quiet)
+        return _read(_content(messages), name, choice or RecordedChoice(), quiet=quiet)
     except MessagesError as error:
         raise MessagesError(f"{name}: {error}", index=error.index) from error
 
@@ -154,7 +156,7 @@ def _content(messages: str) -> bytes:
         raise MessagesError(f"cannot be read: {error}") from error
 
 
-def _read(content: bytes, name: str, choice: Choice, *, quiet: bool) -> Given:
+def _read(content: bytes, name: str, choice: RecordedChoice, *, quiet: bool) -> Given:
     recording = _recording(content, name, choice.session, quiet=quiet)
     if choice.call is not None:
         return _at_call(recording, choice.call)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from policyctx.policy.models import Model
-    from policyctx.replay.diff import Compared, Difference, Fate
+    from policyctx.replay.diff import Compared, Difference, ItemFate
     from policyctx.replay.summing import Figures
 
 _LARGEST = 10
@@ -148,7 +148,7 @@ def _show_items(
         out.print(f"{len(found) - len(shown):,} smaller items are not shown; --largest 0 shows all")
 
 
-def _told(fate: Fate) -> str:
+def _told(fate: ItemFate) -> str:
     when = "" if fate.call is None else f" before call {fate.call}"
     step = f", step {fate.step}" if fate.step else ""
     return f"{fate.action}{when}{step}: {fate.reason}"

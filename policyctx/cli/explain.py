@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
-from policyctx.cli.conversation import Choice, read_messages
+from policyctx.cli.conversation import RecordedChoice, read_messages
 from policyctx.cli.output import (
     compaction_report,
     console,
@@ -59,7 +59,7 @@ def explain(
     # No summary is made, so the policy's summarizer need not be there.
     nobody = ExtractiveSummarizer()
     session = Session(policy, root=root, session_id=session_id, summarizer=nobody)
-    given = read_messages(messages, Choice(recorded, call))
+    given = read_messages(messages, RecordedChoice(recorded, call))
     given.teach(session)
     planned = session.plan(given.messages, system=given.system, tools=given.tools)
     positions = _chosen(planned, item, why_not=why_not, largest=largest)

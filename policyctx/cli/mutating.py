@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from policyctx.testing.mutation.judging import Verdict
+    from policyctx.testing.mutation.judging import MutantVerdict
     from policyctx.testing.mutation.mutants import Mutants
 
 
@@ -34,7 +34,7 @@ def print_mutants(
     """
     reasons = {} if accept is None else accepted(accept)
     mutants = mutants_of(resolved(policy_source(policy)))
-    verdicts: list[Verdict] = []
+    verdicts: list[MutantVerdict] = []
     try:
         for verdict in _verdicts(mutants, policy, paths, jobs):
             verdicts.append(verdict)  # noqa: PERF402 - what came before an error is reported
@@ -49,7 +49,7 @@ def print_mutants(
 
 def _verdicts(
     mutants: Mutants, policy: str, paths: Sequence[str], jobs: int | None
-) -> Iterator[Verdict]:
+) -> Iterator[MutantVerdict]:
     """Yield the verdicts as they come, with a bar on a terminal."""
     err = console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
@@ -65,7 +65,7 @@ def _verdicts(
 
 
 def _reported(
-    mutants: Mutants, verdicts: Sequence[Verdict], reasons: dict[str, str], *, as_json: bool
+    mutants: Mutants, verdicts: Sequence[MutantVerdict], reasons: dict[str, str], *, as_json: bool
 ) -> bool:
     unnoticed = [v for v in verdicts if v.noticed_by is None]
     survivors, stale = _judgement(verdicts, reasons)
@@ -83,8 +83,8 @@ def _reported(
 
 
 def _judgement(
-    verdicts: Sequence[Verdict], reasons: dict[str, str]
-) -> tuple[list[Verdict], list[str]]:
+    verdicts: Sequence[MutantVerdict], reasons: dict[str, str]
+) -> tuple[list[MutantVerdict], list[str]]:
     """Return the mutants that nothing noticed or accepts, and what is accepted for no reason."""
     unnoticed = [v for v in verdicts if v.noticed_by is None]
     survivors = [v for v in unnoticed if v.mutant.told not in reasons]
@@ -93,7 +93,7 @@ def _judgement(
 
 def _print_json(
     mutants: Mutants,
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[MutantVerdict],
     reasons: dict[str, str],
     error: MutationError | None = None,
 ) -> None:
@@ -112,7 +112,7 @@ def _print_json(
     console().out(json_text(report), highlight=False)
 
 
-def _rows(survivors: Iterable[Verdict]) -> Iterable[tuple[str, str, str]]:
+def _rows(survivors: Iterable[MutantVerdict]) -> Iterable[tuple[str, str, str]]:
     for verdict in survivors:
         mutant = verdict.mutant
         reached = f"{verdict.scenarios} ran" if verdict.scenarios else "none covers it"
@@ -129,7 +129,7 @@ def _summary(mutants: Mutants, count: int, unnoticed: int, listed: int) -> str:
     return ", ".join([text, *(f"{number} {word}" for number, word in others if number)])
 
 
-def _plain(verdict: Verdict, reasons: dict[str, str]) -> dict[str, Any]:
+def _plain(verdict: MutantVerdict, reasons: dict[str, str]) -> dict[str, Any]:
     mutant = verdict.mutant
     return {
         "mutant": mutant.told,

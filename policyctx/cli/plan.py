@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
-from policyctx.cli.conversation import Choice, read_messages
+from policyctx.cli.conversation import RecordedChoice, read_messages
 from policyctx.cli.output import (
     compaction_in_words,
     console,
@@ -50,7 +50,7 @@ def plan(
     # No summary is made, so the policy's summarizer need not be there.
     nobody = ExtractiveSummarizer()
     session = Session(policy, root=root, session_id=session_id, summarizer=nobody)
-    given = read_messages(messages, Choice(recorded, call))
+    given = read_messages(messages, RecordedChoice(recorded, call))
     given.teach(session)
     planned = session.plan(given.messages, system=given.system, tools=given.tools)
     out = console()

@@ -22,7 +22,7 @@ INTERRUPTED = 130
 
 
 @dataclass(slots=True)
-class Gathered(Generic[T]):
+class Progressed(Generic[T]):
     """What work on files came to so far."""
 
     results: list[T] = field(default_factory=list)
@@ -53,13 +53,13 @@ class Gathered(Generic[T]):
         return int(bool(self.failures) or not self.results or self.calls == 0)
 
 
-def gathered(paths: Sequence[Path], work: Work[T], *, jobs: int) -> Gathered[T]:
+def gathered(paths: Sequence[Path], work: Work[T], *, jobs: int) -> Progressed[T]:
     """Do the work on every recording; Ctrl-C ends it, and what is done until then is returned.
 
     The order is that of the files, however many processes there are.
     """
     found = files(paths)
-    so_far: Gathered[T] = Gathered(of_files=len(found))
+    so_far: Progressed[T] = Progressed(of_files=len(found))
     of_file: list[T | Failure | PassedOver] = []
     by_file: dict[File, list[T | Failure | PassedOver]] = {}
     err = console(stderr=True)
@@ -88,14 +88,14 @@ def gathered(paths: Sequence[Path], work: Work[T], *, jobs: int) -> Gathered[T]:
     return so_far
 
 
-def tell(so_far: Gathered[T]) -> None:
+def tell(so_far: Progressed[T]) -> None:
     """Print to stderr what failed, what was skipped, and what was left undone."""
     err = console(stderr=True)
     for sentence in missing(so_far):
         err.print(sentence, soft_wrap=True)
 
 
-def missing(so_far: Gathered[T]) -> Iterator[str]:
+def missing(so_far: Progressed[T]) -> Iterator[str]:
     """Yield a sentence for each file or recording without a result."""
     for failure in so_far.failures:
         recording = f" ({failure.recording})" if failure.recording else ""

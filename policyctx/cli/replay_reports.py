@@ -12,7 +12,7 @@ from policyctx.replay.summing import figures_of, total
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from policyctx.cli.progress import Gathered
+    from policyctx.cli.progress import Progressed
     from policyctx.policy.models import Model
     from policyctx.replay.accuracy import Check
     from policyctx.replay.cost import Cost
@@ -23,7 +23,7 @@ _DIGITS = 6
 
 
 def replay_report(
-    policy: str, model: Model, so_far: Gathered[SimulatedSession], *, details: bool
+    policy: str, model: Model, so_far: Progressed[SimulatedSession], *, details: bool
 ) -> dict[str, Any]:
     """Return everything as plain values; the needs behind a regret only with `details`."""
     figures = [(session, figures_of(session, model)) for session in so_far.results]
@@ -45,7 +45,7 @@ def replay_report(
     }
 
 
-def outcome_report(so_far: Gathered[Any]) -> dict[str, Any]:
+def outcome_report(so_far: Progressed[Any]) -> dict[str, Any]:
     """Return what became of the files, as plain values."""
     return {
         "files": so_far.files,

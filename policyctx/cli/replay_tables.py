@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from policyctx.cli.progress import Gathered
+    from policyctx.cli.progress import Progressed
     from policyctx.policy.models import Model
     from policyctx.replay.accuracy import Check
     from policyctx.replay.simulated import SimulatedSession
@@ -33,7 +33,7 @@ _FOUND_CHARS = 100
 
 
 def print_replay(
-    out: Console, so_far: Gathered[SimulatedSession], model: Model, *, each: bool
+    out: Console, so_far: Progressed[SimulatedSession], model: Model, *, each: bool
 ) -> None:
     """Print a line a session, or a file with many, and what all of them come to."""
     figures = [(session, figures_of(session, model)) for session in so_far.results]
@@ -107,7 +107,7 @@ def _cells(name: str, figures: Figures, *, is_wide: bool) -> list[object]:
     return cells
 
 
-def _summary(whole: Figures, so_far: Gathered[SimulatedSession], model: Model) -> Iterator[str]:
+def _summary(whole: Figures, so_far: Progressed[SimulatedSession], model: Model) -> Iterator[str]:
     unread = {failure.path for failure in so_far.failures if not failure.recording}
     files = so_far.files - len(so_far.passed_over) - len(unread)
     summed = f", and of {whole.summed:,} as a sum" if whole.summed else ""

@@ -13,7 +13,7 @@ from policyctx.policy.models import Model
 from policyctx.policy.models.placeholder import DEFAULT
 from policyctx.policy.models.store import Store
 from policyctx.policy.showing import resolved_yaml
-from policyctx.policy.sources import Source
+from policyctx.policy.sources import PolicySource
 from policyctx.policy.yaml_reader import read_yaml
 
 if TYPE_CHECKING:
@@ -91,4 +91,4 @@ def _setting(prose: str, key: str, value: object) -> str:
 
 
 def _yaml(keys: dict[str, object]) -> str:
-    return resolved_yaml(read_yaml(Source("starter", json_text(keys))))
+    return resolved_yaml(read_yaml(PolicySource("starter", json_text(keys))))

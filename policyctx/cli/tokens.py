@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
-from policyctx.cli.conversation import Choice, read_messages
+from policyctx.cli.conversation import RecordedChoice, read_messages
 from policyctx.cli.output import console, json_text, table
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Tokenizer
 from policyctx.messages.reading import items_of
@@ -50,7 +50,7 @@ def tokens(
 
     Example: policyctx tokens session.jsonl
     """
-    given = read_messages(messages, Choice(recorded, call))
+    given = read_messages(messages, RecordedChoice(recorded, call))
     recording = given.recording
     calls = [] if recording is None else [c for c in recording.calls if c.usage and c.usage.prompt]
     if language_model is None and calls:

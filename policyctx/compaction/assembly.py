@@ -150,7 +150,7 @@ def archived_messages(text: str) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenMessage:
     """One message that a compaction wrote, with its item type; a mere reply has none."""
 
     message: Message
@@ -166,7 +166,7 @@ def assembled(
     *,
     archive_path: str = "",
     before_assistant: bool = False,
-) -> list[Written]:
+) -> list[WrittenMessage]:
     """Return the summary and the files that came back, each with the assistant's reply to it.
 
     `before_assistant` says that an assistant's message follows: the last reply is left out then,
@@ -174,17 +174,19 @@ def assembled(
     """
     text = parsed_template(wording.summary, SUMMARY_FIELDS)
     content = text.render({"summary": summary, "archive_path": archive_path})
-    found = [Written({"role": "user", "content": content}, "compaction_summary")]
+    found = [WrittenMessage({"role": "user", "content": content}, "compaction_summary")]
     found += _reply(wording.summary_reply)
     restored = parsed_template(wording.restored, RESTORED_FIELDS)
     for file in files:
         content = restored.render({"path": file.path, "content": file.content})
-        found.append(Written({"role": "user", "content": content}, "restored_file", file.path))
+        found.append(
+            WrittenMessage({"role": "user", "content": content}, "restored_file", file.path)
+        )
         found += _reply(wording.restored_reply)
     if before_assistant and found[-1].message["role"] == "assistant":
         found.pop()
     return found
 
 
-def _reply(text: str) -> list[Written]:
-    return [Written({"role": "assistant", "content": text})] if text else []
+def _reply(text: str) -> list[WrittenMessage]:
+    return [WrittenMessage({"role": "assistant", "content": text})] if text else []

@@ -229,7 +229,7 @@ _SPEAKERS: dict[str, tuple[Speaker, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PromptPart:
     """One piece of the conversation, as a model reads it."""
 
     speaker: Speaker
@@ -251,7 +251,7 @@ def instructions(settings: Summary) -> str:
     return "\n\n".join([*parts, "Rules:\n" + "\n".join(f"- {rule}" for rule in rules)])
 
 
-def transcript(parts: Sequence[Part]) -> str:
+def transcript(parts: Sequence[PromptPart]) -> str:
     """Return the conversation as one text, between tags that nothing in it can close."""
     said = (f"{part.label}:\n{part.text}" if part.text else f"{part.label}." for part in parts)
     text = "\n\n".join(said).replace(f"</{_TAG}", f"<\\/{_TAG}")
@@ -266,15 +266,15 @@ def objection(why: str) -> str:
     )
 
 
-def parts_of(history: History) -> list[Part]:
+def parts_of(history: History) -> list[PromptPart]:
     """Return the parts of a history in order, for messages of either API.
 
     Thinking is left out, and so are the messages that an earlier compaction wrote, but for its
     summary. Of an image or a document no more is told than that it is there. Raises
     `MessagesError` for what is no message list.
     """
-    found: list[tuple[int, Part]] = [
-        (at, Part("earlier", "Summary of what came before", text))
+    found: list[tuple[int, PromptPart]] = [
+        (at, PromptPart("earlier", "Summary of what came before", text))
         for at, text in history.earlier.items()
     ]
     skipped = history.written.union(history.earlier)
@@ -284,17 +284,19 @@ def parts_of(history: History) -> list[Part]:
     return [part for _, part in sorted(found, key=lambda one: one[0])]
 
 
-def _parts(item: Item) -> Iterator[Part]:
+def _parts(item: Item) -> Iterator[PromptPart]:
     if item.kind in {"image", "document"}:
-        yield Part("other", " ".join(filter(None, ("Attached", item.kind, item.media_type))), "")
+        yield PromptPart(
+            "other", " ".join(filter(None, ("Attached", item.kind, item.media_type))), ""
+        )
     elif item.kind == "tool_call":
-        yield Part("call", f"Call of {item.tool or 'a tool'}", item.counted)
+        yield PromptPart("call", f"Call of {item.tool or 'a tool'}", item.counted)
     elif item.kind == "tool_result":
         outcome = "Failed result" if item.error else "Result"
-        yield Part("result", f"{outcome} of {item.tool or 'a tool'}", item.counted)
+        yield PromptPart("result", f"{outcome} of {item.tool or 'a tool'}", item.counted)
     elif item.kind in _SPEAKERS:
         speaker, label = _SPEAKERS[item.kind]
-        yield Part(speaker, label, item.counted)
+        yield PromptPart(speaker, label, item.counted)
 
 
 # For each round: whose parts are shortened, and to how many tokens; to none is to leave them out.
@@ -315,14 +317,14 @@ _AROUND = 8
 _MARK_TOKENS = 12
 
 
-def reduced(parts: Sequence[Part], room: int, counter: TokenCounter) -> list[Part]:
+def reduced(parts: Sequence[PromptPart], room: int, counter: TokenCounter) -> list[PromptPart]:
     """Return the parts with at most `room` tokens, or so; as they are when they have no more.
 
     A part that is shortened keeps its beginning and its end, and says between them what is left
     out; the last that has to yield keeps as much as there is room for.
     """
     tokens = [count + _AROUND for count in counter.count_many([part.text for part in parts])]
-    kept: list[Part | None] = list(parts)
+    kept: list[PromptPart | None] = list(parts)
     excess = sum(tokens) - room
     for speakers, allowed in _ROUNDS:
         for at, part in enumerate(parts):
@@ -338,7 +340,9 @@ def reduced(parts: Sequence[Part], room: int, counter: TokenCounter) -> list[Par
     return [one for one in kept if one is not None]
 
 
-def _shortened(part: Part, target: int, tokens: int, counter: TokenCounter) -> Part | None:
+def _shortened(
+    part: PromptPart, target: int, tokens: int, counter: TokenCounter
+) -> PromptPart | None:
     """The part in `target` tokens; None when that is no more than the mark takes."""
     half = (target - _MARK_TOKENS) // 2
     if half <= 0:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from policyctx.errors import Place
     from policyctx.policy.models import Policy
-    from policyctx.policy.sources import Source
+    from policyctx.policy.sources import PolicySource
 
 _KEYS = ("apiVersion", "agents")
 # What the file says for an entry that is a policy itself.
@@ -57,7 +57,7 @@ class AgentEntry:
 class AgentsFile:
     """A `policyctx.yaml` whose form is right; its entries in the order written."""
 
-    source: Source
+    source: PolicySource
     version: Node
     place: Place
     """Where its entries are."""
@@ -69,7 +69,7 @@ class AgentsFile:
         return self.source.name
 
 
-def read_agents(source: Source) -> AgentsFile:
+def read_agents(source: PolicySource) -> AgentsFile:
     """Read a `policyctx.yaml`; the policies that it names are not read yet.
 
     Raises `PolicyError` listing every mistake with its place.
@@ -118,7 +118,7 @@ def entry_policy(entry: AgentEntry, file: AgentsFile, *, agent: str) -> Policy:
     return validated(replace(tree, value=named))
 
 
-def _source_named_by(entry: AgentEntry, file: AgentsFile) -> Source:
+def _source_named_by(entry: AgentEntry, file: AgentsFile) -> PolicySource:
     node = substituted(entry.says, environment())
     if problems := unset(node):
         raise PolicyError(problems)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from policyctx.policy.nodes import Path
-    from policyctx.policy.sources import PolicyName, Source
+    from policyctx.policy.sources import PolicyName, PolicySource
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?\}", re.DOTALL)
 
@@ -87,7 +87,7 @@ class Extended(NamedTuple):
     problems: list[Diagnostic]
 
 
-def extended(source: Source, variables: Mapping[str, str]) -> Extended:
+def extended(source: PolicySource, variables: Mapping[str, str]) -> Extended:
     """Read a policy, replace its variables, and merge it over what it extends.
 
     The tree that comes back has no `extends`, and every part of it knows the file that it is from.
@@ -99,7 +99,7 @@ def extended(source: Source, variables: Mapping[str, str]) -> Extended:
     return Extended(_merged_over_bases(source, (), reading), reading.problems)
 
 
-def with_bases(own: Node, source: Source, variables: Mapping[str, str]) -> Extended:
+def with_bases(own: Node, source: PolicySource, variables: Mapping[str, str]) -> Extended:
     """Merge a tree that was read already over what it extends; see `extended`."""
     reading = _Reading(variables)
     return Extended(_over_bases(own, source, (source,), reading), reading.problems)
@@ -114,14 +114,18 @@ class _Reading:
     known: dict[str, Node] = field(default_factory=dict)
 
 
-def _merged_over_bases(source: Source, chain: tuple[Source, ...], reading: _Reading) -> Node:
+def _merged_over_bases(
+    source: PolicySource, chain: tuple[PolicySource, ...], reading: _Reading
+) -> Node:
     own = read_yaml(source)
     if not own.is_map:
         raise PolicyError([Diagnostic(own.place, "PC103", "a policy is a map of keys")])
     return _over_bases(own, source, (*chain, source), reading)
 
 
-def _over_bases(own: Node, source: Source, chain: tuple[Source, ...], reading: _Reading) -> Node:
+def _over_bases(
+    own: Node, source: PolicySource, chain: tuple[PolicySource, ...], reading: _Reading
+) -> Node:
     own = substituted(own, reading.variables)
     merged = Node({}, own.place)
     for entry in _entries(own, reading.problems):
@@ -135,7 +139,7 @@ def _over_bases(own: Node, source: Source, chain: tuple[Source, ...], reading: _
     return replace(result, value={k: v for k, v in result.value.items() if k != "extends"})
 
 
-def _base_tree(base: Source, chain: tuple[Source, ...], reading: _Reading) -> Node:
+def _base_tree(base: PolicySource, chain: tuple[PolicySource, ...], reading: _Reading) -> Node:
     """The tree of a base, read once however many policies extend it."""
     key = base.path or base.name
     if key not in reading.known:
@@ -167,7 +171,9 @@ def _entries(own: Node, problems: list[Diagnostic]) -> list[Node]:
     return [entry for entry in entries[:MAX_BASES] if entry not in wrong]
 
 
-def _base(entry: Node, source: Source, chain: tuple[Source, ...]) -> Source | Diagnostic:
+def _base(
+    entry: Node, source: PolicySource, chain: tuple[PolicySource, ...]
+) -> PolicySource | Diagnostic:
     named = entry.value if entry.raw is None else entry.raw
     try:
         base = policy_source(named, beside=source, fragments=True)
@@ -304,7 +310,7 @@ def load_policy(name: PolicyName) -> Policy:
     return parsed_policy(policy_source(name))
 
 
-def parsed_policy(source: Source, *, variables: Mapping[str, str] | None = None) -> Policy:
+def parsed_policy(source: PolicySource, *, variables: Mapping[str, str] | None = None) -> Policy:
     """Parse the text of a policy; `variables` stand for the environment in tests and tools.
 
     Raises `PolicyError` listing every mistake with its place.
@@ -312,7 +318,9 @@ def parsed_policy(source: Source, *, variables: Mapping[str, str] | None = None)
     return validated(resolved(source, variables=variables))
 
 
-def loaded(source: Source, *, variables: Mapping[str, str] | None = None) -> tuple[Policy, Node]:
+def loaded(
+    source: PolicySource, *, variables: Mapping[str, str] | None = None
+) -> tuple[Policy, Node]:
     """Return a policy beside the tree that knows where each of its values was written.
 
     Raises `PolicyError` listing every mistake with its place.
@@ -321,7 +329,7 @@ def loaded(source: Source, *, variables: Mapping[str, str] | None = None) -> tup
     return validated(root), root
 
 
-def resolved(source: Source, *, variables: Mapping[str, str] | None = None) -> Node:
+def resolved(source: PolicySource, *, variables: Mapping[str, str] | None = None) -> Node:
     """Return a policy's tree with what it extends merged in and its variables replaced.
 
     Raises `PolicyError` when that cannot be, with every other mistake that shows.

@@ -8,7 +8,7 @@ from typing import Any
 from policyctx.definitions.actions import Action
 from policyctx.policy.schema import (
     KEYS_OF_POLICY,
-    Key,
+    PolicyKey,
     key_at,
     keys,
     keys_ending,
@@ -302,7 +302,7 @@ def _required(schema: dict[str, Any], map_name: str) -> list[str]:
 
 def _headings(schema: dict[str, Any]) -> dict[str, str]:
     """The maps of the language in the order of the page, each with its section's heading."""
-    places: dict[str, list[Key]] = {}
+    places: dict[str, list[PolicyKey]] = {}
     for key in keys(schema):
         for map_name, _ in maps_in(key.schema):
             places.setdefault(map_name, []).append(key)

@@ -230,7 +230,7 @@ KEYS_OF_POLICY = "Policy"
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class PolicyKey:
     """A key at one place of the language.
 
     `path` is dotted: `*` is any name, `[]` any place in a list. `map_name` is
@@ -248,10 +248,12 @@ class Key:
         return ".".join(part for part in self.path.split(".") if part not in {"*", "[]"})
 
 
-def keys(schema: dict[str, Any], map_name: str = KEYS_OF_POLICY, path: str = "") -> Iterator[Key]:
+def keys(
+    schema: dict[str, Any], map_name: str = KEYS_OF_POLICY, path: str = ""
+) -> Iterator[PolicyKey]:
     """Yield every key of the language at each place where it stands, from the top down."""
     for name, part in properties(schema, map_name).items():
-        key = Key(f"{path}.{name}" if path else name, map_name, name, part)
+        key = PolicyKey(f"{path}.{name}" if path else name, map_name, name, part)
         yield key
         for inner, way in maps_in(part):
             yield from keys(schema, inner, key.path + way)
@@ -283,7 +285,7 @@ def maps_in(part: dict[str, Any]) -> list[tuple[str, str]]:
 _HOLDING = (("items", ".[]"), ("additionalProperties", ".*"))
 
 
-def key_at(schema: dict[str, Any], dotted: str) -> Key:
+def key_at(schema: dict[str, Any], dotted: str) -> PolicyKey:
     """Return the key that a person means by a path such as `items.keep_recent`.
 
     Names of item types, tools and steps may be given or left out. Raises `PolicyError` with the
@@ -301,7 +303,7 @@ def key_at(schema: dict[str, Any], dotted: str) -> Key:
         raise PolicyError([replace(unknown, hint=paths)]) from None
 
 
-def _key_at(schema: dict[str, Any], dotted: str) -> Key:
+def _key_at(schema: dict[str, Any], dotted: str) -> PolicyKey:
     parts = dotted.split(".")
     map_name, path = KEYS_OF_POLICY, ""
     while True:
@@ -309,7 +311,7 @@ def _key_at(schema: dict[str, Any], dotted: str) -> Key:
         known = properties(schema, map_name)
         if part not in known:
             raise _unknown(dotted, part, list(known))
-        key = Key(f"{path}.{part}" if path else part, map_name, part, known[part])
+        key = PolicyKey(f"{path}.{part}" if path else part, map_name, part, known[part])
         if not parts:
             return key
         inner = maps_in(key.schema)
@@ -321,16 +323,18 @@ def _key_at(schema: dict[str, Any], dotted: str) -> Key:
         if way and parts[0] not in below:
             name = parts.pop(0)
             if not parts:
-                return _named(schema, key, name, Key(path, map_name, name, {}), dotted)
+                return _named(schema, key, name, PolicyKey(path, map_name, name, {}), dotted)
 
 
-def keys_ending(schema: dict[str, Any], dotted: str) -> list[Key]:
+def keys_ending(schema: dict[str, Any], dotted: str) -> list[PolicyKey]:
     """Return each key whose dotted path ends with `dotted`, once per path, from the top down."""
     found = {key.dotted: key for key in keys(schema) if f".{key.dotted}".endswith(f".{dotted}")}
     return list(found.values())
 
 
-def _named(schema: dict[str, Any], key: Key, name: str, found: Key, dotted: str) -> Key:
+def _named(
+    schema: dict[str, Any], key: PolicyKey, name: str, found: PolicyKey, dotted: str
+) -> PolicyKey:
     """The map that stands under a name of the user's, unless the name is a key misspelt."""
     known = [*properties(schema, found.map_name)]
     described = key.schema.get("properties", {}).get(name)
@@ -341,7 +345,7 @@ def _named(schema: dict[str, Any], key: Key, name: str, found: Key, dotted: str)
             raise _unknown(dotted, name, known)
         about = schema["$defs"][found.map_name]["description"]
         described = {"$ref": f"#/$defs/{found.map_name}", "description": about}
-    return Key(found.path, found.map_name, name, described)
+    return PolicyKey(found.path, found.map_name, name, described)
 
 
 def _unknown(dotted: str, part: str, known: list[str]) -> PolicyError:

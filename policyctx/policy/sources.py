@@ -23,7 +23,7 @@ PolicyName: TypeAlias = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PolicySource:
     """The text of a policy and the name that its errors are reported under.
 
     `path` is the file that it was read from, resolved; None for a text from elsewhere.
@@ -51,8 +51,8 @@ def fragment_names() -> tuple[str, ...]:
 
 
 def policy_source(
-    name: PolicyName, *, beside: Source | None = None, fragments: bool = False
-) -> Source:
+    name: PolicyName, *, beside: PolicySource | None = None, fragments: bool = False
+) -> PolicySource:
     """Read the policy called `name`: a preset's name, else a file's path.
 
     With `fragments` it may also be the name of a fragment, which is no policy by itself.
@@ -79,7 +79,7 @@ def policy_source(
     return read_source(path, str(path), allow_pipe=beside is None)
 
 
-def agents_source(start: PolicyName = "") -> Source:
+def agents_source(start: PolicyName = "") -> PolicySource:
     """Read the `policyctx.yaml` nearest to the folder `start`: in it, else in one above it.
 
     Raises `PolicyError` when there is none, or when it cannot be read.
@@ -96,7 +96,7 @@ def agents_source(start: PolicyName = "") -> Source:
     raise PolicyError([Diagnostic(Place(AGENTS_FILE), "PC205", sentence, hint)])
 
 
-def read_source(path: Path, name: str, *, allow_pipe: bool = False) -> Source:
+def read_source(path: Path, name: str, *, allow_pipe: bool = False) -> PolicySource:
     """Read a regular file of at most 64 KiB, or a pipe if allowed; raises `PolicyError`.
 
     `name` is what the error calls it.
@@ -109,7 +109,7 @@ def read_source(path: Path, name: str, *, allow_pipe: bool = False) -> Source:
     if len(raw) > MAX_BYTES:
         raise _unreadable(name, f"larger than {MAX_BYTES // 1024} KiB, the most for a policy")
     try:
-        return Source(name, raw.decode("utf-8-sig"), str(path.resolve()))
+        return PolicySource(name, raw.decode("utf-8-sig"), str(path.resolve()))
     except UnicodeDecodeError as error:
         raise _unreadable(name, f"not UTF-8: byte {error.start} cannot be read") from error
 

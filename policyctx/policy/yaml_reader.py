@@ -18,7 +18,7 @@ from policyctx.policy.nodes import Node
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from policyctx.policy.sources import Source
+    from policyctx.policy.sources import PolicySource
 
 # A full-width sign stands so far above its half-width twin.
 _FULL_WIDTH = {chr(ord(sign) + 0xFEE0): sign for sign in ":,{}[]"} | {"“": '"', "”": '"'}
@@ -66,7 +66,7 @@ _WORDS |= {word: word[0] in "tT" for word in ("true", "True", "TRUE", "false", "
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def read_yaml(source: Source) -> Node:
+def read_yaml(source: PolicySource) -> Node:
     """Parse the text of a policy; an empty text is a node of None.
 
     Raises `PolicyError` with all mistakes up to where the text stops being YAML.
@@ -75,7 +75,7 @@ def read_yaml(source: Source) -> Node:
 
 
 class _Reader:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: PolicySource) -> None:
         self.source = source
         self.lines = source.text.splitlines()
         self.events: Iterator[Any] = yaml.parse(source.text, Loader=_Loader)

@@ -12,7 +12,7 @@ from policyctx.compaction.summarizers import summarizer_for
 from policyctx.errors import Diagnostic, Place, PolicyError
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.options import check_options
-from policyctx.policy.sources import Source
+from policyctx.policy.sources import PolicySource
 from policyctx.session import Session
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _session(function: str, options: CompactOptions) -> Session:
     summarizer = options.get("summarizer") or summarizer_for(
         "extractive" if client is None else "anthropic", client
     )
-    policy = parsed_policy(Source("compact_messages", json.dumps(_document(options))))
+    policy = parsed_policy(PolicySource("compact_messages", json.dumps(_document(options))))
     return Session(
         policy,
         root=options.get("output_dir"),

@@ -16,7 +16,7 @@ from policyctx.policy.diagnosing import not_one_of
 from policyctx.policy.loading import load_policy, parsed_policy
 from policyctx.policy.nodes import Node
 from policyctx.policy.options import checks_options
-from policyctx.policy.sources import Source
+from policyctx.policy.sources import PolicySource
 from policyctx.session import Session
 from policyctx.store.writers import WriterStore
 
@@ -34,7 +34,7 @@ Paths: TypeAlias = Literal["output_dir", "cwd", "absolute"]
 _FIELDS: dict[Paths, str] = {"output_dir": "relative_path", "cwd": "cwd_path", "absolute": "path"}
 
 # Whoever hands over a single result has decided that it is too long.
-_SINGLE_RESULT = Source(
+_SINGLE_RESULT = PolicySource(
     "offload_tool_result",
     """\
 apiVersion: policyctx/v1

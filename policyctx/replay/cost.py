@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _UNTAUGHT = Correction()
 
 
-class Size(NamedTuple):
+class PromptSize(NamedTuple):
     """A prompt in the provider's tokens, and how many at its beginning were sent before."""
 
     tokens: int
@@ -42,8 +42,8 @@ class BilledCall(NamedTuple):
     """A call with its two prompts as a provider would bill them."""
 
     call: SimulatedCall
-    unedited: Size
-    edited: Size
+    unedited: PromptSize
+    edited: PromptSize
     idle: float | None
     """Seconds since the last call of the same language model; None where nobody knows."""
 
@@ -126,11 +126,11 @@ def _lines(calls: Iterable[SimulatedCall]) -> dict[str | None, Correction]:
     return lines
 
 
-def _size(prompt: Prompt, scale: float, overhead: float, before: float) -> Size:
+def _size(prompt: Prompt, scale: float, overhead: float, before: float) -> PromptSize:
     """Return a prompt's size; what no message shows stands at its beginning, and is shared."""
     tokens = max(0, round(scale * prompt.tokens + overhead))
     shared = max(0, round(scale * prompt.shared + before)) if prompt.follows else 0
-    return Size(tokens, min(shared, tokens))
+    return PromptSize(tokens, min(shared, tokens))
 
 
 def learnt(recording: Recording, calls: int, facts: Facts) -> Correction:
@@ -214,12 +214,12 @@ def costs_of(calls: Sequence[BilledCall], model: Model) -> Costs:
     )
 
 
-def cost_of(size: Size, idle: float | None, model: Model) -> Cost:
+def cost_of(size: PromptSize, idle: float | None, model: Model) -> Cost:
     """Return what a prompt costs; when nobody knows the time, the cache is still there."""
     return Cost(*_parts(size, idle, model))
 
 
-def _parts(size: Size, idle: float | None, model: Model) -> tuple[int, int, int]:
+def _parts(size: PromptSize, idle: float | None, model: Model) -> tuple[int, int, int]:
     """Return the tokens that are read from the cache, written to it, and neither."""
     cache = model.cache
     if size.tokens < cache.min_tokens:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class ItemFate:
     """What became of an item in the end, under one policy."""
 
     action: Action
@@ -44,8 +44,8 @@ class Difference:
     tool: str | None
     tokens: int
     """As the first policy counts them."""
-    first: Fate
-    second: Fate
+    first: ItemFate
+    second: ItemFate
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,21 +102,21 @@ class _Fates:
 
     def __init__(self, walk: Walk, gone: dict[tuple[int, int], Removal]) -> None:
         self._walk, self._gone = walk, gone
-        self._kept: dict[int, dict[int, Fate]] = {}
+        self._kept: dict[int, dict[int, ItemFate]] = {}
 
-    def of(self, place: tuple[int, int]) -> Fate:
+    def of(self, place: tuple[int, int]) -> ItemFate:
         if (removal := self._gone.get(place)) is not None:
-            return Fate(removal.action, removal.step, removal.reason, removal.call)
+            return ItemFate(removal.action, removal.step, removal.reason, removal.call)
         part, position = place
         if part not in self._kept:
             self._kept[part] = dict(_kept(self._walk.plans[part], self._walk.recorded[part]))
-        untouched = Fate(Action.KEEP, "", "no step selects it")
+        untouched = ItemFate(Action.KEEP, "", "no step selects it")
         return self._kept[part].get(position, untouched)
 
 
-def _kept(plan: Plan, recorded: RecordedItems) -> Iterator[tuple[int, Fate]]:
+def _kept(plan: Plan, recorded: RecordedItems) -> Iterator[tuple[int, ItemFate]]:
     """Yield what stayed by a step's word, as it stood before the last call."""
     for decision in plan.decisions:
         position = recorded.position(plan.conversation, decision.position)
         if position is not None:
-            yield position, Fate(decision.action, decision.step, decision.reason.sentence)
+            yield position, ItemFate(decision.action, decision.step, decision.reason.sentence)

@@ -49,7 +49,7 @@ class Absence:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SessionPart:
     """A part of a session: the list that it kept until the recording began another one."""
 
     items: Sequence[Item]
@@ -150,13 +150,13 @@ class Timeline:
         if compaction is not None and plan.compaction is not None:
             yield from self._summarised(call, plan, plan.compaction, compaction)
 
-    def part(self, after: Sequence[Message] = ()) -> Part:
+    def part(self, after: Sequence[Message] = ()) -> SessionPart:
         """Return the part as it was in the end; `after` came behind its last call."""
         conversation = self.plan.conversation
         conversation.extend(after)
         self.recorded.take(conversation)
         items = self.recorded.items(conversation)
-        return Part(
+        return SessionPart(
             items=items,
             partners=self.recorded.partners(conversation),
             first_call=self._first_call,
@@ -272,7 +272,7 @@ def place_of(policy: OffloadPolicy, rule: RulePath) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptItem:
     """Why an item was still in the context at the last call of its list."""
 
     call: int
@@ -313,12 +313,12 @@ class SeenItem:
     """Without the bytes of media; of a result in blocks of text, what these say."""
     absences: tuple[Absence, ...] = ()
     """When it was not in the context as it was, and the beginning of what stood in its place."""
-    kept: Kept | None = None
+    kept: KeptItem | None = None
     """None for what was out at the last call, came after it, or is selected by no step."""
 
 
 def seen_items(
-    number: int, part: Part, plan: Plan, recorded: RecordedItems, *, limit: int
+    number: int, part: SessionPart, plan: Plan, recorded: RecordedItems, *, limit: int
 ) -> Iterator[SeenItem]:
     """Yield the items of a part; `plan` is its last, and texts are cut after `limit` characters."""
     facts, kept = plan.facts, dict(_kept(part, plan, recorded))
@@ -359,7 +359,7 @@ def _said(result: Item) -> str:
     return "\n".join(str(block["text"]) for block in blocks)
 
 
-def _kept(part: Part, plan: Plan, recorded: RecordedItems) -> Iterator[tuple[int, Kept]]:
+def _kept(part: SessionPart, plan: Plan, recorded: RecordedItems) -> Iterator[tuple[int, KeptItem]]:
     """Yield what a step might have taken and did not, by position, as the last plan explains it."""
     policy = plan.conversation.policy
     for decision in plan.decisions:
@@ -368,10 +368,10 @@ def _kept(part: Part, plan: Plan, recorded: RecordedItems) -> Iterator[tuple[int
             continue
         place = place_of(policy, decision.rule_path)
         reason = str(decision.reason)
-        yield position, Kept(part.last_call, decision.step, reason, decision.rule, place)
+        yield position, KeptItem(part.last_call, decision.step, reason, decision.rule, place)
 
 
-def _is_out(part: Part, position: int) -> bool:
+def _is_out(part: SessionPart, position: int) -> bool:
     """Was the item out at the last call, by itself or with the result that it stands in."""
     around = part.items[position].inside
     places = (position,) if around is None else (position, around)

@@ -1,4 +1,4 @@
-"""`Conversation`: messages made from pieces, in the shape of either API."""
+"""`MessageBuilder`: messages made from pieces, in the shape of either API."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ToolResult:
 
 
 @dataclass(slots=True)
-class Conversation:
+class MessageBuilder:
     """Turns pieces into new messages; it only counts, so that no two pieces are alike."""
 
     shape: Shape = "Anthropic"

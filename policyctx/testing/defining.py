@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 import pytest_bdd
 
-from policyctx.testing.sentences import Sentence
+from policyctx.testing.sentences import StepSentence
 
 StepType: TypeAlias = Literal["given", "when", "then"]
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -50,7 +50,7 @@ def _defined(
     type_: StepType, sentence: str, examples: tuple[str, ...]
 ) -> Callable[[Function], Function]:
     # pytest-bdd puts the definition into the module two frames above: the one that decorates.
-    register = pytest_bdd.step(Sentence(sentence, examples), type_, stacklevel=2)
+    register = pytest_bdd.step(StepSentence(sentence, examples), type_, stacklevel=2)
 
     def define(function: Function) -> Function:
         meaning = " ".join((function.__doc__ or "").split())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_bdd.compat import get_fixture_names, getfixturedefs
 from pytest_bdd.steps import step_function_context_registry
 
-from policyctx.testing.sentences import Sentence
+from policyctx.testing.sentences import StepSentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -61,7 +61,7 @@ class StepDefinition:
     @property
     def examples(self) -> tuple[str, ...]:
         """Steps that it matches: its examples, or its wording."""
-        if isinstance(self.parser, Sentence):
+        if isinstance(self.parser, StepSentence):
             return tuple(example.partition("\n")[0] for example in self.parser.examples)
         return (self.parser.name,)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policyctx.policy.sources import Source
+from policyctx.policy.sources import PolicySource
 from policyctx.policy.yaml_reader import read_yaml
 from policyctx.recipes import compacting, offloading
 from policyctx.recipes.compacting import CompactResult
@@ -165,7 +165,7 @@ def _defaults(name: str, world: World) -> dict[str, Any]:
 
 
 def _read(options: Mapping[str, str], world: World) -> dict[str, Any]:
-    found = {name: read_yaml(Source(name, text)).plain() for name, text in options.items()}
+    found = {name: read_yaml(PolicySource(name, text)).plain() for name, text in options.items()}
     if "writer" in found:
         kind = found["writer"]
         if kind not in _WRITERS:

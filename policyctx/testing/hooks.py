@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from policyctx.planning.offload_policy import OffloadPolicy
     from policyctx.planning.plan import Plan
-    from policyctx.policy.sources import Source
+    from policyctx.policy.sources import PolicySource
     from policyctx.testing.fates import Turn
 
 
@@ -18,7 +18,9 @@ def pytest_policyctx_plan(plan: Plan, policy: OffloadPolicy, scenario: str) -> N
     """
 
 
-def pytest_policyctx_turn(turn: Turn, policy: OffloadPolicy, source: Source, scenario: str) -> None:
+def pytest_policyctx_turn(
+    turn: Turn, policy: OffloadPolicy, source: PolicySource, scenario: str
+) -> None:
     """Called with every event of a scenario, also one that failed: its `error` says how.
 
     `source` is what the policy was read from; the path of one that is written in a feature is the

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from policyctx.errors import UnknownPolicyError
 from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.policy.loading import resolved, validated
-from policyctx.policy.sources import Source, policy_source
+from policyctx.policy.sources import PolicySource, policy_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,12 +35,12 @@ _CHANGED: ContextVar[ChangedPolicy | None] = ContextVar("changed", default=None)
 _HEAD = ("apiVersion: policyctx/v1", "name: scenario")
 
 
-def named_source(name: str, folders: Sequence[Path]) -> Source:
+def named_source(name: str, folders: Sequence[Path]) -> PolicySource:
     """Find a policy: a preset's name, or a path from one of the folders, the first one first.
 
     Raises `UnknownPolicyError` when it is in none, `PolicyError` when it cannot be read.
     """
-    *others, last = [Source("", "", str(folder / "a.feature")) for folder in folders]
+    *others, last = [PolicySource("", "", str(folder / "a.feature")) for folder in folders]
     for beside in others:
         try:
             return policy_source(name, beside=beside)
@@ -49,7 +49,7 @@ def named_source(name: str, folders: Sequence[Path]) -> Source:
     return policy_source(name, beside=last)
 
 
-def written_source(text: str, feature: Path, line: int, *, shown: str) -> Source:
+def written_source(text: str, feature: Path, line: int, *, shown: str) -> PolicySource:
     """Return a policy written in a feature from this line on, so that errors name its lines.
 
     `shown` is what errors call the feature. `apiVersion` and `name`, without which no policy is
@@ -57,11 +57,11 @@ def written_source(text: str, feature: Path, line: int, *, shown: str) -> Source
     """
     head = [key for key in _HEAD if not re.search(rf"^{key.split(':')[0]}\s*:", text, re.MULTILINE)]
     above = "\n" * max(0, line - 1 - len(head))
-    return Source(shown, above + "".join(f"{key}\n" for key in head) + text, str(feature))
+    return PolicySource(shown, above + "".join(f"{key}\n" for key in head) + text, str(feature))
 
 
 def compiled(
-    source: Source, variables: Mapping[str, str], hints: Mapping[str, Mapping[str, Any]]
+    source: PolicySource, variables: Mapping[str, str], hints: Mapping[str, Mapping[str, Any]]
 ) -> OffloadPolicy:
     """Compile a policy with these variables for its environment, and rules by tool from code.
 
@@ -88,7 +88,7 @@ def changed_policy(changed: ChangedPolicy) -> Iterator[None]:
 
 @lru_cache(maxsize=64)
 def _compiled(
-    source: Source, variables: tuple[tuple[str, str], ...], change: Change | None
+    source: PolicySource, variables: tuple[tuple[str, str], ...], change: Change | None
 ) -> OffloadPolicy:
     root = resolved(source, variables=dict(variables))
     if change is not None:

@@ -21,7 +21,7 @@ from policyctx.testing.showing import shown_path
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from policyctx.testing.running import Place
+    from policyctx.testing.running import RunningStep
 
 _MACHINERY = re.compile(r"[/\\](_pytest|pytest_bdd|pluggy)[/\\]")
 
@@ -58,7 +58,7 @@ def _leave_out_machinery(excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         excinfo.traceback = inner
 
 
-def _where(place: Place, config: pytest.Config) -> str:
+def _where(place: RunningStep, config: pytest.Config) -> str:
     path, step = shown_path(place.feature, config), place.step
     return f"{path}:{step.line_number}: {step.keyword} {step.name}"
 
@@ -73,7 +73,7 @@ def _indented(text: str) -> str:
 
 
 def _as_traceback(
-    text: str, place: Place, config: pytest.Config, message: str
+    text: str, place: RunningStep, config: pytest.Config, message: str
 ) -> ExceptionChainRepr:
     """The text in the form that pytest, its summary, junit and xdist take a failure in."""
     summary = " ".join(message.split())

@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from pytest_bdd.parser import Feature, Scenario, Step
 
     from policyctx.planning.offload_policy import OffloadPolicy
-    from policyctx.policy.sources import Source
+    from policyctx.policy.sources import PolicySource
     from policyctx.testing.fates import Turn
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RunningStep:
     """Where in a feature a scenario is: the step that runs, or the last one that ran."""
 
     feature: Path
     step: Step
 
 
-RUNNING: pytest.StashKey[Place] = pytest.StashKey()
+RUNNING: pytest.StashKey[RunningStep] = pytest.StashKey()
 WORLD: pytest.StashKey[World] = pytest.StashKey()
 
 
-def running_step(item: pytest.Item) -> Place:
+def running_step(item: pytest.Item) -> RunningStep:
     """Return the step that runs; raises `KeyError` outside of a scenario."""
     return item.stash[RUNNING]
 
@@ -52,7 +52,7 @@ def policyctx_world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
     return world
 
 
-def _observe(item: pytest.Item, turn: Turn, policy: OffloadPolicy, source: Source) -> None:
+def _observe(item: pytest.Item, turn: Turn, policy: OffloadPolicy, source: PolicySource) -> None:
     if turn.plan is not None:
         item.ihook.pytest_policyctx_plan(plan=turn.plan, policy=policy, scenario=item.nodeid)
     item.ihook.pytest_policyctx_turn(turn=turn, policy=policy, source=source, scenario=item.nodeid)
@@ -67,7 +67,7 @@ def pytest_bdd_before_step(
     step_func: Callable[..., object],  # noqa: ARG001 - the hook is called with it
 ) -> None:
     """Remember which step runs, so that a failure can name its line."""
-    request.node.stash[RUNNING] = Place(Path(feature.filename), step)
+    request.node.stash[RUNNING] = RunningStep(Path(feature.filename), step)
 
 
 def finish(item: pytest.Item) -> None:

@@ -1,4 +1,4 @@
-"""`Sentence`: a step's wording with typed places, as English as it is read.
+"""`StepSentence`: a step's wording with typed places, as English as it is read.
 
 In a template `{name:kind}` is a value and `{name=one|other}` one of these words; `(words)` may be
 left out, and of `(one|other)` one is said. A colon at the end of a step is passed over:
@@ -23,7 +23,7 @@ _ALL_KINDS = {**KINDS, "pieces": PIECES, "items": ITEMS}
 _TOKEN = re.compile(r"\{(?P<name>\w+)(?P<kind>[:=][^}]+)\}|(?P<sign>[()|])|(?P<words>[^{()|]+)")
 
 
-class Sentence(StepParser):
+class StepSentence(StepParser):
     """Matches the steps that say what `template` says; what was left out is no argument."""
 
     def __init__(self, template: str, examples: tuple[str, ...] = ()) -> None:

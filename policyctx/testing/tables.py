@@ -14,7 +14,7 @@ from policyctx.testing.kinds import KINDS, Size, size, unquoted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from policyctx.testing.conversation import Conversation, Message
+    from policyctx.testing.conversation import Message, MessageBuilder
 
 COLUMNS = {
     "type": "`result`, `result in blocks`, `call`, `text`, `thinking`, `image`, `document`, or an"
@@ -59,7 +59,7 @@ def rows_of(table: Sequence[Sequence[object]]) -> list[dict[str, str]]:
     return [dict(zip(head, row, strict=True)) for row in rows]
 
 
-def messages_of(table: Sequence[Sequence[object]], conversation: Conversation) -> list[Message]:
+def messages_of(table: Sequence[Sequence[object]], conversation: MessageBuilder) -> list[Message]:
     """Return the messages that the rows of a table are.
 
     Raises `WordingError` for a column or a value that means nothing.
@@ -76,7 +76,7 @@ def messages_of(table: Sequence[Sequence[object]], conversation: Conversation) -
     return writer.messages
 
 
-def results_of(table: Sequence[Sequence[object]], conversation: Conversation) -> list[ToolResult]:
+def results_of(table: Sequence[Sequence[object]], conversation: MessageBuilder) -> list[ToolResult]:
     """Return the results that the rows of a table are; their type may be left out."""
     rows = rows_of(table)
     return [_result({**row, "type": row.get("type") or "result"}, conversation) for row in rows]
@@ -84,7 +84,7 @@ def results_of(table: Sequence[Sequence[object]], conversation: Conversation) ->
 
 @dataclass(slots=True)
 class _Writer:
-    conversation: Conversation
+    conversation: MessageBuilder
     messages: list[Message] = field(default_factory=list)
 
     def pass_turns(self, count: int) -> None:
@@ -175,7 +175,7 @@ def _kind(row: dict[str, str]) -> tuple[str, str]:
     return _TYPES[name]
 
 
-def _result(row: dict[str, str], conversation: Conversation) -> ToolResult:
+def _result(row: dict[str, str], conversation: MessageBuilder) -> ToolResult:
     in_blocks = _kind(row)[0] == "result in blocks"
     content: Any
     if in_blocks and row.get("size"):
@@ -187,7 +187,7 @@ def _result(row: dict[str, str], conversation: Conversation) -> ToolResult:
     return ToolResult(_id(row, conversation), content, _tool(row), failed)
 
 
-def _id(row: dict[str, str], conversation: Conversation) -> str:
+def _id(row: dict[str, str], conversation: MessageBuilder) -> str:
     return unquoted(row["id"]) if row.get("id") else f"call_{conversation.serial()}"
 
 
@@ -195,7 +195,7 @@ def _tool(row: dict[str, str]) -> str | None:
     return unquoted(row["tool"]) if row.get("tool") else None
 
 
-def _text(row: dict[str, str], conversation: Conversation) -> str:
+def _text(row: dict[str, str], conversation: MessageBuilder) -> str:
     if row.get("size"):
         return filler(_size(row["size"]), conversation.serial())
     return unquoted(row.get("text", ""))

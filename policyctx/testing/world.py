@@ -14,7 +14,7 @@ from policyctx.errors import PolicyctxError
 from policyctx.messages.reading import items_of
 from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.testing.conversation import Conversation, Message
+from policyctx.testing.conversation import Message, MessageBuilder
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.fates import Fate, Turn, value_at
 from policyctx.testing.faults import environment, home_directory, passing_time, refusing_writes
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from policyctx.planning.decisions import Decision
     from policyctx.planning.offload_policy import OffloadPolicy
     from policyctx.planning.plan import Plan
-    from policyctx.policy.sources import Source
+    from policyctx.policy.sources import PolicySource
     from policyctx.testing.functions import Returned
     from policyctx.testing.kinds import Size
     from policyctx.testing.pieces import Pieces
@@ -53,7 +53,7 @@ class World:
         root: Path,
         *,
         folders: Sequence[Path],
-        observe: Callable[[Turn, OffloadPolicy, Source], object] = lambda *_: None,
+        observe: Callable[[Turn, OffloadPolicy, PolicySource], object] = lambda *_: None,
     ) -> None:
         self.root = root
         self.home = root.parent
@@ -66,7 +66,7 @@ class World:
         """None until the session has named itself."""
         self.variables: dict[str, str | None] = {}
         self.system: str | None = None
-        self.conversation = Conversation()
+        self.conversation = MessageBuilder()
         self.messages: Sequence[Message] = []
         """What the caller holds: the next list that the policy is given."""
         self.passes_edited_back = False
@@ -80,13 +80,13 @@ class World:
         self.turns: list[Turn] = []
         self.error_is_known = False
         self._observe = observe
-        self._source: Source | None = None
+        self._source: PolicySource | None = None
         self._hints: dict[str, dict[str, int]] = {}
         self._session: Session | None = None
         self._has_own_root = False
         self._files_before: frozenset[str] | None = None
 
-    def use_policy(self, source: Source) -> None:
+    def use_policy(self, source: PolicySource) -> None:
         """Run under this policy from the next event on; the session goes on in its folder."""
         self._source = source
         self._session = None

@@ -31,7 +31,7 @@ from policyctx.turns.summarising import Summarising
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from policyctx.compaction.assembly import SummaryUsage, Written
+    from policyctx.compaction.assembly import SummaryUsage, WrittenMessage
     from policyctx.compaction.restoration import FileReader, Restoration
     from policyctx.compaction.summarizers import Summarizer
     from policyctx.messages.items import Message
@@ -217,7 +217,9 @@ class Compacting:
         origin = Origin(name, ITEM_TYPE)
         return Content(path, Archive(number, replaced), path, origin, packed=True)
 
-    def _written(self, summary: str, restoration: Restoration, archive_path: str) -> list[Written]:
+    def _written(
+        self, summary: str, restoration: Restoration, archive_path: str
+    ) -> list[WrittenMessage]:
         follows = role_of(self._behind[0]) == "assistant" if self._behind else False
         return assembled(
             summary,
@@ -233,7 +235,7 @@ class Compacting:
         return "; ".join(p for p in found if p != _ENDS_ON_REPLY or self._behind)
 
     def _replacement(
-        self, written: list[Written], summary: str, archive: str | None
+        self, written: list[WrittenMessage], summary: str, archive: str | None
     ) -> Replacement:
         parts, conversation = self._parts, self._known.conversation
         replaced = self._known.given[parts.start : parts.end]

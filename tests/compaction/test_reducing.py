@@ -3,22 +3,22 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.compaction.prompt import Part, Speaker, reduced
+from policyctx.compaction.prompt import PromptPart, Speaker, reduced
 from policyctx.tokens.counter import counter_for
 
 COUNTER = counter_for("approximate")  # a token for four characters
 AROUND = 8
 
 
-def part(speaker: Speaker, tokens: int, letter: str = "x") -> Part:
-    return Part(speaker, speaker, letter * 4 * tokens)
+def part(speaker: Speaker, tokens: int, letter: str = "x") -> PromptPart:
+    return PromptPart(speaker, speaker, letter * 4 * tokens)
 
 
-def size(parts: list[Part]) -> int:
+def size(parts: list[PromptPart]) -> int:
     return sum(COUNTER.count(one.text) + AROUND for one in parts)
 
 
-def speakers(parts: list[Part]) -> list[Speaker]:
+def speakers(parts: list[PromptPart]) -> list[Speaker]:
     return [one.speaker for one in parts]
 
 
@@ -41,7 +41,7 @@ def test_only_the_necessary_amount_is_cut() -> None:
 
 def test_a_shortened_part_keeps_both_ends_and_reports_the_omitted_size() -> None:
     text = "begin" + "x" * 40_000 + "end!"
-    (found,) = reduced([Part("result", "Result", text)], 1000, COUNTER)
+    (found,) = reduced([PromptPart("result", "Result", text)], 1000, COUNTER)
     assert found.text.startswith("begin")
     assert found.text.endswith("end!")
     assert "tokens left out …]" in found.text
@@ -95,7 +95,7 @@ PARTS = st.lists(
 
 
 @given(PARTS, st.integers(0, 6000))
-def test_the_reduced_parts_fit_and_keep_their_order(parts: list[Part], room: int) -> None:
+def test_the_reduced_parts_fit_and_keep_their_order(parts: list[PromptPart], room: int) -> None:
     found = reduced(parts, room, COUNTER)
     assert size(found) <= room + len(found)
     left = iter(speakers(parts))

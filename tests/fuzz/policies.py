@@ -10,7 +10,7 @@ from typing import Any
 from policyctx.errors import PolicyError
 from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.policy.loading import parsed_policy
-from policyctx.policy.sources import Source
+from policyctx.policy.sources import PolicySource
 from tests.fuzz.conversations import TOOLS
 from tests.policy_strategies import named_policies
 
@@ -46,7 +46,7 @@ def random_policy(number: int) -> OffloadPolicy:
     for _ in range(_TRIES):
         text = json.dumps({"apiVersion": "policyctx/v1", "name": "fuzz", **_document(rng)})
         try:
-            return OffloadPolicy(parsed_policy(Source("fuzz.yaml", text)))
+            return OffloadPolicy(parsed_policy(PolicySource("fuzz.yaml", text)))
         except PolicyError:
             continue
     raise AssertionError(f"no policy in {_TRIES} draws from {number}")

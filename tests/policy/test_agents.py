@@ -6,7 +6,7 @@ import pytest
 
 from policyctx.errors import PolicyError
 from policyctx.policy.agents import AgentEntry, AgentsFile, policy_for, read_agents
-from policyctx.policy.sources import AGENTS_FILE, Source, agents_source
+from policyctx.policy.sources import AGENTS_FILE, PolicySource, agents_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +16,7 @@ HEAD = "apiVersion: policyctx/v1\n"
 
 def agents(text: str) -> AgentsFile:
     """Read a `policyctx.yaml` from all but its version."""
-    return read_agents(Source(AGENTS_FILE, HEAD + text))
+    return read_agents(PolicySource(AGENTS_FILE, HEAD + text))
 
 
 def written(folder: Path, text: str, name: str = AGENTS_FILE) -> AgentsFile:
@@ -178,7 +178,7 @@ def test_all_errors_in_the_form_of_the_file_are_reported_together(
 )
 def test_the_version_must_be_there_and_known(text: str, expected: str) -> None:
     with pytest.raises(PolicyError) as raised:
-        read_agents(Source(AGENTS_FILE, text))
+        read_agents(PolicySource(AGENTS_FILE, text))
     assert str(raised.value) == f"{AGENTS_FILE}:{expected}"
 
 

@@ -13,7 +13,7 @@ from policyctx.errors import PolicyError
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.models import Policy
 from policyctx.policy.nodes import keys_below
-from policyctx.policy.sources import Source
+from policyctx.policy.sources import PolicySource
 from tests.policies import HEAD
 
 VARIABLES = {"WORD": "word", "NESTED": "${X}", "BELOW": "-5", "BRACE": "a {b"}
@@ -32,7 +32,7 @@ def wrong_policies() -> list[tuple[str, list[str]]]:
 
 def diagnosed(text: str) -> list[str]:
     with pytest.raises(PolicyError) as raised:
-        parsed_policy(Source("p.yaml", HEAD + text), variables=VARIABLES)
+        parsed_policy(PolicySource("p.yaml", HEAD + text), variables=VARIABLES)
     return [str(diagnostic).removeprefix("p.yaml:") for diagnostic in raised.value.diagnostics]
 
 
@@ -94,7 +94,7 @@ def typos(word: str) -> st.SearchStrategy[str]:
 def is_refused_in_our_words(text: str) -> bool:
     """Parse, and say whether it was refused; nothing but a `PolicyError` may come out."""
     try:
-        parsed_policy(Source("p.yaml", text))
+        parsed_policy(PolicySource("p.yaml", text))
     except PolicyError as error:
         return bool(error.diagnostics) and "pydantic" not in str(error)
     return True

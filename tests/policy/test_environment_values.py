@@ -15,7 +15,7 @@ from policyctx.policy.loading import resolved, validated
 from policyctx.policy.models import Policy
 from policyctx.policy.nodes import keys_below
 from policyctx.policy.showing import origins, resolved_yaml
-from policyctx.policy.sources import Source
+from policyctx.policy.sources import PolicySource
 from tests.policies import HEAD
 from tests.policy.test_diagnostics import flow
 
@@ -36,7 +36,7 @@ KEYS = sorted(keys_below(Policy))
 def outputs(text: str, value: str) -> list[Diagnostic]:
     """What `check` reports about a policy in which `${SECRET}` stands for a value."""
     try:
-        root = resolved(Source("p.yaml", HEAD + text), variables={"SECRET": value})
+        root = resolved(PolicySource("p.yaml", HEAD + text), variables={"SECRET": value})
         return findings(root, validated(root))
     except PolicyError as error:
         assert "MARKER" not in "".join(format_exception(error))  # noqa: PT017 - may not be raised
@@ -126,7 +126,7 @@ def test_a_policy_that_extends_a_variable_does_not_show_it(tmp_path: Path) -> No
         ("MARKER", "${SECRET} names a file that cannot be read"),
         ("MARKER\0", "no policy ${SECRET} to extend"),
     ):
-        source = Source("own.yaml", f"{HEAD}extends: ${{SECRET}}\n", path)
+        source = PolicySource("own.yaml", f"{HEAD}extends: ${{SECRET}}\n", path)
         with pytest.raises(PolicyError) as raised:
             resolved(source, variables={"SECRET": value})
         assert "MARKER" not in str(raised.value)
@@ -143,7 +143,7 @@ def test_a_step_of_the_base_that_a_variable_names_is_not_shown(tmp_path: Path) -
         "[{name: '${SECRET}', do: offload, before: x}]",
     ):
         text = f"{HEAD}extends: ./base.yaml\nsteps: {steps}\n"
-        source = Source("own.yaml", text, str(tmp_path / "own.yaml"))
+        source = PolicySource("own.yaml", text, str(tmp_path / "own.yaml"))
         with pytest.raises(PolicyError) as raised:
             resolved(source, variables={"SECRET": "marker-1", "OTHER": "marker-2"})
         assert "marker" not in str(raised.value)
@@ -156,7 +156,7 @@ def test_an_entry_for_an_agent_does_not_show_the_value(
 ) -> None:
     monkeypatch.setenv("SECRET", value)
     text = 'apiVersion: policyctx/v1\nagents: {a: "${SECRET}", b: {min_chars: "${SECRET}"}}\n'
-    file = read_agents(Source("policyctx.yaml", text))
+    file = read_agents(PolicySource("policyctx.yaml", text))
     for agent in ("a", "b"):
         with pytest.raises(PolicyError) as raised:
             policy_for(agent, file)
@@ -173,7 +173,7 @@ store: {root: "${ROOT:-here}"}
 steps: [{name: "${STEP}", do: drop, select: {types: ["*"], tools: "${TOOL}"}}]
 """
     variables = {"SECRET": "MARKER", "SIZE": "98765", "STEP": "marker", "TOOL": "*"}
-    root = resolved(Source("p.yaml", HEAD + text), variables=variables)
+    root = resolved(PolicySource("p.yaml", HEAD + text), variables=variables)
     policy = validated(root)
     shown = resolved_yaml(root)
     report: list[Any] = [(key, value) for key, value, _ in origins(root)]
@@ -183,7 +183,7 @@ steps: [{name: "${STEP}", do: drop, select: {types: ["*"], tools: "${TOOL}"}}]
         assert "marker" not in output
     assert "description: ${SECRET}" in shown
     assert "root: here" in shown  # the default in the file is no secret
-    again = resolved(Source("shown.yaml", shown), variables=variables)
+    again = resolved(PolicySource("shown.yaml", shown), variables=variables)
     assert validated(again) == policy
 
 

@@ -7,7 +7,7 @@ import pytest
 from policyctx.errors import PolicyError, UnknownPolicyError
 from policyctx.policy.loading import load_policy, parsed_policy, resolved
 from policyctx.policy.showing import resolved_yaml
-from policyctx.policy.sources import MAX_BYTES, Source, preset_names
+from policyctx.policy.sources import MAX_BYTES, PolicySource, preset_names
 from tests.policies import HEAD
 
 if TYPE_CHECKING:
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("text", ["", "- a", "just words", "null"])
 def test_a_document_that_is_not_a_map_is_rejected(text: str) -> None:
     with pytest.raises(PolicyError, match=r"p\.yaml:1:1: PC103: a policy is a map of keys"):
-        parsed_policy(Source("p.yaml", text))
+        parsed_policy(PolicySource("p.yaml", text))
 
 
 def test_name_and_version_alone_are_a_policy_that_does_nothing() -> None:
-    policy = parsed_policy(Source("p.yaml", HEAD))
+    policy = parsed_policy(PolicySource("p.yaml", HEAD))
     assert policy.steps == ()
 
 
@@ -95,51 +95,51 @@ steps: [{{name: s, do: offload, when: {{tokens: {{at_least: "${{SHARE}}"}}}}}}]
         "SIZE": "5GB", "MODE": "0640", "SHARE": "80%",
     }  # fmt: skip
     padded = {name: f"{blanks}{value}{blanks}" for name, value in held.items()}
-    source = Source("p.yaml", text)
+    source = PolicySource("p.yaml", text)
     found = parsed_policy(source, variables=padded)
     assert found == parsed_policy(source, variables=held)
     assert (found.min_tokens, found.description, found.model.token_scale) == (12, "a note", 1.5)
 
 
 def test_a_variable_of_blanks_counts_as_unset() -> None:
-    source = Source("p.yaml", f'{HEAD}description: "${{WHAT:-nothing}}"\n')
+    source = PolicySource("p.yaml", f'{HEAD}description: "${{WHAT:-nothing}}"\n')
     assert parsed_policy(source, variables={"WHAT": " \t "}).description == "nothing"
 
 
 def test_a_variable_is_read_from_the_environment_and_typed() -> None:
     text = f'{HEAD}min_chars: ${{SIZE}}\nstore: {{root: "${{ROOT:-/tmp/x}}"}}\n'
-    policy = parsed_policy(Source("p.yaml", text), variables={"SIZE": "12"})
+    policy = parsed_policy(PolicySource("p.yaml", text), variables={"SIZE": "12"})
     assert (policy.min_chars, policy.store.root) == (12, "/tmp/x")  # noqa: S108 - only a text
 
 
 def test_an_empty_variable_counts_as_unset() -> None:
-    source = Source("p.yaml", HEAD + 'description: "${WHAT:-nothing}"')
+    source = PolicySource("p.yaml", HEAD + 'description: "${WHAT:-nothing}"')
     assert parsed_policy(source, variables={"WHAT": ""}).description == "nothing"
 
 
 def test_a_number_in_a_variable_is_a_text_where_a_text_is_wanted() -> None:
-    source = Source("p.yaml", HEAD + 'description: "${WHAT}"')
+    source = PolicySource("p.yaml", HEAD + 'description: "${WHAT}"')
     assert parsed_policy(source, variables={"WHAT": "123"}).description == "123"
 
 
 def test_a_variable_inside_a_longer_scalar_is_not_replaced() -> None:
-    source = Source("p.yaml", HEAD + "description: a ${WHAT}")
+    source = PolicySource("p.yaml", HEAD + "description: a ${WHAT}")
     assert parsed_policy(source, variables={"WHAT": "x"}).description == "a ${WHAT}"
 
 
 def test_a_word_in_a_variable_is_a_text_wherever_a_text_is_wanted() -> None:
     text = 'store: {mode: "${M:-0600}"}\nplaceholder: "${P:-5}"\ndescription: "${D:-true}"\n'
-    source = Source("p.yaml", HEAD + text)
+    source = PolicySource("p.yaml", HEAD + text)
     policy = parsed_policy(source, variables={})
     found = (policy.store.mode, policy.placeholder.text, policy.description)
     assert found == ("0600", "5", "true")
-    shown = Source("shown.yaml", resolved_yaml(resolved(source, variables={})))
+    shown = PolicySource("shown.yaml", resolved_yaml(resolved(source, variables={})))
     assert parsed_policy(shown, variables={}) == policy
 
 
 def test_tools_may_have_the_names_of_keys_that_are_still_to_come() -> None:
     text = "tools: {fs.reads_file: {pin: true}, placeholder.tail: {pin: true}}"
-    assert len(parsed_policy(Source("p.yaml", HEAD + text)).tools) == 2
+    assert len(parsed_policy(PolicySource("p.yaml", HEAD + text)).tools) == 2
 
 
 @pytest.mark.parametrize("name", ["~no-such-user/x", "x" * 300, "\ud800"])

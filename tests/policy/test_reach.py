@@ -16,7 +16,7 @@ from policyctx.policy.findings import findings
 from policyctx.policy.loading import loaded
 from policyctx.policy.lookup import matches
 from policyctx.policy.reach import refusal, rules_that_speak, selected_types, tools_left
-from policyctx.policy.sources import Source
+from policyctx.policy.sources import PolicySource
 from policyctx.testing.strategies import policy_documents
 
 if TYPE_CHECKING:
@@ -88,7 +88,9 @@ SMALL = st.builds(
 
 def read(value: dict[str, Any]) -> Checked:
     # JSON is YAML.
-    policy, root = loaded(Source("p.yaml", json.dumps(value, ensure_ascii=False)), variables={})
+    policy, root = loaded(
+        PolicySource("p.yaml", json.dumps(value, ensure_ascii=False)), variables={}
+    )
     return Checked(root, policy)
 
 

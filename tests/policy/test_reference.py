@@ -11,7 +11,7 @@ from policyctx.policy.loading import parsed_policy
 from policyctx.policy.reference import NOTES, explained, reference
 from policyctx.policy.schema import keys, policy_schema
 from policyctx.policy.showing import inline
-from policyctx.policy.sources import Source
+from policyctx.policy.sources import PolicySource
 from policyctx.policy.yaml_reader import read_yaml
 from scripts.generate import derived_files, stale_files
 from tests.policies import HEAD
@@ -142,7 +142,7 @@ def test_a_value_is_shown_as_yaml_that_reads_back() -> None:
         "a\nb",
         "~",
     ):
-        assert read_yaml(Source("", f"x: {inline(value)}")).plain() == {"x": value}
+        assert read_yaml(PolicySource("", f"x: {inline(value)}")).plain() == {"x": value}
 
 
 def raised_codes() -> set[str]:
@@ -169,7 +169,7 @@ def test_the_example_of_a_code_raises_it_and_its_fix_does_not(code: str) -> None
 
 def told(text: str) -> list[str]:
     try:
-        parsed_policy(Source("p.yaml", text), variables={})
+        parsed_policy(PolicySource("p.yaml", text), variables={})
     except PolicyError as error:
         return [diagnostic.code for diagnostic in error.diagnostics]
     return []

@@ -14,7 +14,7 @@ from policyctx.policy.loading import parsed_policy
 from policyctx.policy.models import Policy
 from policyctx.policy.nodes import keys_below
 from policyctx.policy.schema import key_at, keys, policy_schema, schema_of
-from policyctx.policy.sources import Source, preset_names
+from policyctx.policy.sources import PolicySource, preset_names
 from policyctx.policy.yaml_reader import read_yaml
 from policyctx.testing.strategies import policy_documents
 from scripts.generate import schema_text
@@ -28,13 +28,13 @@ SEEN_BY_A_SCHEMA = {"PC101", "PC103", "PC104", "PC105"}
 
 
 def is_valid(text: str) -> bool:
-    return VALIDATOR.is_valid(read_yaml(Source("p.yaml", text)).plain())
+    return VALIDATOR.is_valid(read_yaml(PolicySource("p.yaml", text)).plain())
 
 
 def codes(text: str) -> set[str]:
     """What the loader says of a policy, other than that a key does nothing yet."""
     try:
-        parsed_policy(Source("p.yaml", text), variables={})
+        parsed_policy(PolicySource("p.yaml", text), variables={})
     except PolicyError as error:
         return {diagnostic.code for diagnostic in error.diagnostics} - {"PC108"}
     return set()
@@ -54,7 +54,7 @@ def test_a_preset_names_the_schema_and_validates(preset: str) -> None:
     text = (PRESETS / f"{preset}.yaml").read_text(encoding="utf-8")
     assert text.splitlines()[0] == "# yaml-language-server: $schema=./policy.schema.json"
     assert [
-        error.message for error in VALIDATOR.iter_errors(read_yaml(Source("", text)).plain())
+        error.message for error in VALIDATOR.iter_errors(read_yaml(PolicySource("", text)).plain())
     ] == []
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from policyctx.policy.loading import parsed_policy, resolved
 from policyctx.policy.showing import origins, resolved_yaml
-from policyctx.policy.sources import Source, policy_source, preset_names
+from policyctx.policy.sources import PolicySource, policy_source, preset_names
 from policyctx.policy.yaml_reader import read_yaml
 from policyctx.testing.strategies import policy_documents
 from tests.policies import HEAD
@@ -16,23 +16,26 @@ from tests.policies import HEAD
 @given(policy_documents())
 def test_a_shown_policy_loads_to_the_same_policy(value: dict[str, Any]) -> None:
     # JSON is YAML, and its writer knows nothing of ours.
-    source = Source("p.yaml", json.dumps(value, ensure_ascii=False))
+    source = PolicySource("p.yaml", json.dumps(value, ensure_ascii=False))
     shown = resolved_yaml(resolved(source))
-    assert parsed_policy(Source("shown.yaml", shown)) == parsed_policy(source)
-    assert read_yaml(Source("shown.yaml", shown)).plain() == value
+    assert parsed_policy(PolicySource("shown.yaml", shown)) == parsed_policy(source)
+    assert read_yaml(PolicySource("shown.yaml", shown)).plain() == value
 
 
 def test_every_preset_is_shown_unchanged() -> None:
     for name in preset_names():
         source = policy_source(name)
-        shown = Source("shown.yaml", resolved_yaml(resolved(source)))
+        shown = PolicySource("shown.yaml", resolved_yaml(resolved(source)))
         assert parsed_policy(shown) == parsed_policy(source)
 
 
 def test_every_value_has_its_origin() -> None:
     steps = "  - name: first\n    do: offload\n    select: {types: [image]}\n"
     text = f"{HEAD}tools: {{}}\nsteps:\n{steps}"
-    rows = [(key, value, str(place)) for key, value, place in origins(read_yaml(Source("p", text)))]
+    rows = [
+        (key, value, str(place))
+        for key, value, place in origins(read_yaml(PolicySource("p", text)))
+    ]
     assert rows == [
         ("apiVersion", "policyctx/v1", "p:1:13"),
         ("name", "test", "p:2:7"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx.errors import PolicyError
-from policyctx.policy.sources import Source
+from policyctx.policy.sources import PolicySource
 from policyctx.policy.yaml_reader import read_yaml
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def read(text: str) -> Node:
-    return read_yaml(Source("p.yaml", text))
+    return read_yaml(PolicySource("p.yaml", text))
 
 
 @pytest.mark.parametrize(

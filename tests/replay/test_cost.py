@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from policyctx.policy.models import Prices
-from policyctx.replay.cost import Cost, Size, billed_calls, cost_of, costs_of
+from policyctx.replay.cost import Cost, PromptSize, billed_calls, cost_of, costs_of
 from policyctx.replay.simulation import simulated
 from policyctx.tokens.usage import Usage
 from tests.conversations import session_of, user
@@ -33,22 +33,24 @@ def billed(recorded: Recording, under: OffloadPolicy = KEEPS_ALL) -> tuple[Bille
 
 def test_the_prefix_of_the_previous_call_is_read_and_the_rest_written() -> None:
     model = KEEPS_ALL.policy.model
-    assert cost_of(Size(5_000, 4_000), 10.0, model) == Cost(cache_read=4_000, cache_write=1_000)
+    assert cost_of(PromptSize(5_000, 4_000), 10.0, model) == Cost(
+        cache_read=4_000, cache_write=1_000
+    )
 
 
 @pytest.mark.parametrize(("idle", "read"), [(300.0, 4_000), (300.5, 0), (None, 4_000)])
 def test_nothing_is_read_after_the_ttl(idle: float | None, read: int) -> None:
-    found = cost_of(Size(5_000, 4_000), idle, KEEPS_ALL.policy.model)
+    found = cost_of(PromptSize(5_000, 4_000), idle, KEEPS_ALL.policy.model)
     assert found == Cost(cache_read=read, cache_write=5_000 - read)
 
 
 @pytest.mark.parametrize(("shared", "read"), [(1_023, 0), (1_024, 1_024)])
 def test_a_beginning_below_the_minimum_was_not_cached(shared: int, read: int) -> None:
-    assert cost_of(Size(2_000, shared), 1.0, KEEPS_ALL.policy.model).cache_read == read
+    assert cost_of(PromptSize(2_000, shared), 1.0, KEEPS_ALL.policy.model).cache_read == read
 
 
 def test_a_prompt_below_the_minimum_costs_the_price_of_input() -> None:
-    assert cost_of(Size(1_023, 900), 1.0, KEEPS_ALL.policy.model) == Cost(input=1_023)
+    assert cost_of(PromptSize(1_023, 900), 1.0, KEEPS_ALL.policy.model) == Cost(input=1_023)
 
 
 def test_each_kind_of_token_has_its_price() -> None:

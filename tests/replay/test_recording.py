@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyctx.replay.readers.building import Names, RecordingBuilder
+from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
 from policyctx.replay.recording import ModelCall, Recording
 
 if TYPE_CHECKING:
@@ -84,6 +84,6 @@ def test_an_invalid_message_is_not_added() -> None:
 
 
 def test_a_name_that_is_used_again_gets_a_number() -> None:
-    names = Names("s")
+    names = RecordingNames("s")
     given = [("a", 2), ("a", None), ("a",), ("a", 2), ("",)]
     assert [names.of(*parts) for parts in given] == ["s#a-2", "s#a", "s#a-3", "s#a-2-2", "s#"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx import Session
-from policyctx.testing.conversation import Conversation
+from policyctx.testing.conversation import MessageBuilder
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.fates import Turn
 from policyctx.testing.pieces import pieces
@@ -27,7 +27,7 @@ BASH, READ = "abcde", "fg"
 def world(tmp_path: Path) -> World:
     """A world with one turn: seven results after their calls, in 15 messages."""
     world = World(tmp_path / "context", folders=[tmp_path])
-    talk = Conversation()
+    talk = MessageBuilder()
     given: list[dict[str, Any]] = [talk.message("user", "the task")]
     for tool, ids in (("Bash", BASH), ("Read", READ)):
         for id_ in ids:

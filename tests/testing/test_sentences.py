@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from policyctx.testing.kinds import Amount, Size, amount, unquoted
-from policyctx.testing.sentences import Sentence
+from policyctx.testing.sentences import StepSentence
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ from policyctx.testing.sentences import Sentence
 def test_a_sentence_matches_its_steps(
     template: str, step: str, values: dict[str, Any] | None
 ) -> None:
-    sentence = Sentence(template)
+    sentence = StepSentence(template)
     assert sentence.is_matching(step) == (values is not None)
     assert sentence.parse_arguments(step) == values
 

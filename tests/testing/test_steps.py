@@ -9,7 +9,7 @@ import pytest
 from pytest_bdd.feature import get_feature
 
 from policyctx.testing.listing import library
-from policyctx.testing.sentences import Sentence
+from policyctx.testing.sentences import StepSentence
 from tests.cli.running import policyctx
 
 HERE = Path(__file__).parent
@@ -53,7 +53,7 @@ def test_every_then_is_seen_to_fail() -> None:
         definition.sentence
         for definition in library()
         if definition.type == "then"
-        and not any(Sentence(definition.sentence).is_matching(name) for name in failing)
+        and not any(StepSentence(definition.sentence).is_matching(name) for name in failing)
     }
     assert unseen == set(NEVER_UNTRUE)
 
@@ -65,6 +65,6 @@ def test_every_example_is_matched_by_its_own_sentence_alone() -> None:
             matching = {
                 other.sentence
                 for other in library()
-                if other.type == definition.type and Sentence(other.sentence).is_matching(step)
+                if other.type == definition.type and StepSentence(other.sentence).is_matching(step)
             }
             assert matching == {definition.sentence}, step

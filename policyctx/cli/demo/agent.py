@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelCall:
+class DemoCall:
     """One call of the loop: what the policy made of the context before it."""
 
     number: int
@@ -28,7 +28,7 @@ class ModelCall:
 
 def model_calls(
     session: Session, workspace: Workspace, history: list[Message]
-) -> Iterator[ModelCall]:
+) -> Iterator[DemoCall]:
     """Run the agent until it has no more to say; `history` grows to the whole, unedited session."""
     workspace.edit_file(FAULTY_FILE, SOUND, FAULT)
     history.append(TASK_MESSAGE)
@@ -38,7 +38,7 @@ def model_calls(
         history.append(_assistant_message(number, reply))
         if reply.calls:
             history.append(_results(number, reply, workspace))
-        yield ModelCall(number, result, reply)
+        yield DemoCall(number, result, reply)
 
 
 def _assistant_message(number: int, reply: Reply) -> Message:

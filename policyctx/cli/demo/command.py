@@ -13,7 +13,7 @@ import typer
 from rich.progress import track
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
-from policyctx.cli.demo.agent import ModelCall, call_id, model_calls
+from policyctx.cli.demo.agent import DemoCall, call_id, model_calls
 from policyctx.cli.demo.script import SCRIPT
 from policyctx.cli.demo.tools import Workspace
 from policyctx.cli.output import console, decision_report, json_text, saving, table
@@ -77,13 +77,13 @@ def _write(path: Path, messages: list[Message]) -> None:
     path.write_text(json_text(messages) + "\n", encoding="utf-8")
 
 
-def _totals(calls: list[ModelCall]) -> tuple[int, int]:
+def _totals(calls: list[DemoCall]) -> tuple[int, int]:
     """Tokens sent over all calls, without the policy and with it."""
     plans = [call.result.plan for call in calls]
     return sum(plan.tokens_before for plan in plans), sum(plan.tokens_after for plan in plans)
 
 
-def _show(out: Console, folder: Path, calls: list[ModelCall]) -> None:
+def _show(out: Console, folder: Path, calls: list[DemoCall]) -> None:
     columns = ("call", "the agent", "without", "with", "offloaded before this call, and why")
     labels = _labels(calls)
     rows = (_row(call, labels) for call in calls)
@@ -108,7 +108,7 @@ def _program() -> str:
     return "policyctx" if shutil.which("policyctx") or not ran.is_file() else str(ran.absolute())
 
 
-def _labels(calls: list[ModelCall]) -> dict[str, str]:
+def _labels(calls: list[DemoCall]) -> dict[str, str]:
     """What each tool call was about, by its id: `read_file paths.py`."""
     return {
         call_id(call.number, i): f"{tool} {Path(next(iter(given.values()))).name}"
@@ -117,7 +117,7 @@ def _labels(calls: list[ModelCall]) -> dict[str, str]:
     }
 
 
-def _row(call: ModelCall, labels: dict[str, str]) -> tuple[object, ...]:
+def _row(call: DemoCall, labels: dict[str, str]) -> tuple[object, ...]:
     plan = call.result.plan
     made = [labels[call_id(call.number, i)] for i in range(len(call.reply.calls))]
     offloaded = [f"{labels[d.item.item_id]}: {d.reason.sentence}" for d in plan.to_save]
@@ -125,7 +125,7 @@ def _row(call: ModelCall, labels: dict[str, str]) -> tuple[object, ...]:
     return call.number, said, plan.tokens_before, plan.tokens_after, "\n".join(offloaded)
 
 
-def _report(folder: Path, calls: list[ModelCall]) -> dict[str, Any]:
+def _report(folder: Path, calls: list[DemoCall]) -> dict[str, Any]:
     before, after = _totals(calls)
     return {
         "policy": POLICY,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from policyctx.compaction.extractive.cues import Cues
-    from policyctx.compaction.extractive.digest import Entry
+    from policyctx.compaction.extractive.digest import DigestEntry
 
 # Percent of the words that are a group's own, and of those that the user's words leave over. What
 # another writer's summary holds may be all that is left of what the user said before it.
@@ -90,14 +90,16 @@ def room_for(max_words: int, new_chars: int, earlier: Sequence[str]) -> Room:
 
 
 class _Ranked(NamedTuple):
-    entry: Entry
+    entry: DigestEntry
     weight: float
     place: int
     words: int
     size: float
 
 
-def fitted(entries: Sequence[Entry], room: Room, overhead: int, cues: Cues) -> list[Entry]:
+def fitted(
+    entries: Sequence[DigestEntry], room: Room, overhead: int, cues: Cues
+) -> list[DigestEntry]:
     """Return the entries that there is room for beside `overhead` words, in their order."""
     groups: dict[Group, list[_Ranked]] = {group: [] for group in Group}
     for place, entry in enumerate(entries):
@@ -137,7 +139,7 @@ class _Filling:
                 self._size -= one.size
 
 
-def _ranked(place: int, entry: Entry) -> _Ranked:
+def _ranked(place: int, entry: DigestEntry) -> _Ranked:
     return _Ranked(entry, 0.0, place, words_in(entry.text), size_of(entry.text))
 
 
@@ -149,7 +151,7 @@ def _by_weight(ranked: list[_Ranked], cues: Cues) -> list[_Ranked]:
     return sorted(weighed, key=lambda one: (-one.weight, one.words, -one.place))
 
 
-def _weight(entry: Entry, position: int, count: int, cues: Cues) -> float:
+def _weight(entry: DigestEntry, position: int, count: int, cues: Cues) -> float:
     """Return the weight of an entry, the one at `position` of the `count` in its group."""
     line, _, notes = entry.text.partition("\n")
     recency = position / count

@@ -68,7 +68,7 @@ class ToolCount(NamedTuple):
     unanswered: int = 0
 
 
-class Failure(NamedTuple):
+class ToolFailure(NamedTuple):
     """A call that failed, and what became of it."""
 
     call: str
@@ -93,7 +93,7 @@ class Digest:
     done: tuple[str, ...] = ()
     next: tuple[str, ...] = ()
     open: tuple[str, ...] = ()
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[ToolFailure, ...] = ()
 
 
 HEADING = "## "
@@ -113,7 +113,7 @@ _TOOL = re.compile(
 _FAILURE = re.compile(r"(?P<call>.+?) => (?P<error>.+?)(?: \(×(?P<times>\d+)\))?")
 
 
-class Entry(NamedTuple):
+class DigestEntry(NamedTuple):
     """An entry as it is written: its line and the notes on it."""
 
     group: Group
@@ -121,26 +121,28 @@ class Entry(NamedTuple):
     """One line or, with notes, several; none has a line break at its end."""
 
 
-class Read(NamedTuple):
+class FileRead(NamedTuple):
     """What was read: a digest, and the text that is none of its lines."""
 
     digest: Digest
     left_over: str
 
 
-def entries_of(digest: Digest) -> list[Entry]:
+def entries_of(digest: Digest) -> list[DigestEntry]:
     """Return all entries of a digest, group after group."""
     groups = (digest.told, digest.pasted, digest.agent, digest.found, digest.carried)
     entries = [
-        Entry(group, _statement(statement))
+        DigestEntry(group, _statement(statement))
         for group, statements in zip(_STATEMENTS, groups, strict=True)
         for statement in statements
     ]
-    entries += [Entry(Group.FILES, _file(file)) for file in digest.files]
-    entries += [Entry(Group.TOOLS, _tool(tool)) for tool in digest.tools]
+    entries += [DigestEntry(Group.FILES, _file(file)) for file in digest.files]
+    entries += [DigestEntry(Group.TOOLS, _tool(tool)) for tool in digest.tools]
     plain = ((Group.DONE, digest.done), (Group.NEXT, digest.next), (Group.OPEN, digest.open))
-    entries += [Entry(group, _ENTRY + one_line(text)) for group, texts in plain for text in texts]
-    entries += [Entry(Group.FAILURES, _failure(failure)) for failure in digest.failures]
+    entries += [
+        DigestEntry(group, _ENTRY + one_line(text)) for group, texts in plain for text in texts
+    ]
+    entries += [DigestEntry(Group.FAILURES, _failure(failure)) for failure in digest.failures]
     return entries
 
 
@@ -170,13 +172,13 @@ def _tool(tool: ToolCount) -> str:
     return f"{_ENTRY}{one_line(tool.name)}: {', '.join(counts)}"
 
 
-def _failure(failure: Failure) -> str:
+def _failure(failure: ToolFailure) -> str:
     times = f" (×{failure.times})" if failure.times > 1 else ""
     text = f"{one_line(failure.call)} => {one_line(failure.error)}{times}"
     return _with_notes(text, {"resolved": failure.resolved})
 
 
-def read_summary(text: str) -> Read:
+def read_summary(text: str) -> FileRead:
     """Read the text of a summary; any text will do, and what was not written here is left over."""
     found: dict[Group, list[tuple[str, dict[str, str]]]] = {group: [] for group in Group}
     left_over: list[str] = []
@@ -195,8 +197,8 @@ def read_summary(text: str) -> Read:
                 left_over.append(line)
     kept = [line for line in left_over if not line.startswith(HEADING)]
     if kept and not any(found.values()):
-        return Read(Digest(), text)
-    return Read(_digest(found), "\n".join(kept))
+        return FileRead(Digest(), text)
+    return FileRead(_digest(found), "\n".join(kept))
 
 
 def _take_entry(
@@ -261,5 +263,5 @@ def _read_tool(match: re.Match[str]) -> ToolCount:
     return ToolCount(match["name"], int(match["calls"]), failed, unanswered)
 
 
-def _read_failure(match: re.Match[str], resolved: str) -> Failure:
-    return Failure(match["call"], match["error"], int(match["times"] or 1), resolved)
+def _read_failure(match: re.Match[str], resolved: str) -> ToolFailure:
+    return ToolFailure(match["call"], match["error"], int(match["times"] or 1), resolved)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from policyctx.compaction.assembly import History
     from policyctx.compaction.extractive.cues import Cues, Language
-    from policyctx.compaction.extractive.digest import Entry
+    from policyctx.compaction.extractive.digest import DigestEntry
     from policyctx.compaction.extractive.statements import Said
     from policyctx.policy.models.compaction import Summary, SummarySection
 
@@ -86,7 +86,7 @@ class Layout:
         left_out = groups in {(Group.FILES,), (Group.TOOLS,)} and self.names
         return None if left_out else 0
 
-    def place_of(self, entry: Entry) -> int | None:
+    def place_of(self, entry: DigestEntry) -> int | None:
         """Return the position of the section that an entry goes into; None for none."""
         if entry.group in _ASKED and self._own:
             words = subject_words(entry.text, self._cues)
@@ -95,9 +95,9 @@ class Layout:
                 return best
         return self._places[entry.group]
 
-    def arranged(self, entries: Sequence[Entry]) -> Mapping[int, list[Entry]]:
+    def arranged(self, entries: Sequence[DigestEntry]) -> Mapping[int, list[DigestEntry]]:
         """Return the entries by section, in their order; those that no section is for are out."""
-        arranged: dict[int, list[Entry]] = {}
+        arranged: dict[int, list[DigestEntry]] = {}
         for entry in entries:
             if (place := self.place_of(entry)) is not None:
                 arranged.setdefault(place, []).append(entry)
@@ -108,7 +108,7 @@ class Layout:
 _LEAST_WEIGHT, _MOST_SENTENCES = 1.0, 80
 
 
-class Gathered(NamedTuple):
+class GatheredContents(NamedTuple):
     """What was found in a history."""
 
     digest: Digest
@@ -116,7 +116,7 @@ class Gathered(NamedTuple):
     """Characters that no earlier compaction has written."""
 
 
-def gathered(history: History, cues: Cues) -> Gathered:
+def gathered(history: History, cues: Cues) -> GatheredContents:
     """Return all that a history holds; raises `MessagesError` for what is no message list."""
     reading = Reading()
     reading.extend(history.messages)
@@ -147,7 +147,7 @@ def gathered(history: History, cues: Cues) -> Gathered:
         open=status.open,
         failures=failures_of(before.failures, calls, said, cues),
     )
-    return Gathered(digest, sum(len(item.counted) for item in items))
+    return GatheredContents(digest, sum(len(item.counted) for item in items))
 
 
 def _joined(digests: Sequence[Digest]) -> Digest:
@@ -217,7 +217,7 @@ def extractive_summary(
     return first_words(_text(layout, kept), settings.max_words)
 
 
-def _text(layout: Layout, entries: Sequence[Entry]) -> str:
+def _text(layout: Layout, entries: Sequence[DigestEntry]) -> str:
     arranged = layout.arranged(entries)
     sections = [
         "\n".join([HEADING + name, *(_lines(arranged.get(place, ())) or [NOTHING])])
@@ -226,11 +226,11 @@ def _text(layout: Layout, entries: Sequence[Entry]) -> str:
     return "\n\n".join(sections or ["\n".join(_lines(arranged.get(0, ())) or [NOTHING])])
 
 
-def _lines(entries: Sequence[Entry]) -> list[str]:
+def _lines(entries: Sequence[DigestEntry]) -> list[str]:
     return list(_labelled(entries))
 
 
-def _labelled(entries: Sequence[Entry]) -> Iterator[str]:
+def _labelled(entries: Sequence[DigestEntry]) -> Iterator[str]:
     label: Group | None = None
     for entry in entries:
         if entry.group is not label:

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.compaction.assembly import path_in
-from policyctx.compaction.extractive.digest import Failure, FileState, ToolCount
+from policyctx.compaction.extractive.digest import FileState, ToolCount, ToolFailure
 from policyctx.compaction.extractive.sentences import one_line, shortened
 from policyctx.compaction.extractive.statements import AGENT
 
@@ -287,8 +287,8 @@ _LONGEST_REASON = 240
 
 
 def failures_of(
-    earlier: Iterable[Failure], calls: Sequence[Call], said: Sequence[Said], cues: Cues
-) -> tuple[Failure, ...]:
+    earlier: Iterable[ToolFailure], calls: Sequence[Call], said: Sequence[Said], cues: Cues
+) -> tuple[ToolFailure, ...]:
     """Return the failures, those of earlier summaries first; one call with one error is one.
 
     A failure is resolved when the same call, by its name, succeeded later. How is told by what was
@@ -303,7 +303,7 @@ def failures_of(
     for i, call in enumerate(calls):
         if call.failed:
             key = (call.name, error_in(call.result or "", cues))
-            before = failures.pop(key, Failure(*key, times=0))
+            before = failures.pop(key, ToolFailure(*key, times=0))
             failures[key] = before._replace(times=before.times + 1, resolved="")
             open_ones.setdefault(call.name, []).append(key)
             failed_at[call.name] = i

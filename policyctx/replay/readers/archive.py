@@ -1,4 +1,4 @@
-"""`Archive`: a zip file of JSON files, seen as one document."""
+"""`ZipArchive`: a zip file of JSON files, seen as one document."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PIECE = 4096
 _HEADS = ("header.json", "_journal/start.json")
 
 
-class Archive(Source):
+class ZipArchive(Source):
     """The files of a folder are the elements of a list by the folder's name; one at a time is read.
 
     Raises `zipfile.BadZipFile`, and `OSError` for files that unpack to more than `MOST_BYTES` each

@@ -133,7 +133,7 @@ class RecordingBuilder:
         return set(map(id, self._left)) - sent - set(map(id, self._new))
 
 
-class Names:
+class RecordingNames:
     """Names for the recordings of one file; one that is used already gets a number."""
 
     def __init__(self, file: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from policyctx.replay.readers.building import Names, RecordingBuilder
+from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
 from policyctx.replay.readers.fields import mapping, word
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def recognises(record: object) -> bool:
 
 def recordings(source: Source) -> Iterator[Recording]:
     """Yield one recording of a file of messages, and one of each list of messages."""
-    names = Names(source.name)
+    names = RecordingNames(source.name)
     rest = RecordingBuilder()
     for record in source.records():
         messages = _listed(record)

@@ -1,4 +1,9 @@
-"""The items of OpenAI's Responses API, as the messages and calls of its chat API."""
+"""Sessions of Codex: rollouts of JSON lines under `~/.codex/sessions/`.
+
+Only `response_item`s are sent to a model. `event_msg`s repeat them for the screen and report what
+was billed, after the results of the calls in the reply. Items become chat messages: the text,
+reasoning and calls of one reply are one message, as parallel calls must be.
+"""
 
 from __future__ import annotations
 

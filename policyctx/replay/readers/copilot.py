@@ -15,7 +15,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from policyctx.messages.items import compact_json
-from policyctx.replay.readers.building import Names, RecordingBuilder
+from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
 from policyctx.replay.readers.fields import (
     Record,
     function_call,
@@ -54,7 +54,7 @@ def recordings(source: Source) -> Iterator[Recording]:
     for event in source.objects():
         session.read(event, mapping(event.get("data")))
     session.end()
-    names = Names(source.name)
+    names = RecordingNames(source.name)
     for agent, builder in session.builders.items():
         if not builder.is_empty:
             yield builder.recording(names.of(agent) if agent else source.name, FORMAT)

@@ -1,4 +1,9 @@
-"""What Gemini CLI's records put into the context, as messages in the form of Anthropic's API."""
+"""Sessions of Gemini CLI: a document with the messages, later JSON lines.
+
+A reply carries its calls with their results. Its `thoughts` are summaries for the screen and are
+not sent again. In lines, a message is written again whenever something joins it, and the newest
+version counts; a change further back is written as a new list of all messages.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from policyctx.replay.readers.building import Names, RecordingBuilder
+from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
 from policyctx.replay.readers.fields import (
     Record,
     function_call,
@@ -41,7 +41,7 @@ def recognises(record: object) -> bool:
 
 def recordings(source: Source) -> Iterator[Recording]:
     """Yield a recording for each sample and epoch."""
-    names = Names(source.name)
+    names = RecordingNames(source.name)
     model = word(source.field("eval", "model")) or None
     for sample in map(mapping, source.elements("samples")):
         builder = _read(sample, model)

@@ -1,4 +1,4 @@
-"""`Lines`: a file of JSON lines, read one at a time."""
+"""`JsonLines`: a file of JSON lines, read one at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from policyctx.replay.readers.source import Opened
 
 
-class Lines(Source):
+class JsonLines(Source):
     """A record a line. A line that is no JSON, such as a torn last one, is counted."""
 
     def __init__(self, name: str, opened: Opened) -> None:

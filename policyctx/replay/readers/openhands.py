@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyctx.messages.items import compact_json
-from policyctx.replay.readers.building import Names, RecordingBuilder
+from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
 from policyctx.replay.readers.fields import (
     Record,
     function_call,
@@ -454,7 +454,7 @@ def recognises(record: object) -> bool:
 
 def recordings(source: Source) -> Iterator[Recording]:
     """Yield a recording for each instance, or the one session that the events are of."""
-    names = Names(source.name)
+    names = RecordingNames(source.name)
     alone = RecordingBuilder()
     events: Events | SdkEvents | None = None
     for record in source.objects():

@@ -6,10 +6,10 @@ import os
 import zipfile
 from typing import TYPE_CHECKING, BinaryIO
 
-from policyctx.replay.readers.archive import MAGIC, Archive
+from policyctx.replay.readers.archive import MAGIC, ZipArchive
 from policyctx.replay.readers.document import Document
 from policyctx.replay.readers.json_text import BOM, value_of
-from policyctx.replay.readers.lines import Lines
+from policyctx.replay.readers.lines import JsonLines
 from policyctx.replay.readers.streamed import StreamedDocument
 
 if TYPE_CHECKING:
@@ -36,17 +36,17 @@ def source_of(name: str, opened: Opened, *, read_whole: int = READ_WHOLE) -> Sou
         is_lines = any(_is_json(line) for line in lines)
         file.seek(0)
         is_list = file.read(len(BOM) + 1).removeprefix(BOM).startswith(b"[\n")
-    return (Lines if is_lines and not is_list else StreamedDocument)(name, opened)
+    return (JsonLines if is_lines and not is_list else StreamedDocument)(name, opened)
 
 
 def _small(name: str, opened: Opened, file: BinaryIO) -> Source:
     if _is_json(file.readline()) and any(map(bytes.strip, file)):
-        return Lines(name, opened)
+        return JsonLines(name, opened)
     file.seek(0)
     try:
         return Document(name, value_of(file.read().removeprefix(BOM)))
     except ValueError:
-        return Lines(name, opened)
+        return JsonLines(name, opened)
 
 
 def _is_json(line: bytes) -> bool:
@@ -57,8 +57,8 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-def _archive(name: str, opened: Opened) -> Archive:
+def _archive(name: str, opened: Opened) -> ZipArchive:
     try:
-        return Archive(name, opened)
+        return ZipArchive(name, opened)
     except zipfile.BadZipFile as error:
         raise ValueError(f"an archive that cannot be read: {error}") from error

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from policyctx.messages.items import compact_json
-from policyctx.replay.readers.building import Names, RecordingBuilder
+from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
 from policyctx.replay.readers.chat import is_chat_message
 from policyctx.replay.readers.fields import Record, mapping, objects, seconds, usage, word
 
@@ -181,7 +181,7 @@ def recordings(source: Source) -> Iterator[Recording]:
             source.not_understood["record that is no request"] += 1
         else:
             threads.setdefault(exchange.beginning, Thread()).read(exchange)
-    names = Names(source.name)
+    names = RecordingNames(source.name)
     for position, thread in enumerate(threads.values(), 1):
         thread.end()
         name = names.of(position) if len(threads) > 1 else source.name

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from policyctx.replay.readers.building import Names, RecordingBuilder
+from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
 from policyctx.replay.readers.fields import Record, mapping, number, objects, word
 from policyctx.tokens.usage import Usage
 
@@ -47,7 +47,7 @@ def recordings(source: Source) -> Iterator[Recording]:
         builder.add(_message(record))
     if len(builders) == 1 and (sent := _billed(source)).prompt:
         builder.bill_together(sent)
-    names = Names(source.name)
+    names = RecordingNames(source.name)
     for position, (agent, builder) in enumerate(builders.items()):
         yield builder.recording(names.of(agent) if position else source.name, FORMAT)
 

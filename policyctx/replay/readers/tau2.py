@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyctx.replay.readers.building import Names, RecordingBuilder
+from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
 from policyctx.replay.readers.fields import (
     Record,
     function_call,
@@ -37,7 +37,7 @@ def recognises(record: object) -> bool:
 
 def recordings(source: Source) -> Iterator[Recording]:
     """Yield a recording for each simulation."""
-    names = Names(source.name)
+    names = RecordingNames(source.name)
     model = word(source.field("info", "agent_info", "llm")) or None
     system = word(source.field("info", "environment_info", "policy")) or None
     for simulation in map(mapping, source.elements("simulations")):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyctx.replay.readers.building import Names, RecordingBuilder
+from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
 from policyctx.replay.readers.chat import add_said
 from policyctx.replay.readers.fields import mapping
 
@@ -29,7 +29,7 @@ def recognises(record: object) -> bool:
 
 def recordings(source: Source) -> Iterator[Recording]:
     """Yield a recording for each task and trial."""
-    names = Names(source.name)
+    names = RecordingNames(source.name)
     for task in source.objects():
         builder = RecordingBuilder()
         for message in task["traj"] if recognises(task) else ():

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
-    from policyctx.replay.timeline import Part
+    from policyctx.replay.timeline import SessionPart
 
 # A word in more items than this tells nothing apart.
 COMMON = 16
 
 
-class Place(NamedTuple):
+class TextPlace(NamedTuple):
     """Where a text stands: in an item, or in its place in an absence of it."""
 
     position: int
@@ -41,13 +41,13 @@ class Place(NamedTuple):
 class Texts:
     """What the items of a part say, and the placeholders in it, as a person would read them."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: SessionPart) -> None:
         self._part = part
         self._plain: dict[int, str] = {}
-        self._words: dict[Place, frozenset[str]] = {}
+        self._words: dict[TextPlace, frozenset[str]] = {}
         self._keys: dict[tuple[str, ...], str] = {}
 
-    def at(self, place: Place) -> str:
+    def at(self, place: TextPlace) -> str:
         """Return what stands at a place."""
         position, absence = place
         if absence >= 0:
@@ -59,16 +59,16 @@ class Texts:
             text = self._plain[position] = plain(text)
         return text
 
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[TextPlace]:
         """Yield where anything stands, in the order of the items."""
         absences = self._part.absences
-        yield from (Place(-1 - i) for i in range(len(self._part.beside)))
+        yield from (TextPlace(-1 - i) for i in range(len(self._part.beside)))
         for position, item in enumerate(self._part.items):
             if item.counted:
-                yield Place(position)
+                yield TextPlace(position)
             for i, absence in enumerate(absences.get(position, ())):
                 if absence.left:
-                    yield Place(position, i)
+                    yield TextPlace(position, i)
 
     @cached_property
     def lost(self) -> frozenset[str]:
@@ -95,9 +95,11 @@ class Texts:
     def _lost(self) -> Counter[str]:
         """In how many of the items that were out each word stands."""
         absences = self._part.absences
-        return Counter(chain.from_iterable(self.words(Place(position)) for position in absences))
+        return Counter(
+            chain.from_iterable(self.words(TextPlace(position)) for position in absences)
+        )
 
-    def words(self, place: Place, among: frozenset[str] | None = None) -> frozenset[str]:
+    def words(self, place: TextPlace, among: frozenset[str] | None = None) -> frozenset[str]:
         """Return the words at a place, or those `among` some; of what was out, found only once."""
         if place.position not in self._part.absences:
             found = words(self.at(place))
@@ -112,23 +114,23 @@ class Holders:
 
     def __init__(self, texts: Texts, wanted: frozenset[str]) -> None:
         self._texts = texts
-        self._by_word: dict[str, list[Place]] = defaultdict(list)
+        self._by_word: dict[str, list[TextPlace]] = defaultdict(list)
         for place in texts.places() if wanted else ():
             for word in texts.words(place, among=wanted):
                 # One more than may be is enough to know that there are too many.
                 if len(found := self._by_word[word]) <= COMMON:
                     found.append(place)
 
-    def with_word(self, word: str, *, most: int = COMMON) -> Sequence[Place]:
+    def with_word(self, word: str, *, most: int = COMMON) -> Sequence[TextPlace]:
         """Return the places that have a word, in order; none where there are more than `most`."""
         found = self._by_word.get(word, ())
         return () if len(found) > most else found
 
-    def of(self, one: Distinct) -> Sequence[Place]:
+    def of(self, one: Distinct) -> Sequence[TextPlace]:
         """Return the places that may hold a string, in order; see `Texts.key`."""
         return self.with_word(self._texts.key(one.words))
 
-    def holds(self, place: Place, one: Distinct) -> bool:
+    def holds(self, place: TextPlace, one: Distinct) -> bool:
         """Does the text at one of these places hold the string."""
         return one.words == (one.text,) or stands_in(one.text, self._texts.at(place))
 
@@ -164,7 +166,7 @@ def may_anchor(word: str) -> bool:
 
 
 def phrases(
-    runs: Sequence[Run], part: Part, texts: Texts, holders: Holders, call: int
+    runs: Sequence[Run], part: SessionPart, texts: Texts, holders: Holders, call: int
 ) -> Iterator[Distinct]:
     """Yield the phrases that stand in an item which a call did not have."""
     for said, anchors in runs:
@@ -203,7 +205,7 @@ _LINE_LENGTH, _LINE_WORDS = 30, 4
 _WIDE_MARKS = re.compile("[\u3001\u3002\u300c-\u300f\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f]")
 
 
-class Said(NamedTuple):
+class ReplyTexts(NamedTuple):
     """What of a reply may come from what was lost."""
 
     strings: Sequence[Distinct]
@@ -233,7 +235,7 @@ class Replies:
         self._stands: dict[str, int] = {}
         """By string and line: in reply to which call it was said first, where that reply stays."""
 
-    def read(self, text: str, call: int, *, stays: bool) -> Said:
+    def read(self, text: str, call: int, *, stays: bool) -> ReplyTexts:
         """Return what of a text, which replies to a call, may come from what was lost.
 
         Replies are read in their order. What one of them said that `stays` in the list is had by
@@ -253,7 +255,7 @@ class Replies:
         if stays:
             for one in new:
                 self._stands.setdefault(one.text, call)
-        return Said(new, [run for _, line in lines for run in self._runs(line)])
+        return ReplyTexts(new, [run for _, line in lines for run in self._runs(line)])
 
     def _look_at(self, new: AbstractSet[str]) -> None:
         """Find out once what each is; most are bare words, of which sets say it together."""

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from policyctx.replay.readers.json_text import value_of
-from policyctx.replay.regret.holders import COMMON, RARE, Holders, Place, Replies, Texts, phrases
+from policyctx.replay.regret.holders import (
+    COMMON,
+    RARE,
+    Holders,
+    Replies,
+    TextPlace,
+    Texts,
+    phrases,
+)
 from policyctx.replay.regret.strings import SURE
 
 if TYPE_CHECKING:
@@ -16,12 +24,14 @@ if TYPE_CHECKING:
 
     from policyctx.messages.items import Item
     from policyctx.replay.regret.strings import Distinct
-    from policyctx.replay.timeline import Part
+    from policyctx.replay.timeline import SessionPart
 
 Asked: TypeAlias = tuple[str | None, str]
 
 
-def asked_again(part: Part, replies: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+def asked_again(
+    part: SessionPart, replies: Iterable[tuple[int, int]]
+) -> Iterator[tuple[int, int, int]]:
     """Yield each call of a tool that was made before: it, the model's call, the result before.
 
     The result is the newest one of the same tool for the same input. Numbers and switches do not
@@ -45,7 +55,7 @@ def asked_again(part: Part, replies: Iterable[tuple[int, int]]) -> Iterator[tupl
 
 
 def _taken(
-    answers: list[tuple[Asked, int]], newest: dict[Asked, int], part: Part, call: int
+    answers: list[tuple[Asked, int]], newest: dict[Asked, int], part: SessionPart, call: int
 ) -> list[tuple[Asked, int]]:
     """Take over the results that a call of the model had; return those that came later."""
     waiting = []
@@ -93,7 +103,7 @@ class Need:
     """The strings that show it."""
 
 
-def needs_of(part: Part) -> Mapping[int, Sequence[Need]]:
+def needs_of(part: SessionPart) -> Mapping[int, Sequence[Need]]:
     """Return what was needed of a part's items while they were out, by position."""
     since = min((a.since for of_one in part.absences.values() for a in of_one), default=None)
     needs: dict[int, list[Need]] = defaultdict(list)
@@ -109,19 +119,21 @@ def needs_of(part: Part) -> Mapping[int, Sequence[Need]]:
     return needs
 
 
-def _asked_again(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tuple[int, Need]]:
+def _asked_again(
+    part: SessionPart, replies: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, Need]]:
     for reply, call, result in asked_again(part, replies):
         if part.absence(result, call) is not None:
             text = part.items[reply].text
             yield result, Need("asked again", call, part.items[reply].item_id, (text,))
 
 
-def _used(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tuple[int, Need]]:
+def _used(part: SessionPart, replies: Sequence[tuple[int, int]]) -> Iterator[tuple[int, Need]]:
     """Yield the items that alone held what a reply says, each reply by itself."""
     texts = Texts(part)
     replies_of = Replies(texts.lost, rare=texts.rare(COMMON), anchors=texts.rare(RARE))
     said = {
-        reply: replies_of.read(texts.at(Place(reply)), call, stays=reply not in part.absences)
+        reply: replies_of.read(texts.at(TextPlace(reply)), call, stays=reply not in part.absences)
         for reply, call in replies
     }
     wanted = {texts.key(one.words) for of_one in said.values() for one in of_one.strings}
@@ -143,7 +155,7 @@ def _used(part: Part, replies: Sequence[tuple[int, int]]) -> Iterator[tuple[int,
                 yield holder, Need("used", call, part.items[reply].item_id, shown)
 
 
-def _only_holder(part: Part, holders: Holders, one: Distinct, call: int) -> int | None:
+def _only_holder(part: SessionPart, holders: Holders, one: Distinct, call: int) -> int | None:
     """Return the newest item that held a string, when nothing that the call had did."""
     had, absences = part.had(call), part.absences
     places = [place for place in holders.of(one) if place.position < had]
@@ -160,7 +172,7 @@ def _only_holder(part: Part, holders: Holders, one: Distinct, call: int) -> int 
     return held[-1] if 0 < len(held) <= _RARE else None
 
 
-def _is_there(place: Place, part: Part, call: int) -> bool:
+def _is_there(place: TextPlace, part: SessionPart, call: int) -> bool:
     """Did a call have what stands at a place: the item, or what was left of it."""
     position, number = place
     now = part.absence(position, call)

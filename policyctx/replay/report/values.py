@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from policyctx.replay.regret.needs import Need
     from policyctx.replay.simulated import Removal, SimulatedSession
     from policyctx.replay.summing import Figures, Sent
-    from policyctx.replay.timeline import Absence, Kept, SeenItem
+    from policyctx.replay.timeline import Absence, KeptItem, SeenItem
 
 Values = dict[str, Any]
 
@@ -160,7 +160,7 @@ def _removal(removal: Removal, needs: Sequence[Need]) -> Values:
     }
 
 
-def _stay(item: SeenItem, kept: Kept) -> Values:
+def _stay(item: SeenItem, kept: KeptItem) -> Values:
     return {
         **_subject(item),
         **asdict(kept),

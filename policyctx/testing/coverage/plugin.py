@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from policyctx.planning.offload_policy import OffloadPolicy
     from policyctx.planning.plan import Plan
-    from policyctx.policy.sources import Source
+    from policyctx.policy.sources import PolicySource
     from policyctx.testing.coverage.observing import Side
     from policyctx.testing.fates import Turn
 
@@ -43,7 +43,7 @@ class RuleCoverage:
         self._named = {source.path: source for source in map(self._source, self._names)}
 
     def pytest_policyctx_turn(
-        self, turn: Turn, policy: OffloadPolicy, source: Source, scenario: str
+        self, turn: Turn, policy: OffloadPolicy, source: PolicySource, scenario: str
     ) -> None:
         """Note which rules the event made decide."""
         if not self._is_asked_for(source) or source.path is None or policy.tree is None:
@@ -113,7 +113,7 @@ class RuleCoverage:
     def _policies(self) -> list[PolicyCoverage]:
         return sorted(self._coverage.values(), key=lambda policy: (policy.name, policy.file))
 
-    def _is_asked_for(self, source: Source) -> bool:
+    def _is_asked_for(self, source: PolicySource) -> bool:
         if self._named:
             return source.path in self._named
         # A policy that a feature writes out is a part of the feature.
@@ -137,7 +137,7 @@ class RuleCoverage:
                 self._coverage[path] = PolicyCoverage(policy.name, path)
                 self._coverage[path].add_rules(rules_of(tree))
 
-    def _source(self, name: str) -> Source:
+    def _source(self, name: str) -> PolicySource:
         folders = (self._config.invocation_params.dir, self._config.rootpath)
         try:
             return named_source(name, folders)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from policyctx.testing.coverage.rules import Rule
+from policyctx.testing.coverage.rules import CoverageRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -23,19 +23,19 @@ class PolicyCoverage:
 
     name: str
     file: str
-    rules: dict[RulePath, Rule] = field(default_factory=dict)
+    rules: dict[RulePath, CoverageRule] = field(default_factory=dict)
     scenarios: dict[str, None] = field(default_factory=dict)
     """The node ids of all that ran the policy, in the order of the run."""
     seen: dict[Side, dict[str, None]] = field(default_factory=dict)
     """The node ids of those that made a side decide; some sides may be of keys not written."""
 
-    def add_rules(self, rules: Iterable[Rule]) -> None:
+    def add_rules(self, rules: Iterable[CoverageRule]) -> None:
         """Take up the rules of the policy; a variable of the environment may bring others."""
         for rule in rules:
             known = self.rules.setdefault(rule.path, rule)
             if known.sides != rule.sides:
                 sides = dict.fromkeys((*known.sides, *rule.sides))
-                self.rules[rule.path] = Rule(
+                self.rules[rule.path] = CoverageRule(
                     known.path, known.file, known.line, known.value, tuple(sides)
                 )
 
@@ -71,7 +71,7 @@ class PolicyCoverage:
         """The share of the sides that decided, of 100; a policy without rules is covered."""
         return 100 * self.covered_count / self.side_count if self.side_count else 100.0
 
-    def missing(self) -> Iterator[tuple[Rule, str]]:
+    def missing(self) -> Iterator[tuple[CoverageRule, str]]:
         """Yield the sides that no scenario made decide, in the order of the rules."""
         for rule in self.rules.values():
             for side in rule.sides:
@@ -93,7 +93,7 @@ class PolicyCoverage:
         """Make it from plain values, as JSON or another process hands them over."""
         made = cls(plain["name"], plain["file"], scenarios=dict.fromkeys(plain["scenarios"]))
         made.add_rules(
-            Rule(tuple(r["path"]), r["file"], r["line"], r["value"], tuple(r["sides"]))
+            CoverageRule(tuple(r["path"]), r["file"], r["line"], r["value"], tuple(r["sides"]))
             for r in plain["rules"]
         )
         for path, side, ids in plain["seen"]:

@@ -1,4 +1,4 @@
-"""Rule coverage for people, as lines of text, and for programs, as plain values."""
+"""CoverageRule coverage for people, as lines of text, and for programs, as plain values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from policyctx.testing.coverage.record import PolicyCoverage
-    from policyctx.testing.coverage.rules import Rule
+    from policyctx.testing.coverage.rules import CoverageRule
 
 _COLUMNS = ("policy", "rules", "sides", "covered")
 
@@ -84,7 +84,7 @@ def _floored(percent: float) -> int:
     return int(percent)
 
 
-def _place(rule: Rule, base: Path) -> str:
+def _place(rule: CoverageRule, base: Path) -> str:
     path = Path(rule.file)
     shown = path.relative_to(base) if path.is_relative_to(base) else path
     return f"{shown}:{rule.line}"

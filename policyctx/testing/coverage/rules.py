@@ -63,7 +63,7 @@ _STORE: Mapping[str, Sides] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class CoverageRule:
     """A key that decides: its path, where it is written, and its sides.
 
     A step, and an element of a list, is named by what it is, an alternative of `when` by its
@@ -77,7 +77,7 @@ class Rule:
     sides: Sides
 
 
-def rules_of(tree: Node) -> tuple[Rule, ...]:
+def rules_of(tree: Node) -> tuple[CoverageRule, ...]:
     """Return the rules of a policy's tree, in the order of the reference."""
     found = [*_level(tree, ())]
     for section in ("items", "tools"):
@@ -93,7 +93,7 @@ def rules_of(tree: Node) -> tuple[Rule, ...]:
     return tuple(found)
 
 
-def _compaction(node: Node | None, path: RulePath) -> Iterator[Rule]:
+def _compaction(node: Node | None, path: RulePath) -> Iterator[CoverageRule]:
     """Yield the rules of a map that says how history is summarised."""
     for key, child in _children(node):
         if key == "archive" and child.value:
@@ -106,7 +106,7 @@ def _compaction(node: Node | None, path: RulePath) -> Iterator[Rule]:
                     yield _rule((*path, key, name), text, ("used",))
 
 
-def _step(step: Node) -> Iterator[Rule]:
+def _step(step: Node) -> Iterator[CoverageRule]:
     name = step.child("name")
     assert name is not None  # noqa: S101 - the models have seen to it
     path: RulePath = ("steps", name.value)
@@ -120,7 +120,7 @@ def _step(step: Node) -> Iterator[Rule]:
         yield _rule((*path, "must_shrink"), shrinks, sides)
 
 
-def _gates(when: Node | None, path: RulePath) -> Iterator[Rule]:
+def _gates(when: Node | None, path: RulePath) -> Iterator[CoverageRule]:
     alternatives = [] if when is None else when.value if isinstance(when.value, list) else [when]
     for index, gates in enumerate(alternatives):
         above = (*path, str(index)) if len(alternatives) > 1 else path
@@ -130,7 +130,7 @@ def _gates(when: Node | None, path: RulePath) -> Iterator[Rule]:
                     yield _rule((*above, gate, comparison), limit, ("opened", "closed"))
 
 
-def _select(select: Node | None, path: RulePath) -> Iterator[Rule]:
+def _select(select: Node | None, path: RulePath) -> Iterator[CoverageRule]:
     if select is None:
         return
     yield from _level(select, path)
@@ -155,7 +155,7 @@ def _sides_of_select(key: str, node: Node, *, stops: bool) -> Sides:
     return ("reached", "not reached") if key == "until" else ()
 
 
-def _level(node: Node, path: RulePath) -> Iterator[Rule]:
+def _level(node: Node, path: RulePath) -> Iterator[CoverageRule]:
     """Yield the rules of a map that may give rule keys: the top level, a type, a tool, a select."""
     for key, child in _children(node):
         if key == "placeholder":
@@ -177,7 +177,7 @@ def _sides_of_level(key: str, value: Any) -> Sides:  # noqa: ANN401 - what YAML 
     return {"match": ("matched",), "reads_file": ("came back",)}.get(key, ())
 
 
-def _wording(node: Node | None, path: RulePath) -> Iterator[Rule]:
+def _wording(node: Node | None, path: RulePath) -> Iterator[CoverageRule]:
     if node is None:
         return
     yield _rule(path, node, ("used",))
@@ -186,11 +186,11 @@ def _wording(node: Node | None, path: RulePath) -> Iterator[Rule]:
             yield _rule((*path, key), child, ("used",))
 
 
-def _rule(path: RulePath, node: Node, sides: Sides, *, shows_value: bool = True) -> Rule:
+def _rule(path: RulePath, node: Node, sides: Sides, *, shows_value: bool = True) -> CoverageRule:
     place: Place = node.key or node.place
     is_scalar = not isinstance(node.value, dict | list)
     value = node.plain() if shows_value and is_scalar else ""
-    return Rule(path, place.file, place.line, _shown(value), sides)
+    return CoverageRule(path, place.file, place.line, _shown(value), sides)
 
 
 def _shown(value: object) -> str:

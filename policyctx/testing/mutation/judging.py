@@ -31,7 +31,7 @@ _NOTHING_RAN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class MutantVerdict:
     """A mutant, how many scenarios may notice it, and the first one that did."""
 
     mutant: Mutant
@@ -105,7 +105,7 @@ def _not_run(run: subprocess.CompletedProcess[str], failing: tuple[str, ...]) ->
 
 def judged(
     mutants: Sequence[Mutant], policy: str, known: Covered, paths: Sequence[str], jobs: int
-) -> Iterator[Verdict]:
+) -> Iterator[MutantVerdict]:
     """Yield the verdict on each mutant as it comes; `policy` is the file, resolved.
 
     Raises `MutationError` when a process ends before its time.
@@ -117,11 +117,11 @@ def judged(
     counts = [len(task.scenarios) for task in tasks]
     for task in tasks:
         if not task.scenarios:
-            yield Verdict(mutants[task.number], 0, None)
+            yield MutantVerdict(mutants[task.number], 0, None)
     to_run = [task for task in tasks if task.scenarios]
     shares = [share for i in range(jobs) if (share := to_run[i::jobs])]
     for number, noticed_by in _answers(shares, paths):
-        yield Verdict(mutants[number], counts[number], noticed_by)
+        yield MutantVerdict(mutants[number], counts[number], noticed_by)
 
 
 def _answers(

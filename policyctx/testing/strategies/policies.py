@@ -12,7 +12,7 @@ from policyctx.errors import PolicyError
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.models.gates import COMPARISONS, GATES, Gates
 from policyctx.policy.nodes import model_in
-from policyctx.policy.sources import Source
+from policyctx.policy.sources import PolicySource
 
 if TYPE_CHECKING:
     from policyctx.definitions.actions import Action
@@ -167,7 +167,7 @@ def policies() -> st.SearchStrategy[Policy]:
 
 def _loaded(document: dict[str, Any]) -> Policy | None:
     try:
-        return parsed_policy(Source("drawn.yaml", json.dumps(document, ensure_ascii=False)))
+        return parsed_policy(PolicySource("drawn.yaml", json.dumps(document, ensure_ascii=False)))
     except PolicyError:
         return None
 

@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 
 from policyctx.compaction.extractive.digest import (
     Digest,
-    Failure,
     FileState,
     Statement,
     ToolCount,
+    ToolFailure,
     entries_of,
     read_summary,
 )
@@ -41,9 +41,9 @@ digests = st.builds(
     done=texts,
     next=texts,
     open=texts,
-    failures=st.lists(st.builds(Failure, line, line, count, st.just("") | line), max_size=3).map(
-        tuple
-    ),
+    failures=st.lists(
+        st.builds(ToolFailure, line, line, count, st.just("") | line), max_size=3
+    ).map(tuple),
 )
 
 

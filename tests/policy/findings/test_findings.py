@@ -10,7 +10,7 @@ from policyctx.policy.consistency import inconsistencies, path_in_inherited
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import resolved
 from policyctx.policy.models import Policy
-from policyctx.policy.sources import Source, policy_source, preset_names
+from policyctx.policy.sources import PolicySource, policy_source, preset_names
 from policyctx.policy.yaml_reader import read_yaml
 from tests.policies import HEAD
 
@@ -30,7 +30,7 @@ def cases() -> list[tuple[str, list[str]]]:
 
 
 def found_in(text: str) -> list[Diagnostic]:
-    root = read_yaml(Source("p.yaml", HEAD + text + "\n"))
+    root = read_yaml(PolicySource("p.yaml", HEAD + text + "\n"))
     policy = Policy.model_validate(root.plain())
     assert not [*inconsistencies(root), *path_in_inherited(root, policy)]
     return findings(root, policy)
@@ -87,5 +87,5 @@ def test_a_policy_far_larger_than_a_person_writes_is_looked_at_in_part() -> None
     steps = "".join(
         f"  - {{name: s{i}, do: offload, select: {{tools: ['a*{i}*b*']}}}}\n" for i in range(400)
     )
-    root = read_yaml(Source("p.yaml", f"{HEAD}items:\n{types}steps:\n{steps}"))
+    root = read_yaml(PolicySource("p.yaml", f"{HEAD}items:\n{types}steps:\n{steps}"))
     assert findings(root, Policy.model_validate(root.plain()))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from policyctx.policy.sources import Source
+from policyctx.policy.sources import PolicySource
 from policyctx.testing.coverage.observing import carried_out_sides, decided_sides
 from policyctx.testing.coverage.rules import rules_of
 from policyctx.testing.world import World
@@ -44,7 +44,7 @@ RESULT = {
 
 def world_of(folder: Path) -> World:
     world = World(folder / "root", folders=[])
-    world.use_policy(Source("x.yaml", POLICY))
+    world.use_policy(PolicySource("x.yaml", POLICY))
     world.script_summarizer()
     world.work.mkdir()
     (world.work / "a.py").write_text("a = 1")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from policyctx.policy.sources import Source
+from policyctx.policy.sources import PolicySource
 from policyctx.testing.coverage.observing import decided_sides
 from policyctx.testing.coverage.rules import rules_of
 from policyctx.testing.pieces import pieces
@@ -15,7 +15,7 @@ from policyctx.testing.world import World
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from policyctx.testing.coverage.rules import Rule
+    from policyctx.testing.coverage.rules import CoverageRule
 
 HEAD = "apiVersion: policyctx/v1\nname: x\nplaceholder: '[x]'\nitems: {tool_result: "
 PLAIN = HEAD + "{offload: true}}\n"
@@ -154,7 +154,7 @@ CASES = [
 
 def decided(folder: Path, case: Case, phrases: tuple[str, ...]) -> bool:
     world = World(folder, folders=[folder])
-    world.use_policy(Source("x.yaml", case.policy))
+    world.use_policy(PolicySource("x.yaml", case.policy))
     for phrase in phrases:
         world.add(world.conversation.messages(pieces(phrase)))
     world.plan()
@@ -180,7 +180,7 @@ def test_an_input_that_goes_along_is_seen(
     tmp_path: Path, words: int, *, is_shortened: bool
 ) -> None:
     world = World(tmp_path, folders=[])
-    world.use_policy(Source("x.yaml", WITH_INPUT))
+    world.use_policy(PolicySource("x.yaml", WITH_INPUT))
     results = world.conversation.results(pieces('a result "c" of 90 characters'))
     call = world.conversation.call([("c", "Write")], {"text": "word " * words})
     world.add([call, *world.conversation.answers(results)])
@@ -191,9 +191,9 @@ def test_an_input_that_goes_along_is_seen(
     assert ((rule, "shortened") in decided_sides(plan)) == is_shortened
 
 
-def rules(folder: Path, text: str) -> tuple[Rule, ...]:
+def rules(folder: Path, text: str) -> tuple[CoverageRule, ...]:
     world = World(folder, folders=[])
-    world.use_policy(Source("x.yaml", text))
+    world.use_policy(PolicySource("x.yaml", text))
     assert world.policy.tree is not None
     return rules_of(world.policy.tree)
 

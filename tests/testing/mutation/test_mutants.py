@@ -8,7 +8,7 @@ import pytest
 
 from policyctx.policy.loading import resolved, validated
 from policyctx.policy.models.base import ByteSize, Count, Duration, Ratio
-from policyctx.policy.sources import Source
+from policyctx.policy.sources import PolicySource
 from policyctx.testing.mutation.changes import Change
 from policyctx.testing.mutation.mutants import Mutants, mutants_of
 from policyctx.testing.mutation.values import neighbours
@@ -20,7 +20,7 @@ HEAD = "apiVersion: policyctx/v1\nname: x\n"
 
 
 def tree(text: str, **variables: str) -> Node:
-    return resolved(Source("x.yaml", HEAD + text), variables=variables)
+    return resolved(PolicySource("x.yaml", HEAD + text), variables=variables)
 
 
 def mutants(text: str) -> Mutants:
