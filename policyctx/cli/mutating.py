@@ -11,8 +11,7 @@ from policyctx.cli.output import console, json_text, table
 from policyctx.errors import MutationError
 from policyctx.policy.loading import resolved
 from policyctx.policy.sources import policy_source
-from policyctx.testing.mutation.accepting import accepted
-from policyctx.testing.mutation.judging import covered, judged
+from policyctx.testing.mutation.judging import accepted, covered, judged
 from policyctx.testing.mutation.mutants import mutants_of
 
 if TYPE_CHECKING:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 from pytest_bdd import scenario
 
-from policyctx.testing.definitions import visible_definitions
-from policyctx.testing.gherkin import BrokenFeatureError, read_feature
+from policyctx.testing.gherkin import BrokenFeatureError, KnownTags, read_feature
 from policyctx.testing.guards import problems_in
+from policyctx.testing.reporting import shown_path, shown_problems
 from policyctx.testing.running import finish
-from policyctx.testing.showing import shown_path, shown_problems
-from policyctx.testing.tags import KnownTags
+from policyctx.testing.step_definitions import visible_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from pytest_bdd.parser import Feature
 
-    from policyctx.testing.definitions import Definitions
+    from policyctx.testing.step_definitions import Definitions
 
 
 class FeatureCollection:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from policyctx.messages.items import Item
     from policyctx.planning.decisions import Decision
     from policyctx.planning.plan import Plan
-    from policyctx.testing.conversation import Message
+    from policyctx.testing.contents import Message
     from policyctx.testing.functions import Returned
     from policyctx.turns.result import Result
 

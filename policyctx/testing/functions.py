@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from policyctx.compaction.assembly import CompactStats
-    from policyctx.testing.conversation import Message
+    from policyctx.testing.contents import Message
     from policyctx.testing.world import World
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {

@@ -1,11 +1,18 @@
-"""`FeatureSource`: a feature file as parsed: what pytest-bdd runs, and the tree with its lines."""
+"""Feature files as parsed: keywords of all languages, tags, and misspelt keywords.
+
+`FeatureSource` holds what pytest-bdd runs and the tree with its lines. To Gherkin a line that
+begins with no keyword is part of a description, so a misspelt keyword is found and reported here.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from gherkin.dialect import Dialect
 from gherkin.token_matcher import TokenMatcher
 from pytest_bdd import feature as known
 from pytest_bdd.exceptions import GherkinParseError
@@ -13,25 +20,87 @@ from pytest_bdd.gherkin_parser import get_gherkin_document
 from pytest_bdd.parser import FeatureParser
 
 from policyctx.errors import Diagnostic, Place
+from policyctx.policy.diagnosing import nearest
 from policyctx.resources import open_file
-from policyctx.testing.keywords import keywords_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pytest_bdd.gherkin_parser import (
-        Background,
-        Child,
-        GherkinDocument,
-        Rule,
-        Scenario,
-        Tag,
-    )
-    from pytest_bdd.gherkin_parser import (
-        Feature as Tree,
-    )
+    import pytest
+    from pytest_bdd.gherkin_parser import Background, Child, GherkinDocument, Rule, Scenario, Tag
+    from pytest_bdd.gherkin_parser import Feature as Tree
     from pytest_bdd.parser import Feature
+
+    from policyctx.testing.step_definitions import Definitions
+
+_SECTION = re.compile(r"\s*([^:]{2,24}):")
+# Of two characters one is half of the word: that they differ by one alone says nothing.
+_TELLING = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Keywords:
+    """The keywords of a language, without the spaces around them and without the star."""
+
+    steps: tuple[str, ...]
+    sections: tuple[str, ...]
+    spaced: bool
+    """Is a step's keyword followed by a space."""
+
+    def step_like(self, word: str) -> str | None:
+        """Return the step's keyword that differs from the word by a letter or two, or its case."""
+        if not self.spaced:
+            same = [k for k in self.steps if len(k) == len(word) > _TELLING]
+            return next((k for k in same if _differ(k, word) == 1), None)
+        letters = sorted(word.lower())
+        swapped = [k for k in self.steps if sorted(k.lower()) == letters]
+        near = swapped or get_close_matches(word.title(), self.steps, n=1, cutoff=0.74)
+        return near[0] if near else None
+
+    def section_like(self, line: str) -> tuple[str, str] | None:
+        """Return what opens a line and the keyword that it is like, such as `Scenario:`."""
+        match = _SECTION.match(line)
+        near = match and get_close_matches(match[1].title(), self.sections, n=1, cutoff=0.75)
+        return (f"{match[1]}:", f"{near[0]}:") if match and near else None
+
+    def like(self, line: str) -> str | None:
+        """Return the keyword that a line may have been meant to begin with."""
+        section = self.section_like(line)
+        return section[1] if section else self.step_like(line.partition(" ")[0])
+
+
+def _differ(one: str, other: str) -> int:
+    return sum(a != b for a, b in zip(one, other, strict=True))
+
+
+@lru_cache
+def keywords_of(language: str) -> Keywords:
+    """Return the keywords of a language, such as `en` or `zh-CN`; English for an unknown one."""
+    dialect = Dialect.for_name(language) or Dialect.for_name("en")
+    assert dialect is not None  # noqa: S101 - English is always there
+    raw = (
+        *dialect.given_keywords,
+        *dialect.when_keywords,
+        *dialect.then_keywords,
+        *dialect.and_keywords,
+        *dialect.but_keywords,
+    )
+    steps = [keyword for keyword in raw if keyword.strip() != "*"]
+    sections = (
+        *dialect.feature_keywords,
+        *dialect.background_keywords,
+        *dialect.rule_keywords,
+        *dialect.scenario_keywords,
+        *dialect.scenario_outline_keywords,
+        *dialect.examples_keywords,
+    )
+    return Keywords(
+        steps=tuple(dict.fromkeys(keyword.strip() for keyword in steps)),
+        sections=tuple(dict.fromkeys(sections)),
+        spaced=any(keyword.endswith(" ") for keyword in steps),
+    )
+
 
 _GHERKIN = re.compile(r"expected: .*, got '(.*)'")
 
@@ -157,3 +226,94 @@ def _told(error: GherkinParseError, shown: str, language: str) -> Diagnostic:
 def _language(text: str) -> str:
     match = TokenMatcher.LANGUAGE_RE.match(text.partition("\n")[0])
     return match[1] if match else "en"
+
+
+# Words of English prose that are only one letter away from a keyword.
+_PROSE = frozenset(
+    {"a", "add", "an", "any", "as", "bit", "buy", "by", "end", "even", "give", "gives", "hand"}
+    | {"in", "land", "out", "put", "than", "that", "the", "them", "they", "thin", "what", "who"}
+)
+# A keyword of a language without spaces has so many characters at the most.
+_MOST_CHARS = 4
+
+
+def misspelt_keywords(source: FeatureSource, definitions: Definitions) -> Iterator[Diagnostic]:
+    """Yield a problem for each line of a description that was surely meant to be more."""
+    keywords = keywords_of(source.tree.language)
+    for line, text, is_prose in _described(source):
+        found = _meant(text, keywords, definitions, is_prose=is_prose)
+        if found is not None:
+            yield source.problem(line, *found)
+
+
+def _described(source: FeatureSource) -> Iterator[tuple[int, str, bool]]:
+    """Yield the lines of the descriptions, and whether prose is to be expected there."""
+    for node in source.nodes():
+        wanted = [text.strip() for text in node.description.splitlines() if text.strip()]
+        is_prose = bool(getattr(node, "children", ()))
+        line = node.location.line
+        while wanted and line < len(source.lines):
+            text = source.lines[line].strip()
+            line += 1
+            if text == wanted[0]:
+                yield line, wanted.pop(0), is_prose
+
+
+def _meant(
+    text: str, keywords: Keywords, definitions: Definitions, *, is_prose: bool
+) -> tuple[str, str] | None:
+    """Return what is wrong with a line and what was meant; None for a description."""
+    choice = f"the keywords are {', '.join(keywords.steps)}"
+    if section := keywords.section_like(text):
+        return f"misspelt keyword {section[0]!r}", f"did you mean {section[1]!r}?"
+    if definitions.is_known(text):
+        return f"a step without its keyword: {text}", choice
+    for word, rest in _splits(text, keywords):
+        near = keywords.step_like(word)
+        if definitions.is_known(rest) or (near and not is_prose and word.lower() not in _PROSE):
+            return f"misspelt keyword {word!r}", f"did you mean {near!r}?" if near else choice
+    return None
+
+
+def _splits(text: str, keywords: Keywords) -> Iterator[tuple[str, str]]:
+    """Yield what may be the keyword of a line, and what follows it."""
+    if keywords.spaced:
+        word, _, rest = text.partition(" ")
+        yield word, rest.strip()
+        return
+    for count in range(1, min(_MOST_CHARS, len(text)) + 1):
+        yield text[:count], text[count:].strip()
+
+
+# A requirements document's own ids: features, use cases, business rules.
+PATTERNS = (r"F-\d+", r"UC-\d+", r"BR-[\w.-]+")
+
+
+class KnownTags:
+    """The markers of the ini and the plugins, and the patterns: `policyctx_tags` and our own."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        patterns = (*PATTERNS, *config.getini("policyctx_tags"))
+        self._patterns = re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
+
+    def problem(self, tag: str) -> tuple[str, str] | None:
+        """Return what is wrong with a tag, and what may have been meant; None for a known one."""
+        markers = self._markers()
+        if tag in markers or self._patterns.fullmatch(tag):
+            return None
+        likely = nearest(tag, markers)
+        meant = f"did you mean @{likely[0]}? " if likely else ""
+        return (
+            f"unknown tag @{tag}",
+            f"{meant}Register it as a marker in pytest's ini, or its pattern under policyctx_tags",
+        )
+
+    def register(self, tag: str) -> None:
+        """Make a tag a marker, so that `-m` knows it and strict markers accept it."""
+        if tag not in self._markers():
+            self._config.addinivalue_line("markers", f"{tag}: a tag of the features")
+
+    def _markers(self) -> set[str]:
+        lines = self._config.getini("markers")
+        return {re.split(r"[:(]", line, maxsplit=1)[0].strip() for line in lines}

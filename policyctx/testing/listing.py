@@ -10,10 +10,10 @@ from importlib import import_module
 from inspect import getdoc
 from typing import TYPE_CHECKING, Any
 
-from policyctx.testing import pieces, selecting, tables
+from policyctx.testing import contents, selecting, tables
 from policyctx.testing.collecting import FeatureCollection
-from policyctx.testing.defining import LIBRARY, Definition
 from policyctx.testing.kinds import KINDS
+from policyctx.testing.step_definitions import LIBRARY, Definition
 from policyctx.testing.steps import MODULES
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from policyctx.testing.definitions import StepDefinition
+    from policyctx.testing.step_definitions import StepDefinition
 
 _PLACE = re.compile(r"\{(\w+)([:=])([^}]+)\}")
 _TYPES = ("given", "when", "then")
@@ -125,7 +125,7 @@ def _values() -> Iterator[str]:
     yield '| "TEXT" | ' + KINDS["text"].meaning + " |"
     yield "| a name, such as TOOL, STEP, GATE | " + KINDS["name"].meaning + " |"
     yield from ("", "PIECES are results or messages:", "")
-    yield from (f"- `{example}`" for example in pieces.EXAMPLES)
+    yield from (f"- `{example}`" for example in contents.EXAMPLES)
     yield from ("", "ITEMS say which items of the context are meant:", "")
     yield from (f"- `{example}`" for example in selecting.EXAMPLES)
     yield from ("", *_ITEM_WORDS.splitlines())

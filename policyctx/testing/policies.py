@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from policyctx.testing.mutation.changes import Change
+    from policyctx.testing.mutation.mutants import Change
 
 
 @dataclass(frozen=True, slots=True)

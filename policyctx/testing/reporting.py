@@ -1,4 +1,4 @@
-"""How a failing scenario is told: the feature's line, the values compared, the plan's reasons."""
+"""What a failing scenario shows: the feature's line, the values compared, the plan's reasons."""
 
 from __future__ import annotations
 
@@ -16,12 +16,35 @@ from _pytest._code.code import (
 from policyctx.errors import PolicyctxError
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.running import RUNNING
-from policyctx.testing.showing import shown_path
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable
+    from pathlib import Path
 
+    from policyctx.errors import Diagnostic
     from policyctx.testing.running import RunningStep
+
+
+def shown_path(path: Path, config: pytest.Config) -> str:
+    """Return a path as people name it: from where pytest was started, when it is below that."""
+    base = config.invocation_params.dir
+    return str(path.relative_to(base) if path.is_relative_to(base) else path)
+
+
+def shown_problems(problems: Iterable[Diagnostic]) -> str:
+    """Return the problems, each led by `file:line:`, without a newline at the end."""
+    return "\n".join(map(_shown, problems))
+
+
+def _shown(problem: Diagnostic) -> str:
+    place = problem.place
+    where = f"{place.file}:{place.line}" if place.line else place.file
+    lines = [f"{where}: {problem.sentence}"]
+    if place.source_line.strip():
+        lines.append(f"{place.line:5} | {place.source_line.rstrip()}")
+    lines += [f"        {line}" for line in problem.hint.splitlines()]
+    return "\n".join(lines)
+
 
 _MACHINERY = re.compile(r"[/\\](_pytest|pytest_bdd|pluggy)[/\\]")
 

@@ -6,15 +6,14 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from policyctx.testing.conversation import ToolResult
+from policyctx.testing.contents import ToolResult, filler, filler_blocks
 from policyctx.testing.failures import WordingError
-from policyctx.testing.filler import filler, filler_blocks
 from policyctx.testing.kinds import KINDS, Size, size, unquoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from policyctx.testing.conversation import Message, MessageBuilder
+    from policyctx.testing.contents import Message, MessageBuilder
 
 COLUMNS = {
     "type": "`result`, `result in blocks`, `call`, `text`, `thinking`, `image`, `document`, or an"

@@ -14,11 +14,10 @@ from policyctx.errors import PolicyctxError
 from policyctx.messages.reading import items_of
 from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.testing.conversation import Message, MessageBuilder
+from policyctx.testing.contents import Message, MessageBuilder, filler
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.fates import Fate, Turn, value_at
 from policyctx.testing.faults import environment, home_directory, passing_time, refusing_writes
-from policyctx.testing.filler import filler
 from policyctx.testing.functions import called, input_of
 from policyctx.testing.policies import compiled
 from policyctx.testing.selecting import Selection, selection
@@ -33,9 +32,9 @@ if TYPE_CHECKING:
     from policyctx.planning.offload_policy import OffloadPolicy
     from policyctx.planning.plan import Plan
     from policyctx.policy.sources import PolicySource
+    from policyctx.testing.contents import Pieces
     from policyctx.testing.functions import Returned
     from policyctx.testing.kinds import Size
-    from policyctx.testing.pieces import Pieces
 
 # The store's own files, which hold no item.
 _STATE_FOLDER, _INDEX = ".policyctx", "index.json"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.testing.filler import compact, filler, filler_blocks
+from policyctx.testing.contents import compact, filler, filler_blocks
 from policyctx.testing.kinds import Size
 from policyctx.tokens.counter import counter_for
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx import Session
-from policyctx.testing.conversation import MessageBuilder
+from policyctx.testing.contents import MessageBuilder, pieces
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.fates import Turn
-from policyctx.testing.pieces import pieces
 from policyctx.testing.selecting import EXAMPLES, selection
 from policyctx.testing.world import World
 from tests.policies import policy

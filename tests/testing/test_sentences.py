@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from policyctx.testing.kinds import Amount, Size, amount, unquoted
-from policyctx.testing.sentences import StepSentence
+from policyctx.testing.step_definitions import StepSentence
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from pytest_bdd.feature import get_feature
 
 from policyctx.testing.listing import library
-from policyctx.testing.sentences import StepSentence
+from policyctx.testing.step_definitions import StepSentence
 from tests.cli.running import policyctx
 
 HERE = Path(__file__).parent

@@ -1,20 +1,208 @@
-"""The demo's agent loop: what any loop around a model does, with a script in the model's place."""
+"""The demo's agent: its loop, its real tools, and the script in place of a model.
+
+What the tools say comes from the files and tests of a small project in a temporary folder.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policyctx.cli.demo.script import FAULT, FAULTY_FILE, SCRIPT, SOUND, TASK_MESSAGE
+import policyctx
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from policyctx.cli.demo.script import Reply
-    from policyctx.cli.demo.tools import Workspace
     from policyctx.messages.items import Message
     from policyctx.session import Session
     from policyctx.turns.result import Result
+
+_TIMING = re.compile(r"in \d+\.\d+s")
+
+
+class Workspace:
+    """A throw-away copy of the library's own source, and the tools that work in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        source = Path(policyctx.__file__).parent
+        shutil.copytree(source, folder / "policyctx", ignore=_all_but_source)
+
+    def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Run the tool of this name and return what it says; a failure is a text like any other."""
+        tools: dict[str, Callable[..., str]] = {
+            "read_file": self.read_file,
+            "search": self.search,
+            "write_file": self.write_file,
+            "edit_file": self.edit_file,
+            "run_tests": self.run_tests,
+        }
+        return tools[tool](**arguments)
+
+    def read_file(self, path: str) -> str:
+        """Return the whole file."""
+        return (self.folder / path).read_text(encoding="utf-8")
+
+    def search(self, text: str) -> str:
+        """Return every line of the source that contains the text, as `path:line: …`."""
+        found = []
+        for path in sorted(self.folder.rglob("*.py")):
+            name = path.relative_to(self.folder).as_posix()
+            lines = path.read_text(encoding="utf-8").splitlines()
+            found += [f"{name}:{n}: {line}" for n, line in enumerate(lines, 1) if text in line]
+        return "\n".join(found) or "nothing found"
+
+    def write_file(self, path: str, content: str) -> str:
+        """Write the file."""
+        (self.folder / path).write_text(content, encoding="utf-8")
+        return f"{path} written"
+
+    def edit_file(self, path: str, old: str, new: str) -> str:
+        """Replace the one place where `old` stands."""
+        text = self.read_file(path)
+        if text.count(old) != 1:
+            return f"{path}: the text to replace stands {text.count(old)} times"
+        return self.write_file(path, text.replace(old, new))
+
+    def run_tests(self, module: str) -> str:
+        """Run a unittest module in a process of its own."""
+        run = subprocess.run(  # noqa: S603 - our own interpreter on a file of the demo's
+            [sys.executable, "-m", "unittest", "-v", module],
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=False,
+        )
+        # The time is the one thing in the output that differs from run to run.
+        return _TIMING.sub("in a moment", run.stdout + run.stderr)
+
+
+def _all_but_source(folder: str, names: list[str]) -> set[str]:
+    is_source = {n for n in names if n.endswith(".py") or (Path(folder) / n).is_dir()}
+    return {name for name in names if name not in is_source or name in ("__pycache__", "shipped")}
+
+
+TASK = """\
+A user reports that a tool called ".." made an offloaded file land outside the session's folder.
+Find the cause, hold it with a unittest, repair it, and make sure that nothing else is affected."""
+
+# The fault that the demo plants in its copy of the source, for the agent to find.
+FAULTY_FILE = "policyctx/planning/paths.py"
+SOUND = 'plain = b"" if not value.strip(".") else _KEPT'
+FAULT = "plain = _KEPT"
+
+TASK_MESSAGE = {"role": "user", "content": TASK}
+
+_TEST = """\
+import unittest
+
+from policyctx.planning.paths import path_parts, relative_path, safe_part
+
+
+class PathsStayBelowTheRoot(unittest.TestCase):
+    def test_a_name_of_dots_is_encoded(self):
+        self.assertEqual(safe_part(".."), "%2E%2E")
+
+    def test_an_ordinary_name_stays_as_it_is(self):
+        self.assertEqual(safe_part("toolu_01abc.v2"), "toolu_01abc.v2")
+
+    def test_a_tool_called_dots_cannot_leave_its_folder(self):
+        values = dict.fromkeys(("item_type", "tool_use_id", "session_id"), "x")
+        values |= {"tool_name": "..", "item_id": "call_1", "ext": "md"}
+        parts = path_parts("{item_type}/{tool_name}/{item_id}.{ext}")
+        path = relative_path(parts, values)
+        self.assertNotIn("..", path.split("/"))
+"""
+
+_MORE_TESTS = """
+
+class OddNames(unittest.TestCase):
+    def test_a_separator_is_encoded(self):
+        self.assertEqual(safe_part("a/b"), "a%2Fb")
+
+    def test_an_empty_name_gets_a_name(self):
+        self.assertTrue(safe_part("").startswith("sha256-"))
+
+
+if __name__ == "__main__":
+    unittest.main()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer of the scripted model: a sentence, and the tools that it calls together."""
+
+    text: str
+    calls: Sequence[tuple[str, Mapping[str, Any]]] = ()
+
+
+def _read(path: str) -> tuple[str, dict[str, Any]]:
+    return "read_file", {"path": path}
+
+
+def _search(text: str) -> tuple[str, dict[str, Any]]:
+    return "search", {"text": text}
+
+
+def _run_tests() -> tuple[str, dict[str, Any]]:
+    return "run_tests", {"module": "test_paths"}
+
+
+def _look_again(seen: Result) -> Reply:
+    """Read the oldest offloaded item back, by the path that its placeholder names."""
+    oldest = next(d for d in seen.plan.decisions if d.placeholder is not None)
+    lines = (oldest.placeholder or "").splitlines()
+    path = next(line.removeprefix("Path: ") for line in lines if line.startswith("Path: "))
+    return Reply("I want the planner again. It was offloaded, so I read its file.", [_read(path)])
+
+
+# What the model says at each call; a function says it by what that call would see.
+SCRIPT: tuple[Reply | Callable[[Result], Reply], ...] = (
+    Reply("I look for where paths of offloaded files are made.", [_search("relative_path")]),
+    Reply("paths.py makes them. I read it.", [_read(FAULTY_FILE)]),
+    Reply(
+        "safe_part encodes each value. I read who uses the paths.",
+        [_read("policyctx/planning/planner.py"), _read("policyctx/store/filesystem.py")],
+    ),
+    Reply(
+        "Nothing there changes a name again. A test shall show the fault.",
+        [("write_file", {"path": "test_paths.py", "content": _TEST})],
+    ),
+    Reply("I run it.", [_run_tests()]),
+    Reply("Two fail: dots are kept. Who else encodes names?", [_search("safe_part")]),
+    Reply(
+        "The session's id goes through it as well. I read that and the template.",
+        [_read("policyctx/session.py"), _read("policyctx/policy/template.py")],
+    ),
+    Reply(
+        "A name of dots only must lose its dots; one place decides it.",
+        [("edit_file", {"path": FAULTY_FILE, "old": FAULT, "new": SOUND})],
+    ),
+    Reply("I run the tests again.", [_run_tests()]),
+    Reply("Green. Is the root itself made safely?", [_read("policyctx/store/writing.py")]),
+    Reply(
+        "It is. What else may a policy put into a path?",
+        [_read("policyctx/policy/values.py"), _read("policyctx/policy/models/steps.py")],
+    ),
+    Reply("Templates are checked there. Every other use of a path:", [_search("Path(")]),
+    Reply("I read the edited file once more.", [_read(FAULTY_FILE)]),
+    _look_again,
+    Reply(
+        "Two more cases are worth holding.",
+        [("write_file", {"path": "test_paths.py", "content": _TEST + _MORE_TESTS})],
+    ),
+    Reply("The last run.", [_run_tests()]),
+    Reply("Repaired: a name of dots only is percent-encoded, and five tests hold it."),
+)
 
 
 @dataclass(frozen=True, slots=True)

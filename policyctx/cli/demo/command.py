@@ -13,9 +13,7 @@ import typer
 from rich.progress import track
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
-from policyctx.cli.demo.agent import DemoCall, call_id, model_calls
-from policyctx.cli.demo.script import SCRIPT
-from policyctx.cli.demo.tools import Workspace
+from policyctx.cli.demo.agent import SCRIPT, DemoCall, Workspace, call_id, model_calls
 from policyctx.cli.output import console, decision_report, json_text, saving, table
 from policyctx.errors import StoreError
 from policyctx.session import Session

@@ -1,8 +1,8 @@
 """Sessions of Pi: JSON lines under `~/.pi/agent/sessions/`.
 
 Entries form a tree by `id` and `parentId`; older files have neither and are one branch. A
-compaction is a summary followed by the entries from the one that it names. Replies and results become messages
-of Anthropic's API, in which one message holds the results of one reply.
+compaction is a summary followed by the entries from the one that it names. Replies and results
+become messages of Anthropic's API, in which one message holds the results of one reply.
 
 A run (a prompt and its replies, up to one without calls) keeps the list that it began with. A
 compaction that is written during a run counts from the next run on; the time at which a reply began

@@ -11,8 +11,14 @@ import pytest
 from policyctx.errors import PolicyError, StoreError
 from policyctx.policy.loading import loaded
 from policyctx.testing.coverage.observing import carried_out_sides, decided_sides
-from policyctx.testing.coverage.record import Coverage, PolicyCoverage
-from policyctx.testing.coverage.report import below_bound, missing_lines, report, table_lines
+from policyctx.testing.coverage.report import (
+    Coverage,
+    PolicyCoverage,
+    below_bound,
+    missing_lines,
+    report,
+    table_lines,
+)
 from policyctx.testing.coverage.rules import rules_of
 from policyctx.testing.policies import named_source
 

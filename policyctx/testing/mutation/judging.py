@@ -1,4 +1,4 @@
-"""Whether the scenarios notice the mutants of a policy: runs them, in several processes."""
+"""Whether scenarios notice the mutants of a policy, and the list of accepted mutants."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from policyctx.errors import MutationError
+from policyctx.policy.sources import read_source
+from policyctx.policy.yaml_reader import read_yaml
 from policyctx.testing.mutation.running import Task
 from policyctx.testing.policies import ChangedPolicy
 
@@ -23,6 +27,36 @@ if TYPE_CHECKING:
 
     from policyctx.policy.lookup import RulePath
     from policyctx.testing.mutation.mutants import Mutant
+
+
+class Accepted(BaseModel):
+    """One mutant, as the command tells it, and why no scenario can notice it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    mutant: str
+    reason: Annotated[str, Field(min_length=1)]
+
+
+class _List(RootModel[list[Accepted]]):
+    """The whole file."""
+
+
+def accepted(file: Path) -> dict[str, str]:
+    """Return the reasons by the mutants that a YAML file lists, as `{mutant, reason}` each.
+
+    Raises `PolicyError` for what is not YAML, `MutationError` for any other list.
+    """
+    try:
+        entries = _List.model_validate(read_yaml(read_source(file, str(file))).plain()).root
+    except ValidationError as error:
+        place = ".".join(map(str, error.errors()[0]["loc"]))
+        raise MutationError(
+            f"{file}: expected a list of maps of `mutant` and `reason`; {place or 'it'}:"
+            f" {error.errors()[0]['msg']}"
+        ) from error
+    return {entry.mutant: entry.reason for entry in entries}
+
 
 PLUGINS = ("-p", "pytest-bdd", "-p", "policyctx")
 _QUIET = ("-qq",)

@@ -1,22 +1,166 @@
-"""The mutants of a policy: all the changes of one value that leave it a policy, and another one."""
+"""The mutants of a policy: each change of one value to its neighbour that still loads."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import re
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
+
+from pydantic import BaseModel
 
 from policyctx.errors import PolicyError
+from policyctx.policy import values
 from policyctx.policy.loading import validated
 from policyctx.policy.models import Policy
 from policyctx.policy.models.gates import COMPARISONS
-from policyctx.testing.mutation.changes import Change
-from policyctx.testing.mutation.values import annotation_below, neighbours
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from policyctx.policy.lookup import RulePath
     from policyctx.policy.nodes import Node, Path
+
+Scalar: TypeAlias = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is done at one place of the tree.
+
+    `set` puts `value` there, `rename` gives the key another name, which is the `value`, `remove`
+    takes it out. `before` is the scalar that stood there, None for a map or list: where something
+    else stands, such as what a scenario's variable holds, nothing is changed.
+    """
+
+    path: Path
+    action: Literal["set", "rename", "remove"]
+    before: Scalar = None
+    value: Scalar = None
+
+    def applied(self, root: Node) -> Node:
+        """Return the tree with this change; places stay those of the file."""
+        return self._at(root, self.path)
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as plain values, from which `of_plain` makes it anew."""
+        return {
+            "path": list(self.path),
+            "action": self.action,
+            "before": self.before,
+            "value": self.value,
+        }
+
+    @classmethod
+    def of_plain(cls, plain: Mapping[str, Any]) -> Change:
+        """Make it from plain values, as JSON hands them over."""
+        return cls(tuple(plain["path"]), plain["action"], plain["before"], plain["value"])
+
+    def _at(self, node: Node, path: Path) -> Node:
+        first, *rest = path
+        child = node.child(first)
+        if child is None:
+            return node
+        if rest:
+            return _with(node, first, self._at(child, tuple(rest)))
+        if not isinstance(child.value, dict | list) and child.value != self.before:
+            return node
+        if self.action == "set":
+            return _with(node, first, replace(child, value=self.value, raw=None))
+        return _renamed(node, first, str(self.value) if self.action == "rename" else None)
+
+
+def _with(node: Node, part: str | int, child: Node) -> Node:
+    if isinstance(node.value, dict):
+        return replace(node, value={**node.value, part: child})
+    return replace(node, value=[child if i == part else c for i, c in enumerate(node.value)])
+
+
+def _renamed(node: Node, part: str | int, name: str | None) -> Node:
+    """The node without one of its parts, or with it under another name, in its old place."""
+    if isinstance(node.value, dict):
+        names = {key: name if key == part else key for key in node.value}
+        kept = {names[key]: child for key, child in node.value.items() if names[key] is not None}
+        return replace(node, value=kept)
+    return replace(node, value=[c for i, c in enumerate(node.value) if i != part])
+
+
+_POINT = Fraction(1, 100)
+_FIELD = re.compile(r"\{\{|\}\}|\{[^{}]*\}")
+_UNITS = (
+    (values.SHARE_PATTERN, lambda text: values.share(text).percent, "%"),
+    (values.DURATION_PATTERN, lambda text: values.duration(text).seconds, "s"),
+    (values.BYTES_PATTERN, lambda text: values.byte_size(text).bytes, "B"),
+)
+
+
+def neighbours(value: Scalar, annotation: Any) -> Iterator[Scalar]:  # noqa: ANN401 - a type
+    """Yield the values nearest to one; `annotation` is the type that the key has in its model.
+
+    A flag is turned, a count goes up and down by 1, a share or ratio by a point of a hundred, a
+    duration by a second; of words that exclude one another each other one stands in; of any other
+    text one character is another. None for what only names something.
+    """
+    words = [word for part in alternatives(annotation) for word in _words(part)]
+    if isinstance(value, bool):
+        yield not value
+    elif isinstance(value, int):
+        yield from (value + 1, value - 1)
+    elif isinstance(value, float):
+        exact = Fraction(str(value))
+        yield from (float(exact + _POINT), float(exact - _POINT))
+    elif value in words:
+        yield from (word for word in words if word != value)
+    elif isinstance(value, str):
+        yield from _of_text(value, is_plain=str in alternatives(annotation))
+
+
+def _of_text(text: str, *, is_plain: bool) -> Iterator[str]:
+    for pattern, number_of, unit in () if is_plain else _UNITS:
+        if re.fullmatch(pattern, text):
+            number = number_of(text)
+            yield from (f"{float(number + step):g}{unit}" for step in (1, -1))
+            return
+    yield changed_text(text)
+
+
+def changed_text(text: str) -> str:
+    """Return the text with one character changed: the first letter or digit outside of a field."""
+    fields = [span for match in _FIELD.finditer(text) for span in range(*match.span())]
+    free = [i for i in range(len(text)) if i not in fields and not text[i].isspace()]
+    at = next((i for i in free if text[i].isalnum()), free[0] if free else len(text))
+    other = "x" if text[at : at + 1] != "x" else "y"
+    return f"{text[:at]}{other}{text[at + 1 :]}"
+
+
+def alternatives(annotation: Any) -> list[Any]:  # noqa: ANN401 - a type
+    """Return the types that an annotation allows, each by itself."""
+    if get_origin(annotation) is Annotated:
+        return alternatives(get_args(annotation)[0])
+    if get_origin(annotation) in {Union, type(int | str)}:
+        return [one for part in get_args(annotation) for one in alternatives(part)]
+    return [annotation]
+
+
+def annotation_below(annotation: Any, part: str | int) -> Any:  # noqa: ANN401 - a type
+    """Return the type of what stands under a key, or at an index, of a value of this type."""
+    for one in alternatives(annotation):
+        if get_origin(one) is dict:
+            return get_args(one)[1]
+        if get_origin(one) is tuple:
+            element = get_args(one)[0]
+            # A map where a list is meant is a list of one.
+            return element if isinstance(part, int) else annotation_below(element, part)
+        if isinstance(one, type) and issubclass(one, BaseModel) and part in one.model_fields:
+            return one.model_fields[str(part)].annotation
+    return None
+
+
+def _words(annotation: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a type
+    if get_origin(annotation) is tuple:
+        return ()
+    return get_args(annotation) if get_origin(annotation) is Literal else ()
+
 
 # What names something, or what is counted with: not a value that decides.
 _NAMES = frozenset(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest.runner import runtestprotocol
 
-from policyctx.testing.mutation.changes import Change
+from policyctx.testing.mutation.mutants import Change
 from policyctx.testing.policies import ChangedPolicy, changed_policy
 
 if TYPE_CHECKING:

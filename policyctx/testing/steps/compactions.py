@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from policyctx.compaction.assembly import CompactStats
 from policyctx.compaction.prompt import instructions, parts_of, transcript
-from policyctx.testing.conversation import ToolResult
-from policyctx.testing.defining import given, then, when
+from policyctx.testing.contents import ToolResult, compact, filler
 from policyctx.testing.failures import OutcomeError, WordingError
-from policyctx.testing.filler import compact, filler
 from policyctx.testing.functions import Returned
 from policyctx.testing.kinds import amount
+from policyctx.testing.step_definitions import given, then, when
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

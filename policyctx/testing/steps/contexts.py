@@ -9,16 +9,16 @@ from policyctx.errors import UnreadableRecordingError
 from policyctx.messages.request import request_of
 from policyctx.replay.readers.registered import LISTS
 from policyctx.replay.reading import recordings_of
-from policyctx.testing.defining import given
+from policyctx.testing.contents import pieces
 from policyctx.testing.failures import WordingError
-from policyctx.testing.pieces import pieces
+from policyctx.testing.step_definitions import given
 from policyctx.testing.tables import messages_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from policyctx.replay.recording import Recording
-    from policyctx.testing.conversation import Message, Shape
+    from policyctx.testing.contents import Message, Shape
     from policyctx.testing.kinds import Size
     from policyctx.testing.world import World
 

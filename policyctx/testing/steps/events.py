@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from policyctx.testing.conversation import ToolResult
-from policyctx.testing.defining import when
+from policyctx.testing.contents import ToolResult, pieces
 from policyctx.testing.failures import WordingError
-from policyctx.testing.pieces import pieces
+from policyctx.testing.step_definitions import when
 from policyctx.testing.tables import results_of
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policyctx.testing.defining import then
+from policyctx.testing.contents import compact
 from policyctx.testing.failures import OutcomeError
-from policyctx.testing.filler import compact
 from policyctx.testing.kinds import BOUND, amount
+from policyctx.testing.step_definitions import then
 from policyctx.testing.wordings import filled, like
 
 if TYPE_CHECKING:

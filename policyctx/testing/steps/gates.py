@@ -5,9 +5,9 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
 
-from policyctx.testing.defining import then
+from policyctx.testing.contents import compact
 from policyctx.testing.failures import OutcomeError
-from policyctx.testing.filler import compact
+from policyctx.testing.step_definitions import then
 
 if TYPE_CHECKING:
     from policyctx.testing.fates import Fate

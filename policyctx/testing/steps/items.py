@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyctx.definitions.actions import BY_STATE
-from policyctx.testing.defining import then
 from policyctx.testing.failures import OutcomeError
+from policyctx.testing.step_definitions import then
 from policyctx.testing.wordings import filled, like
 
 if TYPE_CHECKING:

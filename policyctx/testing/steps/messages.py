@@ -6,10 +6,10 @@ import json
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from policyctx.testing.defining import then
+from policyctx.testing.contents import compact
 from policyctx.testing.failures import OutcomeError, WordingError
-from policyctx.testing.filler import compact
 from policyctx.testing.sharing import shared_parts
+from policyctx.testing.step_definitions import then
 from policyctx.testing.wordings import filled
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyctx.testing import faults
-from policyctx.testing.defining import given, when
 from policyctx.testing.failures import WordingError
 from policyctx.testing.policies import named_source, written_source
+from policyctx.testing.reporting import shown_path
 from policyctx.testing.running import running_step
-from policyctx.testing.showing import shown_path
+from policyctx.testing.step_definitions import given, when
 
 if TYPE_CHECKING:
     import pytest

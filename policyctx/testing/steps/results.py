@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policyctx.testing.defining import then
 from policyctx.testing.failures import OutcomeError
+from policyctx.testing.step_definitions import then
 from policyctx.testing.wordings import filled
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from policyctx.errors import StoreError
 from policyctx.messages.editing import block_of
-from policyctx.testing.defining import then, when
+from policyctx.testing.contents import compact
 from policyctx.testing.failures import OutcomeError
-from policyctx.testing.filler import compact
+from policyctx.testing.step_definitions import then, when
 
 if TYPE_CHECKING:
     from policyctx.planning.paths import File

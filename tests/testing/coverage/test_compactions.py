@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from policyctx.testing.conversation import Message
+    from policyctx.testing.contents import Message
 
 POLICY = """
 apiVersion: policyctx/v1

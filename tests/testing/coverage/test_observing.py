@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from policyctx.policy.sources import PolicySource
+from policyctx.testing.contents import pieces
 from policyctx.testing.coverage.observing import decided_sides
 from policyctx.testing.coverage.rules import rules_of
-from policyctx.testing.pieces import pieces
 from policyctx.testing.world import World
 
 if TYPE_CHECKING:

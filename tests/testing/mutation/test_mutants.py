@@ -9,9 +9,7 @@ import pytest
 from policyctx.policy.loading import resolved, validated
 from policyctx.policy.models.base import ByteSize, Count, Duration, Ratio
 from policyctx.policy.sources import PolicySource
-from policyctx.testing.mutation.changes import Change
-from policyctx.testing.mutation.mutants import Mutants, mutants_of
-from policyctx.testing.mutation.values import neighbours
+from policyctx.testing.mutation.mutants import Change, Mutants, mutants_of, neighbours
 
 if TYPE_CHECKING:
     from policyctx.policy.nodes import Node

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx.errors import MutationError
-from policyctx.testing.mutation.accepting import accepted
-from policyctx.testing.mutation.judging import Covered
+from policyctx.testing.mutation.judging import Covered, accepted
 from tests.cli.running import policyctx
 from tests.testing.features_in import HOLDS, POLICY, feature, scenario
 

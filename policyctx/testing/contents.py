@@ -1,0 +1,267 @@
+"""Contents of a context made from pieces such as `40 Bash results of 3,000 tokens`.
+
+Texts have an exact size, no two are alike, and they are the same in every run. `MessageBuilder`
+puts pieces into messages of either API.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from policyctx.testing.failures import WordingError
+from policyctx.testing.kinds import KINDS, Kind, Size, number, size, unquoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+# With the space before it, each is one token of every vocabulary and four characters.
+_WORDS = re.findall(
+    r"\w+",
+    """
+    the and for are but not you all can had her was one our out day get has him his how man new now
+    old see two way who did its let put say she too use any may run set top end big far few own ask
+    try red hot low air men led yet off per act age ago job law war web map key log row bit box car
+    cup dog eye fly fun guy hit ice
+    """,
+)
+_LINE_CHARS = 72
+
+
+def filler(size: Size, serial: int) -> str:
+    """Return the text of this size that belongs to the `serial` number, 0 or more.
+
+    Its tokens are those that each tokenizer counts for the text by itself.
+    """
+    if size.unit == "tokens":
+        return "".join(f" {word}" for word in _words(size.number, serial))
+    text = _characters(size.number, serial)
+    lines = (text[i : i + _LINE_CHARS] for i in range(0, len(text), _LINE_CHARS + 1))
+    return "\n".join(lines).ljust(size.number, ".")[: size.number]
+
+
+def filler_blocks(size: Size, serial: int) -> list[dict[str, Any]]:
+    """Return one text block: its compact JSON has the characters, or its text the tokens.
+
+    Raises `WordingError` where no block is that small.
+    """
+    if size.unit == "tokens":
+        return [{"type": "text", "text": filler(size, serial)}]
+    empty = len(compact([{"type": "text", "text": ""}]))
+    if size.number < empty:
+        raise WordingError(f"the JSON of a text block has {empty} characters or more, not {size}")
+    return [{"type": "text", "text": _characters(size.number - empty, serial)}]
+
+
+def compact(content: object) -> str:
+    """Return the JSON that stands for content which is no plain text, as policies measure it."""
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+
+
+def _characters(count: int, serial: int) -> str:
+    words = _words(count // 4 + 1, serial)
+    return f"{serial} {' '.join(words)}"[:count]
+
+
+def _words(count: int, serial: int) -> list[str]:
+    """Return words that begin with the digits of `serial`, written in words, and then go round."""
+    base = len(_WORDS)
+    digits = [serial // base**2 % base, serial // base % base, serial % base]
+    start = serial % base
+    going_round = range(start, start + count - len(digits))
+    return [_WORDS[i % base] for i in [*digits, *going_round]][:count]
+
+
+Noun = Literal["result", "user message", "assistant message", "system message"]
+
+_PHRASE = (
+    rf"(?P<count>an?|one|{KINDS['number'].regex})(?P<parallel> parallel)?(?P<failed> failed)?"
+    rf"(?: (?P<tool>{KINDS['name'].regex}))??"
+    rf" (?P<noun>result|user message|assistant message|system message)s?"
+    rf"(?: (?P<id>{KINDS['text'].regex}))?"
+    rf"(?: of (?P<size>{KINDS['size'].regex})(?P<blocks> in blocks)?"
+    rf"(?: that begins? with (?P<start>{KINDS['text'].regex}))?"
+    rf"| that reads? (?P<text>{KINDS['text'].regex}))?"
+    rf"(?: from (?P<source>{KINDS['name'].regex}))?(?: that reads?)?"
+)
+# The same for a sentence, which names groups of its own.
+PIECES = Kind(re.sub(r"\?P<\w+>", "?:", _PHRASE), str, "what is put into the context, see below")
+_READ = re.compile(_PHRASE)
+
+EXAMPLES = (
+    "a result of 2500 characters",
+    'a result "toolu_01abc" of 2500 characters from Bash',
+    'a result "b" of 1500 characters in blocks',
+    'a result "c" that reads "exit code 0"',
+    "a failed result of 300 characters from Bash",
+    "40 Bash results of 3,000 tokens",
+    "3 parallel Bash results of 500 characters",
+    "a user message of 5000 characters",
+    'a user message of 5000 characters that begins with "Base directory"',
+    'an assistant message that reads "done"',
+)
+_FORM = "\n  ".join(EXAMPLES)
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A number of results, or of messages with text, of one size or with one text."""
+
+    noun: Noun
+    count: int = 1
+    tool: str | None = None
+    """Whose results they are; None for results whose calls are not in the context."""
+    id: str | None = None
+    """Of one result; the others are numbered."""
+    size: Size | None = None
+    text: str | None = None
+    start: str = ""
+    """What the text begins with; its size is that of all of it."""
+    in_blocks: bool = False
+    in_parallel: bool = False
+    """The calls are of one message, and the results too."""
+    failed: bool = False
+
+    def content(self, serial: int) -> Any:  # noqa: ANN401 - a text, or blocks
+        """Return the content of the piece with this number.
+
+        Raises `WordingError` where no block is as small as its size.
+        """
+        if self.text is not None:
+            return [{"type": "text", "text": self.text}] if self.in_blocks else self.text
+        assert self.size is not None  # noqa: S101 - `pieces` sees to that
+        if self.start:
+            return self.start + filler(
+                Size(self.size.number - len(self.start), "characters"), serial
+            )
+        make: Callable[[Size, int], Any] = filler_blocks if self.in_blocks else filler
+        return make(self.size, serial)
+
+
+def pieces(phrase: str, *, tool: str | None = None, text: str | None = None) -> Pieces:
+    """Read a phrase such as those of `EXAMPLES`; `tool` and `text` fill in what it leaves out.
+
+    Raises `WordingError`, which lists the examples, when it is none.
+    """
+    match = _READ.fullmatch(phrase)
+    if match is None:
+        raise WordingError(f"{phrase!r} is no piece of a context; it is written\n  {_FORM}")
+    found = Pieces(
+        noun=cast("Noun", match["noun"]),
+        count=1 if match["count"] in {"a", "an", "one"} else int(number(match["count"])),
+        tool=next((unquoted(t) for t in (match["tool"], match["source"]) if t), tool),
+        id=None if match["id"] is None else unquoted(match["id"]),
+        size=size(match["size"]) if match["size"] else None,
+        text=text if match["text"] is None else unquoted(match["text"]),
+        start="" if match["start"] is None else unquoted(match["start"]),
+        in_blocks=bool(match["blocks"]),
+        in_parallel=bool(match["parallel"]),
+        failed=bool(match["failed"]),
+    )
+    return _checked(found, phrase)
+
+
+def _checked(found: Pieces, phrase: str) -> Pieces:
+    if found.noun != "result" and (found.tool or found.id or found.failed or found.in_parallel):
+        raise WordingError(
+            f"{phrase!r}: only a result has a tool, an id, a failure or parallel ones"
+        )
+    if found.id is not None and found.count > 1:
+        raise WordingError(f"{phrase!r}: {found.count} results cannot have one id; write each")
+    if found.start and (found.in_blocks or found.size is None or found.size.unit == "tokens"):
+        raise WordingError(
+            f"{phrase!r}: what begins with a text is no block, of so many characters"
+        )
+    if found.start and found.size and found.size.number < len(found.start):
+        raise WordingError(f"{phrase!r}: the text that it begins with is longer")
+    if found.size is None and found.text is None:
+        raise WordingError(f'{phrase!r}: say `of 300 characters`, or `that reads "…"`')
+    return found if found.size is None or found.text is None else replace(found, size=None)
+
+
+Message = dict[str, Any]
+Shape = Literal["Anthropic", "OpenAI"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """A result and, where its tool is known, the call that it answers."""
+
+    id: str
+    content: Any
+    tool: str | None = None
+    failed: bool = False
+
+
+@dataclass(slots=True)
+class MessageBuilder:
+    """Turns pieces into new messages; it only counts, so that no two pieces are alike."""
+
+    shape: Shape = "Anthropic"
+    _serial: int = field(default=0, init=False)
+
+    def serial(self) -> int:
+        """Return the next number: 1, 2, 3, …"""
+        self._serial += 1
+        return self._serial
+
+    def messages(self, pieces: Pieces) -> list[Message]:
+        """Return the messages that the pieces are; a result with a tool comes after its call."""
+        if pieces.noun != "result":
+            role = pieces.noun.removesuffix(" message")
+            return [self.message(role, pieces.content(self.serial())) for _ in range(pieces.count)]
+        results = self.results(pieces)
+        batches = [results] if pieces.in_parallel else [[result] for result in results]
+        return [message for batch in batches for message in self.exchange(batch)]
+
+    def results(self, pieces: Pieces) -> list[ToolResult]:
+        """Return the results that the pieces are, each with an id of its own."""
+        made = []
+        for _ in range(pieces.count):
+            serial = self.serial()
+            id_ = f"call_{serial}" if pieces.id is None else pieces.id
+            made.append(ToolResult(id_, pieces.content(serial), pieces.tool, pieces.failed))
+        return made
+
+    def exchange(self, results: Sequence[ToolResult]) -> list[Message]:
+        """Return the message that makes the calls, where tools are known, and the results."""
+        return [*self.calls(results), *self.answers(results)]
+
+    def calls(self, results: Sequence[ToolResult]) -> list[Message]:
+        """Return one assistant message that calls what gave these results; none without tools."""
+        known = [(result.id, result.tool) for result in results if result.tool is not None]
+        return [self.call(known)] if known else []
+
+    def call(self, calls: Sequence[tuple[str, str]], arguments: object = None) -> Message:
+        """Return an assistant message that calls each (id, tool) with these arguments."""
+        given = {} if arguments is None else arguments
+        if self.shape == "Anthropic":
+            blocks = [
+                {"type": "tool_use", "id": id_, "name": tool, "input": given} for id_, tool in calls
+            ]
+            return {"role": "assistant", "content": blocks}
+        made = [
+            {"id": id_, "type": "function", "function": {"name": t, "arguments": compact(given)}}
+            for id_, t in calls
+        ]
+        return {"role": "assistant", "content": None, "tool_calls": made}
+
+    def answers(self, results: Sequence[ToolResult]) -> list[Message]:
+        """Return the results: in one message of blocks, or each as its own."""
+        if self.shape == "Anthropic":
+            return [{"role": "user", "content": [_result_block(result) for result in results]}]
+        return [
+            {"role": "tool", "tool_call_id": result.id, "content": result.content}
+            for result in results
+        ]
+
+    def message(self, role: str, content: Any) -> Message:  # noqa: ANN401 - a text, or blocks
+        """Return a message with text; its content is as given."""
+        return {"role": role, "content": content}
+
+
+def _result_block(result: ToolResult) -> Message:
+    block = {"type": "tool_result", "tool_use_id": result.id, "content": result.content}
+    return {**block, "is_error": True} if result.failed else block

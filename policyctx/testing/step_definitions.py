@@ -1,0 +1,246 @@
+"""Step definitions: a sentence with typed places, an example, and what it means.
+
+`StepSentence` reads a sentence; `given`, `when` and `then` define a step; `Definitions` are those
+that the scenarios of one file can see.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+
+import pytest_bdd
+from pytest_bdd.compat import get_fixture_names, getfixturedefs
+from pytest_bdd.parsers import StepParser
+from pytest_bdd.steps import step_function_context_registry
+
+from policyctx.testing.contents import PIECES
+from policyctx.testing.kinds import KINDS, Kind
+from policyctx.testing.selecting import ITEMS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pytest
+
+_ALL_KINDS = {**KINDS, "pieces": PIECES, "items": ITEMS}
+_TOKEN = re.compile(r"\{(?P<name>\w+)(?P<kind>[:=][^}]+)\}|(?P<sign>[()|])|(?P<words>[^{()|]+)")
+
+
+class StepSentence(StepParser):
+    """Matches the steps that say what `template` says; what was left out is no argument."""
+
+    def __init__(self, template: str, examples: tuple[str, ...] = ()) -> None:
+        super().__init__(template)
+        self.examples = examples
+        self._regex = re.compile(_pattern(template) + ":?")
+        self._converters = {m["name"]: _kind(m["kind"]) for m in _tokens(template) if m["name"]}
+
+    def is_matching(self, name: str) -> bool:
+        """Does the step say this."""
+        return self._regex.fullmatch(name) is not None
+
+    def parse_arguments(self, name: str) -> dict[str, Any] | None:
+        """Return the values in the step, None when it says something else."""
+        match = self._regex.fullmatch(name)
+        if match is None:
+            return None
+        return {
+            place: kind.convert(match[place])
+            for place, kind in self._converters.items()
+            if match[place] is not None
+        }
+
+
+def _tokens(template: str) -> Iterator[re.Match[str]]:
+    return _TOKEN.finditer(template)
+
+
+def _kind(name: str) -> Kind:
+    """The kind after `:`; the words after `=` are a kind of their own."""
+    sign, words = name[0], name[1:]
+    if sign == ":":
+        return _ALL_KINDS[words]
+    return Kind("|".join(map(re.escape, words.split("|"))), str, f"one of {words}")
+
+
+def _pattern(template: str) -> str:
+    """The regular expression of a template."""
+    groups: list[tuple[list[str], bool]] = [([], False)]
+    for token in _tokens(template):
+        parts, has_choice = groups[-1]
+        if token["sign"] == "(":
+            groups.append(([], False))
+        elif token["sign"] == "|":
+            parts.append("|")
+            groups[-1] = (parts, True)
+        elif token["sign"] == ")":
+            groups.pop()
+            body = f"(?:{''.join(parts)})"
+            groups[-1][0].append(body if has_choice else f"{body}?")
+        elif token["name"]:
+            parts.append(f"(?P<{token['name']}>{_kind(token['kind']).regex})")
+        else:
+            parts.append(re.escape(token["words"]))
+    return "".join(groups[0][0])
+
+
+StepType: TypeAlias = Literal["given", "when", "then"]
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One step of the library, as its page and `--steps` show it."""
+
+    type: StepType
+    sentence: str
+    examples: tuple[str, ...]
+    """Steps as they stand in a feature, without their keyword."""
+    meaning: str
+    room: str
+    """The module that defines it, such as `contexts`."""
+    function: Callable[..., object]
+
+
+LIBRARY: list[Definition] = []
+
+
+def given(sentence: str, *examples: str) -> Callable[[Function], Function]:
+    """Define a Given; the function's docstring is what the page says of it."""
+    return _defined("given", sentence, examples)
+
+
+def when(sentence: str, *examples: str) -> Callable[[Function], Function]:
+    """Define a When; see `given`."""
+    return _defined("when", sentence, examples)
+
+
+def then(sentence: str, *examples: str) -> Callable[[Function], Function]:
+    """Define a Then; see `given`."""
+    return _defined("then", sentence, examples)
+
+
+def _defined(
+    type_: StepType, sentence: str, examples: tuple[str, ...]
+) -> Callable[[Function], Function]:
+    # pytest-bdd puts the definition into the module two frames above: the one that decorates.
+    register = pytest_bdd.step(StepSentence(sentence, examples), type_, stacklevel=2)
+
+    def define(function: Function) -> Function:
+        meaning = " ".join((function.__doc__ or "").split())
+        room = function.__module__.rpartition(".")[2]
+        LIBRARY.append(Definition(type_, sentence, examples, meaning, room, function))
+        register(function)
+        return function
+
+    return define
+
+
+_SHIPPED = str(Path(__file__).resolve().parent)
+_NEAREST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class StepDefinition:
+    """One definition: the steps that it matches, and how near it is to the feature."""
+
+    type: str | None
+    """`given`, `when`, `then`; None for any of them."""
+    parser: StepParser
+    function: Callable[..., object]
+    rank: tuple[int, bool]
+    """The depth of the folder that it is defined for; of one depth, a user's before ours."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Is it one of the library."""
+        return _is_shipped(self.function)
+
+    @property
+    def is_of_pytest_bdd(self) -> bool:
+        """Is it the step `trace`, which pytest-bdd itself brings along."""
+        module: str = inspect.unwrap(self.function).__module__
+        return module.startswith("pytest_bdd.")
+
+    @property
+    def place(self) -> str:
+        """The definition's `file:line`."""
+        code = inspect.unwrap(self.function).__code__
+        return f"{code.co_filename}:{code.co_firstlineno}"
+
+    @property
+    def is_async(self) -> bool:
+        """Would calling it only make a coroutine that nobody awaits."""
+        function = inspect.unwrap(self.function)
+        return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """Steps that it matches: its examples, or its wording."""
+        if isinstance(self.parser, StepSentence):
+            return tuple(example.partition("\n")[0] for example in self.parser.examples)
+        return (self.parser.name,)
+
+
+class Definitions:
+    """What a step means, looked up once for each wording."""
+
+    def __init__(self, definitions: Iterable[StepDefinition]) -> None:
+        self.all = tuple(definitions)
+        self.matching = lru_cache(maxsize=None)(self._matching)
+
+    def _matching(self, type_: str, text: str) -> tuple[StepDefinition, ...]:
+        """Return the definitions that a step calls for: one, if all is well.
+
+        Those further away are overridden by those nearer to the feature.
+        """
+        found = [
+            definition
+            for definition in self.all
+            if definition.type in {None, type_} and definition.parser.is_matching(text)
+        ]
+        nearest = max((definition.rank for definition in found), default=None)
+        return tuple(definition for definition in found if definition.rank == nearest)
+
+    def other_types(self, text: str) -> list[str]:
+        """Return the kinds of step that have this wording."""
+        types = ("given", "when", "then")
+        return [type_ for type_ in types if self.matching(type_, text)]
+
+    def is_known(self, text: str) -> bool:
+        """Is there any step with this wording."""
+        return bool(self.other_types(text))
+
+    def nearest(self, type_: str, text: str) -> list[str]:
+        """Return the steps that are most like an unknown one, the likeliest first."""
+        steps = [e for d in self.all if d.type in {None, type_} for e in d.examples]
+        return get_close_matches(text, dict.fromkeys(steps), n=_NEAREST, cutoff=0.5)
+
+
+def visible_definitions(node: pytest.Collector) -> Definitions:
+    """Return the step definitions that pytest-bdd would find for the tests of a collector."""
+    manager = node.session._fixturemanager  # noqa: SLF001 - as pytest-bdd itself must
+    found = []
+    for name in get_fixture_names(fixturemanager=manager):
+        for fixture in getfixturedefs(manager, name, node) or ():
+            context = step_function_context_registry.get(fixture.func)
+            if context is not None:
+                rank = (_depth(fixture.baseid), not _is_shipped(context.step_func))
+                found.append(StepDefinition(context.type, context.parser, context.step_func, rank))
+    return Definitions(found)
+
+
+def _depth(base: str) -> int:
+    return len(Path(base).parts) if base else 0
+
+
+def _is_shipped(function: Callable[..., object]) -> bool:
+    file: str = inspect.unwrap(function).__code__.co_filename
+    return file.startswith(_SHIPPED)
