@@ -18,11 +18,10 @@ from policyctx.cli.output import (
     table,
     table_width,
 )
-from policyctx.cli.progress import gathered, tell
+from policyctx.cli.progress import gathered, replay_policy, tell
 from policyctx.cli.replay import Jobs, Recordings  # noqa: TC001 - see above
 from policyctx.cli.replay_reports import figures_report, outcome_report
 from policyctx.cli.replay_tables import percent, short
-from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.replay.diff import compared
 from policyctx.replay.summing import figures_of, total
 
@@ -66,7 +65,7 @@ def diff(
     Example: policyctx diff coding-agent mine.yaml session.jsonl
     """
     named = policy_a, policy_b
-    models = [OffloadPolicy.load(policy).policy.model for policy in named]
+    models = [replay_policy(policy).model for policy in named]
     so_far = gathered(paths, partial(compared, named), jobs=jobs)
     so_far.calls = sum(len(one.first.calls) for one in so_far.results)
     figures = [
