@@ -10,7 +10,7 @@ from policyctx.policy.diagnosing import hint
 from policyctx.policy.models import BUILT_IN_TYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 KEYS_OF_POLICY = "Policy"
 
@@ -75,6 +75,7 @@ def key_at(schema: dict[str, Any], dotted: str) -> Key:
     Names of item types, tools and steps may be given or left out. Raises `PolicyError` with the
     nearest key for one that is not there, or with the full paths where it is the end of some.
     """
+    dotted = in_full(schema, dotted)
     try:
         return _key_at(schema, dotted)
     except PolicyError as error:
@@ -94,7 +95,8 @@ def _key_at(schema: dict[str, Any], dotted: str) -> Key:
         part = parts.pop(0)
         known = properties(schema, map_name)
         if part not in known:
-            raise _unknown(dotted, part, list(known))
+            named = [] if path else [name for _, names in _described(schema) for name in names]
+            raise _unknown(dotted, part, list(known), named)
         key = Key(f"{path}.{part}" if path else part, map_name, part, known[part])
         if not parts:
             return key
@@ -116,6 +118,27 @@ def keys_ending(schema: dict[str, Any], dotted: str) -> list[Key]:
     return list(found.values())
 
 
+def in_full(schema: dict[str, Any], dotted: str) -> str:
+    """Return `items.tool_result` for `tool_result`: a path that begins with a built-in name.
+
+    Any other path is returned as it is.
+    """
+    first = dotted.partition(".")[0]
+    if first in properties(schema, KEYS_OF_POLICY):
+        return dotted
+    owner = next((key for key, names in _described(schema) if first in names), None)
+    return dotted if owner is None else f"{owner.dotted}.{dotted}"
+
+
+def _described(schema: dict[str, Any]) -> Iterator[tuple[Key, list[str]]]:
+    """Yield each key at the top under which some names have a meaning, such as types in `items`."""
+    for name, part in properties(schema, KEYS_OF_POLICY).items():
+        if names := [
+            below for below, one in part.get("properties", {}).items() if one is not False
+        ]:
+            yield Key(name, KEYS_OF_POLICY, name, part), names
+
+
 def _named(schema: dict[str, Any], key: Key, name: str, found: Key, dotted: str) -> Key:
     """The map that stands under a name of the user's, unless the name is a key misspelt."""
     known = [*properties(schema, found.map_name)]
@@ -130,8 +153,10 @@ def _named(schema: dict[str, Any], key: Key, name: str, found: Key, dotted: str)
     return Key(found.path, found.map_name, name, described)
 
 
-def _unknown(dotted: str, part: str, known: list[str]) -> PolicyError:
-    likely = hint(part, known) or (f"the keys here are {', '.join(known)}" if known else "")
+def _unknown(dotted: str, part: str, known: list[str], named: Sequence[str] = ()) -> PolicyError:
+    likely = hint(part, [*known, *named]) or (
+        f"the keys here are {', '.join(known)}" if known else ""
+    )
     return PolicyError(
         [Diagnostic(Place(dotted or "''"), "PC101", f"unknown key {part!r}", likely)]
     )

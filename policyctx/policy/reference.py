@@ -8,6 +8,7 @@ from typing import Any
 from policyctx.policy.keys import (
     KEYS_OF_POLICY,
     Key,
+    in_full,
     key_at,
     keys,
     keys_ending,
@@ -39,6 +40,7 @@ def explained(dotted: str) -> str:
     with the nearest key for one that is not in the language.
     """
     schema = policy_schema()
+    dotted = in_full(schema, dotted)
     several = keys_ending(schema, dotted)
     if len(several) > 1 and dotted not in {key.dotted for key in several}:
         rows = [(key.dotted, _meaning_and_default(key.schema)[0]) for key in several]

@@ -56,11 +56,13 @@ def thresholds_too_high(checked: Checked) -> Iterator[Diagnostic]:
         key, written = ("min_chars", chars) if tokens is None else ("min_tokens", tokens)
         if written is not None and least >= checked.policy.model.context_window:
             sentence = (
-                f"`{key}: {checked.shown(written)}` is not below the context window of "
-                f"{checked.policy.model.context_window} tokens: no item beside others is that large"
+                f"`{key}: {checked.shown(written)}` is as large as the context window of "
+                f"{checked.policy.model.context_window} tokens, or larger: an item of this size "
+                "leaves no room for other messages, so almost no item is taken"
             )
             hint = (
-                "use a smaller number, such as `min_tokens: 10%`; to take nothing, `offload: false`"
+                "lower the threshold, such as `min_tokens: 10%`; to take no item, write "
+                "`offload: false`"
             )
             yield checked.warning("PC323", (*path, key), sentence, hint)
 

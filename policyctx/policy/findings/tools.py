@@ -53,20 +53,20 @@ def offload_without_effect(checked: Checked) -> Iterator[Diagnostic]:
         if refusing and not _is_left(checked, glob, refusing):
             by = " and ".join(repr(other) for other in refusing if globs_overlap(glob, other))
             sentence = (
-                f"`offload: true` of {glob!r} does nothing: `offload: false` of {by} holds for the "
-                "same tools, and wins wherever it is written"
+                f"`offload: true` for {glob!r} has no effect: `offload: false` for {by} covers the "
+                "same tools and overrides every `offload: true`"
             )
             hint = (
-                f"remove `offload: false` from {by}: a tool is left alone unless it or its item "
-                "type has `offload: true`"
+                f"remove `offload: false` from {by}: a tool is not offloaded by default, only with "
+                "`offload: true` for the tool or its item type"
             )
         elif (by_pin := _pinned_by(checked, glob)) is not None:
             sentence = (
-                f"`offload: true` of {glob!r} does nothing: `pin: true` of {by_pin!r} holds for "
-                "its tools, and no step takes what is pinned"
+                f"`offload: true` for {glob!r} has no effect: `pin: true` for {by_pin!r} pins the "
+                "same tools, and no step takes a pinned item"
             )
-            before = f", or write `pin: false` in {glob!r} before {by_pin!r}"
-            hint = f"remove one of the two{'' if by_pin == glob else before}"
+            before = f", or add `pin: false` to {glob!r} and write it before {by_pin!r}"
+            hint = f"remove `offload: true` or `pin: true`{'' if by_pin == glob else before}"
         else:
             continue
         yield checked.warning("PC325", ("tools", glob, "offload"), sentence, hint)
