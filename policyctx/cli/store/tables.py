@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Layout:
     """The columns of a table, and those that are left where the ones before do not fit.
 
-    The last ones are shown however narrow the output is; `shortened` gives the most characters that
-    a cell of them has.
+    The last ones are shown however narrow the output is; where they do not fit either, `shortened`
+    gives the most characters that a cell of a column has.
     """
 
     columns: tuple[str, ...]
@@ -44,26 +44,28 @@ def print_by_session(
         if table_width(made) <= out.width:
             out.print(made)
             return
-    columns = _fitting(out, [cells for _, cells in rows], layout)
+    columns, most = _fitting(out, [cells for _, cells in rows], layout)
     for session, of_session in groupby(rows, key=lambda row: row[0]):
         if shared:
             out.print(f"session {session}", soft_wrap=True)
-        shown = _shown([cells for _, cells in of_session], columns, layout)
+        shown = _shown([cells for _, cells in of_session], columns, layout, most)
         out.print(_table(columns, shown, layout))
 
 
-def _fitting(out: Console, rows: Sequence[Sequence[object]], layout: Layout) -> tuple[str, ...]:
-    for columns in (layout.columns, *layout.narrower[:-1]):
-        if table_width(_table(columns, _shown(rows, columns, layout), layout)) <= out.width:
-            return columns
-    return layout.narrower[-1]
+def _fitting(
+    out: Console, rows: Sequence[Sequence[object]], layout: Layout
+) -> tuple[tuple[str, ...], dict[str, int]]:
+    """Return the columns that fit, and the most characters of those that are shortened."""
+    for columns in (layout.columns, *layout.narrower):
+        if table_width(_table(columns, _shown(rows, columns, layout, {}), layout)) <= out.width:
+            return columns, {}
+    return layout.narrower[-1], dict(layout.shortened)
 
 
 def _shown(
-    rows: Sequence[Sequence[object]], columns: Sequence[str], layout: Layout
+    rows: Sequence[Sequence[object]], columns: Sequence[str], layout: Layout, most: dict[str, int]
 ) -> list[list[object]]:
-    """Return the cells of these columns alone."""
-    most = dict(layout.shortened) if columns == layout.narrower[-1] else {}
+    """Return the cells of these columns alone, those with a limit in `most` shortened."""
     return [
         [
             shortened(str(cell), most[name]) if name in most else cell
