@@ -40,7 +40,8 @@ def agents(
         out.print(f"{file.path} has no entries", soft_wrap=True)
     else:
         rows = (_row(*checked) for checked in mistakes)
-        out.print(table(("agent", "policy", "written at", "loads"), rows, numeric=set()))
+        columns = ("agent", "policy", "written at", "loads")
+        out.print(table(columns, rows, numeric=set(), whole=set(columns)))
     if found := in_order(d for _, of_entry in mistakes for d in of_entry):
         raise PolicyError(found)
 

@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
-from policyctx.cli.output import console, json_text, table
-from policyctx.cli.progress import gathered, tell
+from policyctx.cli.output import (
+    console,
+    json_text,
+    print_wrapped,
+    shortened,
+    table,
+    table_width,
+)
+from policyctx.cli.progress import gathered, replay_policy, tell
 from policyctx.cli.replay import Jobs, Recordings  # noqa: TC001 - see above
 from policyctx.cli.replay_reports import figures_report, outcome_report
 from policyctx.cli.replay_tables import percent, short
-from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.replay.diff import compared
 from policyctx.replay.summing import figures_of, total
 
@@ -23,12 +29,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rich.console import Console
+    from rich.table import Table
 
     from policyctx.policy.models import Model
     from policyctx.replay.diff import Compared, Difference, ItemFate
     from policyctx.replay.summing import Figures
 
 _LARGEST = 10
+# What the table takes beside the names of the policies, and the least that is left to each name.
+_NUMBERS, _LABEL = 50, 8
+_INDENT = "    "
 
 
 def diff(
@@ -55,7 +65,7 @@ def diff(
     Example: policyctx diff coding-agent mine.yaml session.jsonl
     """
     named = policy_a, policy_b
-    models = [OffloadPolicy.load(policy).policy.model for policy in named]
+    models = [replay_policy(policy).model for policy in named]
     so_far = gathered(paths, partial(compared, named), jobs=jobs)
     so_far.calls = sum(len(one.first.calls) for one in so_far.results)
     figures = [
@@ -95,9 +105,17 @@ def _show(
     results: Sequence[Compared],
 ) -> None:
     rows = list(_rows(figures[0], figures[1], models))
-    columns = ("", "without", *named, "change")
     out.print(f"{len(results):,} sessions, {figures[0].calls:,} calls of a model")
-    out.print(table(columns, rows, numeric={"without", *named, "change"}))
+    made = _table(named, rows)
+    if table_width(made) > out.width:
+        most = max((out.width - _NUMBERS) // 2, _LABEL)
+        made = _table([shortened(name, most) for name in named], rows)
+    out.print(made)
+
+
+def _table(labels: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    numeric = {"without", *labels, "change"}
+    return table(("", "without", *labels, "change"), rows, numeric=numeric)
 
 
 def _rows(a: Figures, b: Figures, models: Sequence[Model]) -> Iterator[tuple[str, ...]]:
@@ -136,13 +154,13 @@ def _show_items(
     out.print(f"{len(found):,} items have another fate:")
     for one in shown:
         what = one.tool or one.item_type
+        size = f"{what}, {one.tokens:,} tokens"
         out.print()
-        out.print(
-            f"{one.item_id}  {what}, {one.tokens:,} tokens, message {one.message} of {one.session}",
-            soft_wrap=True,
+        print_wrapped(
+            out, f"{one.item_id}  {size}, message {one.message} of {one.session}", _INDENT
         )
         for name, fate in zip(named, (one.first, one.second), strict=True):
-            out.print(f"  {name}: {_told(fate)}", soft_wrap=True)
+            print_wrapped(out, f"  {name}: {_told(fate)}", _INDENT)
     if len(shown) < len(found):
         out.print()
         out.print(f"{len(found) - len(shown):,} smaller items are not shown; --largest 0 shows all")

@@ -139,7 +139,7 @@ def _verdicts(planned: Plan, position: int) -> Table:
         (v.step, "takes it" if v.taken else "leaves it", v.reason, place(policy, v.rule_path))
         for v in planned.verdicts(position)
     )
-    return table_of(("step", "", "why", "says"), rows, numeric=set())
+    return table_of(("step", "", "why", "says"), rows, numeric=set(), whole={"step", "", "says"})
 
 
 def _report(planned: Plan, positions: list[int]) -> dict[str, Any]:

@@ -74,7 +74,8 @@ def _reported(
     out = console()
     if survivors:
         out.print("no scenario noticed")
-        out.print(table(("written at", "mutant", "scenarios"), _rows(survivors), numeric=set()))
+        columns, whole = ("written at", "mutant", "scenarios"), {"written at", "scenarios"}
+        out.print(table(columns, _rows(survivors), numeric=set(), whole=whole))
     for told in stale:
         out.print(f"listed as accepted, and noticed or none at all: {told}")
     out.print(_summary(mutants, len(verdicts), len(unnoticed), len(unnoticed) - len(survivors)))

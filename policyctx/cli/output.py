@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
+import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -28,8 +30,10 @@ if TYPE_CHECKING:
 
 # The actions that the summary line of a plan counts beside the offloaded items.
 _OTHERS = tuple(action for action in ITEM_ACTIONS if action is not Action.OFFLOAD)
-# Without a terminal and without `COLUMNS`, so wide that no line of a table is wrapped.
-_PLAIN_WIDTH = 10_000
+# The width of tables where no terminal is and `COLUMNS` gives none.
+_PIPED_WIDTH = 120
+# A column that may be wrapped keeps this many characters before the others are wrapped as well.
+_WRAPPED_WIDTH = 20
 _FEW_COLUMNS, _MANY_COLUMNS = 20, 10_000
 # Characters that are shown as escapes on a terminal. Control characters would work it; those that
 # change the direction of a text, or that nothing shows, would make it read as another one. Joiners
@@ -86,11 +90,20 @@ class _Console(Console):
 def console(*, stderr: bool = False) -> Console:
     """Return a console: colours and the terminal's width on a terminal, plain lines elsewhere.
 
-    `COLUMNS` gives another width.
+    Without a terminal, tables are 120 columns wide and sentences are never wrapped. `COLUMNS` sets
+    another width, for sentences as well.
     """
     stream = sys.stderr if stderr else sys.stdout
-    width = _columns() or (None if stream.isatty() else _PLAIN_WIDTH)
-    return _Console(stderr=stderr, width=width, highlight=False, emoji=False, markup=False)
+    wanted = _columns()
+    is_piped = wanted is None and not stream.isatty()
+    return _Console(
+        stderr=stderr,
+        width=_PIPED_WIDTH if is_piped else wanted,
+        soft_wrap=is_piped,
+        highlight=False,
+        emoji=False,
+        markup=False,
+    )
 
 
 def _columns() -> int | None:
@@ -110,20 +123,76 @@ def table(
 ) -> Table:
     """Return a table whose `numeric` columns are set flush right; lines only on a terminal.
 
-    The columns in `whole` are never wrapped either; the others are, between words where possible.
+    Numbers are never wrapped. The columns in `whole` are wrapped only where they do not fit, and
+    never in a pipe, whose lines get longer instead. The others are wrapped between words where
+    possible.
     """
-    made = Table(box=SIMPLE_HEAD if sys.stdout.isatty() else None, pad_edge=False)
+    cells = [tuple(map(_cell, row)) for row in rows]
+    is_ruled = sys.stdout.isatty()
+    unwrapped, width = _unwrapped(columns, cells, numeric, whole or set(), is_ruled=is_ruled)
+    made = Table(box=SIMPLE_HEAD if is_ruled else None, pad_edge=False, width=width)
     for column in columns:
-        is_number = column in numeric
         made.add_column(
             column,
-            justify="right" if is_number else "left",
-            no_wrap=is_number or column in (whole or ()),
+            justify="right" if column in numeric else "left",
+            no_wrap=column in unwrapped,
             overflow="fold",
         )
-    for row in rows:
-        made.add_row(*map(_cell, row))
+    for row in cells:
+        made.add_row(*row)
     return made
+
+
+def _unwrapped(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Text]],
+    numeric: set[str],
+    whole: set[str],
+    *,
+    is_ruled: bool,
+) -> tuple[set[str], int | None]:
+    """Return the columns that are not wrapped, and the table's width if it is not the console's.
+
+    Where the columns in `whole` do not fit, a pipe gets longer lines. Elsewhere the widest of them
+    are wrapped.
+    """
+    widths = [max(map(cell_len, (c, *(r[i].plain for r in rows)))) for i, c in enumerate(columns)]
+    gaps = 3 * len(columns) - 1 if is_ruled else 2 * (len(columns) - 1)
+    out, kept = console(), set(whole)
+    while kept:
+        needed = [
+            width if name in numeric | kept else min(width, _WRAPPED_WIDTH)
+            for name, width in zip(columns, widths, strict=True)
+        ]
+        if (least := sum(needed) + gaps) <= out.width:
+            break
+        if out.soft_wrap:
+            return numeric | kept, least
+        kept.remove(max((n, c) for n, c in zip(needed, columns, strict=True) if c in kept)[1])
+    return numeric | kept, None
+
+
+def table_width(made: Table) -> int:
+    """Return the columns that a table takes where nothing of it is wrapped."""
+    options = console().options.update(width=_MANY_COLUMNS)
+    return made.__rich_measure__(console(), options).maximum
+
+
+def print_wrapped(out: Console, text: str, indent: str) -> None:
+    """Print a sentence in lines of the console's width, those after the first one indented.
+
+    It is wrapped between words; a word that is longer than a line, such as a path, stays whole.
+    """
+    wrapped = textwrap.wrap(
+        visible(text),
+        max(out.width, _FEW_COLUMNS),
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+    )
+    for line in wrapped:
+        out.print(line, soft_wrap=True)
 
 
 def shortened(text: str, most: int) -> str:

@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from policyctx.planning.plan import Plan
 
 _COLUMNS = ("message", "item", "tool", "tokens", "after", "decision", "why")
-# Narrower terminals show these columns, with ids and names shortened to so many characters.
+# Below this width, the table has fewer columns.
 _WIDE = 120
 _NARROW_COLUMNS = ("item", "tool", "tokens", "decision", "why")
-_ITEM, _TOOL = 12, 17
+# The most characters of an id and of a tool's name; what a width has beyond `_WIDE` is added.
+_ITEM, _TOOL = 36, 24
+_NARROW_ITEM, _NARROW_TOOL = 12, 17
 
 
 def plan(
@@ -58,7 +60,7 @@ def plan(
         out.out(json_text(plan_report(planned) | given.report(session)), highlight=False)
         return
     if planned.decisions:
-        out.print(_decisions(planned, is_wide=out.width >= _WIDE))
+        out.print(_decisions(planned, out.width))
     out.print(outcome(planned, "would be offloaded"), soft_wrap=True)
     context = f"context: {saving(planned.tokens_before, planned.tokens_after)}"
     if told := compaction_in_words(planned, "would be"):
@@ -67,22 +69,19 @@ def plan(
     out.print(context, soft_wrap=True)
 
 
-def _decisions(planned: Plan, *, is_wide: bool) -> Table:
-    columns = _COLUMNS if is_wide else _NARROW_COLUMNS
-    rows = (_row(decision, planned.facts, is_wide=is_wide) for decision in planned.decisions)
+def _decisions(planned: Plan, width: int) -> Table:
+    columns = _COLUMNS if width >= _WIDE else _NARROW_COLUMNS
+    rows = (_row(decision, planned.facts, width) for decision in planned.decisions)
     numeric = {"message", "tokens", "after"}
     return table(columns, rows, numeric=numeric, whole={"item", "tool", "decision"})
 
 
-def _row(decision: Decision, facts: Facts, *, is_wide: bool) -> tuple[object, ...]:
+def _row(decision: Decision, facts: Facts, width: int) -> tuple[object, ...]:
     item, tokens = decision.item, facts.tokens(decision.item)
-    name = item.tool or item.type
-    if not is_wide:
-        short_id, short_name = shortened(item.item_id, _ITEM), shortened(name, _TOOL)
-        return short_id, short_name, tokens, decision.action, decision.reason
-    after = (
-        tokens
-        if decision.action is Action.KEEP
-        else facts.length(decision.placeholder or "", "tokens")
-    )
-    return item.message, item.item_id, name, tokens, after, decision.action, decision.reason
+    name, what = item.tool or item.type, decision.action
+    if (more := width - _WIDE) < 0:
+        id_, name = shortened(item.item_id, _NARROW_ITEM), shortened(name, _NARROW_TOOL)
+        return id_, name, tokens, what, decision.reason
+    after = tokens if what is Action.KEEP else facts.length(decision.placeholder or "", "tokens")
+    id_, name = shortened(item.item_id, _ITEM + more), shortened(name, _TOOL + more)
+    return item.message, id_, name, tokens, after, what, decision.reason

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from policyctx.cli.output import console
+from policyctx.errors import Diagnostic, Place, PolicyError
+from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.policy.sources import preset_names
+from policyctx.replay.reading import PIPE_REFUSED
 from policyctx.replay.running import Done, Failure, PassedOver, files, worked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from policyctx.policy.models import Policy
     from policyctx.replay.running import File, Work
 
 T = TypeVar("T")
@@ -51,6 +58,24 @@ class Progressed(Generic[T]):
         if self.is_interrupted:
             return INTERRUPTED
         return int(bool(self.failures) or not self.results or self.calls == 0)
+
+
+def replay_policy(name: str) -> Policy:
+    """Load the policy of a replay, which reads it again for each recording.
+
+    Raises `PolicyError`, also for a pipe, which can be read only once.
+    """
+    if name not in preset_names() and stat.S_ISFIFO(_mode(name)):
+        raise PolicyError([Diagnostic(Place(name), "PC001", f"cannot be read: {PIPE_REFUSED}")])
+    return OffloadPolicy.load(name).policy
+
+
+def _mode(name: str) -> int:
+    """Return the mode of a file; 0 where there is none, which loading reports."""
+    try:
+        return os.stat(name).st_mode  # noqa: PTH116 - a name that no path can have has none
+    except (OSError, ValueError):
+        return 0
 
 
 def gathered(paths: Sequence[Path], work: Work[T], *, jobs: int) -> Progressed[T]:

@@ -10,10 +10,9 @@ import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.output import console, json_text
-from policyctx.cli.progress import gathered, missing, tell
+from policyctx.cli.progress import gathered, missing, replay_policy, tell
 from policyctx.cli.replay_reports import replay_csv, replay_report
 from policyctx.cli.replay_tables import print_regrets, print_replay
-from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.replay.replaying import replayed
 from policyctx.replay.report.page import check_writable, write_report
 
@@ -58,7 +57,8 @@ def replay(
 
     Shows what it would have saved, cost and broken. The recorded reply always follows: what an
     agent would have done otherwise is not known. Files in a folder that are not recordings are
-    skipped and listed; a PATH that is not a recording is an error.
+    skipped and listed; a PATH that is not a recording is an error. Files are read more than once:
+    a pipe is an error, as POLICY too.
 
     Exit codes: 0 done; 1 when a file could not be read or replayed, or when nothing was replayed;
     130 after Ctrl-C, which shows what is done so far.
@@ -67,7 +67,7 @@ def replay(
     """
     if as_json and as_csv:
         raise typer.BadParameter("--json and --csv exclude each other")
-    loaded = OffloadPolicy.load(policy).policy
+    loaded = replay_policy(policy)
     model = loaded.model
     if report is not None:
         check_writable(report)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from policyctx.cli.output import counted, saving, table
+from policyctx.cli.output import counted, saving, shortened, table, table_width
 from policyctx.replay.accuracy import MEANINGS, TOLERANCE
 from policyctx.replay.summing import figures_of, total
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rich.console import Console
+    from rich.table import Table
 
     from policyctx.cli.progress import Progressed
     from policyctx.policy.models import Model
@@ -23,11 +24,21 @@ if TYPE_CHECKING:
 
 # A file with more sessions than this has one line for them all.
 _FEW = 3
-# Narrower terminals are shown the columns without which there would be nothing to see.
+# Below this width, sentences are wrapped.
 _WIDE = 110
-# On a terminal a session's name takes no more than this.
-_NAME, _SHORT_NAME, _NAME_END = 35, 24, 13
+# A session's name is shortened to what the other columns leave, and to no less than the second of
+# these; columns are left out until it has the first.
+_NAME, _SHORT_NAME = 35, 24
+# So much of the causes is beside the name; the rest is wrapped.
+_WHY = 24
+_COLUMNS = (
+    *("calls", "sent", "with it", "saved", "largest", "with it"),
+    *("over", "with it", "removed", "files", "regret"),
+)
+# The columns of each layout, the widest first, as positions in `_COLUMNS`.
+_LAYOUTS = (tuple(range(11)), (0, 1, 2, 3, 4, 5, 8, 9, 10), (0, 1, 2, 3, 10))
 _CHECKED = ("cached", "billed", "cached off", "uncached", "billed", "uncached off")
+_CHECKED_LAYOUTS = (tuple(range(6)), (2, 5))
 _THOUSAND = 1_000
 _FOUND_CHARS = 100
 
@@ -42,8 +53,7 @@ def print_replay(
         return
     rows = list(_rows(figures, each=each))
     whole = total(one for _, one in figures)
-    shown = [(_fitting(name, out), one) for name, one in [*rows, ("total", whole)]]
-    out.print(_table(shown, is_wide=out.width >= _WIDE))
+    out.print(_table([*rows, ("total", whole)], out.width))
     for line in _summary(whole, so_far, model):
         out.print(line, soft_wrap=out.width >= _WIDE)
     _print_check(out, rows, whole)
@@ -79,32 +89,35 @@ def _rows(
             yield name, total(one for _, one in of_file)
 
 
-def _fitting(name: str, out: Console, most: int = _NAME) -> str:
-    """Shorten a long name in its middle, where there is a terminal to fit in."""
-    if len(name) <= most or not out.is_terminal:
-        return name
-    return f"{name[: most - _NAME_END - 1]}…{name[-_NAME_END:]}"
-
-
-def _table(rows: Sequence[tuple[str, Figures]], *, is_wide: bool) -> Any:  # noqa: ANN401 - rich
-    columns = ["session", "calls", "sent", "with it", "saved"]
-    if is_wide:
-        columns += ["largest", "with it", "over", "with it", "removed", "files"]
-    columns.append("regret")
-    shown = (_cells(name, figures, is_wide=is_wide) for name, figures in rows)
+def _table(rows: Sequence[tuple[str, Figures]], width: int) -> Table:
+    """Return the table with as many columns as fit beside the sessions' names."""
+    cells = [_cells(figures) for _, figures in rows]
+    names = [name for name, _ in rows]
+    for layout in _LAYOUTS:
+        columns = ["session", *(_COLUMNS[i] for i in layout)]
+        numbers = [[row[i] for i in layout] for row in cells]
+        if (room := _room(columns, numbers, width)) >= min(_NAME, max(map(len, names))):
+            break
+    room = max(room, _SHORT_NAME)
+    shown = [(shortened(name, room), *row) for name, row in zip(names, numbers, strict=True)]
     return table(columns, shown, numeric=set(columns[1:]))
 
 
-def _cells(name: str, figures: Figures, *, is_wide: bool) -> list[object]:
+def _room(columns: Sequence[str], rows: Sequence[Sequence[object]], width: int) -> int:
+    """Return the characters that the columns after the first one leave to the sessions' names."""
+    others = [("", *row) for row in rows]
+    return width - table_width(table(["", *columns[1:]], others, numeric=set(columns)))
+
+
+def _cells(figures: Figures) -> tuple[object, ...]:
+    """Return the numbers of a row, in the order of `_COLUMNS`."""
     before, after = figures.unedited, figures.edited
-    cells: list[object] = [name, figures.calls, short(before.tokens), short(after.tokens)]
-    cells.append(percent(-figures.saved))
-    if is_wide:
-        cells += [short(before.largest), short(after.largest)]
-        cells += [before.over_window, after.over_window]
-        cells += [figures.removed, figures.files]
-    cells.append(figures.regretted)
-    return cells
+    return (
+        *(figures.calls, short(before.tokens), short(after.tokens)),
+        *(percent(-figures.saved), short(before.largest), short(after.largest)),
+        *(before.over_window, after.over_window),
+        *(figures.removed, figures.files, figures.regretted),
+    )
 
 
 def _summary(whole: Figures, so_far: Progressed[SimulatedSession], model: Model) -> Iterator[str]:
@@ -169,31 +182,40 @@ def _print_check(out: Console, rows: Sequence[tuple[str, Figures]], whole: Figur
         f" of {counted(whole.checked_sessions, 'session')} whose usage is known in full:",
         soft_wrap=is_wide,
     )
-    columns = ["session", *(_CHECKED if is_wide else _CHECKED[2::3]), "why"]
-    shown = [
-        (
-            _fitting(name, out, _NAME if is_wide else _SHORT_NAME),
-            *_check_cells(check, is_wide=is_wide),
-        )
-        for name, check in [*told, ("total", whole.check)]
-    ]
-    out.print(table(columns, shown, numeric=set(columns[1:-1])))
+    out.print(_check_table([*told, ("total", whole.check)], out.width))
     if near := len(checks) - len(told):
         out.print(f"{near} of {len(checks)} are within {TOLERANCE:.0%} and not shown")
     for cause, _ in whole.check.causes:
         out.print(f"{cause}: {MEANINGS[cause]}", soft_wrap=is_wide)
 
 
-def _check_cells(check: Check, *, is_wide: bool) -> Iterator[str]:
-    if is_wide:
-        yield short(check.cached)
-        yield short(check.billed_cached)
-    yield percent(check.cached_error, digits=1)
-    if is_wide:
-        yield short(check.uncached)
-        yield short(check.billed_uncached)
-    yield percent(check.uncached_error, digits=1)
-    yield ", ".join(f"{cause} {short(off)}" for cause, off in check.causes)
+def _check_table(checks: Sequence[tuple[str, Check]], width: int) -> Table:
+    """Return the comparison with the bill, with as many columns as fit beside the names."""
+    names = [name for name, _ in checks]
+    cells = [_check_cells(check) for _, check in checks]
+    for layout in _CHECKED_LAYOUTS:
+        columns = ["session", *(_CHECKED[i] for i in layout), "why"]
+        numbers = [[row[i] for i in layout] for row in cells]
+        causes = [row[-1] for row in cells]
+        beside = [(*row, why[:_WHY]) for row, why in zip(numbers, causes, strict=True)]
+        if (room := _room(columns, beside, width)) >= _SHORT_NAME:
+            break
+    room = max(room, _SHORT_NAME)
+    shown = [
+        (shortened(name, room), *row, why)
+        for name, row, why in zip(names, numbers, causes, strict=True)
+    ]
+    return table(columns, shown, numeric=set(columns[1:-1]), whole={"session"})
+
+
+def _check_cells(check: Check) -> tuple[str, ...]:
+    """Return the numbers of a row, in the order of `_CHECKED`, and the causes."""
+    return (
+        *(short(check.cached), short(check.billed_cached), percent(check.cached_error, digits=1)),
+        *(short(check.uncached), short(check.billed_uncached)),
+        percent(check.uncached_error, digits=1),
+        ", ".join(f"{cause} {short(off)}" for cause, off in check.causes),
+    )
 
 
 def short(number: int) -> str:

@@ -37,7 +37,8 @@ def show(
             out.out(json_text(report), highlight=False)
             return
         cells = ((key, json_text(value, indent=None), place) for key, value, place in rows)
-        out.print(table(("key", "value", "written at"), cells, numeric=set()))
+        columns, whole = ("key", "value", "written at"), {"key", "written at"}
+        out.print(table(columns, cells, numeric=set(), whole=whole))
         return
     out.out(
         json_text(root.as_written()) if as_json else resolved_yaml(root).rstrip(), highlight=False

@@ -154,11 +154,11 @@ FINDINGS: dict[str, Code] = {
     ),
     "PC323": Code(
         "a threshold as large as the context window",
-        "An item is taken from this size on, and the model can see no more than "
-        "`model.context_window`: an item of that size leaves no room for anything else, so the "
-        "rule or step takes next to nothing. Characters are compared only where the tokenizer "
-        "gives an exact bound (`approximate`). Lower the threshold, correct "
-        "`model.context_window`, or write `offload: false` where nothing is to be taken.",
+        "The rule or step takes only items of at least this size. An item as large as "
+        "`model.context_window` leaves no room for other messages, so almost no item is taken. "
+        "Lower the threshold, or correct `model.context_window`. To take no item, write "
+        "`offload: false`. A threshold in characters is checked only with the tokenizer "
+        "`approximate`, which has a fixed number of characters for a token.",
     ),
     "PC324": Code(
         "a `keep_recent` as large as the context window",
@@ -168,12 +168,13 @@ FINDINGS: dict[str, Code] = {
     ),
     "PC325": Code(
         "an `offload: true` that another rule overrules",
-        "`offload: false` on any rule that matches a tool is absolute: it wins over "
-        "`offload: true` on a narrower glob or on the exact name, in whatever order they are "
-        "written. `pin: true` holds for a tool when it is in the nearest rule that has a `pin`: "
-        "the exact name, then the globs in the order written. Here every tool that the glob "
-        "matches is overruled, so its `offload: true` does nothing. Remove the other rule's key: "
-        "a tool is left alone anyway unless it or its item type has `offload: true`.",
+        "Another rule overrides this `offload: true` for every tool that the glob matches, so it "
+        "has no effect. `offload: false` overrides `offload: true` in all rules that match the "
+        "tool, also in a narrower glob or an exact name, and in any order. `pin` is read from one "
+        "rule: the exact name, else the first glob that matches and has a `pin`; no step takes a "
+        "pinned item. Remove the `offload: false`: a tool is not offloaded by default, only with "
+        "`offload: true` for the tool or its item type. Or remove the `pin: true`, or write "
+        "`pin: false` in a rule before it.",
     ),
     "PC326": Code(
         "an excerpt in lines of any length",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from difflib import SequenceMatcher
+from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
@@ -34,6 +35,8 @@ _TIME = re.compile(
 _SIZE = re.compile(r"([0-9]+) *([kmgt]?)(i?)b?", re.IGNORECASE)
 # A word and its misspelling are at least this much alike; 1 is equal.
 _NEAR = 0.8
+# A longer number is no amount of anything, so no number is suggested for it.
+_MOST_DIGITS = 15
 # A longer value is not repeated in a suggestion.
 _MOST_CHARS = 50
 
@@ -162,8 +165,9 @@ def _candidates(value: object) -> Iterator[object]:
     if isinstance(value, str) and text.lower() in _FLAGS:
         yield _FLAGS[text.lower()]
     if isinstance(value, str) and (found := _NUMBER.fullmatch(bare)):
-        number = float(found[1]) * _THOUSANDS[found[2].lower()]
-        yield int(number) if number.is_integer() else number
+        number = Fraction(found[1][: _MOST_DIGITS + 1]) * _THOUSANDS[found[2].lower()]
+        if len(found[1]) <= _MOST_DIGITS:
+            yield int(number) if number.denominator == 1 else float(number)
     if found := _PERCENT.fullmatch(bare):
         yield f"{found[1]}%"
     if found := _TIME.fullmatch(text):
@@ -355,9 +359,29 @@ def _value_at(place: tuple[str, ...], node: Node) -> str:
         return _in_line(correction)
     if not isinstance(value, dict | list) and is_accepted(place, [value]):
         return _in_line([value])
+    if node.variable is None and (repaired := _repaired(place, value)) is not None:
+        return _in_line(repaired)
     field = _field(place)
     examples = [] if field is None or node.is_map else _examples(*field)
     return _in_line(examples[0] if examples else None)
+
+
+def _repaired(place: Path, value: Any) -> dict[str, Any] | None:  # noqa: ANN401 - a YAML value
+    """Return a map for `place` that has the value in the key that takes it; None for no such map.
+
+    Of `{tokens: 40%}`, only what `tokens` refuses is put into a key: `{tokens: {under: 40%}}`.
+    """
+    annotation = type_at(place)
+    model = model_in(annotation if value_type(annotation) is None else None)
+    if model is None or value is None or isinstance(value, list):
+        return None
+    if not isinstance(value, dict) or not value.keys() <= model.model_fields.keys():
+        return _around(model, value)
+    made = dict(value)
+    for name, part in value.items():
+        if not _takes(model, name, part):
+            made[name] = _repaired((*place, name), part)
+    return made if is_accepted(place, made) else None
 
 
 def _shown(node: Node) -> str:

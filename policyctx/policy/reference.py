@@ -9,6 +9,7 @@ from policyctx.definitions.actions import Action
 from policyctx.policy.schema import (
     KEYS_OF_POLICY,
     PolicyKey,
+    in_full,
     key_at,
     keys,
     keys_ending,
@@ -208,6 +209,7 @@ def explained(dotted: str) -> str:
     with the nearest key for one that is not in the language.
     """
     schema = policy_schema()
+    dotted = in_full(schema, dotted)
     several = keys_ending(schema, dotted)
     if len(several) > 1 and dotted not in {key.dotted for key in several}:
         rows = [(key.dotted, _meaning_and_default(key.schema)[0]) for key in several]

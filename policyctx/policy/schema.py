@@ -19,7 +19,7 @@ from policyctx.policy.diagnosing import hint
 from policyctx.policy.models import Policy, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -291,6 +291,7 @@ def key_at(schema: dict[str, Any], dotted: str) -> PolicyKey:
     Names of item types, tools and steps may be given or left out. Raises `PolicyError` with the
     nearest key for one that is not there, or with the full paths where it is the end of some.
     """
+    dotted = in_full(schema, dotted)
     try:
         return _key_at(schema, dotted)
     except PolicyError as error:
@@ -310,7 +311,8 @@ def _key_at(schema: dict[str, Any], dotted: str) -> PolicyKey:
         part = parts.pop(0)
         known = properties(schema, map_name)
         if part not in known:
-            raise _unknown(dotted, part, list(known))
+            named = [] if path else [name for _, names in _described(schema) for name in names]
+            raise _unknown(dotted, part, list(known), named)
         key = PolicyKey(f"{path}.{part}" if path else part, map_name, part, known[part])
         if not parts:
             return key
@@ -332,6 +334,27 @@ def keys_ending(schema: dict[str, Any], dotted: str) -> list[PolicyKey]:
     return list(found.values())
 
 
+def in_full(schema: dict[str, Any], dotted: str) -> str:
+    """Return `items.tool_result` for `tool_result`: a path that begins with a built-in name.
+
+    Any other path is returned as it is.
+    """
+    first = dotted.partition(".")[0]
+    if first in properties(schema, KEYS_OF_POLICY):
+        return dotted
+    owner = next((key for key, names in _described(schema) if first in names), None)
+    return dotted if owner is None else f"{owner.dotted}.{dotted}"
+
+
+def _described(schema: dict[str, Any]) -> Iterator[tuple[PolicyKey, list[str]]]:
+    """Yield each key at the top under which some names have a meaning, such as types in `items`."""
+    for name, part in properties(schema, KEYS_OF_POLICY).items():
+        if names := [
+            below for below, one in part.get("properties", {}).items() if one is not False
+        ]:
+            yield PolicyKey(name, KEYS_OF_POLICY, name, part), names
+
+
 def _named(
     schema: dict[str, Any], key: PolicyKey, name: str, found: PolicyKey, dotted: str
 ) -> PolicyKey:
@@ -348,8 +371,10 @@ def _named(
     return PolicyKey(found.path, found.map_name, name, described)
 
 
-def _unknown(dotted: str, part: str, known: list[str]) -> PolicyError:
-    likely = hint(part, known) or (f"the keys here are {', '.join(known)}" if known else "")
+def _unknown(dotted: str, part: str, known: list[str], named: Sequence[str] = ()) -> PolicyError:
+    likely = hint(part, [*known, *named]) or (
+        f"the keys here are {', '.join(known)}" if known else ""
+    )
     return PolicyError(
         [Diagnostic(Place(dotted or "''"), "PC101", f"unknown key {part!r}", likely)]
     )

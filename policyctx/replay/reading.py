@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from policyctx.errors import MissingExtraError, UnreadableRecordingError
 from policyctx.replay.readers.opening import source_of
@@ -20,18 +21,27 @@ if TYPE_CHECKING:
     from policyctx.replay.readers.source import Opened, Source
     from policyctx.replay.recording import Recording
 
+PIPE_REFUSED = "it is a pipe, which can be read only once; save it as a file"
+
 
 def recordings_in(path: Path, *, name: str | None = None) -> Iterator[Recording]:
     """Yield the recordings of a file; their names begin with `name`, by default the file's own.
 
-    The format shows in the content. Raises `UnreadableRecordingError`.
+    The format shows in the content. A recording is read more than once, so pipes, such as a
+    shell's `<(…)`, are refused without waiting for a writer. Raises `UnreadableRecordingError`.
     """
-    yield from _recordings(str(path), name or path.name, lambda: open_file(path, allow_pipe=True))
+    yield from _recordings(str(path), name or path.name, lambda: _opened(path))
 
 
 def recordings_of(content: bytes, name: str) -> Iterator[Recording]:
     """Yield the recordings of what was read already, as `recordings_in` does of a file."""
     yield from _recordings(name, name, lambda: io.BytesIO(content))
+
+
+def _opened(path: Path) -> BinaryIO:
+    if path.is_fifo():
+        raise OSError(errno.EINVAL, PIPE_REFUSED, str(path))
+    return open_file(path)
 
 
 def _recordings(path: str, name: str, opened: Opened) -> Iterator[Recording]:
@@ -53,9 +63,6 @@ def _recordings(path: str, name: str, opened: Opened) -> Iterator[Recording]:
 def _source(path: str, name: str, opened: Opened) -> Source:
     try:
         return source_of(name, opened)
-    except io.UnsupportedOperation as error:
-        why = "it is a pipe, which can be read only once; save it as a file"
-        raise UnreadableRecordingError(path, why) from error
     except MissingExtraError as error:
         raise UnreadableRecordingError(path, str(error)) from error
     except ValueError as error:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from policyctx.testing.failures import WordingError
-from policyctx.testing.kinds import KINDS, Kind, Size, number, size, unquoted
+from policyctx.testing.kinds import KINDS, NUMBER_WORDS, Kind, Size, count, size, unquoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -77,7 +77,8 @@ def _words(count: int, serial: int) -> list[str]:
 Noun = Literal["result", "user message", "assistant message", "system message"]
 
 _PHRASE = (
-    rf"(?P<count>an?|one|{KINDS['number'].regex})(?P<parallel> parallel)?(?P<failed> failed)?"
+    rf"(?P<count>an?|{'|'.join(NUMBER_WORDS)}|{KINDS['number'].regex})"
+    r"(?P<parallel> parallel)?(?P<failed> failed)?"
     rf"(?: (?P<tool>{KINDS['name'].regex}))??"
     rf" (?P<noun>result|user message|assistant message|system message)s?"
     rf"(?: (?P<id>{KINDS['text'].regex}))?"
@@ -150,7 +151,7 @@ def pieces(phrase: str, *, tool: str | None = None, text: str | None = None) -> 
         raise WordingError(f"{phrase!r} is no piece of a context; it is written\n  {_FORM}")
     found = Pieces(
         noun=cast("Noun", match["noun"]),
-        count=1 if match["count"] in {"a", "an", "one"} else int(number(match["count"])),
+        count=1 if match["count"] in {"a", "an"} else int(count(match["count"])),
         tool=next((unquoted(t) for t in (match["tool"], match["source"]) if t), tool),
         id=None if match["id"] is None else unquoted(match["id"]),
         size=size(match["size"]) if match["size"] else None,

@@ -14,10 +14,13 @@ Unit = Literal["characters", "tokens"]
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _NAME = rf"(?:{_QUOTED}|`[^`]*`|[^\s\"`,]*[^\s\"`,:])"
 _NUMBER = r"\d[\d,]*(?:\.\d+)?"
+NUMBER_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+"""The counts that a sentence may have as a word, from 1 on."""
 _BOUND = r"(?:at least |at most |more than |fewer than |less than |under |over |exactly )"
 BOUND = rf"{_BOUND}{_NUMBER}"
 """A bound for a number, such as `at least 3`."""
-_AMOUNT = rf"(?:no|one|an?|{_BOUND}?{_NUMBER})"
+_COUNT = rf"(?:{'|'.join(NUMBER_WORDS)}|{_NUMBER})"
+_AMOUNT = rf"(?:no|an?|{_BOUND}?{_COUNT})"
 _SIZE = rf"{_NUMBER} (?:characters?|tokens?)"
 # Words and quoted texts in any order; what they mean is read by `selecting` and `pieces`.
 _PHRASE = rf"(?:[^\"\s]|{_QUOTED})(?:[^\"]|{_QUOTED})*?"
@@ -96,13 +99,18 @@ def number(text: str) -> float:
     return int(value) if value.is_integer() else value
 
 
+def count(text: str) -> float:
+    """Return the number written as `two` or `2,000`."""
+    return NUMBER_WORDS.index(text) + 1 if text in NUMBER_WORDS else number(text)
+
+
 def amount(text: str) -> Amount:
-    """Return the amount written as `3`, `no`, `at least 2,000`."""
-    if text in {"no", "one", "a", "an"}:
+    """Return the amount written as `3`, `two`, `no`, `at least 2,000`."""
+    if text in {"no", "a", "an"}:
         return Amount(0 if text == "no" else 1)
     words, _, digits = text.rpartition(" ")
     bounds = {"": "exactly", "more than": "over", "fewer than": "under", "less than": "under"}
-    return Amount(number(digits), bounds.get(words, words))
+    return Amount(count(digits), bounds.get(words, words))
 
 
 def size(text: str) -> Size:
@@ -118,7 +126,7 @@ def duration(text: str) -> float:
 
 
 KINDS = {
-    "amount": Kind(_AMOUNT, amount, "`3`, `no`, `at least 2`, `under 2,000`"),
+    "amount": Kind(_AMOUNT, amount, "`3`, `two`, `no`, `at least 2`, `under 2,000`"),
     "duration": Kind(_DURATION, duration, "`90 seconds`, `1 hour`, `30 days`"),
     "name": Kind(_NAME, unquoted, 'a name, in quotes or without: `Bash`, `"mcp__web__get"`'),
     "names": Kind(_AND, quoted_texts, '`"a"`, or `"a", "b" and "c"`'),

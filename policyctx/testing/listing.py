@@ -50,6 +50,9 @@ A position counts the items that match, the oldest first, from 1:
 | a range | `the 2nd to 4th results`, `the 2nd-4th results`, `messages 2 to 4` |
 | a list | `the 1st and 2nd results`, `the 1st, 3rd and 5th results`, `messages 1, 3 and 5` |
 
+Counts may be words from `one` to `ten`: `the first two results`, `at least three results`. An
+ordinal with a wrong ending, such as `2st`, is an error.
+
 A position beyond the last item is an error, which says how many items there are. `the 3 results`
 and `all 3 results` mean every result, and that there are 3. `3 results` means that the outcome
 holds for exactly 3 results, whichever they are; `only 3 results` means that it holds for no other

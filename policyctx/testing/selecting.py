@@ -9,7 +9,8 @@ The grammar, in which `[…]` may be left out:
     end      = "first" | "oldest" | "last" | "newest"
     noun     = [state] [TOOL] type [ids] ["from" TOOL]
 
-A range of messages is written like one of ordinals: `messages 1 to 4`.
+N and AMOUNT are written in digits or as a word from `one` to `ten`. A range of messages is written
+like one of ordinals, in digits: `messages 1 to 4`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,16 @@ from typing import TYPE_CHECKING
 from policyctx.definitions.actions import BY_STATE
 from policyctx.definitions.item_types import BUILT_IN_TYPES
 from policyctx.testing.failures import OutcomeError, WordingError
-from policyctx.testing.kinds import KINDS, Amount, Kind, amount, quoted_texts, unquoted
+from policyctx.testing.kinds import (
+    KINDS,
+    NUMBER_WORDS,
+    Amount,
+    Kind,
+    amount,
+    count,
+    quoted_texts,
+    unquoted,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -33,24 +43,29 @@ if TYPE_CHECKING:
     # The first and the last position of a run of items, from 1; negative from the end.
     Run = tuple[int, int]
 
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+_ORDINALS = (
+    *("first", "second", "third", "fourth", "fifth"),
+    *("sixth", "seventh", "eighth", "ninth", "tenth"),
+)
+_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 _NAME = KINDS["name"].regex
 _ORDINAL = rf"(?:\d+(?:st|nd|rd|th)|{'|'.join(_ORDINALS)})"
+_COUNT = rf"(?:\d+|{'|'.join(NUMBER_WORDS)})"
 _END = "(?:first|oldest|last|newest)"
 _TO = r"(?: to(?: the)? | ?[\u2013-] ?)"
 _AND = "(?:, and |, | and )"
 _PLACE = rf"(?:{_ORDINAL}{_TO}{_ORDINAL}|{_ORDINAL} (?:oldest|newest|last)|{_END}|{_ORDINAL})"
 _POSITION = re.compile(
-    rf"(?P<end>{_END}) (?P<count>\d+)(?!\S)|(?P<number>\d+) (?P<side>{_END})(?!\S)"
+    rf"(?P<end>{_END}) (?P<count>{_COUNT})(?!\S)|(?P<number>{_COUNT}) (?P<side>{_END})(?!\S)"
     rf"|(?P<places>{_PLACE}(?:{_AND}(?:the )?{_PLACE})*)(?!\S)"
 )
 _QUANTITY = re.compile(r"(?:every|each|all(?: the)?|only(?: the)?|the)(?!\S)")
 _AMOUNT = re.compile(rf"{KINDS['amount'].regex}(?!\S)")
-_COUNT = re.compile(r"\d+(?!\S)")
+_COUNTED = re.compile(rf"{_COUNT}(?!\S)")
 _NOTHING = re.compile("(?!)")
 # What may say how many, by the quantity before it.
 _NUMBER_AFTER = {"": _AMOUNT, "only": _AMOUNT, "every": _NOTHING, "each": _NOTHING}
-_NUMBER_AFTER |= dict.fromkeys(("all", "all the", "only the", "the"), _COUNT)
+_NUMBER_AFTER |= dict.fromkeys(("all", "all the", "only the", "the"), _COUNTED)
 _NEWEST = frozenset({"newest", "last"})
 _NOUN = re.compile(
     rf"(?P<words>{_NAME}(?: {_NAME})*?)"
@@ -61,7 +76,7 @@ _MESSAGES = re.compile(
     rf"(?P<only>only )?(?:the )?messages? (?P<numbers>{_NUMBERS}(?:{_AND}{_NUMBERS})*)"
 )
 # What is no tool unless it is quoted.
-_NO_TOOL = re.compile(rf"\d[\d,.]*|{_ORDINAL}|{_END}|and|to|the|one|two|three|four|five")
+_NO_TOOL = re.compile(rf"\d[\d,.]*|{_ORDINAL}|{_END}|and|to|the|{'|'.join(NUMBER_WORDS)}")
 
 _START = rf"(?!the files? )(?:nothing|every|each|all|only|the|messages?|{KINDS['amount'].regex})"
 ITEMS = Kind(rf"{_START}(?: {KINDS['phrase'].regex})?", str, "which items, see below")
@@ -231,7 +246,7 @@ class _Reader:
             amount=amount(counted) if is_amount else None,
             only=quantity.startswith("only"),
             is_one=quantity in {"the", "only the"} and not (runs or counted or is_plural),
-            count=int(counted) if counted and not is_amount else None,
+            count=int(count(counted)) if counted and not is_amount else None,
             runs=runs,
             type=type_,
             tool=unquoted(noun["source"]) if noun["source"] else tool,
@@ -278,7 +293,7 @@ def _runs_at(position: re.Match[str], phrase: str) -> tuple[Run, ...]:
     """Return the runs that a position means: `first 2`, `1st, 3rd and 5th`."""
     if position["places"]:
         return _runs(position["places"], phrase)
-    number = int(position["count"] or position["number"])
+    number = int(count(position["count"] or position["number"]))
     is_newest = (position["end"] or position["side"]) in _NEWEST
     return (_checked((-number, -1) if is_newest else (1, number), phrase),)
 
@@ -287,19 +302,31 @@ def _runs(places: str, phrase: str) -> tuple[Run, ...]:
     """Return the runs of a list of places: `1st, 3rd to 5th and last`, or `1, 3 to 5`."""
     runs = []
     for place in re.split(_AND, places):
-        ends = [_place(end) for end in re.split(_TO, place.removeprefix("the "))]
+        ends = [_place(end, phrase) for end in re.split(_TO, place.removeprefix("the "))]
         runs.append(_checked((ends[0], ends[-1]), phrase))
     return tuple(runs)
 
 
-def _place(words: str) -> int:
-    """Return the position of `2`, `2nd`, `second`, `last` or `2nd newest`."""
+def _place(words: str, phrase: str) -> int:
+    """Return the position of `2`, `2nd`, `second`, `last` or `2nd newest`.
+
+    Raises `WordingError` for an ordinal with the ending of another one, such as `2st`.
+    """
     number, _, side = words.partition(" ")
     if number in _ORDINALS:
         position = _ORDINALS.index(number) + 1
     else:
         position = int(re.sub(r"\D", "", number) or 1)
+        if number[:1].isdecimal() and number not in {str(position), _ordinal(position)}:
+            right = _ordinal(position)
+            raise WordingError(f"{phrase!r}: write `{right}` instead of `{number}`")
     return -position if (side or number) in _NEWEST else position
+
+
+def _ordinal(position: int) -> str:
+    """Return `1st`, `2nd`, `11th`."""
+    is_teen = position // 10 % 10 == 1
+    return f"{position}{'th' if is_teen else _ENDINGS.get(position % 10, 'th')}"
 
 
 def _checked(run: Run, phrase: str) -> Run:

@@ -101,7 +101,8 @@ def test_an_error_contains_no_terminal_control_sequence() -> None:
 def test_a_piped_table_has_no_spaces_at_the_ends_of_lines(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    console().print(table(("a", "b"), [("x", "y" * 300), ("x", "z")], numeric=set()))
+    rows = [("x", "y" * 300), ("x", "z")]
+    console().print(table(("a", "b"), rows, numeric=set(), whole={"b"}))
     lines = capsys.readouterr().out.splitlines()
     assert lines == ["a  b", f"x  {'y' * 300}", "x  z"]
 

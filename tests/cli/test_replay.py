@@ -7,11 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.cli.running import policyctx
+from tests.replay.test_registered import register_reader
 from tests.replay.test_running import claude_code
 
 if TYPE_CHECKING:
@@ -269,11 +270,31 @@ def test_an_interrupt_ends_every_process(tmp_path: Path) -> None:
     assert "interrupted: 0 of 2 files are done" in err
 
 
+WAITING_READER = """
+from pathlib import Path
+
+FORMAT = "waiting"
+
+def recognises(record):
+    return isinstance(record, dict) and "waits_for" in record
+
+def recordings(source):
+    for record in source.objects():
+        Path(record["waits_for"]).read_bytes()
+    yield from ()
+"""
+
+
 def interrupted(*arguments: Path | str) -> tuple[int, str, str]:
-    """Interrupt a replay that reads files which never end, in the place of those not there."""
+    """Interrupt a replay whose reader waits for ever at each path that is not there yet."""
     missing = [path for path in arguments if not isinstance(path, str) and not path.exists()]
-    for path in missing:
-        os.mkfifo(path)
+    pipes = [path.with_suffix(".pipe") for path in missing]
+    for path, pipe in zip(missing, pipes, strict=True):
+        os.mkfifo(pipe)
+        path.write_text(json.dumps({"waits_for": str(pipe)}), encoding="utf-8")
+    site = missing[0].with_name("site")
+    site.mkdir()
+    register_reader(site, WAITING_READER)
     run = subprocess.Popen(
         [
             *(sys.executable, "-c", "from policyctx.cli import main; main()"),
@@ -281,12 +302,64 @@ def interrupted(*arguments: Path | str) -> tuple[int, str, str]:
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONUTF8": "1"},
+        env={**os.environ, "PYTHONUTF8": "1", "PYTHONPATH": str(site)},
     )
     # Opening a pipe waits for its reader, who comes when what is before it is done.
-    writers = [path.open("wb") for path in missing]
+    writers = [pipe.open("wb") for pipe in pipes]
     run.send_signal(signal.SIGINT)
     out, err = run.communicate(timeout=60)
     for writer in writers:
         writer.close()
     return run.returncode, out.decode(), err.decode()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_named_pipe_without_a_writer_is_an_error(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe")
+    run = ended(*command, pipe)
+    assert run.returncode == 1
+    assert run.stderr == (
+        f"error: {pipe}: it is a pipe, which can be read only once; save it as a file\n"
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_policy_in_a_pipe_is_an_error(
+    command: tuple[str, ...], folder: Path, tmp_path: Path
+) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe")
+    run = ended(*command[:-1], pipe, folder)
+    assert run.returncode == 1
+    assert run.stderr == (
+        f"{pipe}: PC001: cannot be read: it is a pipe, which can be read only once;"
+        " save it as a file\n"
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="paths of open files are others there")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_standard_input_from_a_file_is_read_and_from_a_pipe_is_an_error(
+    command: tuple[str, ...], folder: Path
+) -> None:
+    with (folder / "long.jsonl").open("rb") as file:
+        assert ended(*command, "/dev/stdin", stdin=file).returncode == 0
+    run = ended(*command, "/dev/stdin", stdin=subprocess.PIPE)
+    assert run.returncode == 1
+    assert "/dev/stdin: it is a pipe, which can be read only once" in run.stderr
+
+
+def ended(*arguments: Path | str, stdin: Any = None) -> subprocess.CompletedProcess[str]:
+    """Run the command, which does not wait for anything."""
+    return subprocess.run(
+        [sys.executable, "-c", "from policyctx.cli import main; main()", *map(str, arguments)],
+        stdin=stdin,
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONUTF8": "1"},
+        timeout=60,
+        check=False,
+    )

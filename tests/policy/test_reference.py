@@ -105,6 +105,12 @@ def test_the_end_of_one_path_is_explained_under_its_full_path() -> None:
     assert explained("on_conflict").startswith("store.on_conflict\n")
 
 
+def test_a_built_in_type_is_explained_under_its_full_path() -> None:
+    assert explained("tool_result") == explained("items.tool_result")
+    assert explained("tool_result").startswith("items.tool_result\n")
+    assert explained("tool_call.pin") == explained("items.tool_call.pin")
+
+
 def test_a_key_of_the_top_level_is_not_listed_with_others_of_its_name() -> None:
     assert explained("min_tokens").startswith("min_tokens\n  At this many tokens")
 
@@ -120,6 +126,8 @@ def test_every_key_can_be_explained() -> None:
         ("stor", "stor: PC101: unknown key 'stor'; did you mean 'store'?"),
         ("items.keep_recnt", "unknown key 'keep_recnt'; did you mean 'keep_recent'?"),
         ("items.tool_reslt", "unknown key 'tool_reslt'; did you mean 'tool_result'?"),
+        ("tool_reslt", "unknown key 'tool_reslt'; did you mean 'tool_result'?"),
+        ("tool_result.keep_recnt", "unknown key 'keep_recnt'; did you mean 'keep_recent'?"),
         ("tools.Bash.pinn", "unknown key 'pinn'; did you mean 'pin'?"),
         ("min_tokens.x", "PC101: unknown key 'x'"),
         ("", "unknown key ''; the keys here are apiVersion"),

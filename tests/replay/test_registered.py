@@ -32,7 +32,7 @@ for one in recordings_in(Path(sys.argv[1])):
 """
 
 
-def registered(site: Path, module: str) -> None:
+def register_reader(site: Path, module: str) -> None:
     """Install a package that registers `module` as a reader."""
     (site / "diaries.py").write_text(module, encoding="utf-8")
     info = site / "diaries-1.0.dist-info"
@@ -51,7 +51,7 @@ def read(site: Path, record: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_package_may_register_a_reader(tmp_path: Path) -> None:
-    registered(tmp_path, READER)
+    register_reader(tmp_path, READER)
     run = read(tmp_path, {"dear_diary": "a fine day"})
     assert run.stdout == "diary days.jsonl [{'role': 'user', 'content': 'a fine day'}]\n"
 
@@ -64,7 +64,7 @@ def code(page: str, number: int) -> str:
 
 
 def test_the_reader_of_the_docs_reads(tmp_path: Path) -> None:
-    registered(tmp_path, code("recordings.md", 1))
+    register_reader(tmp_path, code("recordings.md", 1))
     run = read(tmp_path, [{"speaker": "me", "line": "hello"}, {"speaker": "all", "line": "exit"}])
     assert run.stdout == "play days.jsonl [{'role': 'user', 'content': 'hello'}]\n"
 
@@ -79,7 +79,7 @@ def test_the_code_of_the_docs_runs(tmp_path: Path) -> None:
 
 
 def test_the_shipped_readers_stay(tmp_path: Path) -> None:
-    registered(tmp_path, READER)
+    register_reader(tmp_path, READER)
     assert read(tmp_path, [{"role": "user", "content": "go"}]).stdout.startswith("chat ")
 
 
@@ -91,7 +91,7 @@ def test_the_shipped_readers_stay(tmp_path: Path) -> None:
     ],
 )
 def test_an_invalid_reader_is_reported_by_name(module: str, why: str, tmp_path: Path) -> None:
-    registered(tmp_path, module)
+    register_reader(tmp_path, module)
     run = read(tmp_path, {"dear_diary": "a fine day"})
     assert run.returncode == 1
     assert why in run.stderr

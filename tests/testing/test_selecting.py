@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +11,7 @@ from policyctx import Session
 from policyctx.testing.contents import MessageBuilder, pieces
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.fates import Turn
+from policyctx.testing.kinds import NUMBER_WORDS
 from policyctx.testing.selecting import EXAMPLES, selection
 from policyctx.testing.world import World
 from tests.policies import policy
@@ -47,6 +49,11 @@ def ids_of(world: World, phrase: str) -> str:
         ("the first result", "a"),
         ("the second result", "b"),
         ("the 3rd result", "c"),
+        ("the first two results", "ab"),
+        ("the last three results", "efg"),
+        ("the two newest Bash results", "de"),
+        ("the two Read results", "fg"),
+        ("all the seven results", "abcdefg"),
         ("the fourth result", "d"),
         ("the last result", "g"),
         ("the newest Bash result", "e"),
@@ -163,7 +170,14 @@ def test_a_tool_stays_known_after_its_items_left(world: World) -> None:
         ("the 4th to 2nd results", "the range runs backwards"),
         ("messages 4 to 2", "the range runs backwards"),
         ("every 2 results", "names no items"),
-        ("the first two results", "names no items"),
+        ("the 2st result", "write `2nd` instead of `2st`"),
+        ("the 1st and 3th results", "write `3rd` instead of `3th`"),
+        ("the 1th to 2nd results", "write `1st` instead of `1th`"),
+        ("the 11st result", "write `11th` instead of `11st`"),
+        ("the 112nd newest result", "write `112th` instead of `112nd`"),
+        ("the 22th result", "write `22nd` instead of `22th`"),
+        ("every two results", "names no items"),
+        ("the first eleven results", "say how many"),
         ("the 2nd to last result", "names no items"),
         ("the 1st and results", "names no items"),
         ("the", "names no items"),
@@ -222,3 +236,12 @@ def test_an_outcome_is_required_of_the_items_selected(
     with pytest.raises(OutcomeError) as error:
         world.select(phrase).require(world.fates, holds, "are so")
     assert error.value.found == outcome
+
+
+@pytest.mark.parametrize("word", NUMBER_WORDS)
+def test_a_count_is_a_word_or_digits(word: str) -> None:
+    digits = str(NUMBER_WORDS.index(word) + 1)
+    for phrase in ("{} results", "at least {} results", "the first {} results", "all {} results"):
+        in_words = selection(phrase.format(word))
+        assert replace(in_words, phrase="") == replace(selection(phrase.format(digits)), phrase="")
+    assert pieces(f"{word} results of 9 tokens") == pieces(f"{digits} results of 9 tokens")

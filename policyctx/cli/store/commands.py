@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
-from policyctx.cli.output import console, json_text, table
+from policyctx.cli.output import console, json_text
 from policyctx.cli.store import options  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.store.options import line_range, opened_stores, shown_progress
 from policyctx.cli.store.showing import (
@@ -17,9 +17,10 @@ from policyctx.cli.store.showing import (
     entry_cells,
     entry_report,
     entry_rows,
+    event_cells,
     event_report,
-    moment,
 )
+from policyctx.cli.store.tables import Layout, print_by_session
 from policyctx.errors import AmbiguousSessionError
 
 if TYPE_CHECKING:
@@ -28,6 +29,18 @@ if TYPE_CHECKING:
     from policyctx.store.entries import Entry
     from policyctx.store.filesystem import ContextFileSystem
     from policyctx.store.searching import Match
+
+
+_ENTRIES = Layout(
+    ("item", "type", "tool", "tokens", "chars", "saved (UTC)", "state", "path"),
+    narrower=(
+        ("item", "tool", "tokens", "state", "path"),
+        ("item", "tokens", "state", "path"),
+    ),
+    numeric=frozenset({"tokens", "chars"}),
+    shortened=(("item", 12),),
+)
+_EVENTS = Layout(("when (UTC)", "what", "item", "path"), narrower=(("when (UTC)", "what", "path"),))
 
 
 def ls(
@@ -51,12 +64,8 @@ def ls(
         ]
         out.out(json_text(found), highlight=False)
         return
-    columns = ("item", "type", "tool", "tokens", "chars", "saved (UTC)", "state", "path")
-    shared = list(stores) != [""]
-    cells = ((*([n] if shared else []), *entry_cells(e, state)) for n, e, state in rows)
     if rows:
-        names = (*(["session"] if shared else []), *columns)
-        out.print(table(names, cells, numeric={"tokens", "chars"}))
+        print_by_session(out, [(n, entry_cells(e, state)) for n, e, state in rows], _ENTRIES)
     out.print(
         f"{counted(len(rows), 'content')} in {next(iter(stores.values())).root}", soft_wrap=True
     )
@@ -142,16 +151,7 @@ def history(
     if as_json:
         out.out(json_text([event_report(event, name) for name, event in events]), highlight=False)
         return
-    shared = list(stores) != [""]
-    rows = (
-        (
-            *([name] if shared else []),
-            *(moment(e.time), f"{e.what} by {e.why}" if e.why else e.what, e.item_id or "", e.path),
-        )
-        for name, e in events
-    )
-    names = (*(["session"] if shared else []), "when (UTC)", "what", "item", "path")
-    out.print(table(names, rows, numeric=set()))
+    print_by_session(out, [(name, event_cells(event)) for name, event in events], _EVENTS)
 
 
 def verify(

@@ -49,6 +49,12 @@ def entry_cells(entry: Entry, state: str) -> tuple[object, ...]:
     )
 
 
+def event_cells(event: Event) -> tuple[object, ...]:
+    """Return the cells of an event's row: when, what, item, path."""
+    what = f"{event.what} by {event.why}" if event.why else event.what
+    return moment(event.time), what, event.item_id or "", event.path
+
+
 def event_report(event: Event, session: str) -> dict[str, Any]:
     """Return an event as plain values, for `--json`."""
     return {

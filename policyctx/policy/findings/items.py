@@ -175,20 +175,20 @@ def offload_without_effect(checked: Checked) -> Iterator[Diagnostic]:
         if refusing and not _is_left(checked, glob, refusing):
             by = " and ".join(repr(other) for other in refusing if globs_overlap(glob, other))
             sentence = (
-                f"`offload: true` of {glob!r} does nothing: `offload: false` of {by} holds for the "
-                "same tools, and wins wherever it is written"
+                f"`offload: true` for {glob!r} has no effect: `offload: false` for {by} covers the "
+                "same tools and overrides every `offload: true`"
             )
             hint = (
-                f"remove `offload: false` from {by}: a tool is left alone unless it or its item "
-                "type has `offload: true`"
+                f"remove `offload: false` from {by}: a tool is not offloaded by default, only with "
+                "`offload: true` for the tool or its item type"
             )
         elif (by_pin := _pinned_by(checked, glob)) is not None:
             sentence = (
-                f"`offload: true` of {glob!r} does nothing: `pin: true` of {by_pin!r} holds for "
-                "its tools, and no step takes what is pinned"
+                f"`offload: true` for {glob!r} has no effect: `pin: true` for {by_pin!r} pins the "
+                "same tools, and no step takes a pinned item"
             )
-            before = f", or write `pin: false` in {glob!r} before {by_pin!r}"
-            hint = f"remove one of the two{'' if by_pin == glob else before}"
+            before = f", or add `pin: false` to {glob!r} and write it before {by_pin!r}"
+            hint = f"remove `offload: true` or `pin: true`{'' if by_pin == glob else before}"
         else:
             continue
         yield checked.warning("PC325", ("tools", glob, "offload"), sentence, hint)
@@ -370,11 +370,13 @@ def thresholds_too_high(checked: Checked) -> Iterator[Diagnostic]:
         key, written = ("min_chars", chars) if tokens is None else ("min_tokens", tokens)
         if written is not None and least >= checked.policy.model.context_window:
             sentence = (
-                f"`{key}: {checked.shown(written)}` is not below the context window of "
-                f"{checked.policy.model.context_window} tokens: no item beside others is that large"
+                f"`{key}: {checked.shown(written)}` is as large as the context window of "
+                f"{checked.policy.model.context_window} tokens, or larger: an item of this size "
+                "leaves no room for other messages, so almost no item is taken"
             )
             hint = (
-                "use a smaller number, such as `min_tokens: 10%`; to take nothing, `offload: false`"
+                "lower the threshold, such as `min_tokens: 10%`; to take no item, write "
+                "`offload: false`"
             )
             yield checked.warning("PC323", (*path, key), sentence, hint)
 
