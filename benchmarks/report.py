@@ -24,9 +24,8 @@ from selenium.webdriver.support.ui import Select
 from benchmarks.browser import chromium, emulated
 from benchmarks.runner import markdown_table
 from policyctx.planning.offload_policy import OffloadPolicy
-from policyctx.replay.replaying import replayed
 from policyctx.replay.report.page import write_report
-from policyctx.replay.running import Done, Failure, PassedOver, files, worked
+from policyctx.replay.running import Done, FailedRecording, PassedOver, files, replayed, worked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +84,7 @@ def _replayed(folder: Path) -> list[SimulatedSession]:
         return replayed(POLICY, recording, path, excerpt=EXCERPT)
 
     outcomes = worked(files([folder]), work)
-    found = [one for one in outcomes if not isinstance(one, Done | Failure | PassedOver)]
+    found = [one for one in outcomes if not isinstance(one, Done | FailedRecording | PassedOver)]
     if not found:
         raise SystemExit(f"{folder}: no recording could be replayed")
     return found

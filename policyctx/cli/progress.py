@@ -14,14 +14,14 @@ from policyctx.errors import Diagnostic, Place, PolicyError
 from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.policy.sources import preset_names
 from policyctx.replay.reading import PIPE_REFUSED
-from policyctx.replay.running import Done, Failure, PassedOver, files, worked
+from policyctx.replay.running import Done, FailedRecording, PassedOver, files, worked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from policyctx.policy.models import Policy
-    from policyctx.replay.running import File, Work
+    from policyctx.replay.running import RecordingFile, Work
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ class Progressed(Generic[T]):
     """What work on files came to so far."""
 
     results: list[T] = field(default_factory=list)
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[FailedRecording] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
     files: int = 0
     """Files that are done, those included that gave nothing."""
@@ -42,10 +42,10 @@ class Progressed(Generic[T]):
     calls: int | None = None
     """Model calls in the results, where the command has counted them."""
 
-    def add(self, outcomes: Iterable[T | Failure | PassedOver]) -> None:
+    def add(self, outcomes: Iterable[T | FailedRecording | PassedOver]) -> None:
         """Add what came of a file."""
         for outcome in outcomes:
-            if isinstance(outcome, Failure):
+            if isinstance(outcome, FailedRecording):
                 self.failures.append(outcome)
             elif isinstance(outcome, PassedOver):
                 self.passed_over.append(outcome.path)
@@ -85,8 +85,8 @@ def gathered(paths: Sequence[Path], work: Work[T], *, jobs: int) -> Progressed[T
     """
     found = files(paths)
     so_far: Progressed[T] = Progressed(of_files=len(found))
-    of_file: list[T | Failure | PassedOver] = []
-    by_file: dict[File, list[T | Failure | PassedOver]] = {}
+    of_file: list[T | FailedRecording | PassedOver] = []
+    by_file: dict[RecordingFile, list[T | FailedRecording | PassedOver]] = {}
     err = console(stderr=True)
     columns = (
         TextColumn("{task.description}"),

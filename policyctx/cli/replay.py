@@ -13,8 +13,8 @@ from policyctx.cli.output import console, json_text
 from policyctx.cli.progress import gathered, missing, replay_policy, tell
 from policyctx.cli.replay_reports import replay_csv, replay_report
 from policyctx.cli.replay_tables import print_regrets, print_replay
-from policyctx.replay.replaying import replayed
 from policyctx.replay.report.page import check_writable, write_report
+from policyctx.replay.running import replayed
 
 Recordings: TypeAlias = Annotated[
     list[Path],

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from policyctx.definitions.actions import Action
-from policyctx.replay.replaying import compiled
+from policyctx.replay.running import compiled
 from policyctx.replay.simulation import walked
 
 if TYPE_CHECKING:

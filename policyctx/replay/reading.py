@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO
 
 from policyctx.errors import MissingExtraError, UnreadableRecordingError
-from policyctx.replay.readers.opening import source_of
 from policyctx.replay.readers.registered import readers
+from policyctx.replay.readers.source import source_of
 from policyctx.resources import open_file
 
 if TYPE_CHECKING:

@@ -9,16 +9,37 @@ import traceback
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from policyctx.errors import PolicyctxError, ReaderError, UnreadableRecordingError
+from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.replay.reading import files_in, is_folder, recordings_in
+from policyctx.replay.simulation import simulated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from policyctx.replay.recording import Recording
+    from policyctx.replay.simulated import SimulatedSession
+
+
+def replayed(
+    policy: str, recording: Recording, path: str, *, excerpt: int | None = None
+) -> SimulatedSession:
+    """Replay one recording of the file at `path` under a policy given by name or path.
+
+    Raises as `simulated` does, and `PolicyError`.
+    """
+    return simulated(recording, compiled(policy), path=path, excerpt=excerpt)
+
+
+@lru_cache(maxsize=8)  # a process replays many recordings under few policies
+def compiled(policy: str) -> OffloadPolicy:
+    """Return a policy given by name or path, read once in this process."""
+    return OffloadPolicy.load(policy)
+
 
 T = TypeVar("T")
 # Done in another process as well, so it and what it returns are pickled.
@@ -26,7 +47,7 @@ Work: TypeAlias = "Callable[[Recording, str], T]"
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class RecordingFile:
     """A file to read, and whether it was named; what a folder holds may be something else."""
 
     path: Path
@@ -35,7 +56,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedRecording:
     """A file, or one recording of it, of which nothing came."""
 
     path: str
@@ -55,23 +76,23 @@ class PassedOver:
 class Done:
     """A file that was worked on to its end."""
 
-    file: File
+    file: RecordingFile
 
 
-Outcome: TypeAlias = "T | Failure | PassedOver | Done"
+Outcome: TypeAlias = "T | FailedRecording | PassedOver | Done"
 
 
-def files(paths: Iterable[Path]) -> list[File]:
+def files(paths: Iterable[Path]) -> list[RecordingFile]:
     """Return the files among `paths` and in the folders among them, sorted within each folder.
 
     A file that is found in two ways is there once.
     """
-    found: dict[Path, File] = {}
+    found: dict[Path, RecordingFile] = {}
     for path in paths:
         is_named = not is_folder(path)
         for each in files_in([path]):
             identity = _resolved(each)
-            earlier = found.setdefault(identity, File(each, is_named, _size(each)))
+            earlier = found.setdefault(identity, RecordingFile(each, is_named, _size(each)))
             if is_named and not earlier.named:
                 found[identity] = replace(earlier, named=True)
     return list(found.values())
@@ -95,7 +116,7 @@ def _size(path: Path) -> int:
 
 
 def worked(
-    found: Sequence[File], work: Work[T], *, jobs: int = 1
+    found: Sequence[RecordingFile], work: Work[T], *, jobs: int = 1
 ) -> Generator[Outcome[T], None, None]:
     """Yield what `work` makes of each recording, what failed, and each file when it is done.
 
@@ -121,7 +142,9 @@ def worked(
                 yield from _alone(work, file)
 
 
-def _shared(left: dict[File, None], work: Work[T], jobs: int) -> Generator[Outcome[T], None, None]:
+def _shared(
+    left: dict[RecordingFile, None], work: Work[T], jobs: int
+) -> Generator[Outcome[T], None, None]:
     """Work on files in several processes; each that is done is taken out of `left`.
 
     Raises `BrokenProcessPool` when a process was ended.
@@ -141,7 +164,7 @@ def _shared(left: dict[File, None], work: Work[T], jobs: int) -> Generator[Outco
             except (BrokenProcessPool, ReaderError):
                 raise
             except Exception as error:  # noqa: BLE001 - such as a result that cannot be pickled
-                outcomes = [Failure(str(file.path), _unexpected(error)), Done(file)]
+                outcomes = [FailedRecording(str(file.path), _unexpected(error)), Done(file)]
             del left[file]
             yield from outcomes
     finally:
@@ -150,19 +173,19 @@ def _shared(left: dict[File, None], work: Work[T], jobs: int) -> Generator[Outco
             process.terminate()
 
 
-def _alone(work: Work[T], file: File) -> Iterator[Outcome[T]]:
+def _alone(work: Work[T], file: RecordingFile) -> Iterator[Outcome[T]]:
     try:
         yield from _shared({file: None}, work, 1)
     except BrokenProcessPool:
-        yield Failure(str(file.path), "the process that worked on it was ended")
+        yield FailedRecording(str(file.path), "the process that worked on it was ended")
         yield Done(file)
 
 
-def _listed(work: Work[T], file: File) -> list[Outcome[T]]:
+def _listed(work: Work[T], file: RecordingFile) -> list[Outcome[T]]:
     return list(_of_file(work, file))
 
 
-def _of_file(work: Work[T], file: File) -> Iterator[Outcome[T]]:
+def _of_file(work: Work[T], file: RecordingFile) -> Iterator[Outcome[T]]:
     path = str(file.path)
     try:
         for recording in recordings_in(file.path):
@@ -171,21 +194,21 @@ def _of_file(work: Work[T], file: File) -> Iterator[Outcome[T]]:
         if error.is_other and not file.named:
             yield PassedOver(path)
         else:
-            yield Failure(path, error.why)
+            yield FailedRecording(path, error.why)
     except ReaderError:
         raise
     except Exception as error:  # noqa: BLE001 - no file stops the others
-        yield Failure(path, _unexpected(error))
+        yield FailedRecording(path, _unexpected(error))
     yield Done(file)
 
 
-def _outcome(work: Work[T], recording: Recording, path: str) -> T | Failure:
+def _outcome(work: Work[T], recording: Recording, path: str) -> T | FailedRecording:
     try:
         return work(recording, path)
     except PolicyctxError as error:
-        return Failure(path, str(error), recording.name)
+        return FailedRecording(path, str(error), recording.name)
     except Exception as error:  # noqa: BLE001 - no file stops the others
-        return Failure(path, _unexpected(error), recording.name)
+        return FailedRecording(path, _unexpected(error), recording.name)
 
 
 def _unexpected(error: Exception) -> str:

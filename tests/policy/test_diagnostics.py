@@ -131,11 +131,11 @@ def test_hostile_texts_take_little_time_and_memory(text: str) -> None:
     script = (
         "import resource, sys\n"
         "from policyctx.policy.loading import parsed_policy\n"
-        "from policyctx.policy.sources import Source\n"
+        "from policyctx.policy.sources import PolicySource\n"
         "from policyctx.errors import PolicyError\n"
         "text = sys.stdin.read()\n"
         "before = resource.getrusage(resource.RUSAGE_SELF)\n"
-        "try: parsed_policy(Source('p.yaml', text))\n"
+        "try: parsed_policy(PolicySource('p.yaml', text))\n"
         "except PolicyError: pass\n"
         "after = resource.getrusage(resource.RUSAGE_SELF)\n"
         "print(after.ru_utime - before.ru_utime, after.ru_maxrss - before.ru_maxrss)\n"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx.errors import UnreadableRecordingError
-from policyctx.replay.readers.opening import READ_WHOLE, source_of
+from policyctx.replay.readers.source import READ_WHOLE, source_of
 from policyctx.replay.reading import recordings_in
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx.errors import MessagesError
-from policyctx.replay.running import Done, Failure, PassedOver, files, worked
+from policyctx.replay.running import Done, FailedRecording, PassedOver, files, worked
 from tests.conversations import session_of
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def test_the_file_that_is_finished_first_comes_first(tmp_path: Path) -> None:
 def test_a_killed_worker_process_does_not_stop_the_rest(tmp_path: Path) -> None:
     paths = [claude_code(tmp_path / f"{i}.jsonl", "x") for i in (1, 2, 3)]
     found = by_file(worked(files(paths), end_the_process_at_the_second, jobs=2))
-    failure = Failure(str(paths[1]), "the process that worked on it was ended")
+    failure = FailedRecording(str(paths[1]), "the process that worked on it was ended")
     assert found == {
         paths[0]: [str(paths[0])],
         paths[1]: [failure],
@@ -130,8 +130,8 @@ def test_a_recording_that_fails_does_not_stop_the_rest(tmp_path: Path) -> None:
     paths = [claude_code(tmp_path / f"{i}.jsonl", "x") for i in (1, 2, 3)]
     outcomes = list(worked(files(paths), refuse_the_second))
     assert [o for o in outcomes if isinstance(o, str)] == [str(paths[0]), str(paths[2])]
-    assert [o for o in outcomes if isinstance(o, Failure)] == [
-        Failure(str(paths[1]), "not this one", "2.jsonl")
+    assert [o for o in outcomes if isinstance(o, FailedRecording)] == [
+        FailedRecording(str(paths[1]), "not this one", "2.jsonl")
     ]
 
 
@@ -159,7 +159,7 @@ def test_a_path_that_cannot_be_looked_up_fails_alone(tmp_path: Path) -> None:
     loop, long = tmp_path / "loop", tmp_path / ("x" * 300)
     loop.symlink_to(loop)
     found = by_file(worked(files([loop, long, good]), calls_of))
-    assert [type(found[path][0]) for path in (loop, long)] == [Failure, Failure]
+    assert [type(found[path][0]) for path in (loop, long)] == [FailedRecording, FailedRecording]
     assert found[good] == [("good.jsonl", 1)]
 
 
@@ -167,14 +167,14 @@ def test_a_path_that_cannot_be_looked_up_fails_alone(tmp_path: Path) -> None:
 def test_a_device_is_rejected() -> None:
     zero = Path("/dev/zero")
     (failure, _) = worked(files([zero]), calls_of)
-    assert failure == Failure(str(zero), "not a regular file: it is a device")
+    assert failure == FailedRecording(str(zero), "not a regular file: it is a device")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
 def test_a_pipe_without_a_writer_is_rejected_with_a_suggestion(tmp_path: Path) -> None:
     os.mkfifo(pipe := tmp_path / "pipe")
     (failure, _) = worked(files([pipe]), calls_of)
-    assert isinstance(failure, Failure)
+    assert isinstance(failure, FailedRecording)
     assert failure.why == "it is a pipe, which can be read only once; save it as a file"
 
 
@@ -189,7 +189,7 @@ def test_a_named_file_that_is_not_a_recording_fails(tmp_path: Path) -> None:
     other = tmp_path / "README.md"
     other.write_text("read me", encoding="utf-8")
     outcomes = list(worked(files([other]), calls_of))
-    assert isinstance(outcomes[0], Failure)
+    assert isinstance(outcomes[0], FailedRecording)
 
 
 def test_a_file_deleted_after_listing_fails(tmp_path: Path) -> None:
@@ -197,11 +197,11 @@ def test_a_file_deleted_after_listing_fails(tmp_path: Path) -> None:
     found = files([tmp_path])
     path.unlink()
     assert list(worked(found, calls_of)) == [
-        Failure(str(path), "No such file or directory"),
+        FailedRecording(str(path), "No such file or directory"),
         Done(found[0]),
     ]
 
 
 def test_a_missing_file_fails(tmp_path: Path) -> None:
     outcomes = list(worked(files([tmp_path / "none.jsonl"]), calls_of))
-    assert isinstance(outcomes[0], Failure)
+    assert isinstance(outcomes[0], FailedRecording)

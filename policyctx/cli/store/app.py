@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from policyctx.cli.store import archives, commands, upkeep
+from policyctx.cli.store import look, upkeep
 
 app = typer.Typer(
     name="store",
@@ -12,12 +12,12 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-app.command("ls")(commands.ls)
-app.command("cat")(commands.cat)
-app.command("restore-archive")(archives.restore_archive)
-app.command("search")(commands.search)
-app.command("history")(commands.history)
-app.command("verify")(commands.verify)
+app.command("ls")(look.ls)
+app.command("cat")(look.cat)
+app.command("restore-archive")(look.restore_archive)
+app.command("search")(look.search)
+app.command("history")(look.history)
+app.command("verify")(look.verify)
 app.command("gc")(upkeep.gc)
 app.command("rebuild")(upkeep.rebuild)
 app.command("export")(upkeep.export)

@@ -1,19 +1,100 @@
-"""Contents and events of a store as rows for people and as plain values for programs."""
+"""Options, progress, rows and reports that the commands of `policyctx store` share."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from policyctx.cli.output import console, shortened, table, table_width
+from policyctx.errors import StoreError
+from policyctx.policy.values import byte_size, duration
+from policyctx.store.finding import stores_in
 from policyctx.store.retention import states_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from rich.console import Console
+    from rich.table import Table
 
     from policyctx.store.collecting import CollectionReport
     from policyctx.store.entries import Entry
     from policyctx.store.filesystem import ContextFileSystem
     from policyctx.store.history import Event
+
+Root: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="ROOT", help="A store's folder, as in `store.root`.")
+]
+Session: TypeAlias = Annotated[
+    str | None, typer.Option(help="One session, where several share the folder.")
+]
+ItemType: TypeAlias = Annotated[str | None, typer.Option("--type", help="Items of this type.")]
+Tool: TypeAlias = Annotated[str | None, typer.Option(help="Results and calls of this tool.")]
+
+
+def seconds(value: str | None) -> float | None:
+    """Read an age such as `30d`. Raises `typer.BadParameter`."""
+    try:
+        return None if value is None else duration(value).seconds
+    except ValueError as error:
+        raise typer.BadParameter(f"{value!r}: {error}") from error
+
+
+def size(value: str | None) -> int | None:
+    """Read a size such as `5GB`. Raises `typer.BadParameter`."""
+    try:
+        return None if value is None else byte_size(value).bytes
+    except ValueError as error:
+        raise typer.BadParameter(f"{value!r}: {error}") from error
+
+
+def line_range(value: str | None) -> tuple[int, int] | None:
+    """Read `10-20`, `10` or `10-`. Raises `typer.BadParameter`."""
+    if value is None:
+        return None
+    first, dash, last = value.partition("-")
+    if not first.isdecimal() or not (last.isdecimal() or not last):
+        raise typer.BadParameter(f"{value!r}: expected lines such as 10-20, 10 or 10-")
+    end = int(last) if last else 10**12 if dash else int(first)
+    return int(first), end
+
+
+@contextmanager
+def opened_stores(
+    root: Path, *, session: str | None = None, compress: Literal["none", "zstd"] = "zstd"
+) -> Iterator[dict[str, ContextFileSystem]]:
+    """Give every store of a folder, or that of one session, by the session's id.
+
+    At the end the index of each lists every item; where it cannot be written, a warning says so.
+    Raises `StoreError` when there is none.
+    """
+    stores = stores_in(root, session=session, compress=compress)
+    try:
+        yield stores
+    finally:
+        for store in stores.values():
+            try:
+                store.close()
+            except StoreError as error:
+                console(stderr=True).print(f"warning: {error}", soft_wrap=True)
+
+
+@contextmanager
+def shown_progress(label: str) -> Iterator[Callable[[int, int], object]]:
+    """Give what shows how many of how many are done, on a terminal, on stderr."""
+    err = console(stderr=True)
+    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:
+        task = bars.add_task(label, total=None)
+        yield lambda done, of: bars.update(task, completed=done, total=of)
+
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 _THOUSAND = 1000
@@ -99,3 +180,69 @@ def bytes_shown(number: int) -> str:
 def counted(number: int, word: str) -> str:
     """Return `1 content`, `2 contents`."""
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns of a table, and those that are left where the ones before do not fit.
+
+    The last ones are shown however narrow the output is; where they do not fit either, `shortened`
+    gives the most characters that a cell of a column has.
+    """
+
+    columns: tuple[str, ...]
+    narrower: tuple[tuple[str, ...], ...]
+    numeric: frozenset[str] = frozenset()
+    shortened: tuple[tuple[str, int], ...] = ()
+
+
+def print_by_session(
+    out: Console, rows: Sequence[tuple[str, tuple[object, ...]]], layout: Layout
+) -> None:
+    """Print the rows of one session or of several, each row with the session's name before it.
+
+    The name is "" where a folder holds one session. Where the table is wider than the output, each
+    session has a table of its own below its name.
+    """
+    shared = any(session for session, _ in rows)
+    if shared:
+        named = [(session, *cells) for session, cells in rows]
+        made = _table(("session", *layout.columns), named, layout)
+        if table_width(made) <= out.width:
+            out.print(made)
+            return
+    columns, most = _fitting(out, [cells for _, cells in rows], layout)
+    for session, of_session in groupby(rows, key=lambda row: row[0]):
+        if shared:
+            out.print(f"session {session}", soft_wrap=True)
+        shown = _shown([cells for _, cells in of_session], columns, layout, most)
+        out.print(_table(columns, shown, layout))
+
+
+def _fitting(
+    out: Console, rows: Sequence[Sequence[object]], layout: Layout
+) -> tuple[tuple[str, ...], dict[str, int]]:
+    """Return the columns that fit, and the most characters of those that are shortened."""
+    for columns in (layout.columns, *layout.narrower):
+        if table_width(_table(columns, _shown(rows, columns, layout, {}), layout)) <= out.width:
+            return columns, {}
+    return layout.narrower[-1], dict(layout.shortened)
+
+
+def _shown(
+    rows: Sequence[Sequence[object]], columns: Sequence[str], layout: Layout, most: dict[str, int]
+) -> list[list[object]]:
+    """Return the cells of these columns alone, those with a limit in `most` shortened."""
+    return [
+        [
+            shortened(str(cell), most[name]) if name in most else cell
+            for name, cell in zip(layout.columns, row, strict=True)
+            if name in columns
+        ]
+        for row in rows
+    ]
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[object]], layout: Layout) -> Table:
+    whole = set(columns) - layout.numeric
+    return table(columns, rows, numeric=set(layout.numeric), whole=whole)

@@ -9,9 +9,16 @@ import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.output import console, json_text
-from policyctx.cli.store import options  # noqa: TC001 - typer reads the annotations at run time
-from policyctx.cli.store.options import opened_stores, seconds, shown_progress, size
-from policyctx.cli.store.showing import bytes_shown, collection_report, counted
+from policyctx.cli.store import showing  # noqa: TC001 - typer reads the annotations at run time  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli.store.showing import (
+    bytes_shown,
+    collection_report,
+    counted,
+    opened_stores,
+    seconds,
+    shown_progress,
+    size,
+)
 from policyctx.errors import AmbiguousSessionError
 from policyctx.policy.loading import load_policy
 from policyctx.store.filesystem import ContextFileSystem
@@ -21,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def gc(
-    root: options.Root,
+    root: showing.Root,
     max_age: Annotated[str | None, typer.Option(help="Remove what is older: 30d.")] = None,
     max_bytes: Annotated[
         str | None, typer.Option(help="Remove the oldest until so much is left: 5GB.")
@@ -36,7 +43,7 @@ def gc(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would go; change nothing.")
     ] = False,
-    session: options.Session = None,
+    session: showing.Session = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Remove what retention allows, and compress what no placeholder names.
@@ -81,7 +88,7 @@ def gc(
 
 
 def rebuild(
-    root: options.Root, session: options.Session = None, as_json: arguments.Json = False
+    root: showing.Root, session: showing.Session = None, as_json: arguments.Json = False
 ) -> None:
     """Write the index anew from its journal and the files.
 
@@ -108,9 +115,9 @@ def rebuild(
 
 
 def export(
-    root: options.Root,
+    root: showing.Root,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to: session.tar.zst.")],
-    session: options.Session = None,
+    session: showing.Session = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Write a session, its contents and its records, to one file.
@@ -130,8 +137,8 @@ def export(
 
 def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What `export` wrote.")],
-    root: options.Root,
-    session: options.Session = None,
+    root: showing.Root,
+    session: showing.Session = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Take up an exported session in a folder, where its placeholders' paths read as before.

@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from policyctx.replay.readers.json_text import value_of
+from policyctx.replay.readers.source import value_of
 from policyctx.replay.regret.holders import (
     COMMON,
     RARE,

@@ -11,7 +11,7 @@ import re
 import string
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from policyctx.replay.readers.json_text import value_of
+from policyctx.replay.readers.source import value_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -1,35 +1,41 @@
-"""The commands of `policyctx store` that look: ls, cat, search, history, verify."""
+"""Commands of `policyctx store` that look: ls, cat, search, history, verify, restore-archive."""
 
 from __future__ import annotations
 
+import json
 import sys
 from itertools import islice
+from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.output import console, json_text
-from policyctx.cli.store import options  # noqa: TC001 - typer reads the annotations at run time
-from policyctx.cli.store.options import line_range, opened_stores, shown_progress
+from policyctx.cli.store import showing
 from policyctx.cli.store.showing import (
+    Layout,
     counted,
     entry_cells,
     entry_report,
     entry_rows,
     event_cells,
     event_report,
+    line_range,
+    opened_stores,
+    print_by_session,
+    shown_progress,
 )
-from policyctx.cli.store.tables import Layout, print_by_session
-from policyctx.errors import AmbiguousSessionError
+from policyctx.compaction.assembly import ITEM_TYPE, messages_text
+from policyctx.errors import AmbiguousSessionError, UnknownArchiveError
+from policyctx.policy.diagnosing import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from policyctx.store.entries import Entry
     from policyctx.store.filesystem import ContextFileSystem
     from policyctx.store.searching import Match
-
 
 _ENTRIES = Layout(
     ("item", "type", "tool", "tokens", "chars", "saved (UTC)", "state", "path"),
@@ -44,10 +50,10 @@ _EVENTS = Layout(("when (UTC)", "what", "item", "path"), narrower=(("when (UTC)"
 
 
 def ls(
-    root: options.Root,
-    session: options.Session = None,
-    item_type: options.ItemType = None,
-    tool: options.Tool = None,
+    root: showing.Root,
+    session: showing.Session = None,
+    item_type: showing.ItemType = None,
+    tool: showing.Tool = None,
     as_json: arguments.Json = False,
 ) -> None:
     """List what was offloaded, oldest first.
@@ -72,12 +78,12 @@ def ls(
 
 
 def cat(
-    root: options.Root,
+    root: showing.Root,
     key: Annotated[
         str, typer.Argument(metavar="KEY", help="An item id, a tool-use id, or a path.")
     ],
     lines: Annotated[str | None, typer.Option(help="Only these: 10-20, 10 or 10-.")] = None,
-    session: options.Session = None,
+    session: showing.Session = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Print an offloaded text exactly as it was, checked by its hash.
@@ -97,15 +103,15 @@ def cat(
 
 
 def search(
-    root: options.Root,
+    root: showing.Root,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, as it is.")],
     ignore_case: Annotated[
         bool, typer.Option("--ignore-case", "-i", help="Take capitals for small letters.")
     ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many lines.")] = None,
-    session: options.Session = None,
-    item_type: options.ItemType = None,
-    tool: options.Tool = None,
+    session: showing.Session = None,
+    item_type: showing.ItemType = None,
+    tool: showing.Tool = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Find the lines of offloaded texts that hold a text.
@@ -139,7 +145,7 @@ def _show_matches(
 
 
 def history(
-    root: options.Root, session: options.Session = None, as_json: arguments.Json = False
+    root: showing.Root, session: showing.Session = None, as_json: arguments.Json = False
 ) -> None:
     """Show what was saved, packed and removed, in the order in which it happened.
 
@@ -155,7 +161,7 @@ def history(
 
 
 def verify(
-    root: options.Root, session: options.Session = None, as_json: arguments.Json = False
+    root: showing.Root, session: showing.Session = None, as_json: arguments.Json = False
 ) -> None:
     """Read every offloaded text and compare it with its hash.
 
@@ -210,3 +216,68 @@ def _match_report(match: Match, store: ContextFileSystem, session: str) -> dict[
         "text": match.text,
         "session": session,
     }
+
+
+def restore_archive(
+    root: showing.Root,
+    archive: Annotated[
+        str | None,
+        typer.Argument(metavar="[ARCHIVE]", help="Its id or path. Default: the newest."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write, in place of stdout.")
+    ] = None,
+    session: showing.Session = None,
+    as_json: arguments.Json = False,
+) -> None:
+    """Print the messages that a compaction replaced, a JSON array, byte for byte as archived.
+
+    `policyctx store ls ROOT --type archive` lists the archives. `--json` puts the messages into an
+    object, beside what is known of the archive.
+
+    Example: policyctx store restore-archive .offload compaction-001 -o before.json
+    """
+    with showing.opened_stores(root, session=session) as stores:
+        name, entry = _chosen(stores, archive, root)
+        text = messages_text(stores[name].read(entry.path))
+    if as_json:
+        known = entry_report(entry, stores[name], name)
+        text = json_text({**known, "messages": json.loads(text)}) + "\n"
+    written = text.encode("utf-8", "surrogatepass")
+    if output is None:
+        sys.stdout.buffer.write(written)
+        sys.stdout.buffer.flush()
+    else:
+        output.write_bytes(written)
+
+
+def _chosen(
+    stores: dict[str, ContextFileSystem], archive: str | None, root: Path
+) -> tuple[str, Entry]:
+    """Return an archive and its session: the newest, or the newest of this id or path.
+
+    Raises `UnknownArchiveError` when there is none, and `AmbiguousSessionError` when more than one
+    session has such a one.
+    """
+    found = sorted(_archives(stores), key=lambda one: one[1].saved_at)
+    chosen = [one for one in found if archive is None or archive in {_id(one[1]), one[1].path}]
+    if not chosen:
+        known = list(dict.fromkeys(_id(entry) for _, entry in found))
+        likeliest = None if archive is None else next(iter(nearest(archive, known)), None)
+        raise UnknownArchiveError(archive, known, likeliest, path=str(root))
+    sessions = sorted({name for name, _ in chosen})
+    if len(sessions) > 1:
+        raise AmbiguousSessionError(archive or "an archive", sessions, path=str(root))
+    return chosen[-1]
+
+
+def _archives(stores: dict[str, ContextFileSystem]) -> Iterator[tuple[str, Entry]]:
+    """Yield each archive with its session."""
+    for name, store in stores.items():
+        for entry in store.list():
+            if entry.origin is not None and entry.origin.item_type == ITEM_TYPE:
+                yield name, entry
+
+
+def _id(entry: Entry) -> str:
+    return entry.item_id or ""
