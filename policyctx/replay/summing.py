@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from policyctx.replay.accuracy import Check, checked
 from policyctx.replay.cost import Costs, billed_calls, costs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import TypeVar
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from policyctx.policy.models import Model
+    from policyctx.replay.cost import BilledCall
     from policyctx.replay.simulated import SimulatedSession, StepUse, TypeTokens
 
-    T = TypeVar("T")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,40 +42,109 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    """What one session comes to under a policy, or several of them together."""
+class _Session:
+    """One replayed session, with what several of its figures are made from."""
 
-    sessions: int = 0
-    calls: int = 0
-    billed: int = 0
+    session: SimulatedSession
+    model: Model
+    billed: Sequence[BilledCall]
+    check: Check | None
+    removed: Mapping[tuple[int, int], int]
+    """The tokens of each removed item, by its part and its position."""
+
+    @classmethod
+    def of(cls, session: SimulatedSession, model: Model) -> _Session:
+        billed = billed_calls(session.calls)
+        removed = {(r.part, r.position): r.tokens for r in session.removals}
+        return cls(session, model, billed, checked(billed, model, session.bill), removed)
+
+
+def _figure(
+    value: Callable[[_Session], T],
+    together: Callable[[T, T], T] = add,
+    *,
+    none: Callable[[], Any] = int,
+) -> T:
+    """Return the field of a figure: its value for one session, and how two values combine.
+
+    `none` makes the value for no session at all.
+    """
+    metadata = {"value": value, "together": together}
+    made: T = field(default_factory=none, metadata=metadata)
+    return made
+
+
+def _counts(one: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int]:
+    return Counter(one) + Counter(other)
+
+
+def _merged(one: Mapping[str, T], other: Mapping[str, T]) -> dict[str, T]:
+    merged = dict(one)
+    for name, value in other.items():
+        merged[name] = add(merged[name], value) if name in merged else value
+    return merged
+
+
+def _names(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted({*one, *other}))
+
+
+def _both(one: Check | None, other: Check | None) -> Check | None:
+    if one is None or other is None:
+        return one or other
+    return one + other
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one session comes to under a policy, or several of them together.
+
+    Each figure is defined here only: its value for one session, and how two sessions add up.
+    """
+
+    sessions: int = _figure(lambda _: 1)
+    calls: int = _figure(lambda s: len(s.billed))
+    billed: int = _figure(
+        lambda s: sum(c.usage is not None and c.usage.prompt > 0 for c in s.session.calls)
+    )
     """Calls of which the recording has the usage."""
-    summed: int = 0
+    summed: int = _figure(lambda s: _summed(s.session))
     """Calls of which it has no more than the usage of several together."""
-    unedited: Sent = field(default_factory=Sent)
-    edited: Sent = field(default_factory=Sent)
-    steps: Mapping[str, StepUse] = field(default_factory=dict)
-    types: Mapping[str, TypeTokens] = field(default_factory=dict)
-    files: int = 0
-    bytes: int = 0
-    compactions: int = 0
-    not_asked: tuple[str, ...] = ()
-    begun_anew: int = 0
-    removed: int = 0
+    unedited: Sent = _figure(  # noqa: RUF009 - makes a field
+        lambda s: _sent((one.unedited.tokens for one in s.billed), s.session.window), none=Sent
+    )
+    edited: Sent = _figure(  # noqa: RUF009 - makes a field
+        lambda s: _sent((one.edited.tokens for one in s.billed), s.session.window), none=Sent
+    )
+    steps: Mapping[str, StepUse] = _figure(lambda s: s.session.steps, _merged, none=dict)
+    types: Mapping[str, TypeTokens] = _figure(lambda s: s.session.types, _merged, none=dict)
+    files: int = _figure(lambda s: s.session.files)
+    bytes: int = _figure(lambda s: s.session.bytes)
+    compactions: int = _figure(lambda s: s.session.compactions)
+    not_asked: tuple[str, ...] = _figure(lambda s: s.session.not_asked, _names, none=tuple)
+    begun_anew: int = _figure(lambda s: s.session.begun_anew)
+    removed: int = _figure(lambda s: len(s.removed))
     """Items that left the context."""
-    removed_tokens: int = 0
-    """What they had taken."""
-    regretted: int = 0
-    """Items of those that were needed afterwards."""
-    regretted_tokens: int = 0
-    seconds: float = 0.0
-    costs: Costs = field(default_factory=Costs)
-    check: Check | None = None
+    removed_tokens: int = _figure(lambda s: sum(s.removed.values()))
+    """The tokens of these items."""
+    regretted: int = _figure(lambda s: len(s.session.regrets))
+    """Items of these that were needed afterwards."""
+    regretted_tokens: int = _figure(lambda s: s.session.regretted_tokens)
+    seconds: float = _figure(lambda s: s.session.seconds, none=float)
+    costs: Costs = _figure(  # noqa: RUF009 - makes a field
+        lambda s: costs_of(s.billed, s.model), none=Costs
+    )
+    check: Check | None = _figure(  # noqa: RUF009 - makes a field
+        lambda s: s.check, _both, none=lambda: None
+    )
     """Over the sessions of which every call has its usage."""
-    checked_sessions: int = 0
-    records: int = 0
-    not_prompt: Mapping[str, int] = field(default_factory=dict)
-    not_understood: Mapping[str, int] = field(default_factory=dict)
-    warnings: Mapping[str, int] = field(default_factory=dict)
+    checked_sessions: int = _figure(lambda s: int(s.check is not None))
+    records: int = _figure(lambda s: s.session.records)
+    not_prompt: Mapping[str, int] = _figure(lambda s: s.session.not_prompt, _counts, none=dict)
+    not_understood: Mapping[str, int] = _figure(
+        lambda s: s.session.not_understood, _counts, none=dict
+    )
+    warnings: Mapping[str, int] = _figure(lambda s: s.session.warnings, _counts, none=dict)
 
     @property
     def saved(self) -> float:
@@ -84,66 +154,19 @@ class Figures:
 
     def __add__(self, other: Figures) -> Figures:
         return Figures(
-            sessions=self.sessions + other.sessions,
-            calls=self.calls + other.calls,
-            billed=self.billed + other.billed,
-            summed=self.summed + other.summed,
-            unedited=self.unedited + other.unedited,
-            edited=self.edited + other.edited,
-            steps=_merged(self.steps, other.steps, add),
-            types=_merged(self.types, other.types, add),
-            files=self.files + other.files,
-            bytes=self.bytes + other.bytes,
-            compactions=self.compactions + other.compactions,
-            not_asked=tuple(sorted({*self.not_asked, *other.not_asked})),
-            begun_anew=self.begun_anew + other.begun_anew,
-            removed=self.removed + other.removed,
-            removed_tokens=self.removed_tokens + other.removed_tokens,
-            regretted=self.regretted + other.regretted,
-            regretted_tokens=self.regretted_tokens + other.regretted_tokens,
-            seconds=self.seconds + other.seconds,
-            costs=self.costs + other.costs,
-            check=_both(self.check, other.check),
-            checked_sessions=self.checked_sessions + other.checked_sessions,
-            records=self.records + other.records,
-            not_prompt=Counter(self.not_prompt) + Counter(other.not_prompt),
-            not_understood=Counter(self.not_understood) + Counter(other.not_understood),
-            warnings=Counter(self.warnings) + Counter(other.warnings),
+            **{
+                one.name: one.metadata["together"](
+                    getattr(self, one.name), getattr(other, one.name)
+                )
+                for one in fields(self)
+            }
         )
 
 
 def figures_of(session: SimulatedSession, model: Model) -> Figures:
     """Return the figures of one session; `model` is the policy's."""
-    billed = billed_calls(session.calls)
-    check = checked(billed, model, session.bill)
-    removed = {(r.part, r.position): r.tokens for r in session.removals}
-    return Figures(
-        sessions=1,
-        calls=len(billed),
-        billed=sum(call.usage is not None and call.usage.prompt > 0 for call in session.calls),
-        summed=_summed(session),
-        unedited=_sent((one.unedited.tokens for one in billed), session.window),
-        edited=_sent((one.edited.tokens for one in billed), session.window),
-        steps=session.steps,
-        types=session.types,
-        files=session.files,
-        bytes=session.bytes,
-        compactions=session.compactions,
-        not_asked=session.not_asked,
-        begun_anew=session.begun_anew,
-        removed=len(removed),
-        removed_tokens=sum(removed.values()),
-        regretted=len(session.regrets),
-        regretted_tokens=session.regretted_tokens,
-        seconds=session.seconds,
-        costs=costs_of(billed, model),
-        check=check,
-        checked_sessions=check is not None,
-        records=session.records,
-        not_prompt=session.not_prompt,
-        not_understood=session.not_understood,
-        warnings=session.warnings,
-    )
+    replayed = _Session.of(session, model)
+    return Figures(**{one.name: one.metadata["value"](replayed) for one in fields(Figures)})
 
 
 def total(figures: Iterable[Figures]) -> Figures:
@@ -162,18 +185,3 @@ def _summed(session: SimulatedSession) -> int:
 def _sent(sizes: Iterable[int], window: int) -> Sent:
     found = list(sizes)
     return Sent(sum(found), max(found, default=0), sum(size > window for size in found))
-
-
-def _both(one: Check | None, other: Check | None) -> Check | None:
-    if one is None or other is None:
-        return one or other
-    return one + other
-
-
-def _merged(
-    one: Mapping[str, T], other: Mapping[str, T], together: Callable[[T, T], T]
-) -> dict[str, T]:
-    merged = dict(one)
-    for name, value in other.items():
-        merged[name] = together(merged[name], value) if name in merged else value
-    return merged
