@@ -24,7 +24,7 @@ from policyctx.planning.planner import BOTH, plan
 from policyctx.policy.lookup import compaction_of
 from policyctx.policy.models import Policy
 from policyctx.policy.options import checks_options
-from policyctx.policy.template import parsed_template
+from policyctx.policy.values import parsed_template
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import usage_of

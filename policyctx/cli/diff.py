@@ -20,8 +20,7 @@ from policyctx.cli.output import (
 )
 from policyctx.cli.progress import gathered, replay_policy, tell
 from policyctx.cli.replay import Jobs, Recordings  # noqa: TC001 - see above
-from policyctx.cli.replay_reports import figures_report, outcome_report
-from policyctx.cli.replay_tables import percent, short
+from policyctx.cli.replay_output import figures_report, outcome_report, percent, short
 from policyctx.replay.diff import compared
 from policyctx.replay.summing import figures_of, total
 

@@ -11,8 +11,7 @@ import typer
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.output import console, json_text
 from policyctx.cli.progress import gathered, missing, replay_policy, tell
-from policyctx.cli.replay_reports import replay_csv, replay_report
-from policyctx.cli.replay_tables import print_regrets, print_replay
+from policyctx.cli.replay_output import print_regrets, print_replay, replay_csv, replay_report
 from policyctx.replay.report.page import check_writable, write_report
 from policyctx.replay.running import replayed
 

@@ -14,7 +14,7 @@ from policyctx.definitions.fields import RESTORED_FIELDS, SUMMARY_FIELDS
 from policyctx.errors import MessagesError
 from policyctx.messages.blocks import as_message
 from policyctx.messages.items import compact_json
-from policyctx.policy.template import parsed_template
+from policyctx.policy.values import parsed_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

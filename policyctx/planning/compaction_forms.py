@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.definitions.fields import RESTORED_FIELDS, SUMMARY_FIELDS
-from policyctx.policy.template import parsed_template
+from policyctx.policy.values import parsed_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from policyctx.definitions.fields import PATH_FIELDS
-from policyctx.policy.template import parsed_template
+from policyctx.policy.values import parsed_template
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from policyctx.policy.template import Template
+    from policyctx.policy.values import Template
 
 _KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 _MAX_BYTES = 120

@@ -11,7 +11,7 @@ from policyctx.definitions.fields import EXCERPT_FIELDS, FILE_FIELDS, PLACEHOLDE
 from policyctx.messages.blocks import REMOVED
 from policyctx.planning.excerpts import excerpt, line_count
 from policyctx.planning.paths import hash_name, numbered_forms, path_from
-from policyctx.policy.template import Template, parsed_template
+from policyctx.policy.values import Template, parsed_template
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,13 +14,19 @@ from policyctx.definitions.actions import STEP_ACTIONS
 from policyctx.definitions.fields import EXTENT_FIELDS, FILE_FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.item_types import BUILT_IN_TYPES
 from policyctx.errors import Diagnostic
-from policyctx.policy.checked import Checked, TooLargeError
 from policyctx.policy.diagnosing import hint, not_one_of, word
 from policyctx.policy.models import ItemRule, Prices
 from policyctx.policy.models.gates import GATES
 from policyctx.policy.nodes import sections
-from policyctx.policy.reach import ToolsLeft, rules_that_speak, taken_types, tools_left
-from policyctx.policy.template import parsed_template
+from policyctx.policy.reach import (
+    Checked,
+    TooLargeError,
+    ToolsLeft,
+    rules_that_speak,
+    taken_types,
+    tools_left,
+)
+from policyctx.policy.values import parsed_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

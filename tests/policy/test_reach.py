@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from policyctx.definitions.item_types import WITHOUT_TOOL
 from policyctx.planning.offload_policy import OffloadPolicy
-from policyctx.policy.checked import Checked
 from policyctx.policy.codes import FINDINGS
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import loaded
 from policyctx.policy.lookup import matches
-from policyctx.policy.reach import refusal, rules_that_speak, selected_types, tools_left
+from policyctx.policy.reach import Checked, refusal, rules_that_speak, selected_types, tools_left
 from policyctx.policy.sources import PolicySource
 from policyctx.testing.strategies import policy_documents
 

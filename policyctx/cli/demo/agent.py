@@ -181,7 +181,7 @@ SCRIPT: tuple[Reply | Callable[[Result], Reply], ...] = (
     Reply("Two fail: dots are kept. Who else encodes names?", [_search("safe_part")]),
     Reply(
         "The session's id goes through it as well. I read that and the template.",
-        [_read("policyctx/session.py"), _read("policyctx/policy/template.py")],
+        [_read("policyctx/session.py"), _read("policyctx/policy/values.py")],
     ),
     Reply(
         "A name of dots only must lose its dots; one place decides it.",

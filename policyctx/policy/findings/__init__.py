@@ -9,7 +9,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from policyctx.policy.checked import Checked, TooLargeError
 from policyctx.policy.diagnosing import in_order
 from policyctx.policy.findings.gates import (
     compactions_that_repeat,
@@ -47,6 +46,7 @@ from policyctx.policy.findings.steps import (
     steps_that_never_fire,
     superseded_steps,
 )
+from policyctx.policy.reach import Checked, TooLargeError
 
 if TYPE_CHECKING:
     from policyctx.errors import Diagnostic

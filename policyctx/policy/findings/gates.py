@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from policyctx.errors import Diagnostic
-    from policyctx.policy.checked import Checked
     from policyctx.policy.models import Step
     from policyctx.policy.models.gates import TokensGate, Until
+    from policyctx.policy.reach import Checked
 
 
 class Bound(NamedTuple):

@@ -21,18 +21,17 @@ from policyctx.policy.reach import (
     selected_types,
     taken_types,
 )
-from policyctx.policy.template import parsed_template
-from policyctx.policy.values import Share, amount
+from policyctx.policy.values import Share, amount, parsed_template
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from policyctx.errors import Diagnostic
-    from policyctx.policy.checked import Checked
     from policyctx.policy.models import Section, Step, Threshold, ToolRule
     from policyctx.policy.models.placeholder import Placeholder
     from policyctx.policy.models.rules import Globs, Match, TextMatch
     from policyctx.policy.nodes import Node, Path
+    from policyctx.policy.reach import Checked
 
 
 def caught_types(checked: Checked) -> Iterator[Diagnostic]:

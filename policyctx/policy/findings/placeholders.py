@@ -9,13 +9,13 @@ from policyctx.definitions.item_types import WITH_TOOL, WITHOUT_TOOL
 from policyctx.policy.models.placeholder import Placeholder
 from policyctx.policy.nodes import sections
 from policyctx.policy.reach import outermost, taken_types
-from policyctx.policy.template import parsed_template
+from policyctx.policy.values import parsed_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from policyctx.errors import Diagnostic
-    from policyctx.policy.checked import Checked
+    from policyctx.policy.reach import Checked
 
 # What stands in a message more than once, or beside what has the same id.
 _WITHOUT_OWN_CALL = WITHOUT_TOOL | {"image", "document"}

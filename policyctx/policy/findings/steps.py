@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from policyctx.errors import Diagnostic
-    from policyctx.policy.checked import Checked
     from policyctx.policy.models import KeepRecent, Step, Threshold
     from policyctx.policy.nodes import Path
+    from policyctx.policy.reach import Checked
     from policyctx.policy.values import Share
 
 _SHOWN = 4

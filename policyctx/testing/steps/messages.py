@@ -8,14 +8,28 @@ from typing import TYPE_CHECKING
 
 from policyctx.testing.contents import compact
 from policyctx.testing.failures import OutcomeError, WordingError
-from policyctx.testing.sharing import shared_parts
 from policyctx.testing.step_definitions import then
 from policyctx.testing.wordings import filled
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from policyctx.testing.fates import Turn
     from policyctx.testing.kinds import Amount
     from policyctx.testing.world import World
+
+
+def shared_parts(one: object, other: object) -> list[object]:
+    """Return the maps and lists in `one` that are in `other` as well, as the same objects."""
+    known = {id(part) for part in _parts(other)}
+    return [part for part in _parts(one) if id(part) in known]
+
+
+def _parts(value: object) -> Iterator[object]:
+    if isinstance(value, dict | list):
+        yield value
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _parts(part)
 
 
 @then("the same list is returned", "the same list is returned")
