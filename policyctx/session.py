@@ -453,7 +453,7 @@ class Session:
             memory.replacements.forget()
         messages = memory.replacements.seen(listed(messages))
         known = memory.known
-        if known is None or changed or not known.continued_by(messages):
+        if known is None or changed or not known.continue_with(messages):
             known = self._read_anew(messages, memory)
         known.read(messages)
         return known

@@ -107,7 +107,7 @@ def carry_out(
             changes = known.edited(planned)
             rewritten = known.rewritten(planned, changes)
     known.conversation.adopt(planned, rewritten)
-    return Result(known.handed_out(messages, changes), planned, tuple(warnings))
+    return Result(known.apply(messages, changes), planned, tuple(warnings))
 
 
 def _save(planned: Plan, known: KnownList, settings: Store) -> Turn[Plan]:
