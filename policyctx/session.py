@@ -154,17 +154,18 @@ class Session:
     ) -> Result:
         """Edit a message list before it is sent to a model.
 
-        `messages` is the whole list, as the caller has kept it or as an earlier `apply` returned
-        it, with what is new at its end. The form may change from turn to turn, and the list may be
-        cut off: an earlier removal that would make it invalid is held back. A message may be the
-        object that a provider's SDK returned, such as OpenAI's `response.choices[0].message`; where
-        it is edited, a dict that can be sent takes its place. A message that is the same object as
-        in the turn before is not read again: say `changed=True` when one was changed in place.
-        `system` and `tools` are the request's own and only count towards its size.
+        `messages` is the whole list, as the caller kept it or as an earlier `apply` returned it,
+        with new messages at its end. The form may change from turn to turn, and the list may be
+        truncated: an earlier removal that would make it invalid is withheld. A message may be the
+        object that a provider's SDK returned, such as OpenAI's `response.choices[0].message`; if it
+        is edited, a dict that can be sent replaces it. A message that is the same object as in the
+        previous turn is not read again: pass `changed=True` if one was changed in place. `system`
+        and `tools` are those of the request and only count towards its size.
 
-        Raises `MessagesError` for what is no message list, `StoreError` under `on_failure: raise`,
-        and `InvalidResultError`; after one of these the session is as it was. After any other, such
-        as an interrupt, the next turn reads from the store what was decided.
+        Raises `MessagesError` for a value that is not a message list, `StoreError` under
+        `on_failure: raise`, and `InvalidResultError`; after one of these the session is unchanged.
+        After any other exception, such as an interrupt, the next turn reads from the store which
+        decisions were made.
         """
         return self._run(self._apply(messages, (system, tools), changed=changed))
 
@@ -176,44 +177,44 @@ class Session:
         tools: object = None,
         changed: bool = False,
     ) -> Result:
-        """`apply`, with the files written in a thread."""
+        """Edit a message list as `apply` does, with the files written in a thread."""
         return await self._run_async(self._apply(messages, (system, tools), changed=changed))
 
     def on_tool_result(self, message: Message, *, call: Message | None = None) -> Result:
         """Run the `arrival` steps on a message with new results, before a model has seen them.
 
-        `call` is the assistant message that made the calls; without it the tools are not known,
-        and rules for tools do not apply. `Result.messages` begins with it where it was given.
+        `call` is the assistant message that made the calls; without it the tools are unknown, and
+        rules for tools do not apply. If it is given, `Result.messages` begins with it.
         """
         return self._run(self._apply_on_arrival(message, call))
 
     async def on_tool_result_async(
         self, message: Message, *, call: Message | None = None
     ) -> Result:
-        """`on_tool_result`, with the files written in a thread."""
+        """Run the `arrival` steps as `on_tool_result` does, with the files written in a thread."""
         return await self._run_async(self._apply_on_arrival(message, call))
 
     def observe(self, usage: object) -> None:
         """Learn from the `usage` of the response to the list that `apply` returned last.
 
-        Takes the map or the SDK's object of either API, cached tokens included. From then on the
-        totals that gates and `until` compare are what the provider would bill; an item's size never
-        changes. Observed twice, or for a call without `apply`, it teaches nothing. Raises
-        `UsageError` for what is no usage.
+        `usage` is the map or the SDK's object of either API, cached tokens included. From then on
+        gates and `until` compare the totals that the provider would bill; the size of an item never
+        changes. A second call, or a call without `apply` before it, has no effect. Raises
+        `UsageError` for a value that is not a usage.
         """
         return self._run(self._observe(usage_of(usage)))
 
     def take_over(self, correction: Correction) -> None:
-        """Take over what usage has taught before this session, such as in a recording.
+        """Take over the correction that an earlier session learnt, such as one of a recording.
 
-        It replaces what this session has observed so far. With `state: none` each call stands
-        alone, so it has no effect there, as `observe` has none.
+        It replaces the correction of this session. With `state: none` it has no effect, like
+        `observe`.
         """
         self._run(self._recall()).correction = correction
 
     @property
     def stats(self) -> MemoStats:
-        """What was counted, and what is held in memory for it; shared by a process's sessions."""
+        """Statistics of the token counter, which the sessions of a process share."""
         return self._counter.stats
 
     def read(self, path: str | os.PathLike[str]) -> str:
@@ -221,11 +222,11 @@ class Session:
         return self.store.read(path)
 
     def close(self) -> None:
-        """Bring the store's `index.json` up to date, so that it lists every item.
+        """Update the store's `index.json`, so that it lists every item.
 
-        Where nothing was ever decided, nothing is written. A closed session can be used and closed
+        If nothing was ever decided, nothing is written. A closed session can be used and closed
         again. A store that the caller passed is closed if it has a `close` method. Raises
-        `StoreError` when the index cannot be written; nothing is lost then.
+        `StoreError` if the index cannot be written; nothing is lost then.
         """
         close = getattr(self.store, "close", None)
         if close is not None:
@@ -378,7 +379,7 @@ class Session:
         messages: Sequence[Message],
         memory: Memory,
     ) -> Turn[tuple[KnownList, Result]]:
-        """Replace history by a summary, in the list as the turn's other decisions left it."""
+        """Replace history by a summary, after the turn's other decisions were carried out."""
         from policyctx.turns.compacting import (  # noqa: PLC0415 - seldom needed
             Compacting,
             NotCompacted,
