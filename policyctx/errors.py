@@ -63,8 +63,8 @@ def _error_again(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A place in a file: 1-based line and column, in characters; line 0 is the file as a whole."""
+class Location:
+    """A location in a file: 1-based line and column in characters; line 0 is the whole file."""
 
     file: str
     line: int = 0
@@ -82,7 +82,7 @@ class Diagnostic:
     `code` is stable, such as `PC101`; `docs/diagnostics.md` explains each code.
     """
 
-    place: Place
+    place: Location
     code: str
     sentence: str
     hint: str = ""
@@ -120,7 +120,7 @@ class UnknownPolicyError(PolicyError):
         meant = f"did you mean {nearest!r}? The" if nearest else "the"
         hint = f"{meant} presets are {', '.join(self.presets)}"
         sentence = "no such policy: it is neither a file nor a preset"
-        super().__init__([Diagnostic(Place(name or "''"), "PC001", sentence, hint)])
+        super().__init__([Diagnostic(Location(name or "''"), "PC001", sentence, hint)])
 
 
 class InputError(PolicyctxError):

@@ -11,7 +11,7 @@ from policyctx import compact_messages, errors, offload_tool_results
 from policyctx.errors import (
     AmbiguousSessionError,
     Diagnostic,
-    Place,
+    Location,
     PolicyctxError,
     PolicyError,
     StoreError,
@@ -39,7 +39,7 @@ def pickled(error: PolicyctxError) -> object:
 
 ERRORS: list[PolicyctxError] = [
     AmbiguousSessionError("c0", ["a", ""], path="/root"),
-    PolicyError([Diagnostic(Place("p.yaml", 1, 2), "PC101", "unknown key")]),
+    PolicyError([Diagnostic(Location("p.yaml", 1, 2), "PC101", "unknown key")]),
     StoreError("no such file", path="/root/x"),
     unknown_option(),
     unknown_policy(),

@@ -45,10 +45,10 @@ _BESIDE_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
 
 
 # The position of a message, its role, and the turns begun up to there.
-Place: TypeAlias = tuple[int, str, int]
+MessagePosition: TypeAlias = tuple[int, str, int]
 
 
-def items_in(message: Message, place: Place) -> list[Item]:
+def items_in(message: Message, place: MessagePosition) -> list[Item]:
     """Return the items of the message, in the order in which a model reads them.
 
     A result is followed by the images and documents in it. Its call and its position among the
@@ -190,7 +190,7 @@ def call_key(item: Item) -> object:
     return (item.tool,) if legacy and item.tool is not None else None
 
 
-def _add_block(items: list[Item], place: Place, i: int, block: Mapping[str, Any]) -> None:
+def _add_block(items: list[Item], place: MessagePosition, i: int, block: Mapping[str, Any]) -> None:
     kind = block.get("type")
     is_text = kind in _TEXT_BLOCKS and place[1] not in RESULT_ROLES  # a result is no message
     if is_text and isinstance(text := block.get("text"), str):
@@ -209,13 +209,13 @@ def _path(i: int, *field: str) -> Path:
     return ("content", i, *field)
 
 
-def _text(place: Place, path: Path, text: str) -> Item:
+def _text(place: MessagePosition, path: Path, text: str) -> Item:
     message, role, turn = place
     kind = kind_of_text(role)
     return Item(message, path, kind, kind, role, text, text, (), turn)
 
 
-def _other(place: Place, path: Path, block: Mapping[str, Any]) -> Item:
+def _other(place: MessagePosition, path: Path, block: Mapping[str, Any]) -> Item:
     message, role, turn = place
     kind = _word(block.get("type"))
     if kind in _MEDIA_BLOCKS:
@@ -227,7 +227,7 @@ def _other(place: Place, path: Path, block: Mapping[str, Any]) -> Item:
     return Item(message, path, kind, kind, role, text, text, (), turn)
 
 
-def _chat_call(place: Place, path: Path, call: Mapping[str, Any]) -> Item:
+def _chat_call(place: MessagePosition, path: Path, call: Mapping[str, Any]) -> Item:
     *holders, field = input_path(call)
     function = call[holders[0]] if holders else call
     given = function.get(field)
@@ -235,7 +235,7 @@ def _chat_call(place: Place, path: Path, call: Mapping[str, Any]) -> Item:
     return _call(place, path, text, function.get("name"), call.get("id"))
 
 
-def _call(place: Place, path: Path, text: str, tool: object, call_id: object) -> Item:
+def _call(place: MessagePosition, path: Path, text: str, tool: object, call_id: object) -> Item:
     message, role, turn = place
     kind = "tool_call"
     tool, call_id = _word(tool), _word(call_id)
@@ -243,7 +243,11 @@ def _call(place: Place, path: Path, text: str, tool: object, call_id: object) ->
 
 
 def _result(
-    place: Place, path: Path, holder: Mapping[str, Any], call_id: object, tool: object = None
+    place: MessagePosition,
+    path: Path,
+    holder: Mapping[str, Any],
+    call_id: object,
+    tool: object = None,
 ) -> list[Item]:
     """Return the result in a block or in a whole message, then the media in it."""
     message, role, turn = place
@@ -273,14 +277,16 @@ def _media_in(content: object) -> dict[int, Mapping[str, Any]]:
     return {j: part for j, part in seen if _word(part.get("type")) in _MEDIA_BLOCKS}
 
 
-def _inside(result: Item, place: Place, media: Mapping[int, Mapping[str, Any]]) -> Iterator[Item]:
+def _inside(
+    result: Item, place: MessagePosition, media: Mapping[int, Mapping[str, Any]]
+) -> Iterator[Item]:
     found = (_medium(place, (*result.path, j), part) for j, part in media.items())
     items = (item for item in found if item.kind != UNKNOWN)
     for number, item in enumerate(items, 1):
         yield item._replace(tool_use_id=result.tool_use_id, error=result.error, number=number)
 
 
-def _medium(place: Place, path: Path, block: Mapping[str, Any]) -> Item:
+def _medium(place: MessagePosition, path: Path, block: Mapping[str, Any]) -> Item:
     message, role, turn = place
     kind, media_type = _MEDIA_BLOCKS[block["type"]], _media_type(block)
     text = compact_json(block)

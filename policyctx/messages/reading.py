@@ -14,7 +14,7 @@ from policyctx.errors import MessagesError
 from policyctx.messages.blocks import as_message, call_key, is_result, items_in
 
 if TYPE_CHECKING:
-    from policyctx.messages.blocks import Place
+    from policyctx.messages.blocks import MessagePosition
     from policyctx.messages.items import Item, Message
 
 # Types that cannot be a block or a call, unlike an object of a provider's SDK.
@@ -134,7 +134,7 @@ def items_of(messages: Sequence[Message]) -> tuple[Item, ...]:
     return tuple(reading.items)
 
 
-def _read(message: Message, place: Place) -> list[Item]:
+def _read(message: Message, place: MessagePosition) -> list[Item]:
     index, _, _ = place
     try:
         return items_in(message, place)

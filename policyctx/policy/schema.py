@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic.json_schema import GenerateJsonSchema
 
 from policyctx.definitions.item_types import BUILT_IN_TYPES, ITEM_TYPES
-from policyctx.errors import Diagnostic, Place, PolicyError
+from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.policy.diagnosing import hint
 from policyctx.policy.models import Policy, Section
 
@@ -347,5 +347,5 @@ def _named(schema: dict[str, Any], key: Key, name: str, found: Key, dotted: str)
 def _unknown(dotted: str, part: str, known: list[str]) -> PolicyError:
     likely = hint(part, known) or (f"the keys here are {', '.join(known)}" if known else "")
     return PolicyError(
-        [Diagnostic(Place(dotted or "''"), "PC101", f"unknown key {part!r}", likely)]
+        [Diagnostic(Location(dotted or "''"), "PC101", f"unknown key {part!r}", likely)]
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from policyctx.compaction.assembly import CompactStats
 from policyctx.compaction.summarizers import summarizer_for
-from policyctx.errors import Diagnostic, Place, PolicyError
+from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.options import check_options
 from policyctx.policy.sources import Source
@@ -150,7 +150,7 @@ def _document(options: CompactOptions) -> dict[str, Any]:
 def _readers(reads_file: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
     """Return the policy's `tools` for the tools that read files; raises `PolicyError`."""
     if not isinstance(reads_file, Mapping):
-        place = Place("compact_messages, option reads_file")
+        place = Location("compact_messages, option reads_file")
         sentence = f"expected a map such as {{'Read': 'file_path'}}, got {reads_file!r}"
         raise PolicyError([Diagnostic(place, "PC103", sentence)])
     return {

@@ -10,7 +10,7 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from policyctx.errors import MessagesError, Place, PolicyError
+from policyctx.errors import Location, MessagesError, PolicyError
 from policyctx.messages.reading import items_of
 from policyctx.policy.diagnosing import not_one_of
 from policyctx.policy.loading import load_policy, parsed_policy
@@ -160,7 +160,7 @@ async def offload_tool_result_async(
 def _many_results(paths: Paths) -> Policy:
     """Return the preset with the form of path in its placeholder that `paths` names."""
     if paths not in _FIELDS:
-        option = Node(paths, Place("offload_tool_results, option paths"))
+        option = Node(paths, Location("offload_tool_results, option paths"))
         raise PolicyError([not_one_of(option, list(_FIELDS))])
     policy = load_policy("context-offload")
     asked, given = (f"{{{_FIELDS[name]}}}" for name in (paths, "output_dir"))
