@@ -1,4 +1,4 @@
-"""Sessions by agent: `policyctx.yaml` says which policy each runs under."""
+"""Sessions by the name of an agent, under the policy that `policyctx.yaml` assigns to it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def for_agent(
     session_id: str | None = None,
     directory: str | os.PathLike[str] | None = None,
 ) -> Session:
-    """Return a session under the policy that `policyctx.yaml` gives the agent of this name.
+    """Return a session under the policy that `policyctx.yaml` assigns to the agent.
 
-    The file is looked for in `directory`, by default the working directory, then in the folders
-    above it; the nearest wins. `root` and `session_id` are those of `Session`. Raises
-    `PolicyError` when there is no such file, no entry for the agent, or a mistake in its policy.
+    The nearest file counts: first `directory` is searched, by default the working directory, then
+    each folder above it. `root` and `session_id` are those of `Session`. Raises `PolicyError` if
+    there is no such file, no entry for the agent, or a mistake in its policy.
     """
     file = read_agents(agents_source("" if directory is None else directory))
     return Session(policy_for(agent, file), root=root, session_id=session_id)

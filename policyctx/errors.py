@@ -1,25 +1,29 @@
-"""Every error that policyctx raises, and what a wrong policy is told.
+"""Every error that policyctx raises, and the diagnostics of a policy.
 
 PolicyctxError
-├── PolicyError            a policy cannot be read, or says something that cannot be
-│   └── UnknownPolicyError no preset and no file has that name
-├── MessagesError          the input is no message list
-├── UnknownOptionError     a function has no option of that name (also a TypeError)
-├── StoreError             a file could not be written or read back
-│   ├── CorruptContentError a file holds something else than was saved in it
-│   └── AmbiguousSessionError several sessions share the folder, and none was chosen
-├── InvalidResultError     the edited messages would be refused by a provider
-├── SummaryError           one try at a summary gave none that can be used
-├── UnknownArchiveError    no compaction's archive has that name (a StoreError)
-├── UnknownSummarizerError nothing that makes summaries has that name
-├── UnrestorableFileError  a file cannot be brought back after a compaction
-├── VocabularyError        the token vocabulary in the package is missing or damaged
-├── MutationError          the mutants of a policy cannot be judged
-├── UnreadableRecordingError a file is no recording of a known format
-├── ReaderError            a reader that another package registered is none
-├── ReportError            a report cannot be written to its file
-├── UsageError             what a provider billed cannot be read
-└── MissingExtraError      an optional dependency is not installed
+├── PolicyError                    a policy cannot be read, or contains mistakes
+│   └── UnknownPolicyError         no preset and no file has this name
+├── InputError                     a call was given a value that it cannot use
+│   ├── MessagesError              the value is not a message list
+│   ├── UnknownOptionError         the function has no option of this name (also a TypeError)
+│   └── UsageError                 the value is not the usage of a response
+├── InvalidResultError             a provider would reject the edited messages
+├── StoreError                     a file of the store cannot be written or read
+│   ├── CorruptContentError        a file no longer contains what was saved in it
+│   ├── AmbiguousSessionError      several sessions share the folder, and none was chosen
+│   └── UnknownArchiveError        no archive of a compaction has this name
+├── CompactionError                a compaction cannot be made, or not completely
+│   ├── SummaryError               one attempt at a summary failed
+│   ├── UnknownSummarizerError     no summarizer has this name
+│   └── UnrestorableFileError      a file cannot be restored after a compaction
+├── ReplayError                    a recording cannot be read, or a report cannot be written
+│   ├── UnreadableRecordingError   a file is not a recording of a known format
+│   ├── ReaderError                a reader that another package registered cannot be used
+│   └── ReportError                a report cannot be written to its file
+├── MutationError                  the mutants of a policy cannot be judged
+└── InstallationError              the installation is incomplete
+    ├── VocabularyError            a token vocabulary of the package is missing or damaged
+    └── MissingExtraError          an optional dependency is not installed
 """
 
 from __future__ import annotations
@@ -36,9 +40,9 @@ _SHOWN_CHARS = 200
 
 
 class PolicyctxError(Exception):
-    """Base of all errors raised on purpose; its text is one paragraph for a person.
+    """Base of all errors that policyctx raises on purpose; its text is one paragraph for a person.
 
-    An error can be copied and pickled, also from another process.
+    An error can be copied and pickled, also for another process.
     """
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -48,7 +52,10 @@ class PolicyctxError(Exception):
 def _error_again(
     kind: type[PolicyctxError], args: tuple[object, ...], attributes: dict[str, object]
 ) -> PolicyctxError:
-    """Return an error with these attributes; its constructor made the text from other arguments."""
+    """Return an error with these attributes, without a call of its constructor.
+
+    The arguments of the constructor are not known: it made the text from them.
+    """
     error = kind.__new__(kind, *args)
     error.args = args
     error.__dict__.update(attributes)
@@ -56,8 +63,8 @@ def _error_again(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A place in a file: 1-based line and column, in characters; line 0 is the file as a whole."""
+class Location:
+    """A location in a file: 1-based line and column in characters; line 0 is the whole file."""
 
     file: str
     line: int = 0
@@ -70,16 +77,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One mistake in a policy, or one thing in it that is worth a second look.
+    """One error or warning about a policy.
 
-    `code` is stable, such as `PC101`; `docs/diagnostics.md` has a paragraph on each.
+    `code` is stable, such as `PC101`; `docs/diagnostics.md` explains each code.
     """
 
-    place: Place
+    place: Location
     code: str
     sentence: str
     hint: str = ""
-    """What may have been meant, or would be right; empty when nothing likely is known."""
+    """A suggestion; empty if there is none."""
     severity: Literal["error", "warning"] = "error"
 
     def __str__(self) -> str:
@@ -89,7 +96,7 @@ class Diagnostic:
 
 
 class PolicyError(PolicyctxError):
-    """A policy was refused when it was read.
+    """A policy cannot be read, or contains mistakes.
 
     `diagnostics` holds every mistake, in the order of the files and their lines.
     """
@@ -102,7 +109,8 @@ class PolicyError(PolicyctxError):
 class UnknownPolicyError(PolicyError):
     """No preset has this name and no file this path.
 
-    `name` is what was asked for, `presets` the names that exist, `nearest` the likeliest or None.
+    `name` is the name or path that was given, `presets` are the names that exist, and `nearest` is
+    the most similar of them or None.
     """
 
     def __init__(self, name: str, presets: Sequence[str], nearest: str | None) -> None:
@@ -112,13 +120,17 @@ class UnknownPolicyError(PolicyError):
         meant = f"did you mean {nearest!r}? The" if nearest else "the"
         hint = f"{meant} presets are {', '.join(self.presets)}"
         sentence = "no such policy: it is neither a file nor a preset"
-        super().__init__([Diagnostic(Place(name or "''"), "PC001", sentence, hint)])
+        super().__init__([Diagnostic(Location(name or "''"), "PC001", sentence, hint)])
 
 
-class MessagesError(PolicyctxError):
-    """The input is no message list that a provider would know.
+class InputError(PolicyctxError):
+    """A call was given a value that it cannot use."""
 
-    `index` is the 0-based position of the message at fault, None when it is the whole document.
+
+class MessagesError(InputError):
+    """The value is not a message list of a known provider.
+
+    `index` is the 0-based position of the wrong message, None if the whole document is wrong.
     """
 
     def __init__(self, text: str, *, index: int | None = None) -> None:
@@ -126,12 +138,12 @@ class MessagesError(PolicyctxError):
         super().__init__(text)
 
 
-class UnknownOptionError(PolicyctxError, TypeError):
+class UnknownOptionError(InputError, TypeError):
     """A function was called with an option that it does not have.
 
-    `function` is its name, `name` the option, `known` the options that it has, and `nearest` the
-    likeliest of them or None. `removed` says what replaces an option that no longer exists, and
-    is empty for one that never did.
+    `function` is the name of the function, `name` that of the option, `known` are the options of
+    the function, and `nearest` is the most similar of them or None. `removed` says what replaces an
+    option of an earlier version; it is empty for an option that never existed.
     """
 
     def __init__(
@@ -147,10 +159,25 @@ class UnknownOptionError(PolicyctxError, TypeError):
         super().__init__(f"{function}() has no option {name!r}; {hint}")
 
 
-class StoreError(PolicyctxError):
-    """A file of the store could not be written or read back; nothing names a file half written.
+class UsageError(InputError):
+    """The value is not the usage of a response, or not a record of a correction by usage."""
 
-    `path` is the file or folder concerned; the operating system's error is the `__cause__`.
+
+class InvalidResultError(PolicyctxError):
+    """A provider would reject the edited messages, but not the messages that were given.
+
+    Nothing was decided. `problems` holds one sentence for each broken rule.
+    """
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("the edited messages are not valid: " + "; ".join(self.problems))
+
+
+class StoreError(PolicyctxError):
+    """A file of the store cannot be written or read; no placeholder names an incomplete file.
+
+    `path` is the file or folder; the operating system's error is the `__cause__`.
     """
 
     def __init__(self, text: str, *, path: str) -> None:
@@ -158,11 +185,44 @@ class StoreError(PolicyctxError):
         super().__init__(text)
 
 
+class CorruptContentError(StoreError):
+    """A file of the store no longer contains the text that was saved in it.
+
+    The text is not returned. `path` is the file, `expected` the sha256 of the saved text, and
+    `found` that of the present content, or the reason why there is no text.
+    """
+
+    def __init__(self, *, path: str, expected: str, found: str) -> None:
+        self.expected = expected
+        self.found = found
+        super().__init__(
+            f"{path} no longer holds what was saved: sha256 {found}, not {expected}", path=path
+        )
+
+
+class AmbiguousSessionError(StoreError):
+    """Several sessions share a store's folder, and the call does not choose one.
+
+    `key` is the id or path that several sessions have; None if the call needs a session in any
+    case. `sessions` are the ids to choose from, "" for the folder's own session; `path` is the
+    root.
+    """
+
+    def __init__(self, key: str | None, sessions: Sequence[str], *, path: str) -> None:
+        self.key = key
+        self.sessions = tuple(sessions)
+        of_key = f"the id {key} exists in several sessions"
+        what = f"{path} is a folder for several sessions" if key is None else of_key
+        known = ", ".join(name or "'' (the folder's own)" for name in self.sessions)
+        super().__init__(f"{what}; choose one with `session` (--session): {known}", path=path)
+
+
 class UnknownArchiveError(StoreError):
     """No archive of a compaction has this name.
 
-    `name` is what was asked for, None for the newest of any; `known` the names that there are, the
-    oldest first; `nearest` the likeliest or None; `path` the store's root.
+    `name` is the name that was given, None for the newest archive; `known` are the names that
+    exist, the oldest first; `nearest` is the most similar of them or None; `path` is the store's
+    root.
     """
 
     def __init__(
@@ -177,57 +237,19 @@ class UnknownArchiveError(StoreError):
         super().__init__(f"no {named} in {path}{'' if name is None else there}", path=path)
 
 
-class AmbiguousSessionError(StoreError):
-    """Several sessions share a store's folder, and the call does not say which one it means.
-
-    `key` is the id or path that more than one session has; None where the call needs a session at
-    all. `sessions` are the ids to choose from, "" for that of the folder itself; `path` the root.
-    """
-
-    def __init__(self, key: str | None, sessions: Sequence[str], *, path: str) -> None:
-        self.key = key
-        self.sessions = tuple(sessions)
-        of_key = f"the id {key} exists in several sessions"
-        what = f"{path} is a folder for several sessions" if key is None else of_key
-        known = ", ".join(name or "'' (the folder's own)" for name in self.sessions)
-        super().__init__(f"{what}; choose one with `session` (--session): {known}", path=path)
+class CompactionError(PolicyctxError):
+    """A compaction cannot be made, or not completely."""
 
 
-class CorruptContentError(StoreError):
-    """A file of the store no longer holds the text that was saved in it; it is not handed out.
-
-    `path` is the file, `expected` the sha256 of the saved text, `found` that of what is there now,
-    or why there is no text at all.
-    """
-
-    def __init__(self, *, path: str, expected: str, found: str) -> None:
-        self.expected = expected
-        self.found = found
-        super().__init__(
-            f"{path} no longer holds what was saved: sha256 {found}, not {expected}", path=path
-        )
-
-
-class InvalidResultError(PolicyctxError):
-    """The messages after a plan break a rule that the messages before it kept.
-
-    Nothing was committed. `problems` holds one sentence per broken rule.
-    """
-
-    def __init__(self, problems: Sequence[str]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("the edited messages are not valid: " + "; ".join(self.problems))
-
-
-class SummaryError(PolicyctxError):
-    """One attempt at a summary gave none that can be used.
+class SummaryError(CompactionError):
+    """One attempt at a summary failed, or its answer cannot be used.
 
     `cause` is the exception that the summarizer raised, None if it raised none or if the exception
-    would carry credentials along. `status` is the provider's HTTP status, None if there was none.
+    would reveal credentials. `status` is the provider's HTTP status, None if there was none.
     `is_final` says that another attempt would fail as well. `retry_after` is the number of seconds
     that the provider asks to wait, None if it asks for no wait. `answered` says that there was an
-    answer which cannot be used: the next attempt follows at once and can tell the model why.
-    `max_tokens` is the limit of tokens that cut the answer off, None if it was not cut off.
+    answer that cannot be used: the next attempt follows at once and can tell the model why.
+    `max_tokens` is the token limit that truncated the answer, None if it was not truncated.
     """
 
     def __init__(
@@ -251,10 +273,11 @@ class SummaryError(PolicyctxError):
         super().__init__(f"no summary: {why}")
 
 
-class UnknownSummarizerError(PolicyctxError):
-    """Nothing that makes summaries has the name that a policy's `by` gives.
+class UnknownSummarizerError(CompactionError):
+    """No summarizer has the name in a policy's `by`.
 
-    `name` is what was asked for, `known` the names that exist, `nearest` the likeliest or None.
+    `name` is the name that was given, `known` are the names that exist, and `nearest` is the most
+    similar of them or None.
     """
 
     def __init__(self, name: str, known: Sequence[str], nearest: str | None) -> None:
@@ -268,10 +291,10 @@ class UnknownSummarizerError(PolicyctxError):
         )
 
 
-class UnrestorableFileError(PolicyctxError):
-    """A file cannot be brought back after a compaction.
+class UnrestorableFileError(CompactionError):
+    """A file cannot be restored after a compaction.
 
-    `path` is the path as it was asked for, `why` says what stands against it.
+    `path` is the path that was given, `why` the reason.
     """
 
     def __init__(self, path: str, why: str) -> None:
@@ -280,35 +303,16 @@ class UnrestorableFileError(PolicyctxError):
         super().__init__(f"{path!r}: {why}")
 
 
-class VocabularyError(PolicyctxError):
-    """A token vocabulary that ships with the package is missing or not what was shipped.
-
-    `vocabulary` is its name, such as `o200k_base`.
-    """
-
-    def __init__(self, text: str, *, vocabulary: str) -> None:
-        self.vocabulary = vocabulary
-        super().__init__(text)
+class ReplayError(PolicyctxError):
+    """A recording cannot be read, or a report on recordings cannot be written."""
 
 
-class MutationError(PolicyctxError):
-    """The mutants of a policy cannot be judged: a scenario fails as it is, or a list is wrong.
+class UnreadableRecordingError(ReplayError):
+    """A file is not a recording of a known format.
 
-    `failing` are the node ids of the scenarios, and of the features, that fail before anything is
-    changed.
-    """
-
-    def __init__(self, text: str, *, failing: tuple[str, ...] = ()) -> None:
-        self.failing = failing
-        super().__init__(text)
-
-
-class UnreadableRecordingError(PolicyctxError):
-    """A file gives no recording.
-
-    `path` is the file, `why` says what is wrong with it; `format` is that of a file whose format
-    was recognised, None when it is not known. `is_other` says that the file was read and its
-    content is of no known format; it is False for a file that could not be read.
+    `path` is the file, `why` the reason; `format` is the format that was recognised, None if none
+    was. `is_other` says that the file was read and its content is of no known format; it is False
+    for a file that could not be read.
     """
 
     def __init__(
@@ -321,7 +325,7 @@ class UnreadableRecordingError(PolicyctxError):
         super().__init__(f"{path}: {why}")
 
 
-class ReaderError(PolicyctxError):
+class ReaderError(ReplayError):
     """A reader of recordings that another package registered cannot be used.
 
     `reader` is the name of its entry point.
@@ -332,10 +336,10 @@ class ReaderError(PolicyctxError):
         super().__init__(f"the reader {reader!r}, registered by another package, {why}")
 
 
-class ReportError(PolicyctxError):
-    """A report cannot be written.
+class ReportError(ReplayError):
+    """A report cannot be written to its file.
 
-    `path` is its file; the operating system's error is the `__cause__`, where it was one.
+    `path` is the file; the operating system's error is the `__cause__`, if there was one.
     """
 
     def __init__(self, path: str, why: str) -> None:
@@ -344,14 +348,37 @@ class ReportError(PolicyctxError):
         super().__init__(f"the report {path} cannot be written: {why}")
 
 
-class UsageError(PolicyctxError):
-    """What was given as a response's usage, or as a record of what usage taught, is neither."""
+class MutationError(PolicyctxError):
+    """The mutants of a policy cannot be judged: a scenario fails unchanged, or a list is wrong.
+
+    `failing` are the node ids of the scenarios and features that fail before the policy is
+    changed.
+    """
+
+    def __init__(self, text: str, *, failing: tuple[str, ...] = ()) -> None:
+        self.failing = failing
+        super().__init__(text)
 
 
-class MissingExtraError(PolicyctxError):
-    """What was asked for needs a package that is not installed.
+class InstallationError(PolicyctxError):
+    """The installation of policyctx is incomplete."""
 
-    `extra` is the name to install it by.
+
+class VocabularyError(InstallationError):
+    """A token vocabulary of the package is missing or damaged.
+
+    `vocabulary` is its name, such as `o200k_base`.
+    """
+
+    def __init__(self, text: str, *, vocabulary: str) -> None:
+        self.vocabulary = vocabulary
+        super().__init__(text)
+
+
+class MissingExtraError(InstallationError):
+    """The call needs an optional package that is not installed.
+
+    `extra` is the name of the extra that installs it.
     """
 
     def __init__(self, wanted: str, *, extra: str) -> None:
@@ -360,7 +387,10 @@ class MissingExtraError(PolicyctxError):
 
 
 def in_words(error: BaseException) -> str:
-    """Return `OSError: the text`, on one line and not too long, for an error of any code."""
+    """Return the class and the text of an error on one line, such as `OSError: the text`.
+
+    A long text is cut off.
+    """
     name = type(error).__name__
     try:
         text = " ".join(str(error).split())

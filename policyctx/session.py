@@ -6,7 +6,7 @@ import asyncio
 import os
 import secrets
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
@@ -28,11 +28,12 @@ from policyctx.policy.values import parsed_template
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import usage_of
-from policyctx.turns.carrying_out import carried_out
 from policyctx.turns.context_items import context_items
-from policyctx.turns.driving import FindRoot, OneByOne, Recall, Remember, run, run_async
+from policyctx.turns.driving import LockedStore, run, run_async
+from policyctx.turns.effects import FindRoot, Recall, Remember
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
+from policyctx.turns.result import carry_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from policyctx.tokens.counter import MemoStats
     from policyctx.tokens.usage import Correction, Usage
     from policyctx.turns.context_items import ContextItem
-    from policyctx.turns.driving import Store, Turn
+    from policyctx.turns.effects import Record, SessionStore, Turn
     from policyctx.turns.result import Result
 
 T = TypeVar("T")
@@ -57,22 +58,21 @@ _RANDOM = "abcdefghijklmnopqrstuvwxyz0123456789"
 class Session:
     """One conversation of one agent: its policy, its folder, and what was decided so far.
 
-    `policy` is a preset's name, a file's path, or a policy already read. `root` replaces the
-    policy's `store.root` whole; a `store` of the caller's takes the folder's place, with the root
-    that it has itself. `hints` are rules by tool name that code gives, such as
-    `{"browser": {"keep_recent": 3}}`; the policy's own are nearer. `on_invalid` says what happens
-    when a provider would refuse the edited list: `raise` an `InvalidResultError`, or `keep` the
-    list without this turn's decisions, with a warning. `clock` gives the time in seconds.
-    `summarizer` makes the summaries instead of the one that the policy names, and `reader` reads
-    the files that come back after a compaction.
+    `policy` is the name of a preset, the path of a file, or a policy that was read before. `root`
+    replaces the policy's `store.root`; a `store` replaces the folder and has a root of its own.
+    `hints` are rules by tool name, such as `{"browser": {"keep_recent": 3}}`; the policy's own
+    rules override them. `on_invalid` says what happens when a provider would reject the edited
+    list: `raise` an `InvalidResultError`, or `keep` the list without this turn's decisions and
+    warn. `clock` returns the time in seconds. `summarizer` replaces the one that the policy names,
+    and `reader` reads the files that are restored after a compaction.
 
     Raises `UnknownSummarizerError` if the policy has a `compact` step whose `summary.by` names no
     built-in or registered summarizer, and `MissingExtraError` if that summarizer needs a package
     that is not installed. Neither is raised if `summarizer` is given.
 
-    `with Session(…) as session` closes it at the end, and so does `async with`. A session is not to
-    be used by two threads at once, and cannot be copied or pickled: make another one with the same
-    `session_id` and root. Policies, plans and results can.
+    `with Session(…) as session` and `async with` close the session at the end. Do not use one
+    session in two threads at once. A session cannot be copied or pickled: make another one with the
+    same `session_id` and root. Policies, plans and results can be copied and pickled.
     """
 
     @checks_options
@@ -82,7 +82,7 @@ class Session:
         *,
         root: str | os.PathLike[str] | None = None,
         session_id: str | None = None,
-        store: Store | None = None,
+        store: SessionStore | None = None,
         hints: Mapping[str, Mapping[str, Any]] | None = None,
         on_invalid: Literal["raise", "keep"] = "raise",
         clock: Callable[[], float] = time.time,
@@ -94,25 +94,25 @@ class Session:
         elif not isinstance(policy, OffloadPolicy):
             policy = OffloadPolicy.load(policy, hints=hints)
         self.policy = policy
-        settings = self.policy.policy.store
-        self.session_id = _new_session_id(settings.session_id) if session_id is None else session_id
+        self._settings = policy.policy
+        form, model = self._settings.store.session_id, self._settings.model
+        self.session_id = _new_session_id(form) if session_id is None else session_id
         self._clock = clock
         self._cwd = _working_directory()
-        self.store: Store = self._folder(root) if store is None else store
-        model = self.policy.policy.model
+        self.store: SessionStore = self._folder(root) if store is None else store
         self._counter = counter_for(model.tokenizer, language_model=model.name)
-        self._keeps_state = settings.state == "kept"
-        self._summarizer = _summarizer(self.policy, summarizer)
+        self._keeps_state = self._settings.store.keeps_state
+        self._summarizer = _summarizer(self._settings, summarizer)
         self._reader = reader
         self._on_invalid = on_invalid
         self._notices_given = 0
         self._memory: Memory | None = None
         self._effects = Lock()
         self._root: tuple[int, int] | None = None
-        """What the store's folder was when it was seen last, None before and once it is gone."""
+        """The outcome of the last `FindRoot`."""
 
     def __reduce__(self) -> NoReturn:
-        """Raise `TypeError`: a copy would decide beside this session in the same folder."""
+        """Raise `TypeError`: a copy would make its own decisions in the same folder."""
         raise TypeError(
             "a Session cannot be copied or pickled; make a new Session with the same policy, root"
             " and session_id, which goes on where this one was"
@@ -120,18 +120,18 @@ class Session:
 
     @property
     def ledger(self) -> Ledger:
-        """What was decided so far; read from the store's folder where the session was before."""
-        return self._run(self._remembered()).ledger
+        """The decisions so far, also those that this session saved before a restart."""
+        return self._run(self._recall()).ledger
 
     @property
     def items(self) -> tuple[ContextItem, ...]:
-        """The items of the list that `apply` was given last, and what became of each.
+        """The items of the list that `apply` was given last, and the state of each.
 
-        Before them come those that left the session and are no longer in the list; after a
-        restart, and before the first `apply`, there are only these. With `state: none` there are
-        none. Costs a look at every item; nothing is counted and no file is read.
+        Before them come the items that left the session and are no longer in the list; after a
+        restart, and before the first `apply`, there are only these. With `state: none` the tuple is
+        empty. Visits every item, but counts no tokens and reads no file.
         """
-        memory = self._run(self._remembered())
+        memory = self._run(self._recall())
         conversation = memory.known.conversation if memory.known else None
         return context_items(conversation, memory.ledger, str(self.store.root))
 
@@ -139,7 +139,7 @@ class Session:
         self, messages: Sequence[Message], *, system: object = None, tools: object = None
     ) -> Plan:
         """Return what `apply` would do; nothing is written and nothing is decided."""
-        memory = self._run(self._remembered())
+        memory = self._run(self._recall())
         known = self._list_of(messages, memory)
         facts = self._facts(memory, system, tools)
         return plan(known.conversation, facts, comes_back=known.comes_back)
@@ -154,20 +154,20 @@ class Session:
     ) -> Result:
         """Edit a message list before it is sent to a model.
 
-        `messages` is the whole list, as the caller has kept it or as an earlier `apply` returned
-        it, with what is new at its end. The form may change from turn to turn, and the list may be
-        cut off: an earlier removal that would make it invalid is held back. A message may be the
-        object that a provider's SDK returned, such as OpenAI's `response.choices[0].message`; where
-        it is edited, a dict that can be sent takes its place. A message that is the same object as
-        in the turn before is not read again: say `changed=True` when one was changed in place.
-        `system` and `tools` are the request's own and only count towards its size.
+        `messages` is the whole list, as the caller kept it or as an earlier `apply` returned it,
+        with new messages at its end. The form may change from turn to turn, and the list may be
+        truncated: an earlier removal that would make it invalid is withheld. A message may be the
+        object that a provider's SDK returned, such as OpenAI's `response.choices[0].message`; if it
+        is edited, a dict that can be sent replaces it. A message that is the same object as in the
+        previous turn is not read again: pass `changed=True` if one was changed in place. `system`
+        and `tools` are those of the request and only count towards its size.
 
-        Raises `MessagesError` for what is no message list, `StoreError` under `on_failure: raise`,
-        and `InvalidResultError`; after one of these the session is as it was. After any other, such
-        as an interrupt, the next turn reads from the store what was decided.
+        Raises `MessagesError` for a value that is not a message list, `StoreError` under
+        `on_failure: raise`, and `InvalidResultError`; after one of these the session is unchanged.
+        After any other exception, such as an interrupt, the next turn reads from the store which
+        decisions were made.
         """
-        turn = self._turn(messages, (system, tools), changed=changed)
-        return self._run(turn)
+        return self._run(self._apply(messages, (system, tools), changed=changed))
 
     async def apply_async(
         self,
@@ -177,45 +177,44 @@ class Session:
         tools: object = None,
         changed: bool = False,
     ) -> Result:
-        """`apply`, with the files written in a thread."""
-        turn = self._turn(messages, (system, tools), changed=changed)
-        return await self._run_async(turn)
+        """Edit a message list as `apply` does, with the files written in a thread."""
+        return await self._run_async(self._apply(messages, (system, tools), changed=changed))
 
     def on_tool_result(self, message: Message, *, call: Message | None = None) -> Result:
         """Run the `arrival` steps on a message with new results, before a model has seen them.
 
-        `call` is the assistant message that made the calls; without it the tools are not known,
-        and rules for tools do not apply. `Result.messages` begins with it where it was given.
+        `call` is the assistant message that made the calls; without it the tools are unknown, and
+        rules for tools do not apply. If it is given, `Result.messages` begins with it.
         """
-        return self._run(self._arrival(message, call))
+        return self._run(self._apply_on_arrival(message, call))
 
     async def on_tool_result_async(
         self, message: Message, *, call: Message | None = None
     ) -> Result:
-        """`on_tool_result`, with the files written in a thread."""
-        return await self._run_async(self._arrival(message, call))
+        """Run the `arrival` steps as `on_tool_result` does, with the files written in a thread."""
+        return await self._run_async(self._apply_on_arrival(message, call))
 
     def observe(self, usage: object) -> None:
         """Learn from the `usage` of the response to the list that `apply` returned last.
 
-        Takes the map or the SDK's object of either API, cached tokens included. From then on the
-        totals that gates and `until` compare are what the provider would bill; an item's size never
-        changes. Observed twice, or for a call without `apply`, it teaches nothing. Raises
-        `UsageError` for what is no usage.
+        `usage` is the map or the SDK's object of either API, cached tokens included. From then on
+        gates and `until` compare the totals that the provider would bill; the size of an item never
+        changes. A second call, or a call without `apply` before it, has no effect. Raises
+        `UsageError` for a value that is not a usage.
         """
-        return self._run(self._observed(usage_of(usage)))
+        return self._run(self._observe(usage_of(usage)))
 
     def take_over(self, correction: Correction) -> None:
-        """Take over what usage has taught before this session, such as in a recording.
+        """Take over the correction that an earlier session learnt, such as one of a recording.
 
-        It replaces what this session has observed so far. With `state: none` each call stands
-        alone, so it has no effect there, as `observe` has none.
+        It replaces the correction of this session. With `state: none` it has no effect, like
+        `observe`.
         """
-        self._run(self._remembered()).correction = correction
+        self._run(self._recall()).correction = correction
 
     @property
     def stats(self) -> MemoStats:
-        """What was counted, and what is held in memory for it; shared by a process's sessions."""
+        """Statistics of the token counter, which the sessions of a process share."""
         return self._counter.stats
 
     def read(self, path: str | os.PathLike[str]) -> str:
@@ -223,11 +222,11 @@ class Session:
         return self.store.read(path)
 
     def close(self) -> None:
-        """Bring the store's `index.json` up to date, so that it lists every item.
+        """Update the store's `index.json`, so that it lists every item.
 
-        Where nothing was ever decided, nothing is written. A closed session can be used and closed
+        If nothing was ever decided, nothing is written. A closed session can be used and closed
         again. A store that the caller passed is closed if it has a `close` method. Raises
-        `StoreError` when the index cannot be written; nothing is lost then.
+        `StoreError` if the index cannot be written; nothing is lost then.
         """
         close = getattr(self.store, "close", None)
         if close is not None:
@@ -247,17 +246,18 @@ class Session:
 
     def _run(self, turn: Turn[T]) -> T:
         with self._unless_interrupted():
-            return run(turn, OneByOne(self.store, self._effects))
+            return run(turn, LockedStore(self.store, self._effects))
 
     async def _run_async(self, turn: Turn[T]) -> T:
         with self._unless_interrupted():
-            return await run_async(turn, OneByOne(self.store, self._effects))
+            return await run_async(turn, LockedStore(self.store, self._effects))
 
     @contextmanager
     def _unless_interrupted(self) -> Iterator[None]:
-        """Forget what the session knows when a turn ends in a way that is not known.
+        """Forget the memory of the session when a turn is interrupted.
 
-        An interrupt may come before or after the journal was written; the next turn reads it.
+        The interrupt may have come before or after the journal was written, so the next turn reads
+        the journal.
         """
         try:
             yield
@@ -268,7 +268,7 @@ class Session:
             raise
 
     def _folder(self, root: str | os.PathLike[str] | None) -> ContextFileSystem:
-        settings = self.policy.policy.store
+        settings = self._settings.store
         shared = root is not None or "{session_id}" not in settings.root
         return ContextFileSystem(
             _root(settings.root, self.session_id) if root is None else root,
@@ -282,47 +282,47 @@ class Session:
             clock=self._clock,
         )
 
-    def _arrival(self, message: Message, call: Message | None) -> Turn[Result]:
+    def _apply_on_arrival(self, message: Message, call: Message | None) -> Turn[Result]:
         messages = [message] if call is None else [call, message]
-        memory = yield from self._remembered()
+        memory = yield from self._recall()
         known = self._new_list(memory)
         known.read(listed(messages))
-        warnings = yield from self._missing_files(memory.known, memory)
+        warnings = yield from self._check_root(memory.known, memory)
         facts = self._facts(memory)
-        result = yield from self._carried_out(known, messages, ("arrival",), facts)
+        result = yield from self._decide(known, messages, ("arrival",), facts)
         known.conversation.report()
         result = replace(result, warnings=(*warnings, *result.warnings)) if warnings else result
         return (yield from self._with_notices(result, memory))
 
-    def _turn(
+    def _apply(
         self,
         messages: Sequence[Message],
         beside: tuple[object, ...],
         *,
         changed: bool,
     ) -> Turn[Result]:
-        memory = yield from self._remembered()
+        memory = yield from self._recall()
         known = self._list_of(messages, memory, changed=changed)
-        warnings = yield from self._missing_files(known, memory)
+        warnings = yield from self._check_root(known, memory)
         facts = self._facts(memory, *beside)
         seen = memory.replacements.seen(messages)
-        result = yield from self._carried_out(known, seen, BOTH, facts)
+        result = yield from self._decide(known, seen, BOTH, facts)
         if (replacing := result.plan.compaction) is not None:
-            known, result = yield from self._compacted(known, result, replacing, messages, memory)
+            known, result = yield from self._compact(known, result, replacing, messages, memory)
         if self._root is None and (result.plan.to_save or result.compacted):
-            self._root = yield FindRoot()
+            self._root = yield from FindRoot().ask()
         memory.known = known
         known.conversation.sent = known.conversation.reading.message_count
         memory.called_at = self._clock()
         memory.sent = known.conversation, facts
         if self._keeps_state and self.policy.asks_for_time and memory.has_decided:
             # A session that has decided nothing leaves nothing on the disk.
-            yield Remember((memory.call_record(),), important=False)
+            yield from self._note(memory.call_record())
         result = replace(result, warnings=(*warnings, *result.warnings)) if warnings else result
         return (yield from self._with_notices(result, memory))
 
     def _with_notices(self, result: Result, memory: Memory) -> Turn[Result]:
-        """Add to the warnings what was found damaged since the last result, each time once."""
+        """Warn once of all damage that was found since the last result."""
         new = self._new_notices()
         if count := len(memory.unreadable):
             noun = "record" if count == 1 else "records"
@@ -330,32 +330,39 @@ class Session:
                 f"{count} {noun} of the session could not be read; the session decides anew what"
                 f" {'it' if count == 1 else 'they'} said"
             )
-            yield Remember((memory.settling_record(),), important=False)
+            yield from self._note(memory.settling_record())
             memory.unreadable = ()
         return replace(result, warnings=(*new, *result.warnings)) if new else result
 
+    @staticmethod
+    def _note(record: Record) -> Turn[None]:
+        """Keep a record that may get lost: a failure to write it is not reported."""
+        with suppress(StoreError):
+            yield from Remember((record,), important=False).ask()
+
     def _new_notices(self) -> list[str]:
-        """Return what the store found damaged since this was called last."""
+        """Return the damage that the store found since the last call."""
         every: tuple[str, ...] = getattr(self.store, "notices", ())
         given, self._notices_given = self._notices_given, len(every)
         return [*every[given:]]
 
-    def _missing_files(self, known: KnownList | None, memory: Memory) -> Turn[tuple[str, ...]]:
-        """Return a warning when the store's folder has been removed since the last turn.
+    def _check_root(self, known: KnownList | None, memory: Memory) -> Turn[tuple[str, ...]]:
+        """Return a warning if the store's folder was removed since the last turn.
 
-        It holds what the store itself has to say of that, which is looked at again for it.
+        The warning includes the store's own notices, so the store reads its records again for it.
         """
         if known is None:
             return ()
-        before, self._root = self._root, (yield FindRoot())
+        before, self._root = self._root, (yield from FindRoot().ask())
         if before in {None, self._root}:
             return ()
         file = memory.ledger.newest_path
-        if file and (yield FindRoot(file)) is not None:
+        if file and (yield from FindRoot(file).ask()) is not None:
             return ()  # it was moved away and put back, or copied
         if not (count := known.placeholders(str(self.store.root))):
             return ()
-        yield Recall()
+        with suppress(StoreError):
+            yield from Recall().ask()
         names = "1 placeholder names a file" if count == 1 else f"{count:,} placeholders name files"
         warning = (
             f"the folder {self.store.root} was removed or replaced while the session ran: {names}"
@@ -364,7 +371,7 @@ class Session:
         notices = self._new_notices()
         return (f"{warning} ({'; '.join(notices)})" if notices else warning,)
 
-    def _compacted(
+    def _compact(
         self,
         known: KnownList,
         result: Result,
@@ -372,7 +379,7 @@ class Session:
         messages: Sequence[Message],
         memory: Memory,
     ) -> Turn[tuple[KnownList, Result]]:
-        """Replace history by a summary, in the list as the turn's other decisions left it."""
+        """Replace history by a summary, after the turn's other decisions were carried out."""
         from policyctx.turns.compacting import (  # noqa: PLC0415 - seldom needed
             Compacting,
             NotCompacted,
@@ -383,9 +390,9 @@ class Session:
             replacing,
             result.plan.facts,
             memory.replacements,
+            settings=self._settings,
             summarizer=cast("Summarizer", self._summarizer),
             reader=self._reader,
-            keeps_state=self._keeps_state,
         )
         made = yield from compacting.run()
         warnings = (*result.warnings, *made.warnings)
@@ -405,54 +412,55 @@ class Session:
             summary_usage=made.stats.summary,
         )
 
-    def _observed(self, usage: Usage) -> Turn[None]:
-        memory = yield from self._remembered()
+    def _observe(self, usage: Usage) -> Turn[None]:
+        memory = yield from self._recall()
         memory.observe(usage)
         if self._keeps_state and memory.has_decided:
-            yield Remember((memory.usage_record(),), important=False)
+            yield from self._note(memory.usage_record())
 
-    def _carried_out(
+    def _decide(
         self,
         known: KnownList,
         messages: Sequence[Message],
         moments: tuple[Moment, ...],
         facts: Facts,
     ) -> Turn[Result]:
+        """Plan the steps of these moments, and carry the plan out."""
         planned = plan(known.conversation, facts, moments=moments, comes_back=known.comes_back)
-        return carried_out(
+        return carry_out(
             planned,
             known,
             messages,
             on_invalid=self._on_invalid,
-            keeps_state=self._keeps_state,
+            settings=self._settings.store,
         )
 
-    def _remembered(self) -> Turn[Memory]:
-        """What this session knows from before; nothing where each call stands alone."""
+    def _recall(self) -> Turn[Memory]:
+        """Return the memory of this session, read from the store if needed.
+
+        With `state: none` it is a new one at every call.
+        """
         if not self._keeps_state:
             return Memory()
         if self._memory is None:
-            records = yield Recall()
-            if isinstance(records, StoreError):
-                raise records
-            self._memory = Memory.of(records)
+            self._memory = Memory.of((yield from Recall().ask()))
         return self._memory
 
     def _list_of(
         self, messages: Sequence[Message], memory: Memory, *, changed: bool = False
     ) -> KnownList:
-        """The known list, when `messages` continue it, else a new one; all of them are read."""
+        """Return the known list if `messages` continue it, else a new one; read all of them."""
         if changed:
             memory.replacements.forget()
         messages = memory.replacements.seen(listed(messages))
         known = memory.known
-        if known is None or changed or not known.continued_by(messages):
+        if known is None or changed or not known.continue_with(messages):
             known = self._read_anew(messages, memory)
         known.read(messages)
         return known
 
     def _read_anew(self, messages: Sequence[Message], memory: Memory) -> KnownList:
-        """Return a new list, with what was taken out of these messages before they came."""
+        """Return a new list that knows what earlier turns took out of these messages."""
         earlier = memory.known
         gone = None if earlier is None else earlier.gone_from(messages)
         is_guess = gone is None or (earlier is not None and earlier.is_guess)
@@ -480,7 +488,7 @@ class Session:
         )
 
     def _facts(self, memory: Memory, *beside: object) -> Facts:
-        model, called_at = self.policy.policy.model, memory.called_at
+        model, called_at = self._settings.model, memory.called_at
         return Facts(
             session_id=self.session_id,
             root=str(self.store.root),
@@ -494,9 +502,9 @@ class Session:
         )
 
 
-def _summarizer(policy: OffloadPolicy, given: Summarizer | Summarize | None) -> Summarizer | None:
+def _summarizer(policy: Policy, given: Summarizer | Summarize | None) -> Summarizer | None:
     """Return the summarizer of the policy's `compact` step; None if it has no such step."""
-    step = next((step for step in policy.policy.steps if step.action.takes_messages), None)
+    step = next((step for step in policy.steps if step.action.takes_messages), None)
     if step is None:
         return None
     from policyctx.compaction.summarizers import (  # noqa: PLC0415 - most policies need none
@@ -506,11 +514,11 @@ def _summarizer(policy: OffloadPolicy, given: Summarizer | Summarize | None) -> 
 
     if given is not None:
         return summarizer_of(given)
-    return summarizer_for(compaction_of(policy.policy, step).summary.by)
+    return summarizer_for(compaction_of(policy, step).summary.by)
 
 
 def _working_directory() -> str:
-    """Return the absolute path of the working directory, empty where it was removed."""
+    """Return the absolute path of the working directory, empty if it was removed."""
     try:
         return os.getcwd()  # noqa: PTH109 - a path is rendered as text
     except FileNotFoundError:

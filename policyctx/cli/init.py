@@ -15,7 +15,7 @@ import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.output import console, json_text
-from policyctx.errors import Diagnostic, Place, PolicyError, StoreError
+from policyctx.errors import Diagnostic, Location, PolicyError, StoreError
 from policyctx.policy.diagnosing import hint
 from policyctx.policy.loading import extended
 from policyctx.policy.models import Model
@@ -144,7 +144,7 @@ def _check_preset(preset: str) -> None:
         likely = hint(preset, presets)
         known = f"the presets are {', '.join(presets)}"
         said = f"{likely} T{known[1:]}" if likely else known
-        raise PolicyError([Diagnostic(Place(preset or "''"), "PC001", "no such preset", said)])
+        raise PolicyError([Diagnostic(Location(preset or "''"), "PC001", "no such preset", said)])
 
 
 def _check_name(name: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from policyctx.cli.output import console
-from policyctx.errors import Diagnostic, Place, PolicyError
+from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.policy.sources import preset_names
 from policyctx.replay.reading import PIPE_REFUSED
@@ -66,7 +66,7 @@ def replay_policy(name: str) -> Policy:
     Raises `PolicyError`, also for a pipe, which can be read only once.
     """
     if name not in preset_names() and stat.S_ISFIFO(_mode(name)):
-        raise PolicyError([Diagnostic(Place(name), "PC001", f"cannot be read: {PIPE_REFUSED}")])
+        raise PolicyError([Diagnostic(Location(name), "PC001", f"cannot be read: {PIPE_REFUSED}")])
     return OffloadPolicy.load(name).policy
 
 

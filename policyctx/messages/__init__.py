@@ -1,1 +1,1 @@
-"""Provider message lists seen as items, and back; what a valid list is."""
+"""Messages of providers as items, edits of messages, and the rules for valid lists."""

@@ -1,8 +1,9 @@
-"""What one message contains, in the shapes of both APIs, before the list around it is known.
+"""The items of one message in the formats of both APIs, without the list around it.
 
-Anthropic messages hold blocks (`tool_use`, `tool_result`, …), OpenAI chat messages hold parts,
-`tool_calls` and the role `tool`. A message of the role `tool` or `function` is one result, or it
-holds `tool_result` blocks. Any other block is carried along as `unknown`.
+Anthropic messages contain blocks (`tool_use`, `tool_result`, …). OpenAI chat messages contain parts
+and `tool_calls`, and have the role `tool`. A message of the role `tool` or `function` is one
+result, or it contains `tool_result` blocks. Blocks of other types become items of the type
+`unknown` and are left unchanged.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
 SYSTEM_ROLES = ("system", "developer")
 RESULT_ROLES = ("tool", "function")
 REMOVED = "[Content removed]"
-"""Stands where a text has to be and nothing else is left; providers refuse an empty one."""
+"""The text of a result of which nothing is left; providers reject an empty one."""
 
 _TEXT_KINDS = {"assistant": "assistant_message"} | dict.fromkeys(SYSTEM_ROLES, "system_prompt")
 _TEXT_BLOCKS = ("text", "input_text", "output_text")
 _THINKING_BLOCKS = ("thinking", "redacted_thinking")
-# Blocks whose bytes are no text. No type speaks of sound, so it is carried along.
+# Blocks whose bytes are not text. There is no item type for sound.
 _MEDIA_BLOCKS = {
     "image": "image",
     "image_url": "image",
@@ -39,19 +40,19 @@ _MEDIA_BLOCKS = {
 }
 
 _DATA_URL = re.compile(r"data:([^;,]+)")
-# What a message of the chat API may say without content.
+# Fields that a message of the chat API may have instead of content.
 _BESIDE_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
 
 
 # The position of a message, its role, and the turns begun up to there.
-Place: TypeAlias = tuple[int, str, int]
+MessagePosition: TypeAlias = tuple[int, str, int]
 
 
-def items_in(message: Message, place: Place) -> list[Item]:
-    """Return what is in the message, in the order in which a model reads it.
+def items_in(message: Message, place: MessagePosition) -> list[Item]:
+    """Return the items of the message, in the order in which a model reads them.
 
-    A result is followed by the images and documents in it. What only the list can tell, its call
-    and its position, is not known yet.
+    A result is followed by the images and documents in it. Its call and its position among the
+    items depend on the list and are not set yet.
     """
     content = message.get("content")
     if place[1] in RESULT_ROLES and is_result(message):
@@ -73,12 +74,13 @@ def items_in(message: Message, place: Place) -> list[Item]:
 
 
 def as_message(message: Message) -> Message:
-    """Return a message as a dict: the message itself, or what a request says of an SDK's object.
+    """Return a message as a dict: the message itself, or the dict that an SDK's object sends.
 
-    Of an object with `model_dump`, such as the `ChatCompletionMessage` of OpenAI's SDK, that is a
+    For an object with `model_dump`, such as the `ChatCompletionMessage` of OpenAI's SDK, that is a
     new dict of plain values. It has the fields that the SDK sends back to the provider: those that
-    were set, without those that the object excludes from requests. Of Anthropic's `Message` it has
-    the role and the content. Any other value is returned as it is. Raises what `model_dump` raises.
+    were set, without those that the object excludes from requests. For Anthropic's `Message` it has
+    the role and the content. Any other value is returned unchanged. Raises the errors of
+    `model_dump`.
     """
     if type(message) is dict or isinstance(message, dict) or not _is_object(message):
         return message
@@ -101,7 +103,7 @@ def _is_object(value: object) -> bool:
 
 
 def _sent(value: Any) -> Any:  # noqa: ANN401 - any class with pydantic's method
-    """Return the plain values that a request has of an object: as SDKs do it, with its defaults."""
+    """Return the plain values that an SDK sends for an object, including its defaults."""
     options = {"mode": "json", "by_alias": True, "warnings": False}
     options["exclude"] = getattr(value, "__api_exclude__", None)
     given = value.model_dump(exclude_unset=True, **options)
@@ -109,7 +111,7 @@ def _sent(value: Any) -> Any:  # noqa: ANN401 - any class with pydantic's method
 
 
 def _with_defaults(given: Any, whole: Any) -> Any:  # noqa: ANN401 - plain values
-    """Return `given` with what only `whole` has, such as a default role, unless it is empty."""
+    """Return `given` with the non-empty fields that only `whole` has, such as a default role."""
     if isinstance(given, dict) and isinstance(whole, dict):
         keys = (key for key in whole if key in given or whole[key])
         return {key: _with_defaults(given.get(key, whole[key]), whole[key]) for key in keys}
@@ -119,9 +121,9 @@ def _with_defaults(given: Any, whole: Any) -> Any:  # noqa: ANN401 - plain value
 
 
 def comparable(message: Message) -> object:
-    """Return a value by which an SDK's object and what was saved of it are equal.
+    """Return a value that is equal for an SDK's object and for the dict that was saved of it.
 
-    An object may be saved with the fields that it does not set, as None, or without them.
+    An object may be saved with its unset fields as None, or without them.
     """
     return _without_none(as_message(message))
 
@@ -135,7 +137,7 @@ def _without_none(value: object) -> object:
 
 
 def as_mapping(block: object) -> Mapping[str, Any]:
-    """See a block as a map: one already, or an object of a provider's SDK; else an unknown one."""
+    """Return a block as a map: the map itself, that of an SDK's object, or an unknown block."""
     if type(block) is dict or isinstance(block, Mapping):  # the first test is the quick one
         return block
     dump = getattr(block, "model_dump", None)
@@ -145,8 +147,8 @@ def as_mapping(block: object) -> Mapping[str, Any]:
 def is_result(message: Message) -> bool:
     """Whether the message as a whole is the result of one call.
 
-    A message of the role `tool` or `function` is, unless it leaves the call's id to the
-    `tool_result` blocks in its content (PRD tool-direct-offload F-001).
+    This holds for a message of the role `tool` or `function`, unless `tool_result` blocks in its
+    content have the call's id (PRD tool-direct-offload F-001).
     """
     if message["role"] not in RESULT_ROLES:
         return False
@@ -157,14 +159,14 @@ def is_result(message: Message) -> bool:
 
 
 def says_nothing(message: Message) -> bool:
-    """Whether a message is empty: no provider takes one. The result of a tool may be."""
+    """Whether a message is empty, which providers reject; the result of a tool may be empty."""
     if message["role"] in RESULT_ROLES or message.get("content"):
         return False
     return not any(message.get(key) for key in _BESIDE_CONTENT)
 
 
 def input_path(call: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return where in a call of a chat message its input stands."""
+    """Return the path of the input within a call of a chat message."""
     for holder, field in (("function", "arguments"), ("custom", "input")):
         held = call.get(holder)
         if type(held) is dict or isinstance(held, Mapping):  # the first test is the quick one
@@ -173,14 +175,14 @@ def input_path(call: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def kind_of_text(role: str) -> str:
-    """Return the kind of item that a text of this role is."""
+    """Return the kind of the item for a text of this role."""
     return _TEXT_KINDS.get(role, "user_message")
 
 
 def call_key(item: Item) -> object:
-    """Return what a call and its result share, None for one that can have no other half.
+    """Return the key that a call and its result share, None for an item that cannot be paired.
 
-    That is the id. A legacy `function_call` has none: the function's name answers it.
+    The key is the id. A legacy `function_call` has none: there it is the function's name.
     """
     if item.tool_use_id is not None:
         return item.tool_use_id
@@ -188,9 +190,9 @@ def call_key(item: Item) -> object:
     return (item.tool,) if legacy and item.tool is not None else None
 
 
-def _add_block(items: list[Item], place: Place, i: int, block: Mapping[str, Any]) -> None:
+def _add_block(items: list[Item], place: MessagePosition, i: int, block: Mapping[str, Any]) -> None:
     kind = block.get("type")
-    is_text = kind in _TEXT_BLOCKS and place[1] not in RESULT_ROLES  # there nobody speaks
+    is_text = kind in _TEXT_BLOCKS and place[1] not in RESULT_ROLES  # a result is no message
     if is_text and isinstance(text := block.get("text"), str):
         items.append(_text(place, _path(i, "text"), text))
     elif kind == "tool_result":
@@ -207,13 +209,13 @@ def _path(i: int, *field: str) -> Path:
     return ("content", i, *field)
 
 
-def _text(place: Place, path: Path, text: str) -> Item:
+def _text(place: MessagePosition, path: Path, text: str) -> Item:
     message, role, turn = place
     kind = kind_of_text(role)
     return Item(message, path, kind, kind, role, text, text, (), turn)
 
 
-def _other(place: Place, path: Path, block: Mapping[str, Any]) -> Item:
+def _other(place: MessagePosition, path: Path, block: Mapping[str, Any]) -> Item:
     message, role, turn = place
     kind = _word(block.get("type"))
     if kind in _MEDIA_BLOCKS:
@@ -225,7 +227,7 @@ def _other(place: Place, path: Path, block: Mapping[str, Any]) -> Item:
     return Item(message, path, kind, kind, role, text, text, (), turn)
 
 
-def _chat_call(place: Place, path: Path, call: Mapping[str, Any]) -> Item:
+def _chat_call(place: MessagePosition, path: Path, call: Mapping[str, Any]) -> Item:
     *holders, field = input_path(call)
     function = call[holders[0]] if holders else call
     given = function.get(field)
@@ -233,7 +235,7 @@ def _chat_call(place: Place, path: Path, call: Mapping[str, Any]) -> Item:
     return _call(place, path, text, function.get("name"), call.get("id"))
 
 
-def _call(place: Place, path: Path, text: str, tool: object, call_id: object) -> Item:
+def _call(place: MessagePosition, path: Path, text: str, tool: object, call_id: object) -> Item:
     message, role, turn = place
     kind = "tool_call"
     tool, call_id = _word(tool), _word(call_id)
@@ -241,9 +243,13 @@ def _call(place: Place, path: Path, text: str, tool: object, call_id: object) ->
 
 
 def _result(
-    place: Place, path: Path, holder: Mapping[str, Any], call_id: object, tool: object = None
+    place: MessagePosition,
+    path: Path,
+    holder: Mapping[str, Any],
+    call_id: object,
+    tool: object = None,
 ) -> list[Item]:
-    """Return the result that `holder` is, a block or a whole message, then the media in it."""
+    """Return the result in a block or in a whole message, then the media in it."""
     message, role, turn = place
     content = holder.get("content")
     media: dict[int, Mapping[str, Any]] = {}
@@ -265,20 +271,22 @@ def _result(
 
 
 def _media_in(content: object) -> dict[int, Mapping[str, Any]]:
-    """Return the images, documents and sounds of a result's content, by their places there."""
+    """Return the images, documents and sounds in the content of a result, by their index."""
     parts = content if isinstance(content, list | tuple) else ()
     seen = ((j, as_mapping(part)) for j, part in enumerate(parts))
     return {j: part for j, part in seen if _word(part.get("type")) in _MEDIA_BLOCKS}
 
 
-def _inside(result: Item, place: Place, media: Mapping[int, Mapping[str, Any]]) -> Iterator[Item]:
+def _inside(
+    result: Item, place: MessagePosition, media: Mapping[int, Mapping[str, Any]]
+) -> Iterator[Item]:
     found = (_medium(place, (*result.path, j), part) for j, part in media.items())
     items = (item for item in found if item.kind != UNKNOWN)
     for number, item in enumerate(items, 1):
         yield item._replace(tool_use_id=result.tool_use_id, error=result.error, number=number)
 
 
-def _medium(place: Place, path: Path, block: Mapping[str, Any]) -> Item:
+def _medium(place: MessagePosition, path: Path, block: Mapping[str, Any]) -> Item:
     message, role, turn = place
     kind, media_type = _MEDIA_BLOCKS[block["type"]], _media_type(block)
     text = compact_json(block)
@@ -287,7 +295,7 @@ def _medium(place: Place, path: Path, block: Mapping[str, Any]) -> Item:
 
 
 def _media_type(block: Mapping[str, Any]) -> str | None:
-    """Return what the block says that it holds; in the chat API the start of a data URL says it."""
+    """Return the media type of a block; in the chat API it is part of a data URL."""
     for part in (block.get("source"), block.get("image_url"), block.get("file"), block):
         if isinstance(part, Mapping) and isinstance(said := part.get("media_type"), str):
             return said

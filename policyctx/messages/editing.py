@@ -1,9 +1,14 @@
-"""From decided edits back to messages: only what changes is copied."""
+"""From decided edits back to messages: only messages that change are copied.
+
+The input of a call is edited as a JSON text: long strings in it are replaced, and it stays an
+object.
+"""
 
 from __future__ import annotations
 
 import copy
 import json
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from types import NoneType
@@ -22,33 +27,35 @@ from policyctx.messages.blocks import (
 from policyctx.messages.items import UNKNOWN, compact_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from policyctx.messages.items import Item, Message, Path
 
-# Values that are JSON already, and have nothing in them that could change.
+# Types of JSON values that contain no other values.
 _FLAT = frozenset({str, int, bool, NoneType})
+# A string in a JSON text, and whether it is a key.
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"(?P<is_key>\s*:)?')
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What becomes of one item.
+    """The edit of one item: a new text, or its removal.
 
-    A text stays a text; the content of a result becomes the text; so does the whole block of an
-    image or document. For a call, `text` is the compact JSON of its new input.
+    A text, the content of a result, and the whole block of an image or document are replaced by the
+    text. For a call, `text` is the compact JSON of its new input.
     """
 
     item: Item
     text: str | None
-    """The text that takes its place; None: it is removed."""
+    """The text that replaces the item; None removes it."""
 
 
 def edited(messages: Sequence[Message], edits: Sequence[Edit]) -> Sequence[Message]:
     """Return the messages with the edits made.
 
-    The input is not changed. An untouched message is the same object in the output, a touched one
-    is a deep copy, one of which nothing is left is gone; with no edits the very same list comes
-    back. Raises what `edited_message` raises.
+    The input is not changed. In the output a message without edits is the same object, one with
+    edits is a deep copy, and one of which nothing is left is missing. Without edits the list object
+    itself is returned. Raises the errors of `edited_message`.
     """
     if not edits:
         return messages
@@ -63,12 +70,12 @@ def edited(messages: Sequence[Message], edits: Sequence[Edit]) -> Sequence[Messa
 
 
 def edited_message(message: Message, edits: Sequence[Edit]) -> Message | None:
-    """Return a deep copy of the message with the edits made; None when nothing of it is left.
+    """Return a deep copy of the message with the edits made; None if nothing of it is left.
 
-    The copy of an SDK's message object is the dict that `as_message` makes of it. The edits, at
-    least one, are of items of this message, one for an item. Raises `MessagesError` for a message
-    that cannot be copied, and `ValueError` for what no edit may do: give thinking a new text,
-    change a block that is not understood, or give a call an input that is not JSON.
+    The copy of an SDK's message object is the dict that `as_message` returns for it. There is at
+    least one edit, and at most one for each item of this message. Raises `MessagesError` for a
+    message that cannot be copied, and `ValueError` for an edit that gives thinking a new text,
+    changes a block of an unknown type, or gives a call an input that is not JSON.
     """
     message = as_message(message)
     by_path = {edit.item.path: edit for edit in edits}
@@ -77,13 +84,13 @@ def edited_message(message: Message, edits: Sequence[Edit]) -> Message | None:
     if is_whole_result and whole is not None and whole.text is None:
         return None
     new = _deep_copy(message, edits[0].item.message)
-    # From the end, so that no removal moves what is still to be edited; what is inside goes first.
+    # From the end, so that a removal does not move later edits; inner items come before outer ones.
     for path in sorted(by_path, reverse=True):
         _edit(new, by_path[path])
     if message.get("content") and not new.get("content") and not is_whole_result:
         if message["role"] in RESULT_ROLES:
             return None
-        new["content"] = None  # the one empty content that may stand beside calls
+        new["content"] = None  # the only empty content that is allowed beside calls
     return None if says_nothing(new) else new
 
 
@@ -113,9 +120,9 @@ def _edit(message: Message, edit: Edit) -> None:
 
 
 def _remove(message: Message, path: Path) -> None:
-    """Take out the block that `path` leads to or into; no empty list stays behind.
+    """Remove the block at or around `path`, and its list if that becomes empty.
 
-    A result of which nothing is left says so in a short text.
+    A result of which nothing is left gets a short text that says so.
     """
     *holder, last = path if isinstance(path[-1], int) else path[:-1] or path
     if not isinstance(last, int):  # the whole content, or a legacy `function_call`
@@ -131,7 +138,7 @@ def _remove(message: Message, path: Path) -> None:
 
 
 def _put_input(message: Message, path: Path, text: str) -> None:
-    """Give a call a new input: as it was sent, a JSON text where it was one, else a value."""
+    """Give a call a new input, in the form of the old one: a JSON text or a value."""
     sent_as_text = False
     if path[0] != "content":
         path = (*path, *input_path(as_mapping(_at(message, path))))
@@ -140,7 +147,7 @@ def _put_input(message: Message, path: Path, text: str) -> None:
 
 
 def _at(message: Message, path: Sequence[str | int]) -> object:
-    """Return what `path` leads to; a block may be a map or an object of a provider's SDK."""
+    """Return the value at `path`; a block may be a map or an object of a provider's SDK."""
     found: Any = message
     for part in path:
         found = found[part] if hasattr(found, "__getitem__") else getattr(found, str(part))
@@ -157,7 +164,7 @@ def _put(message: Message, path: Sequence[str | int], value: object) -> None:
 
 
 def _list_at(message: Message, path: Sequence[str | int]) -> list[Any]:
-    """Return the list that `path` leads to; another sequence there gives way to a list."""
+    """Return the list at `path`; another sequence there is replaced by a list."""
     found: Any = _at(message, path)
     blocks: list[Any] = found if isinstance(found, list) else list(found)
     if blocks is not found:
@@ -166,10 +173,49 @@ def _list_at(message: Message, path: Sequence[str | int]) -> list[Any]:
 
 
 def block_of(message: Message, item: Item) -> Any:  # noqa: ANN401 - a block is any JSON
-    """Return, as plain JSON, the block that holds an item; the message where it is the content."""
+    """Return the block of an item as plain JSON; for the content of a message, the message."""
     message = as_message(message)
     indices = [i for i, part in enumerate(item.path) if isinstance(part, int)]
     block = _at(message, item.path[: indices[-1] + 1]) if indices else message
     if type(block) is dict and _FLAT.issuperset(map(type, block.values())):
-        return dict(block)  # most are a text under a key or two
+        return dict(block)  # the usual case: one or two texts
     return json.loads(compact_json(block))
+
+
+def shortened_input(text: str, replacement: Callable[[str], str | None]) -> str | None:
+    """Return the JSON text of a call's input with long strings replaced.
+
+    `replacement` is called with each string value at any depth, in the order of `text`. If it
+    returns a text, this replaces the string. Keys and all other bytes stay. Returns None if `text`
+    is not a JSON object, or if nothing was replaced.
+    """
+    if not _is_object(text):
+        return None
+    changed = False
+
+    def replaced(found: re.Match[str]) -> str:
+        nonlocal changed
+        if found["is_key"] or (new := replacement(json.loads(found[0]))) is None:
+            return found[0]
+        changed = True
+        return compact_json(new)
+
+    new_text = _STRING.sub(replaced, text)
+    return new_text if changed else None
+
+
+def strings_in(text: str) -> Iterator[str]:
+    """Yield the string values of a call's input at any depth; the text if it is not an object."""
+    if not _is_object(text):
+        yield text
+        return
+    for found in _STRING.finditer(text):
+        if not found["is_key"]:
+            yield json.loads(found[0])
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (RecursionError, ValueError):
+        return False

@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 Message: TypeAlias = dict[str, Any]
-# Where in a message an item stands, such as ("content", 2, "text").
+# The path of an item in its message, such as ("content", 2, "text").
 Path: TypeAlias = tuple[str | int, ...]
 
-# The type of what is carried along untouched because nothing here knows what it means.
+# The type of items that are left unchanged because their block is of an unknown type.
 UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Medium:
-    """An image, a document or a sound: the block as it lies in a message.
+    """An image, a document or a sound: its block in a message.
 
-    `weights` remembers, by the name of the rules, what it was found to weigh in tokens.
+    `weights` remembers its size in tokens by the name of the counting rules.
     """
 
     block: Mapping[str, Any] = field(hash=False)
@@ -32,68 +32,68 @@ class Medium:
 
 
 class Item(NamedTuple):
-    """A block, or a whole string message, with what a policy may ask of it.
+    """A block, or a whole string message, with the attributes that a policy can use.
 
-    `text` is what offloading would save: a string as it is, a list of blocks or a call's input as
-    compact JSON. `counted` is the text that a model is billed for, without the bytes of the
-    `media` in it.
+    `text` is the text that offloading saves: a string unchanged, a list of blocks or a call's input
+    as compact JSON. `counted` is the text whose tokens are billed, without the bytes of the `media`
+    in it.
     """
 
     message: int
     """0-based position of its message in the list."""
     path: Path
-    """Where in the message it stands: a text, a call's input, a result's content, a whole block."""
+    """The path in its message to a text, a call's input, a result's content, or a whole block."""
     kind: str
-    """What it is by itself: a built-in item type, or `unknown`."""
+    """The built-in item type, or `unknown`."""
     type: str
-    """What a policy calls it: its kind, or a refinement of that which the policy defines."""
+    """The item type under the policy: the kind, or a refinement that the policy defines."""
     role: str
     text: str
     counted: str
     media: tuple[Medium, ...] = ()
     turn: int = 0
-    """Turns begun up to here; one begins with a user message that is no tool result."""
+    """The number of turns so far; a user message that is more than tool results begins one."""
     tool: str | None = None
-    """Name of the tool, for a call and for a result whose call is in the list."""
+    """The name of the tool, for a call and for a result whose call is in the list."""
     tool_use_id: str | None = None
     call_message: int | None = None
-    """Position of the message that made the call: results of parallel calls share it."""
+    """The position of the message that made the call; results of parallel calls share it."""
     error: bool = False
     media_type: str | None = None
-    """Of an image or document, such as `image/png`."""
+    """The media type of an image or document, such as `image/png`."""
     inside: int | None = None
-    """Position, in the list of items, of the result that it stands inside of.
+    """The position in the list of items of the result that contains this item.
 
-    The tool, the id, the call and the failure of such an item are those of its result.
+    Such an item has the tool, the id, the call and the error flag of its result.
     """
     number: int = 0
-    """1-based, among the items inside of one result; 0 outside."""
+    """The 1-based number among the items inside one result; 0 outside."""
 
     @property
     def item_id(self) -> str:
-        """The tool-use id for calls and results, else `msg_` and a three-digit ordinal.
+        """The tool-use id of a call or result, otherwise `msg_` and a three-digit ordinal.
 
-        Inside a result, its id and the item's number there: `toolu_1-2`.
+        Inside a result it is the id of the result and the item's number: `toolu_1-2`.
         """
         name = f"msg_{self.message + 1:03}" if self.tool_use_id is None else self.tool_use_id
         return name if self.inside is None else f"{name}-{self.number}"
 
 
 def compact_json(value: object) -> str:
-    """Return the JSON text that stands for a value that is not plain text.
+    """Return a value as JSON without spaces; objects of an SDK become plain values.
 
-    Raises `TypeError`, `ValueError` or `RecursionError` for what is no JSON.
+    Raises `TypeError`, `ValueError` or `RecursionError` for a value that is not JSON.
     """
     if _is_written_alike(value):
         try:
             return to_json(value).decode()
-        except ValueError:  # it takes no lone surrogates
+        except ValueError:  # a lone surrogate
             pass
     return _encode(value)
 
 
 def _is_written_alike(value: object) -> bool:
-    """Is this of what both encoders write alike, nested no deeper than most; floats are not."""
+    """Whether both encoders write the value alike: no floats, and no unusual depth."""
     level = [value]
     for _ in range(_DEPTH):
         deeper: list[object] = []
@@ -113,7 +113,7 @@ def _is_written_alike(value: object) -> bool:
 
 
 def _plain_values(value: object) -> object:
-    """A provider's SDK object as plain values; what is none is shown by its text."""
+    """Return an object of a provider's SDK as plain values, any other object as its text."""
     dump = getattr(value, "model_dump", None)
     return dump(mode="json") if callable(dump) else str(value)
 

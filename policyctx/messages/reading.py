@@ -1,46 +1,52 @@
-"""From a message list to items: checked, in order, each result beside the call that it answers."""
+"""From a request or a message list to items: checked, in order, each result beside its call.
+
+A JSON document is a request body with `messages`, or a bare message list. `Reading` checks and
+reads each message of a list once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import MessagesError
 from policyctx.messages.blocks import as_message, call_key, is_result, items_in
 
 if TYPE_CHECKING:
-    from policyctx.messages.blocks import Place
+    from policyctx.messages.blocks import MessagePosition
     from policyctx.messages.items import Item, Message
 
-# Of these none is a block or a call; an object of a provider's SDK may be.
+# Types that cannot be a block or a call, unlike an object of a provider's SDK.
 _NO_OBJECT = (str, int, float, list)
 
 
 class Reading:
     """The items of a message list that grows; every message is checked and read once.
 
-    A result belongs to a call before it with its id. Ids may be used again: within one message the
-    oldest unanswered call is meant, and a later message that calls an id takes it over.
+    A result belongs to an earlier call with its id. Ids may be reused: within one message a result
+    answers the oldest unanswered call, and a later message with a call of the same id replaces the
+    earlier calls.
     """
 
     def __init__(self) -> None:
         self.items: list[Item] = []
         """In the order in which a model reads them; only ever appended to."""
         self.partners: dict[int, int] = {}
-        """By position in `items`: of a call that of its result, of the result that of its call."""
+        """The position in `items` of the result of a call, and of the call of a result."""
         self.turn_starts: list[int] = []
-        """Positions of the messages that begin a turn, ascending."""
+        """Positions of the messages that begin a turn, in ascending order."""
         self.roles: list[str] = []
-        """Of the messages."""
+        """The role of each message."""
         self.message_count = 0
         self._newest_reply = range(0)  # the positions of its items
         self._open_calls: dict[object, list[int]] = {}
 
     @property
     def pending(self) -> int | None:
-        """Position of the newest assistant message when a call in it has no answer, else None.
+        """The position of the newest assistant message if one of its calls has no result, or None.
 
-        A message without items does not count.
+        Messages without items are skipped.
         """
         for i in self._newest_reply:
             if self.items[i].kind == "tool_call" and i not in self.partners:
@@ -48,10 +54,10 @@ class Reading:
         return None
 
     def extend(self, messages: Sequence[Message]) -> None:
-        """Read what comes after the messages read so far.
+        """Read the messages that follow those read so far.
 
-        Raises `MessagesError`, naming the first message at fault by its place in the whole list;
-        the reading is then as it was.
+        Raises `MessagesError` with the position of the first wrong message in the whole list; the
+        reading is then unchanged.
         """
         turn_starts: list[int] = []
         roles: list[str] = []
@@ -77,7 +83,7 @@ class Reading:
         self.message_count += len(messages)
 
     def _take(self, items: list[Item]) -> None:
-        """Add the items, with what a result and what is inside of it have from their call."""
+        """Add the items; results and the items inside them get the tool of their call."""
         result = -1
         for item in items:
             kind = item.kind
@@ -119,16 +125,16 @@ class Reading:
 
 
 def items_of(messages: Sequence[Message]) -> tuple[Item, ...]:
-    """See a message list as items, in the order in which a model reads them; see `Reading`.
+    """Return the items of a message list, in the order in which a model reads them.
 
-    Raises `MessagesError` for what is no message list; see `checked_messages`.
+    Raises `MessagesError` like `checked_messages`. `Reading` says how results and calls are paired.
     """
     reading = Reading()
     reading.extend(messages)
     return tuple(reading.items)
 
 
-def _read(message: Message, place: Place) -> list[Item]:
+def _read(message: Message, place: MessagePosition) -> list[Item]:
     index, _, _ = place
     try:
         return items_in(message, place)
@@ -139,7 +145,7 @@ def _read(message: Message, place: Place) -> list[Item]:
 
 
 def _begins_turn(content: str | Sequence[object] | None) -> bool:
-    """Is a user message with this content more than tool results, so that it starts a turn."""
+    """Whether a user message with this content starts a turn: it is more than tool results."""
     if isinstance(content, str) or not content:
         return True
     return any(_type_of(block) != "tool_result" for block in content)
@@ -152,7 +158,7 @@ def _type_of(block: object) -> object:
 
 
 def _is_plain(message: object) -> bool:
-    """Whether a message is surely right, by a quick test that most pass."""
+    """Whether a message passes a quick test, as most do; others need the full check."""
     if type(message) is not dict or type(message.get("role")) is not str:
         return False
     content = message.get("content")
@@ -166,9 +172,9 @@ def _is_plain(message: object) -> bool:
 
 
 def checked_messages(messages: object, first: int = 0) -> Sequence[Message]:
-    """Return `messages` as they are; raises `MessagesError`, naming the first message at fault.
+    """Return `messages` unchanged; raises `MessagesError` with the first wrong message.
 
-    `first` is the position of the first of them in the whole list.
+    `first` is the position of the first message in the whole list.
     """
     found = listed(messages)
     for index, message in enumerate(found, first):
@@ -177,12 +183,12 @@ def checked_messages(messages: object, first: int = 0) -> Sequence[Message]:
 
 
 def is_message(message: object) -> bool:
-    """Whether `checked_messages` takes this one message."""
+    """Whether `checked_messages` accepts the message."""
     return _is_plain(message) or (isinstance(message, dict) and _wrong_with(message) is None)
 
 
 def listed(messages: object) -> Sequence[Message]:
-    """Return `messages` as they are when they are a list at all; raises `MessagesError`."""
+    """Return `messages` unchanged; raises `MessagesError` if the value is not a list."""
     if type(messages) is list:  # the quick test
         return messages
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
@@ -251,3 +257,39 @@ def _kind(value: object) -> str:
     names: dict[type, str] = {dict: "an object", list: "a list", str: "a string", bool: "a boolean"}
     names |= {int: "a number", float: "a number", type(None): "nothing"}
     return names.get(type(value), type(value).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A model call: the messages, and the request body around them if there is one."""
+
+    messages: Sequence[Message]
+    body: Mapping[str, Any] | None = None
+
+    @property
+    def system(self) -> object:
+        """The `system` of the request: a string, a list of blocks, or None."""
+        return self.body and self.body.get("system")
+
+    @property
+    def tools(self) -> object:
+        """The schemas of the available tools, or None."""
+        return self.body and self.body.get("tools")
+
+    def document_with(self, messages: Sequence[Message]) -> object:
+        """Return the document with its messages replaced by these."""
+        return list(messages) if self.body is None else {**self.body, "messages": list(messages)}
+
+
+def request_of(document: object) -> Request:
+    """Return the request in a JSON document: an array of messages, or an object with `messages`.
+
+    Raises `MessagesError` for any other document, with the first wrong message.
+    """
+    if isinstance(document, Mapping):
+        if "messages" not in document:
+            raise MessagesError(
+                'expected a list of messages or a request body, got an object without "messages"'
+            )
+        return Request(checked_messages(document["messages"]), document)
+    return Request(checked_messages(document))

@@ -1,6 +1,6 @@
-"""What a provider would refuse, compared before and after a plan.
+"""The rules of providers that an edited list breaks, and the list before the edit did not.
 
-What the input already suffered from is no reason to refuse the output.
+A rule that the input breaks already is no reason to reject the output.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 def new_problems(
     before: Sequence[Message], after: Sequence[Message], items: Sequence[Item] | None = None
 ) -> list[str]:
-    """Return a sentence for each rule that `after` breaks and `before` kept.
+    """Return a sentence for each rule that `after` breaks and `before` did not.
 
-    A call is answered in the messages right after it that hold nothing but results, or in the one
-    that follows these. `items` are those of `before`, for callers who have them already.
+    The result of a call must be in the messages right after it that contain only results, or in the
+    message that follows these. `items` are those of `before`, if the caller has them already.
     """
     whole = _Stretch(_seen(before, items_of(before) if items is None else items))
     return _new_problems([whole], [_Stretch(_seen(after, items_of(after)))])
@@ -45,11 +45,11 @@ def new_problems_around(
     changed: Collection[int],
     items: Sequence[Item],
 ) -> list[str]:
-    """Return what `new_problems` does, read only where the edits were.
+    """Return the sentences of `new_problems`, but check only the surroundings of the edits.
 
-    `after` is aligned with `before`, None where a message is gone; `changed` are the positions
-    to look around, others may differ that were looked at before; `items` are those of `before`.
-    The cost grows with `changed` and the results around it, not with the list.
+    `after` is aligned with `before`, with None for a removed message. `changed` are the positions
+    to check; the lists may also differ at positions that were checked before. `items` are those of
+    `before`. The cost grows with `changed` and the results around it, not with the list.
     """
     view = _Around(before, after, changed, items)
     stretches = list(view.stretches())
@@ -67,7 +67,7 @@ class _Seen(NamedTuple):
 
     @property
     def holds_only_results(self) -> bool:
-        """Whether the message may stand between a call and the result of another beside it."""
+        """Whether the message may be between a call and the result of a parallel call."""
         if self.message["role"] in RESULT_ROLES:
             return True
         return bool(self.items) and all(
@@ -135,7 +135,7 @@ def _unpaired(stretch: _Stretch) -> Iterator[str]:
 
 
 class _Calls:
-    """Calls that wait for their results."""
+    """Calls without a result so far."""
 
     def __init__(self) -> None:
         self._calls: dict[object, list[Item]] = {}
@@ -144,7 +144,7 @@ class _Calls:
         self._calls.setdefault(call_key(call), []).append(call)
 
     def take(self, result: Item) -> bool:
-        """Whether the result answers one of the calls, which then waits no longer."""
+        """Remove the call that the result answers, and return whether there is one."""
         key = call_key(result)
         if key is None or not (calls := self._calls.get(key)):
             return False
@@ -170,7 +170,7 @@ def _thinking(stretches: Sequence[_Stretch]) -> Counter[str]:
 
 
 class _Around:
-    """Two lists, seen where they differ."""
+    """Two lists at the positions where they differ."""
 
     def __init__(
         self,
@@ -220,7 +220,7 @@ class _Around:
 
     def _up_to_a_border(self, places: range) -> Iterator[int]:
         for i in places:
-            if i in self._changed:  # which has a look around of its own
+            if i in self._changed:  # its own surroundings are checked too
                 return
             yield i
             seen, left = self.before(i), self.after(i)

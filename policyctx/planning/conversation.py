@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from policyctx.definitions.actions import Action
 from policyctx.messages.blocks import kind_of_text
-from policyctx.messages.inputs import strings_in
+from policyctx.messages.editing import strings_in
 from policyctx.messages.reading import Reading
 from policyctx.planning.decisions import Decision
 from policyctx.planning.ledger import Entry, Identities

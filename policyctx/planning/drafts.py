@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from policyctx.messages.inputs import shortened_input
+from policyctx.messages.editing import shortened_input
 from policyctx.planning.paths import EXTENSIONS, File, relative_path
 from policyctx.planning.placeholders import named_path, rendered_placeholder
 from policyctx.planning.reasons import Reason

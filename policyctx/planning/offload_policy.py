@@ -33,7 +33,7 @@ from policyctx.policy.values import Share
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from policyctx.errors import Place
+    from policyctx.errors import Location
     from policyctx.messages.items import Item
     from policyctx.planning.gates import StepGate
     from policyctx.policy.models import KeepRecent, Policy, Step
@@ -136,7 +136,7 @@ class OffloadPolicy:
         """The steps that run at `arrival` or before a `model_call`, in order."""
         return self._steps[moment]
 
-    def place(self, rule: RulePath) -> Place | None:
+    def place(self, rule: RulePath) -> Location | None:
         """Return where the policy's file says this; None for a default, or a policy from code."""
         return self.tree.written(rule) if self.tree is not None and rule else None
 

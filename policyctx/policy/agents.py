@@ -25,7 +25,7 @@ from policyctx.policy.yaml_reader import read_yaml
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from policyctx.errors import Place
+    from policyctx.errors import Location
     from policyctx.policy.models import Policy
     from policyctx.policy.sources import PolicySource
 
@@ -43,7 +43,7 @@ class AgentEntry:
 
     pattern: str
     """An agent's name, or a glob."""
-    place: Place
+    place: Location
     says: Node
     """A preset's name or a path; or a map, a policy without `apiVersion` and `name`."""
 
@@ -59,7 +59,7 @@ class AgentsFile:
 
     source: PolicySource
     version: Node
-    place: Place
+    place: Location
     """Where its entries are."""
     entries: tuple[AgentEntry, ...]
 

@@ -11,7 +11,7 @@ from policyctx.policy.models import Policy, Section
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from policyctx.errors import Place
+    from policyctx.errors import Location
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -27,8 +27,8 @@ class Node:
     """
 
     value: Any
-    place: Place
-    key: Place | None = None
+    place: Location
+    key: Location | None = None
     raw: str | None = None
     variable: str | None = None
 
@@ -72,7 +72,7 @@ class Node:
                 node, found = child, (*found, part)
         return found, node
 
-    def written(self, names: Path) -> Place | None:
+    def written(self, names: Path) -> Location | None:
         """Return where the policy says what `names` lead to, steps by their names; else None."""
         node: Node = self
         for name in names:

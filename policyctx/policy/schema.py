@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic.json_schema import GenerateJsonSchema
 
 from policyctx.definitions.item_types import BUILT_IN_TYPES, ITEM_TYPES
-from policyctx.errors import Diagnostic, Place, PolicyError
+from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.policy.diagnosing import hint
 from policyctx.policy.models import Policy, Section
 
@@ -376,5 +376,5 @@ def _unknown(dotted: str, part: str, known: list[str], named: Sequence[str] = ()
         f"the keys here are {', '.join(known)}" if known else ""
     )
     return PolicyError(
-        [Diagnostic(Place(dotted or "''"), "PC101", f"unknown key {part!r}", likely)]
+        [Diagnostic(Location(dotted or "''"), "PC101", f"unknown key {part!r}", likely)]
     )

@@ -12,7 +12,7 @@ from policyctx.policy.models import Policy
 from policyctx.policy.yaml_reader import typed
 
 if TYPE_CHECKING:
-    from policyctx.errors import Place
+    from policyctx.errors import Location
     from policyctx.policy.nodes import Node, Path
 
 
@@ -50,7 +50,7 @@ def inline(value: Any) -> str:  # noqa: ANN401 - a YAML value
     return json.dumps(value, ensure_ascii=False)
 
 
-def origins(root: Node) -> list[tuple[str, object, Place]]:
+def origins(root: Node) -> list[tuple[str, object, Location]]:
     """Return every value of the tree: its dotted path, itself, and where it was written.
 
     A step is named by its name, any other element of a list by its index. A value from the

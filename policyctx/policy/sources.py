@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from policyctx.errors import Diagnostic, Place, PolicyError, UnknownPolicyError
+from policyctx.errors import Diagnostic, Location, PolicyError, UnknownPolicyError
 from policyctx.policy.diagnosing import nearest
 from policyctx.resources import open_file, shipped_folder
 
@@ -86,14 +86,14 @@ def agents_source(start: PolicyName = "") -> PolicySource:
     """
     folder = _expanded(os.fsdecode(start))
     if not _exists(folder) or not folder.is_dir():
-        raise PolicyError([Diagnostic(Place(str(folder)), "PC205", "no such folder")])
+        raise PolicyError([Diagnostic(Location(str(folder)), "PC205", "no such folder")])
     above = folder.resolve().parents
     for path in (folder / AGENTS_FILE, *(parent / AGENTS_FILE for parent in above)):
         if os.access(path, os.F_OK):
             return read_source(path, str(path))
     looked_in = ", ".join(map(str, (folder.resolve(), *above)))
     sentence, hint = f"no such file in {looked_in}", "`policyctx init` writes one"
-    raise PolicyError([Diagnostic(Place(AGENTS_FILE), "PC205", sentence, hint)])
+    raise PolicyError([Diagnostic(Location(AGENTS_FILE), "PC205", sentence, hint)])
 
 
 def read_source(path: Path, name: str, *, allow_pipe: bool = False) -> PolicySource:
@@ -131,4 +131,4 @@ def _exists(path: Path) -> bool:
 
 
 def _unreadable(name: str, sentence: str) -> PolicyError:
-    return PolicyError([Diagnostic(Place(name), "PC001", sentence)])
+    return PolicyError([Diagnostic(Location(name), "PC001", sentence)])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import yaml
 
-from policyctx.errors import Diagnostic, Place, PolicyError
+from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.policy.nodes import Node
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class _Reader:
         found = yaml.reader.Reader.NON_PRINTABLE.search(text)
         at = found.start() if found else 0
         line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-        place = Place(self.source.name, line, column, self._line(line))
+        place = Location(self.source.name, line, column, self._line(line))
         sentence = f"the character U+{ord(text[at]):04X} is not allowed in YAML"
         return Diagnostic(place, "PC002", sentence)
 
@@ -109,9 +109,9 @@ class _Reader:
                 found = self._node(next(self.events), depth=1)
         if self.problems:
             raise PolicyError(self.problems)
-        return found or Node(None, Place(self.source.name, 1, 1, self._line(1)))
+        return found or Node(None, Location(self.source.name, 1, 1, self._line(1)))
 
-    def _node(self, event: Any, depth: int, key: Place | None = None) -> Node:  # noqa: ANN401
+    def _node(self, event: Any, depth: int, key: Location | None = None) -> Node:  # noqa: ANN401
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
             sentence = "anchors and aliases are not allowed"
             self._note("PC003", sentence, event, "quote a text that begins with `*` or `&`")
@@ -157,15 +157,15 @@ class _Reader:
         place = self._place(event.start_mark)
         self.problems.append(Diagnostic(place, code, sentence, hint))
 
-    def _place(self, mark: Any) -> Place:  # noqa: ANN401 - PyYAML's marks have no type
+    def _place(self, mark: Any) -> Location:  # noqa: ANN401 - PyYAML's marks have no type
         line = mark.line + 1
-        return Place(self.source.name, line, mark.column + 1, self._line(line))
+        return Location(self.source.name, line, mark.column + 1, self._line(line))
 
     def _line(self, line: int) -> str:
         return self.lines[line - 1] if 0 < line <= len(self.lines) else ""
 
     def _refuse(self, code: str, sentence: str, mark: Any, hint: str = "") -> NoReturn:  # noqa: ANN401
-        place = self._place(mark) if mark else Place(self.source.name, 1, 1, self._line(1))
+        place = self._place(mark) if mark else Location(self.source.name, 1, 1, self._line(1))
         raise PolicyError([*self.problems, Diagnostic(place, code, sentence, hint)]) from None
 
 

@@ -1,4 +1,4 @@
-"""Calls that need no policy file and no session: each is one preset, applied once.
+"""Recipes: calls that need no policy file and no session. Each applies one preset once.
 
-What is offloaded or summarised, when, under which name and with what words, the presets say.
+The presets define what is offloaded or summarised, when, under which name and with which wording.
 """

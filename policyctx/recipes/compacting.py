@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from policyctx.compaction.assembly import CompactStats
 from policyctx.compaction.summarizers import summarizer_for
-from policyctx.errors import Diagnostic, Place, PolicyError
+from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.options import check_options
 from policyctx.policy.sources import PolicySource
@@ -38,10 +38,10 @@ _LIMITS = ("max_files", "max_tokens_per_file", "max_tokens_total")
 
 @dataclass(frozen=True, slots=True)
 class CompactResult:
-    """What `compact_messages` came to.
+    """The outcome of `compact_messages`.
 
-    `messages` is the very list that was given if nothing was compacted. `warnings` says why not, if
-    the threshold was reached, and which files did not come back.
+    `messages` is the list object that was given if nothing was compacted. `warnings` says why not,
+    if the threshold was reached, and which files were not restored.
     """
 
     messages: Sequence[Message]
@@ -49,34 +49,34 @@ class CompactResult:
     stats: CompactStats
     summary: str = ""
     archive: str | None = None
-    """Absolute path of the replaced messages."""
+    """Absolute path of the file with the replaced messages."""
     warnings: tuple[str, ...] = ()
 
 
 class CompactOptions(TypedDict, total=False):
-    """How `compact_messages` goes about it; what is left out is as the preset says."""
+    """The options of `compact_messages`; the defaults are those of the preset."""
 
     client: object
-    """An `anthropic.Anthropic` or `anthropic.AsyncAnthropic`, which is asked for the summary."""
+    """An `anthropic.Anthropic` or `anthropic.AsyncAnthropic` that makes the summary."""
     summarizer: Summarizer | Summarize
-    """What makes the summary instead: it needs no client. With neither it is extractive."""
+    """A summarizer to use instead of the client. With neither the summary is extractive."""
     model: str
-    """The model that the client asks."""
+    """The model that the client calls."""
     threshold: int | str
-    """Tokens from which on the history is long, or a share of the window such as `"80%"`."""
+    """Tokens at which the history is compacted, or a share of the window such as `"80%"`."""
     context_window: int
-    """Tokens that the agent's model can see."""
+    """The context window of the agent's model, in tokens."""
     max_restore_files: int
     max_restore_tokens_per_file: int
     max_restore_tokens_total: int
     work_dir: str | os.PathLike[str]
-    """The folder that files must be in to come back."""
+    """The folder of the files that may be restored."""
     reads_file: Mapping[str, str | Sequence[str]]
     """Tools that read files besides `read_file`, by name, each with the field of its input that
-    holds the path, or several of which the first that a call has is meant: `{"Read": "file_path"}`.
+    contains the path: `{"Read": "file_path"}`. Of several fields the first that a call has counts.
     """
     file_reader: FileReader
-    """Reads the files that come back, instead of the disk. A file for which it raises is skipped,
+    """Reads the restored files, by default from the disk. A file for which it raises is skipped
     with a warning."""
     output_dir: str | os.PathLike[str]
     """The folder for the replaced messages."""
@@ -85,15 +85,15 @@ class CompactOptions(TypedDict, total=False):
 def compact_messages(
     messages: Sequence[Message], **options: Unpack[CompactOptions]
 ) -> CompactResult:
-    """Replace the history by a summary once it is long, as the preset `context-compact` says.
+    """Replace a long history by a summary, as the preset `context-compact` says.
 
-    `options` are those of `CompactOptions`, and none is needed. The files that were read last come
-    back, and the replaced messages are saved. The input is not changed, and no call knows of
-    another.
+    `options` are those of `CompactOptions`; all are optional. The files that were read last are
+    restored, and the replaced messages are saved. The input is not changed, and calls are
+    independent of each other.
 
-    Raises `MessagesError` for what is no message list, `UnknownOptionError` for an option that
-    does not exist, and `PolicyError` for a value that is not allowed. A summary that fails is not
-    an error: the list stays as it is.
+    Raises `MessagesError` for a value that is not a message list, `UnknownOptionError` for an
+    unknown option, and `PolicyError` for a value that is not allowed. A summary that fails is not
+    an error: the list is returned unchanged.
     """
     session = _session("compact_messages", options)
     return _compacted(session.apply(messages))
@@ -102,7 +102,10 @@ def compact_messages(
 async def compact_messages_async(
     messages: Sequence[Message], **options: Unpack[CompactOptions]
 ) -> CompactResult:
-    """`compact_messages`, awaiting an asynchronous client or summarizer, with files in a thread."""
+    """Compact as `compact_messages` does, with an asynchronous client or summarizer.
+
+    Files are read and written in a thread.
+    """
     session = _session("compact_messages_async", options)
     return _compacted(await session.apply_async(messages))
 
@@ -123,7 +126,7 @@ def _session(function: str, options: CompactOptions) -> Session:
 
 
 def _document(options: CompactOptions) -> dict[str, Any]:
-    """Return the preset with what the caller says over it, as a policy."""
+    """Return a policy document that extends the preset by the options."""
     work_dir = options.get("work_dir")
     restore = {key: options.get(f"max_restore_{key[4:]}") for key in _LIMITS}
     document: dict[str, Any] = {
@@ -147,7 +150,7 @@ def _document(options: CompactOptions) -> dict[str, Any]:
 def _readers(reads_file: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
     """Return the policy's `tools` for the tools that read files; raises `PolicyError`."""
     if not isinstance(reads_file, Mapping):
-        place = Place("compact_messages, option reads_file")
+        place = Location("compact_messages, option reads_file")
         sentence = f"expected a map such as {{'Read': 'file_path'}}, got {reads_file!r}"
         raise PolicyError([Diagnostic(place, "PC103", sentence)])
     return {
@@ -173,7 +176,7 @@ def _compacted(result: Result) -> CompactResult:
 
 
 def _reasons(result: Result) -> Iterator[str]:
-    """Yield why a history that is long enough was not replaced, if no attempt was made."""
+    """Yield why a long history was not compacted if no attempt was made."""
     for outcome in result.plan.outcomes:
         stopped = outcome.stopped
         if stopped is not None and stopped.code != "not_summarised":

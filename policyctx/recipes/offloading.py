@@ -1,6 +1,6 @@
-"""Calls that need no policy file and no session: each is one preset, applied once.
+"""`offload_tool_results` and `offload_tool_result`: each applies one preset to messages once.
 
-What is offloaded, when, under which name and with what words, the presets say.
+The preset defines what is offloaded, when, under which name and with which wording.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from policyctx.errors import MessagesError, Place, PolicyError
+from policyctx.errors import Location, MessagesError, PolicyError
 from policyctx.messages.reading import items_of
 from policyctx.policy.diagnosing import not_one_of
 from policyctx.policy.loading import load_policy, parsed_policy
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from policyctx.turns.result import Result
 
 Paths: TypeAlias = Literal["output_dir", "cwd", "absolute"]
-# The field of a placeholder that shows the file so.
+# The field of a placeholder that shows the path in each form.
 _FIELDS: dict[Paths, str] = {"output_dir": "relative_path", "cwd": "cwd_path", "absolute": "path"}
 
-# Whoever hands over a single result has decided that it is too long.
+# A caller that passes a single result has decided that it is too long.
 _SINGLE_RESULT = PolicySource(
     "offload_tool_result",
     """\
@@ -47,16 +47,17 @@ min_chars: 0
 
 @dataclass(frozen=True, slots=True)
 class OffloadResults:
-    """What `offload_tool_results` came to.
+    """The outcome of `offload_tool_results`.
 
-    `messages` is the very list that was given when nothing was offloaded; else a new one, in which
-    a message that holds no offloaded result is the same object and any other a deep copy.
+    `messages` is the list object that was given if nothing was offloaded. Otherwise it is a new
+    list, in which a message without an offloaded result is the same object and any other a deep
+    copy.
     """
 
     messages: Sequence[Message]
     offloaded_count: int
     freed_chars: int
-    """Characters of all that was offloaded; the placeholders are not deducted."""
+    """Characters of all offloaded results; the placeholders are not deducted."""
     files: tuple[str, ...]
     """Absolute paths, in the order of the results."""
 
@@ -85,20 +86,20 @@ def offload_tool_results(
 ) -> OffloadResults:
     """Offload the long tool results of a message list, as the preset `context-offload` says.
 
-    The files go below `output_dir`, which is made when something is to be written and it is not
-    there; with a `writer` it writes them, and makes what folders it needs. The input is not
-    changed, and no call knows of another.
+    The files are written below `output_dir`, which is created when the first file is written. A
+    `writer` writes them instead, and creates the folders that it needs. The input is not changed,
+    and calls are independent of each other.
 
-    `paths` says what the paths in the placeholders start from. `output_dir` is for an agent that
-    runs in that folder: `./tool-result-ID.md` (PRD context-offload F-003). `cwd` is for one that
-    runs in the working directory of this process: `offloaded/tool-result-ID.md`, or an absolute
-    path where the folder is elsewhere. `absolute` is right wherever the agent runs.
+    `paths` is the base of the paths in the placeholders. `output_dir` is for an agent that runs in
+    that folder: `./tool-result-ID.md` (PRD context-offload F-003). `cwd` is for one that runs in
+    the working directory of this process: `offloaded/tool-result-ID.md`, or an absolute path if the
+    folder is elsewhere. `absolute` is right wherever the agent runs.
 
-    Raises `MessagesError` for what is no message list, `StoreError` when a file cannot be written,
-    and `PolicyError` for another value of `paths` and for an `OFFLOAD_RATIO_THRESHOLD` that is not
-    a ratio. After a `StoreError`, files that already have their names stay, complete, and the next
-    call uses them again; all are written before the first gets its name, and a file without a name
-    is removed. With a `writer`, whatever it wrote stays.
+    Raises `MessagesError` for a value that is not a message list, `StoreError` if a file cannot be
+    written, and `PolicyError` for another value of `paths` and for an `OFFLOAD_RATIO_THRESHOLD`
+    that is not a ratio. All files are written before the first gets its name. After a `StoreError`,
+    files that have their names stay, complete, and the next call uses them again; files without a
+    name are removed. With a `writer`, everything that it wrote stays.
     """
     session = _session(_many_results(paths), output_dir, writer)
     return _results(session.apply(messages))
@@ -112,7 +113,7 @@ async def offload_tool_results_async(
     writer: FileWriter | AsyncFileWriter | None = None,
     paths: Paths = "output_dir",
 ) -> OffloadResults:
-    """`offload_tool_results`, with the files written in a thread or by an asynchronous writer."""
+    """Offload as `offload_tool_results` does, in a thread or with an asynchronous writer."""
     policy = _many_results(paths)
     session = _session(policy, output_dir, writer, loop=asyncio.get_running_loop())
     return _results(await session.apply_async(messages))
@@ -126,17 +127,17 @@ def offload_tool_result(
     output_dir: str | os.PathLike[str],
     writer: FileWriter | None = None,
 ) -> OffloadResult:
-    """Offload the one tool result of a message, of whatever length.
+    """Offload the one tool result of a message, whatever its length.
 
-    The preset `tool-direct-offload` says how: the result goes to a file in the folder of the
-    session below `output_dir`, over an earlier one of the same id. `writer` is as in
+    As the preset `tool-direct-offload` says, the result is written to a file in the session's
+    folder below `output_dir`, and replaces an earlier file of the same id. `writer` is as in
     `offload_tool_results`. The input is not changed.
 
-    A message that an earlier call with the same `session_id` and `output_dir` returned comes back
+    A message that an earlier call with the same `session_id` and `output_dir` returned is returned
     with the same content: nothing is written, and the file is the one that it names.
 
-    Raises `MessagesError` for what is no message, or one with no tool result or several, and
-    `StoreError` when the file cannot be written.
+    Raises `MessagesError` for a value that is not a message, or a message with no tool result or
+    several, and `StoreError` if the file cannot be written.
     """
     session = _session(_single_result(message), output_dir, writer, session_id=session_id)
     return _result(session.on_tool_result(message), session)
@@ -150,16 +151,16 @@ async def offload_tool_result_async(
     output_dir: str | os.PathLike[str],
     writer: FileWriter | AsyncFileWriter | None = None,
 ) -> OffloadResult:
-    """`offload_tool_result`, with the file written in a thread or by an asynchronous writer."""
+    """Offload as `offload_tool_result` does, in a thread or with an asynchronous writer."""
     policy, loop = _single_result(message), asyncio.get_running_loop()
     session = _session(policy, output_dir, writer, session_id=session_id, loop=loop)
     return _result(await session.on_tool_result_async(message), session)
 
 
 def _many_results(paths: Paths) -> Policy:
-    """The preset with the field for the file that `paths` asks for in its placeholder."""
+    """Return the preset with the form of path in its placeholder that `paths` names."""
     if paths not in _FIELDS:
-        option = Node(paths, Place("offload_tool_results, option paths"))
+        option = Node(paths, Location("offload_tool_results, option paths"))
         raise PolicyError([not_one_of(option, list(_FIELDS))])
     policy = load_policy("context-offload")
     asked, given = (f"{{{_FIELDS[name]}}}" for name in (paths, "output_dir"))
@@ -169,7 +170,7 @@ def _many_results(paths: Paths) -> Policy:
 
 
 def _single_result(message: Message) -> Policy:
-    """The policy for the message's one result; raises `MessagesError` when it has not one."""
+    """Return the policy for a single result; raises `MessagesError` unless there is just one."""
     count = sum(item.kind == "tool_result" for item in items_of([message]))
     if count != 1:
         raise MessagesError(f"expected a message with one tool result, got {count or 'none'}")
@@ -199,7 +200,7 @@ def _result(result: Result, session: Session) -> OffloadResult:
     [message] = result.messages
     if result.files:
         return OffloadResult(message, result.net_freed_chars, result.files[0])
-    # The policy takes every result but a placeholder, since its file must not be overwritten.
+    # The policy skips a result that is a placeholder, since its file must not be overwritten.
     reasons = (decision.reason for decision in result.plan.decisions)
     path = next(reason.values["path"] for reason in reasons if reason.code == "placeholder")
     return OffloadResult(copy.deepcopy(message), 0, f"{session.store.root}/{path}")

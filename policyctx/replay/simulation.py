@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from policyctx.replay.regret.needs import Need
     from policyctx.replay.timeline import SeenItem
     from policyctx.store.content import JSON, Content
-    from policyctx.turns.driving import Record
+    from policyctx.turns.effects import Record
 
 OFFLINE = "extractive"
 
@@ -101,7 +101,7 @@ class UnwrittenStore:
     """Takes what a session saves, and keeps its path, its hash and its size, but not its text.
 
     Paths are given out as the policy's `on_conflict` says; a content saved again has the file that
-    it had. Implements `Store`.
+    it had. Implements `SessionStore`.
     """
 
     def __init__(self, root: Path, settings: Settings) -> None:

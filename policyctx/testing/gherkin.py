@@ -19,7 +19,7 @@ from pytest_bdd.exceptions import GherkinParseError
 from pytest_bdd.gherkin_parser import get_gherkin_document
 from pytest_bdd.parser import FeatureParser
 
-from policyctx.errors import Diagnostic, Place
+from policyctx.errors import Diagnostic, Location
 from policyctx.policy.diagnosing import nearest
 from policyctx.resources import open_file
 
@@ -130,7 +130,7 @@ class FeatureSource:
         """Return a problem at a line, which is shown with it."""
         text = self.lines[line - 1] if line <= len(self.lines) else ""
         column = len(text) - len(text.lstrip()) + 1
-        return Diagnostic(Place(self.shown, line, column, text), "", sentence, hint)
+        return Diagnostic(Location(self.shown, line, column, text), "", sentence, hint)
 
     def scenarios(self) -> Iterator[tuple[Scenario, Rule | None]]:
         """Yield every scenario with the rule that it stands in."""
@@ -187,7 +187,7 @@ def read_feature(path: Path, shown: str) -> FeatureSource:
     """
 
     def broken(sentence: str) -> BrokenFeatureError:
-        return BrokenFeatureError([Diagnostic(Place(shown), "", sentence)])
+        return BrokenFeatureError([Diagnostic(Location(shown), "", sentence)])
 
     try:
         with open_file(path) as file:
@@ -220,7 +220,7 @@ def _told(error: GherkinParseError, shown: str, language: str) -> Diagnostic:
     near = keywords_of(language).like(text.strip())
     hint = f"did you mean {near!r}?" if near and not text.strip().startswith(near) else ""
     column = len(text) - len(text.lstrip()) + 1
-    return Diagnostic(Place(shown, error.line, column, text), "", sentence, hint)
+    return Diagnostic(Location(shown, error.line, column, text), "", sentence, hint)
 
 
 def _language(text: str) -> str:

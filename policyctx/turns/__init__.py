@@ -1,1 +1,1 @@
-"""What a turn is made of: the list known so far, what is remembered, who does it, the result."""
+"""Turns: the known list, the memory, the effects and their drivers, the result, compaction."""

@@ -1,7 +1,7 @@
-"""A compaction as a part of a turn: ask for a summary, bring files back, archive, replace.
+"""A compaction as a part of a turn: summarise, restore files, archive, replace.
 
-Nothing is replaced before a summary is accepted and the replaced messages are saved. Whatever goes
-wrong leaves the list as it was, and says why.
+Messages are replaced only after a summary is accepted and the messages are saved. A failure leaves
+the list unchanged, and a warning says why.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from policyctx.messages.blocks import as_message, role_of
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
 from policyctx.store.content import Content, Origin
-from policyctx.turns.driving import ReadFiles, Remember, Save
+from policyctx.turns.effects import ReadFiles, Remember, Save
 from policyctx.turns.replacements import Replacement, digest
 from policyctx.turns.summarising import Summarising
 
@@ -37,12 +37,13 @@ if TYPE_CHECKING:
     from policyctx.messages.items import Message
     from policyctx.planning.compacting import Replacing
     from policyctx.planning.facts import Facts
-    from policyctx.turns.driving import Turn
+    from policyctx.policy.models import Policy
+    from policyctx.turns.effects import Turn
     from policyctx.turns.known_list import KnownList
     from policyctx.turns.replacements import Replacements
     from policyctx.turns.summarising import Summarised
 
-# A list that ends so is what the documents ask for where nothing behind the summary stays.
+# The requirements ask for a list that ends so if nothing behind the summary stays.
 _ENDS_ON_REPLY = "the list ends with an assistant message"
 
 
@@ -61,14 +62,18 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class NotCompacted:
-    """A compaction that was not made, and what asking for its summary cost."""
+    """A compaction that was not made: why, and the usage of the attempts at its summary."""
 
     warnings: tuple[str, ...]
     usage: SummaryUsage
 
 
 class Compacting:
-    """One compaction of the list of a turn, whose other decisions were carried out already."""
+    """One compaction of the list of a turn, after the turn's other decisions were carried out.
+
+    `settings` are those of the whole policy. `reader` reads the restored files, by default from
+    the disk.
+    """
 
     def __init__(
         self,
@@ -77,17 +82,20 @@ class Compacting:
         facts: Facts,
         earlier: Replacements,
         *,
+        settings: Policy,
         summarizer: Summarizer,
         reader: FileReader | None,
-        keeps_state: bool,
     ) -> None:
         self._known, self._replacing, self._facts = known, replacing, facts
-        self._earlier, self._keeps_state = earlier, keeps_state
+        self._earlier = earlier
+        self._conversation = known.conversation
+        self._policy = self._conversation.policy
+        self._store, self._model = settings.store, settings.model
         self._reader = WorkingFiles() if reader is None else reader
         self._settings = replacing.settings
         self._summarizer = summarizer
         self._parts = replacing.parts
-        # What was pinned in what an earlier summary stands for is pinned still.
+        # Texts that an earlier summary carries over stay pinned.
         self._pinned = tuple(dict.fromkeys([*earlier.pinned, *replacing.pinned]))
         left = known.left
         self._rest = [m for i in self._parts if (m := left[i]) is not None]
@@ -96,25 +104,28 @@ class Compacting:
         self._behind = [m for m in [*carried, *left[self._parts.end :]] if m is not None]
 
     def run(self) -> Turn[Compacted | NotCompacted]:
-        """Return what was made, or warnings that say why nothing was."""
+        """Make the compaction; raises `StoreError` under `on_failure: raise`."""
         summarised = yield from self._summarising().run()
         if summarised.text is None:
             return NotCompacted(summarised.warnings, summarised.usage)
-        made = yield from self._replaced(summarised.text, summarised)
+        try:
+            made = yield from self._replace(summarised.text, summarised)
+        except StoreError as error:
+            if self._store.on_failure == "raise":
+                raise
+            made = str(error)
         if isinstance(made, str):
             return NotCompacted((*summarised.warnings, f"not compacted: {made}"), summarised.usage)
         return made
 
-    def _replaced(self, summary: str, summarised: Summarised) -> Turn[Compacted | str]:
-        """Put the summary and the files in the history's place; return why not, if it cannot be."""
+    def _replace(self, summary: str, summarised: Summarised) -> Turn[Compacted | str]:
+        """Replace the history by the summary and the files, or return why that is not valid."""
         files = self._files()
-        restoration: Restoration = yield files
+        restoration = yield from files.ask()
         archive = None
         if self._settings.archive:
-            saved = yield Save((self._archive(),), recorded=self._keeps_state)
-            if isinstance(saved, StoreError):
-                return self._refused(saved)
-            [archive] = saved
+            contents = (self._archive(),)
+            [archive] = yield from Save(contents, recorded=self._store.keeps_state).ask()
         written = self._written(summary, restoration, archive.path if archive else "")
         messages = [*self._before, *(one.message for one in written), *self._behind]
         if wrong := self._problems(messages):
@@ -122,10 +133,8 @@ class Compacting:
         replacement = self._replacement(
             written, summary, archive.relative_path if archive else None
         )
-        if self._keeps_state:
-            outcome = yield Remember((replacement.record(),))
-            if isinstance(outcome, StoreError):
-                return self._refused(outcome)
+        if self._store.keeps_state:
+            yield from Remember((replacement.record(),)).ask()
         return Compacted(
             messages,
             replacement,
@@ -136,34 +145,33 @@ class Compacting:
         )
 
     def _summarising(self) -> Summarising:
-        settings, policy = self._settings.summary, self._known.conversation.policy.policy
+        settings = self._settings.summary
         return Summarising(
             self._summarizer,
             SummaryRequest(self._history(), settings, self._facts.counter, self._pinned),
             self._replacing.tokens,
-            policy.model.price if settings.price is None else settings.price,
+            self._model.price if settings.price is None else settings.price,
         )
 
     def _history(self) -> History:
-        tools = {item.tool for item in self._known.conversation.items if item.tool is not None}
-        policy = self._known.conversation.policy
+        tools = {item.tool for item in self._conversation.items if item.tool is not None}
         summaries = {i: text for i, m in enumerate(self._rest) if (text := self._summary_in(m))}
         parts, left = self._parts, self._known.left
         there = [i for i in parts if left[i] is not None]
         written = {
-            place
-            for place, message in enumerate(there)
-            if self._known.conversation.is_written(message)
+            place for place, message in enumerate(there) if self._conversation.is_written(message)
         }
         return History(
             messages=self._rest,
             earlier=summaries,
             written=frozenset(written - summaries.keys()),
-            reads_file={tool: fields for tool in tools if (fields := policy.path_fields(tool))},
+            reads_file={
+                tool: fields for tool in tools if (fields := self._policy.path_fields(tool))
+            },
         )
 
     def _summary_in(self, message: Message) -> str | None:
-        """The earlier summary in a message, by its record or its wording."""
+        """Return the earlier summary in a message, known by its record or its wording."""
         return self._said(message, "compaction_summary", self._earlier.summaries)
 
     def _said(self, message: Message, item_type: str, known: Mapping[str, str]) -> str | None:
@@ -173,17 +181,18 @@ class Compacting:
             return None
         if text in known:
             return known[text]
-        left = self._known.conversation.policy.compaction_forms.left(text)
+        left = self._policy.compaction_forms.left(text)
         return left.says if left is not None and left.item_type == item_type else None
 
     def _files(self) -> ReadFiles:
-        policy, restored = self._known.conversation.policy, self._earlier.restored
+        restored = self._earlier.restored
 
         def path_in(message: Message) -> str | None:
             return self._said(message, "restored_file", restored)
 
-        paths = accesses([*self._before, *self._rest], policy.path_fields, path_in)
-        visible = accesses(self._behind, policy.path_fields, path_in)
+        path_fields = self._policy.path_fields
+        paths = accesses([*self._before, *self._rest], path_fields, path_in)
+        visible = accesses(self._behind, path_fields, path_in)
         return ReadFiles(
             tuple(dict.fromkeys([*visible, *paths])),
             self._settings.restore,
@@ -193,11 +202,10 @@ class Compacting:
         )
 
     def _unread(self, files: ReadFiles) -> Iterator[str]:
-        """Warn if no file could come back only because no tool is known to read files."""
+        """Yield a warning if no file is restored because no tool is known to read files."""
         if files.paths or not self._settings.restore.max_files:
             return
-        policy = self._known.conversation.policy
-        found = unknown_readers([*self._before, *self._rest], policy.path_fields)
+        found = unknown_readers([*self._before, *self._rest], self._policy.path_fields)
         if not found:
             return
         tool, field = next(iter(found.items()))
@@ -209,7 +217,7 @@ class Compacting:
         )
 
     def _archive(self) -> Content:
-        """The replaced messages, whole, as the caller gave them, with one that is carried over."""
+        """Return all replaced messages as the caller gave them, and one that is carried over."""
         number = len(self._earlier.made) + 1
         replaced = self._known.given[self._parts.start : self._parts.end]
         name = archive_name(number)
@@ -237,7 +245,7 @@ class Compacting:
     def _replacement(
         self, written: list[WrittenMessage], summary: str, archive: str | None
     ) -> Replacement:
-        parts, conversation = self._parts, self._known.conversation
+        parts = self._parts
         replaced = self._known.given[parts.start : parts.end]
         return Replacement(
             skipped=parts.start - parts.head,
@@ -248,7 +256,7 @@ class Compacting:
             paths=tuple(one.path for one in written),
             summary=summary,
             pinned=self._pinned,
-            gone=conversation.known_keys(parts),
+            gone=self._conversation.known_keys(parts),
             step=self._replacing.step,
             archive=archive,
             carried=None if parts.carried is None else parts.carried - parts.start,
@@ -262,7 +270,7 @@ class Compacting:
         items = items_of(messages)
         after = sum(facts.tokens(item) for item in items if item.inside is None)
         return CompactStats(
-            original_token_count=self._known.conversation.tally("tokens").total,
+            original_token_count=self._conversation.tally("tokens").total,
             compacted_token_count=after,
             compacted_message_count=len(self._rest),
             retained_message_count=len(self._before) + len(self._behind),
@@ -270,8 +278,3 @@ class Compacting:
             restored_token_count=sum(file.tokens for file in restoration.files),
             summary=usage,
         )
-
-    def _refused(self, error: StoreError) -> str:
-        if self._known.conversation.policy.policy.store.on_failure == "raise":
-            raise error
-        return str(error)

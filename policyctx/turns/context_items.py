@@ -1,6 +1,6 @@
-"""`ContextItem`: what became of one item of a session's context, for its owner to look at.
+"""`ContextItem`: the state of one item of a session's context.
 
-The fields are those of the PRD context-filesystem. They stand beside the messages, never in them.
+The fields are those of the PRD context-filesystem. They are never part of the messages.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ContextItem:
-    """One item of a context: what it is, and whether it is still there."""
+    """One item of a context: its identity, and whether it is still in the context."""
 
     item_id: str
     type: str
-    """What the policy calls it."""
+    """The item type of the policy."""
     tool: str | None = None
     tool_use_id: str | None = None
     offloaded: bool = False
-    """Is its content in a file of the store because a step took it."""
+    """Whether a step moved its content to a file of the store."""
     offload_path: str | None = None
     """Absolute path of that file."""
     destroyed: bool = False
-    """Is its content no longer in the context: a placeholder is there instead, or nothing."""
+    """Whether its content is no longer in the context, replaced by a placeholder or removed."""
 
 
 def context_items(
     conversation: Conversation | None, ledger: Ledger, root: str
 ) -> tuple[ContextItem, ...]:
-    """Return the items of a list, behind those that left the session and are not in it.
+    """Return the items that left the session and are not in the list, then those of the list.
 
-    `conversation` is the list that was given last, None where none was given since the start;
-    `root` the absolute path of the store's folder.
+    `conversation` is the list that was given last, None if none was given since the start; `root`
+    is the absolute path of the store's folder.
     """
     known = {} if conversation is None else conversation.entries()
     here = {entry.key for entry in known.values()}

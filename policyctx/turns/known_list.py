@@ -1,7 +1,7 @@
-"""`KnownList`: the message list of a session, as it was given and as it was handed out.
+"""`KnownList`: the message list of a session, as it was given and as it was returned.
 
-Most turns bring the list of the turn before with a few messages more, either as the caller has
-kept it or as it was handed out. Both are recognised, and only what is new is read.
+Most turns bring the list of the previous turn with a few more messages, either as the caller kept
+it or as the session returned it. Both are recognised, and only the new messages are read.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ _DICTS = frozenset({dict, NoneType})
 
 
 class KnownList:
-    """A list that grows, beside what the plans that were carried out have left of it.
+    """A list that grows, and the list that the plans carried out so far have made of it.
 
-    `is_guess` says that what was taken out of it is known by what it lacked when it was read.
+    `is_guess` says that the items which were taken out of the list earlier were inferred from the
+    items that it lacked when it was read.
     """
 
     def __init__(self, conversation: Conversation, *, is_guess: bool = False) -> None:
@@ -42,19 +43,20 @@ class KnownList:
         self._given: list[Message] = []
         self._left: list[Message | None] = []
         self._edited: set[int] = set()
-        """Where the two differ."""
+        """Positions at which the two lists differ."""
         self._removes = False
-        """Is nothing left of any of them."""
+        """Whether a message was removed."""
         self.comes_back = False
-        """Was the list given as it was handed out, and not as the caller has kept it."""
+        """Whether the caller gave the list that the session returned, not a list of its own."""
 
-    def continued_by(self, messages: Sequence[Message]) -> bool:
-        """Return whether this is the list known so far, as given or as handed out, or begins so.
+    def continue_with(self, messages: Sequence[Message]) -> bool:
+        """Take the messages for this list if they begin with it, and return whether they do.
 
-        A message counts as known when it is the same object or equal; an SDK's message object
-        equals what was saved of it. A list of which messages were removed is another one when it
-        comes back, and is read anew. So is one in which more messages let an earlier removal apply
-        that is held back, or hold what it seemed to lack.
+        They may begin with it as it was given or as it was returned. Messages are equal if they are
+        the same object or have equal values; an SDK's message object equals the dict that was saved
+        of it. A returned list from which messages were removed does not count, and is read anew.
+        Neither does a list whose new messages make a withheld removal possible, or contain an item
+        that seemed to be missing.
         """
         known = len(self._given)
         if len(messages) < known:
@@ -72,18 +74,18 @@ class KnownList:
 
     @property
     def given(self) -> list[Message]:
-        """The messages as the caller has kept them, by position."""
+        """The messages as the caller kept them, by position."""
         return self._given
 
     @property
     def left(self) -> list[Message | None]:
-        """The messages as they are handed out, by position; None for one that was removed."""
+        """The messages as they are returned, by position; None for one that was removed."""
         return self._left
 
     def placeholders(self, root: str) -> int:
-        """Return how many placeholders name a file below `root`, by earlier decisions or as text.
+        """Return the number of placeholders that name a file below `root`.
 
-        Without decisions kept, an item that has the root's path in it counts as one.
+        Without a ledger, each item whose text contains the path of the root counts as one.
         """
         conversation = self.conversation
         if conversation.ledger.entries:
@@ -92,7 +94,7 @@ class KnownList:
         return sum(f"{root}/" in item.text for item in conversation.items)
 
     def _take(self, beginning: list[Message]) -> None:
-        """Know these objects instead of equal ones, so that they are the ones handed out."""
+        """Replace the known messages by these equal objects, so that these are returned."""
         given, left = beginning, cast("list[Message | None]", beginning[:])
         for message in self._edited:
             if self.comes_back:
@@ -102,20 +104,20 @@ class KnownList:
         self._given, self._left = given, left
 
     def gone_from(self, messages: Sequence[Message]) -> frozenset[Key] | None:
-        """Return what was dropped from this list and is missing from another one because of it.
+        """Return the dropped items of this list that another list lacks because of it.
 
-        None where the other list begins neither as this one was given nor as it was handed out,
-        and where it does, but goes on with what was dropped.
-        What was missing from this one is missing from a list that begins with it.
+        Returns None if the other list begins neither as this one was given nor as it was returned,
+        or if it does and continues with the dropped items. Items that this list lacked, a list that
+        begins with it lacks too.
         """
         if _begins_alike(messages, self._given):
             is_wrong = self._guessed_wrong(items_of(messages[len(self._given) :]))
             return None if is_wrong else self.conversation.gone_before
-        handed_out = [message for message in self._left if message is not None]
-        if len(handed_out) == len(self._left) or not _begins_alike(messages, handed_out):
+        returned = [message for message in self._left if message is not None]
+        if len(returned) == len(self._left) or not _begins_alike(messages, returned):
             return None
         # A few words may be said again. More of what was dropped is the caller's own list.
-        follows = messages[len(handed_out) :]
+        follows = messages[len(returned) :]
         ledger, more = self.conversation.ledger, items_of(follows)
         if self._guessed_wrong(more) or self._ended_with(follows[:1]):
             return None
@@ -123,7 +125,7 @@ class KnownList:
         return self.conversation.gone if again <= 1 else None
 
     def _reads_otherwise(self, more: Sequence[Message]) -> bool:
-        """Whether the messages that follow change how the known ones are to be read."""
+        """Whether the messages that follow change the meaning of the known ones."""
         conversation = self.conversation
         if not more or not (conversation.held_back or conversation.gone_before):
             return False
@@ -134,7 +136,7 @@ class KnownList:
         return self._guessed_wrong(items) or may_apply_with(conversation, items)
 
     def _guessed_wrong(self, more: Iterable[Item]) -> bool:
-        """Whether the items that follow hold what seemed to be taken out of the list."""
+        """Whether the items that follow include one that seemed to be taken out of the list."""
         if not (self.is_guess and self.conversation.gone_before):
             return False
         ledger = self.conversation.ledger
@@ -149,13 +151,13 @@ class KnownList:
         return any(_same_message(one, other) for one in messages for other in removed)
 
     def sent_of(self, messages: Sequence[Message]) -> int:
-        """Return with how many messages another list begins that were sent with this one."""
+        """Return the number of messages at the start of another list that this one sent."""
         sent = self.conversation.sent
-        handed_out = [message for message in self._left[:sent] if message is not None]
-        return max(_alike(other, messages) for other in (self._given[:sent], handed_out))
+        returned = [message for message in self._left[:sent] if message is not None]
+        return max(_alike(other, messages) for other in (self._given[:sent], returned))
 
     def read(self, messages: Sequence[Message]) -> None:
-        """Read what a list that continues this one has more; raises `MessagesError`."""
+        """Read the messages that a continuation of this list adds; raises `MessagesError`."""
         known, items = len(self._given), len(self.conversation.items)
         more = list(messages[known:])
         if not more:
@@ -169,9 +171,9 @@ class KnownList:
             self._put(self._changed(remembered))
 
     def _problems(self, more: list[Message], fates: Mapping[int, Decision]) -> list[str]:
-        """Return what a provider would refuse with these earlier decisions on the items in `more`.
+        """Return the rules that earlier decisions on the items in `more` would break.
 
-        The conversation has read them, but has not taken up the decisions yet.
+        The conversation has read the items, but has not applied the decisions yet.
         """
         given, after = [*self._given, *more], [*self._left, *more]
         changes = {
@@ -183,9 +185,9 @@ class KnownList:
         return new_problems_around(given, after, changes, self.conversation.reading.items)
 
     def edited(self, plan: Plan) -> Mapping[int, Message | None]:
-        """Return each message that the plan changes, None for one that it removes.
+        """Return the messages that the plan changes, by position; None for one that it removes.
 
-        Raises `InvalidResultError` when a provider would refuse the list for it.
+        Raises `InvalidResultError` if a provider would reject the list because of it.
         """
         changes = self._changed(plan.new)
         if changes:
@@ -198,9 +200,9 @@ class KnownList:
         return changes
 
     def rewritten(self, plan: Plan, changes: Mapping[int, Message | None]) -> list[Entry]:
-        """Return an entry for each result that stays while the plan changes what is inside it.
+        """Return an entry for each result that stays while the plan changes items inside it.
 
-        The result is known by it when the list comes back with what is left of the result.
+        By this entry the result is recognised when the returned list comes back.
         """
         inside = {d.item.inside for d in plan.new if d.item.inside is not None}
         if not inside:
@@ -221,10 +223,10 @@ class KnownList:
         return self.conversation.items[position].kind == "tool_result"
 
     def content(self, decision: Decision) -> Content:
-        """Return what the store has to save for a decision, and what it came from."""
-        assert decision.file is not None  # noqa: S101 - what is saved has one
+        """Return the content that the store saves for a decision, and its origin."""
+        assert decision.file is not None  # noqa: S101 - every saved content has a file
         item = decision.item
-        # What went by its characters is not counted for the index alone.
+        # Tokens are costly to count: the index alone is no reason for it.
         by_tokens = decision.unit == "tokens"
         origin = Origin(
             item_id=item.item_id,
@@ -240,10 +242,10 @@ class KnownList:
         path = decision.file.relative_path
         return Content(path, item.text, decision.wanted_path, origin)
 
-    def handed_out(
+    def apply(
         self, messages: Sequence[Message], changes: Mapping[int, Message | None]
     ) -> Sequence[Message]:
-        """Return the list to send; the very list that was given when it is as it should be."""
+        """Apply the changes, and return the list to send: `messages` if it needs no edit."""
         self._put(changes)
         if not self._edited or (self.comes_back and not changes):
             return messages
@@ -271,7 +273,7 @@ class KnownList:
         return {message: found for message, found in edits.items() if found}
 
     def _edits(self, message: int, new: Mapping[int, Decision]) -> Iterable[Edit]:
-        """What has to be changed in a message as it was given, by these decisions and earlier."""
+        """Yield the edits of a message as it was given, by new and earlier decisions."""
         conversation = self.conversation
         for position in conversation.items_of(message):
             fate = new.get(position) or conversation.fates.get(position)
@@ -283,13 +285,13 @@ class KnownList:
 
 
 def _beginning(messages: Sequence[Message], count: int) -> list[Message]:
-    """Return the first messages as a list of its own; a slice of a list is one already."""
+    """Return the first messages as a new list; a slice of a list is one already."""
     beginning = messages[:count]
     return beginning if type(beginning) is list else list(beginning)
 
 
 def _same(some: Sequence[Message], others: Sequence[Message | None]) -> bool:
-    """Whether two lists of one length are equal; one may have objects where the other has dicts."""
+    """Whether two lists of one length are equal; an SDK's object may equal a dict."""
     if some == others:
         return True
     if _DICTS.issuperset(map(type, some)) and _DICTS.issuperset(map(type, others)):
@@ -302,12 +304,12 @@ def _same_message(one: Message, other: Message | None) -> bool:
 
 
 def _begins_alike(some: Sequence[Message], other: list[Message]) -> bool:
-    """Return whether a list begins with another one, or is the beginning of it."""
+    """Whether one of two lists begins with the other."""
     return _same(_beginning(some, len(other)), other[: len(some)])
 
 
 def _alike(some: Sequence[Message], others: Sequence[Message]) -> int:
-    """Return how many messages two lists have in common at their beginning."""
+    """Return the number of equal messages at the beginning of two lists."""
     pairs = enumerate(zip(some, others, strict=False))
     ends = (i for i, (one, other) in pairs if not _same_message(one, other))
     return next(ends, min(len(some), len(others)))

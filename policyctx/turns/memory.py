@@ -1,4 +1,8 @@
-"""`Memory`: what a session knows from its turns before, and from before a restart."""
+"""`Memory`: what a session knows from earlier turns, and from its records after a restart.
+
+The records come from a file that others may have changed. A record that no session could have
+written is skipped, and a warning is given once.
+"""
 
 from __future__ import annotations
 
@@ -36,22 +40,22 @@ class Memory:
     ledger: Ledger = field(default_factory=Ledger)
     known: KnownList | None = None
     judged: Counter[Arrived] = field(default_factory=Counter)
-    """What the steps on arrival have seen in any list of the session."""
+    """The items that the steps on arrival have judged in any list of the session."""
     called_at: float | None = None
-    """Seconds since 1970."""
+    """The time of the last model call, in seconds since 1970."""
     correction: Correction = field(default_factory=Correction)
-    """What the usage of responses has taught of the list's total."""
+    """The correction of token counts, learnt from the usage of responses."""
     replacements: Replacements = field(default_factory=Replacements)
-    """What compactions have replaced."""
+    """The replacements that compactions made."""
     sent: tuple[Conversation, Facts] | None = None
-    """The conversation that was handed out last, until its usage was observed."""
+    """The conversation that was returned last, until its usage is observed."""
     unreadable: tuple[str, ...] = ()
-    """The SHA-256 of each record of a session's own kinds that no session wrote so, and of which no
-    warning was given yet. Such records are skipped and stay in the store."""
+    """The SHA-256 of each unreadable record of which no warning was given yet. The records are of
+    the kinds that sessions write; they are skipped and stay in the store."""
 
     @classmethod
     def of(cls, records: Sequence[Mapping[str, Any]]) -> Memory:
-        """Return the memory that the records of a session hold; other records are skipped."""
+        """Return the memory that the records of a session describe; other records are skipped."""
         readable, unreadable = _parted(records, _is_readable)
         found = (Entry.of(record) for record in readable)
         entries = [entry for entry in found if entry is not None]
@@ -72,23 +76,23 @@ class Memory:
 
     @property
     def has_decided(self) -> bool:
-        """Was anything decided, so that the session is worth remembering."""
+        """Whether anything was decided, so that there is something to remember."""
         return bool(len(self.ledger) or self.replacements.made)
 
     def call_record(self) -> dict[str, Any]:
-        """Return the record of the last call of a model."""
+        """Return the record of the last model call."""
         return {"record": "call", "at": self.called_at}
 
     def usage_record(self) -> dict[str, Any]:
-        """Return the record of what usage has taught."""
+        """Return the record of the correction by usage."""
         return {"record": "usage", **self.correction.as_record()}
 
     def settling_record(self) -> dict[str, Any]:
-        """Return the record which says that a warning of the unreadable records was given."""
+        """Return the record that marks the unreadable records as reported."""
         return {"record": "unreadable", "sha256": [*self.unreadable]}
 
     def observe(self, usage: Usage) -> None:
-        """Learn from the usage of the response to the list that was handed out last."""
+        """Learn from the usage of the response to the list that was returned last."""
         if self.sent is not None:
             conversation, facts = self.sent
             self.sent = None
@@ -125,7 +129,7 @@ def _is_half_pair(entry: Entry, halves: set[str | None]) -> bool:
 
 
 def _digest(record: Mapping[str, Any]) -> str:
-    """Return the SHA-256, in hex, of a record, whatever JSON it is made of."""
+    """Return the SHA-256, in hex, of a record of any JSON."""
     try:
         text = json.dumps(record, sort_keys=True)
     except RecursionError:
@@ -134,7 +138,7 @@ def _digest(record: Mapping[str, Any]) -> str:
 
 
 def _is_readable(record: Mapping[str, Any]) -> bool:
-    """Whether a record is what a session writes, or of a kind that sessions do not write."""
+    """Whether a session could have written the record, or its kind is not one of a session."""
     kind = record.get("record")
     if kind == "call":
         return _is_of(record, {"at": "number"}) and math.isfinite(record["at"])

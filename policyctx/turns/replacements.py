@@ -1,8 +1,8 @@
-"""What compactions have replaced, so that a list that still has it gets the same beginning again.
+"""The replacements that compactions made, to apply them again to a list that was not replaced.
 
-A caller may go on sending the full list. The messages that a compaction replaced are known by
-their place behind the head and the hash of what they were, also after a restart, and what stood in
-their place stands there again, byte for byte and without another call of a model.
+A caller may keep sending the full list. The messages that a compaction replaced are recognised by
+their position behind the head and by their hash, also after a restart. They are replaced by the
+same messages again, byte for byte and without another model call.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """One compaction: what it replaced, and what it wrote instead."""
+    """One compaction: the messages that it replaced, and the messages that it wrote instead."""
 
     skipped: int
-    """Messages between the head and the first that was replaced."""
+    """The number of messages between the head and the first replaced one."""
     count: int
-    """Messages that were replaced, with one among them that was carried over."""
+    """The number of replaced messages, including one among them that was carried over."""
     sha256: str
-    """Of them, as `digest` finds it; as `loose_digest` does where one is an SDK's object."""
+    """Of the replaced messages, by `digest`."""
     messages: tuple[Message, ...]
     types: tuple[str, ...]
     """The item type of each of `messages`; empty for a reply."""
     paths: tuple[str, ...]
-    """The path of the file that each of `messages` brings back; empty for others."""
+    """The path of the file that each of `messages` restores; empty for others."""
     summary: str
-    """Without its wording."""
+    """The summary without the wording around it."""
     pinned: tuple[str, ...] = ()
-    """Texts that it carries over to the letter."""
+    """Texts that the summary contains verbatim."""
     gone: tuple[Key, ...] = ()
-    """What the ledger knew of the replaced items."""
+    """The ledger's keys of the replaced items."""
     step: str = ""
     archive: str | None = None
-    """Below the store's root."""
+    """The path of the archive below the store's root."""
     carried: int | None = None
-    """Which of them, from 0, stands behind `messages` as it was; None for none."""
+    """The 0-based index of the replaced message that follows `messages` unchanged, if any."""
     ends_list: bool = True
-    """Did nothing stand behind it, so that the list may end with its reply."""
+    """Whether nothing followed the replaced messages, so that the list may end with a reply."""
 
     def record(self) -> dict[str, Any]:
-        """Return it as plain values for JSON."""
+        """Return the replacement as a record for the store."""
         return {
             "record": "compaction",
             "step": self.step,
@@ -71,7 +71,7 @@ class Replacement:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Replacement | None:
-        """Return what `record` was made of, None for a record of another kind."""
+        """Return the replacement of a record, None for a record of another kind."""
         if record.get("record") != "compaction":
             return None
         return cls(
@@ -91,10 +91,10 @@ class Replacement:
         )
 
     def applied(self, messages: list[Message]) -> list[Message] | None:
-        """Return the list with what was replaced replaced again; None where it is not there.
+        """Return the list with the messages replaced; None if it does not contain them.
 
-        A list that ends there, and did not when it was compacted, ends without the reply to what
-        the compaction wrote: a provider refuses an assistant message at the end.
+        If the list ends with them, and did not when it was compacted, the reply at the end of the
+        written messages is left out: a provider rejects an assistant message at the end.
         """
         roles = map(role_of, messages)
         head = next((i for i, role in enumerate(roles) if role not in SYSTEM_ROLES), len(messages))
@@ -109,19 +109,19 @@ class Replacement:
 
     @property
     def unanswered(self) -> tuple[Message, ...]:
-        """What it wrote, without a reply at the end."""
+        """The written messages without a reply at the end."""
         last = max(i for i, message in enumerate(self.messages) if message["role"] == "user")
         return self.messages[: last + 1]
 
     def _is_of(self, replaced: Sequence[Message]) -> bool:
-        """Whether these are the messages that were replaced, as objects or as saved from them."""
+        """Whether these are the replaced messages, as SDK objects or as dicts saved of them."""
         return digest(replaced) == self.sha256 or loose_digest(replaced) == self.sha256
 
 
 def digest(messages: Sequence[Message]) -> str:
     """Return the SHA-256, in hex, of messages as compact JSON.
 
-    With an SDK's message object among them it is that of `loose_digest`.
+    If an SDK's message object is among them, it is the hash that `loose_digest` returns.
     """
     if not all(isinstance(message, dict) for message in messages):
         return loose_digest(messages)
@@ -131,7 +131,7 @@ def digest(messages: Sequence[Message]) -> str:
 def loose_digest(messages: Sequence[Message]) -> str:
     """Return the SHA-256, in hex, of messages without the fields that are None.
 
-    It is the same for an SDK's message object and for the dict that was saved of it.
+    It is equal for an SDK's message object and for the dict that was saved of it.
     """
     return _digest([comparable(message) for message in messages])
 
@@ -146,34 +146,34 @@ def _digest(values: Sequence[object]) -> str:
 
 @dataclass(slots=True)
 class Replacements:
-    """The compactions of a session, in order, and the list that they were last applied to."""
+    """The compactions of a session in order, and the list to which they were applied last."""
 
     made: list[Replacement] = field(default_factory=list)
     _given: list[Message] = field(default_factory=list)
     _seen: list[Message] = field(default_factory=list)
     _lacks_reply: bool = False
-    """Does the list end where a compaction's reply stands once more follows."""
+    """Whether the list ends where the reply of a compaction belongs when more messages follow."""
 
     def add(
         self, replacement: Replacement, given: Sequence[Message], seen: Sequence[Message]
     ) -> None:
-        """Remember a compaction, by which `given` is from now on seen as another list."""
+        """Add a compaction; `seen` is the list that it makes of `given`."""
         self.made.append(replacement)
         self._given, self._seen, self._lacks_reply = list(given), list(seen), False
 
     @property
     def gone(self) -> frozenset[Key]:
-        """The keys of what the ledger knew of the replaced items."""
+        """The ledger's keys of all replaced items."""
         return frozenset(key for one in self.made for key in one.gone)
 
     @property
     def pinned(self) -> tuple[str, ...]:
-        """The texts that the last summary carries over to the letter."""
+        """The texts that the last summary contains verbatim."""
         return self.made[-1].pinned if self.made else ()
 
     @property
     def written(self) -> dict[str, str]:
-        """The texts that compactions wrote, with their item types."""
+        """The item types of the texts that compactions wrote, by text."""
         return {
             message["content"]: item_type
             for one in self.made
@@ -182,7 +182,7 @@ class Replacements:
 
     @property
     def summaries(self) -> dict[str, str]:
-        """By the text of a message with a summary: the summary without its wording."""
+        """The summaries without their wording, by the text of the message."""
         return {
             message["content"]: one.summary
             for one in self.made
@@ -192,7 +192,7 @@ class Replacements:
 
     @property
     def restored(self) -> dict[str, str]:
-        """By the text of a message that brought a file back: the file's path."""
+        """The paths of restored files, by the text of the message."""
         return {
             message["content"]: path
             for one in self.made
@@ -201,13 +201,13 @@ class Replacements:
         }
 
     def forget(self) -> None:
-        """Look at the next list whole, since a message of the last one was changed in place."""
+        """Compare the next list as a whole, since a message was changed in place."""
         self._given, self._seen = [], []
 
     def seen(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Return the list as the compactions leave it; the very list where they leave it alone.
+        """Return the list with all compactions applied; the same object if none applies.
 
-        For a list that goes on where the last one ended, only what is new is looked at.
+        Of a list that continues the last one, only the new messages are visited.
         """
         if not self.made:
             return messages

@@ -1,57 +1,125 @@
-"""`Result`: what a turn came to."""
+"""`Result`: the outcome of a turn, and how a turn carries out a plan.
+
+A plan is carried out in this order: edit the list, save the contents that leave it, then move the
+ledger on. A placeholder is handed out only after the file that it names is saved.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from policyctx.compaction.assembly import SummaryUsage
+from policyctx.errors import InvalidResultError, StoreError
+from policyctx.turns.effects import Remember, Save
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from policyctx.messages.items import Message
     from policyctx.planning.plan import Plan
+    from policyctx.policy.models.store import Store
     from policyctx.turns.compacting import Compacted
+    from policyctx.turns.effects import Turn
+    from policyctx.turns.known_list import KnownList
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a turn came to: the messages to send, and the plan that was carried out.
+    """The outcome of a turn: the messages to send, and the plan that was carried out.
 
-    `messages` is the very list that was given when it can be sent as it is. `warnings` says what
-    could not be done and was therefore left.
+    `messages` is the list object that was given if it can be sent unchanged. `warnings` says what
+    could not be done and was left as it was.
     """
 
     messages: Sequence[Message]
     plan: Plan
     warnings: tuple[str, ...] = ()
     compaction: Compacted | None = None
-    """The compaction that was made, None for none; `warnings` says why one was not."""
+    """The compaction that was made; None for none, and then `warnings` may say why."""
     summary_usage: SummaryUsage = field(default_factory=SummaryUsage)
-    """What the model calls for a summary used, also if no summary was accepted."""
+    """The usage of the model calls for a summary, also if no summary was accepted."""
 
     @property
     def compacted(self) -> bool:
-        """Was history replaced by a summary."""
+        """Whether history was replaced by a summary."""
         return self.compaction is not None
 
     @property
     def offloaded_count(self) -> int:
-        """How many items newly left the context for a file."""
+        """The number of items that this turn moved from the context to a file."""
         return len(self.plan.to_save)
 
     @property
     def freed_chars(self) -> int:
-        """Characters of what was newly saved, placeholders not deducted."""
+        """Characters of the newly saved items; placeholders are not deducted."""
         return self.plan.freed_chars
 
     @property
     def net_freed_chars(self) -> int:
-        """Characters of what was newly saved, less those of the placeholders; may be negative."""
+        """Characters of the newly saved items less their placeholders; may be negative."""
         return self.plan.net_freed_chars
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Absolute paths of what was newly saved, in the order of the items."""
+        """Absolute paths of the newly saved items, in the order of the items."""
         return tuple(d.file.path for d in self.plan.to_save if d.file)
+
+
+def carry_out(
+    planned: Plan,
+    known: KnownList,
+    messages: Sequence[Message],
+    *,
+    on_invalid: Literal["raise", "keep"],
+    settings: Store,
+) -> Turn[Result]:
+    """Carry out a plan for the known list, and return the result for the caller's `messages`.
+
+    Raises `InvalidResultError` under `on_invalid` of `raise`, and `StoreError` under
+    `on_failure: raise` of the store's settings; nothing is decided then.
+    """
+    warnings: list[str] = []
+    # The edits are made and checked first: a plan that fails here has written nothing.
+    try:
+        changes = known.edited(planned)
+    except InvalidResultError as error:
+        if on_invalid == "raise":
+            raise
+        planned, changes = planned.without_decisions(str(error)), {}
+        warnings.append(str(error))
+    if planned.to_save:
+        try:
+            written = yield from _save(planned, known, settings)
+        except StoreError as error:
+            written = _unsaved(planned, error, warnings, settings)
+        if written.new != planned.new:
+            changes = known.edited(written)
+        planned = written
+    rewritten = known.rewritten(planned, changes)
+    if planned.new and settings.keeps_state:
+        entries = [known.conversation.entry(decision) for decision in planned.new]
+        records = tuple(entry.record() for entry in [*entries, *rewritten])
+        try:
+            yield from Remember(records).ask()
+        except StoreError as error:
+            planned = _unsaved(planned, error, warnings, settings)
+            changes = known.edited(planned)
+            rewritten = known.rewritten(planned, changes)
+    known.conversation.adopt(planned, rewritten)
+    return Result(known.apply(messages, changes), planned, tuple(warnings))
+
+
+def _save(planned: Plan, known: KnownList, settings: Store) -> Turn[Plan]:
+    """Save the contents that leave the list, and return the plan with their files."""
+    contents = tuple(known.content(decision) for decision in planned.to_save)
+    files = yield from Save(contents, recorded=settings.keeps_state).ask()
+    return planned.settled(files)
+
+
+def _unsaved(planned: Plan, error: StoreError, warnings: list[str], settings: Store) -> Plan:
+    """Return the plan without what was not saved, and warn; raises the error if policy says so."""
+    if settings.on_failure == "raise":
+        raise error
+    warnings.append(str(error))
+    return planned.unsaved(str(error))

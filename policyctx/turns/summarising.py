@@ -1,4 +1,4 @@
-"""Asking for a summary until one is accepted: attempts, waits, their limits, and what they cost."""
+"""Asking for a summary until one is accepted: attempts, waits, their limits, and their cost."""
 
 from __future__ import annotations
 
@@ -13,36 +13,37 @@ from policyctx.compaction.summarizers import ExtractiveSummarizer, ModelSummariz
 from policyctx.errors import SummaryError
 from policyctx.planning.prices import dollars
 from policyctx.tokens.usage import Usage
-from policyctx.turns.driving import Summarise, Wait
+from policyctx.turns.effects import Summarise, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from policyctx.compaction.summarizers import Summarizer, SummaryRequest
     from policyctx.policy.models import Prices
-    from policyctx.turns.driving import Turn
+    from policyctx.turns.effects import Turn
 
-# Sessions that a provider turned away together must not come back together: a wait that the policy
-# sets is up to so much shorter, one that the provider asks for up to so much longer.
+# Jitter: sessions that a provider rejected at the same time must not retry at the same time. A
+# wait that the policy sets is shortened by up to this share, one that the provider asks for is
+# lengthened.
 _SHORTER, _LONGER = 0.25, 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Summarised:
-    """What asking for a summary came to."""
+    """The outcome of asking for a summary."""
 
     text: str | None
-    """The accepted summary; None for none."""
+    """The accepted summary; None if no summary was accepted."""
     usage: SummaryUsage
     warnings: tuple[str, ...] = ()
-    """Why there is no summary, or why it is not the one that the policy asks for."""
+    """Why there is no summary, or why another summarizer made it than the policy names."""
 
 
 class Summarising:
     """The attempts at one summary.
 
-    `replaced_tokens` is the size of what the summary stands for; `price` turns tokens into dollars,
-    None if it is not known.
+    `replaced_tokens` is the size of the replaced messages; `price` converts tokens to dollars, None
+    if it is not known.
     """
 
     def __init__(
@@ -62,26 +63,26 @@ class Summarising:
         """Ask until a summary is accepted, or until no attempt or no time is left."""
         # The extractive summary is the same each time.
         is_extractive = isinstance(self._summarizer, ExtractiveSummarizer)
-        text, stopped = yield from self._attempted(1 if is_extractive else self._settings.attempts)
+        text, stopped = yield from self._attempt(1 if is_extractive else self._settings.attempts)
         if text is not None:
             return self._summarised(text)
         made = "1 attempt" if self._attempts == 1 else f"{self._attempts} attempts"
         cause = f"after {made}: {self._errors[-1]}{stopped}"
         if self._settings.on_failure == "skip" or is_extractive:
             return self._summarised(None, f"not compacted, {cause}")
-        text = yield from self._asked(ExtractiveSummarizer(), self._settings.timeout.seconds)
+        text = yield from self._ask(ExtractiveSummarizer(), self._settings.timeout.seconds)
         if text is None:
             also = f"; the extractive summary failed too: {self._errors[-1]}"
             return self._summarised(None, f"not compacted, {cause}{also}")
         return self._summarised(text, f"the summary is the extractive one, {cause}")
 
-    def _attempted(self, attempts: int) -> Turn[tuple[str | None, str]]:
-        """Return an accepted summary; else None, and what ended the attempts besides the error."""
+    def _attempt(self, attempts: int) -> Turn[tuple[str | None, str]]:
+        """Ask up to so many times; return the summary, or None and why the attempts ended early."""
         ends = monotonic() + self._settings.total_timeout.seconds
         for attempt in range(attempts):
             left = ends - monotonic()
             self._attempts += 1
-            text = yield from self._asked(self._summarizer, left)
+            text = yield from self._ask(self._summarizer, left)
             if text is not None:
                 return text, ""
             error = self._errors[-1]
@@ -94,34 +95,37 @@ class Summarising:
                 seconds, over = round(error.retry_after or wait, 1), round(left, 1)
                 return None, f"; {asked} {seconds:g} s, and `total_timeout` leaves {over:g} s"
             if wait:
-                yield Wait(wait)
+                yield from Wait(wait).ask()
         return None, ""
 
-    def _asked(self, summarizer: Summarizer, seconds: float) -> Turn[str | None]:
-        """Return an acceptable summary; else None, with the error kept."""
+    def _ask(self, summarizer: Summarizer, seconds: float) -> Turn[str | None]:
+        """Ask for a summary once; keep the error and return None if there is no acceptable one."""
         request = replace(
             self._request,
             timeout=max(0.0, min(seconds, self._settings.timeout.seconds)),
             rejected=tuple(error for error in self._errors if error.answered),
         )
-        outcome: str | SummaryError = yield Summarise(summarizer, request)
-        if not isinstance(outcome, SummaryError):
-            text = with_pinned(outcome, request.pinned)
-            wrong = rejection(
-                text,
-                self._replaced_tokens,
-                request,
-                by_model=isinstance(summarizer, ModelSummarizer),
-                is_checked=not isinstance(summarizer, ExtractiveSummarizer),
-            )
-            if wrong is None:
-                return text
-            outcome = wrong
-        self._errors.append(outcome)
+        try:
+            answer = yield from Summarise(summarizer, request).ask()
+        except SummaryError as error:
+            # Its traceback refers to this turn, and a turn that refers to itself is freed late.
+            self._errors.append(error.with_traceback(None))
+            return None
+        text = with_pinned(answer, request.pinned)
+        wrong = rejection(
+            text,
+            self._replaced_tokens,
+            request,
+            by_model=isinstance(summarizer, ModelSummarizer),
+            is_checked=not isinstance(summarizer, ExtractiveSummarizer),
+        )
+        if wrong is None:
+            return text
+        self._errors.append(wrong)
         return None
 
     def _wait(self, attempt: int, error: SummaryError) -> float:
-        """Return the seconds before the next attempt: none after an answer that was rejected."""
+        """Return the seconds before the next attempt: 0 after an answer that was rejected."""
         if error.answered:
             return 0.0
         if error.retry_after:
@@ -153,5 +157,5 @@ def _sum(bills: Sequence[Usage]) -> Usage:
 
 
 def _chance() -> float:
-    """Return a number from 0 to 1, by chance."""
-    return random.random()  # noqa: S311 - nothing to guard
+    """Return a random number from 0 to 1."""
+    return random.random()  # noqa: S311 - not a secret

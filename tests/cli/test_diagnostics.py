@@ -3,11 +3,11 @@ from __future__ import annotations
 import json
 
 from policyctx.cli.diagnostics import Format, shown
-from policyctx.errors import Diagnostic, Place
+from policyctx.errors import Diagnostic, Location
 
 
 def diagnostic(line: str, column: int, hint: str = "") -> Diagnostic:
-    place = Place("a,b:c.yaml", 7, column, line)
+    place = Location("a,b:c.yaml", 7, column, line)
     return Diagnostic(place, "PC101", "100% wrong", hint)
 
 
@@ -44,7 +44,7 @@ def test_a_very_long_line_is_shown_around_the_place() -> None:
 
 
 def test_without_a_line_the_sentence_stands_alone() -> None:
-    file = Diagnostic(Place("p.yaml"), "PC001", "cannot be read")
+    file = Diagnostic(Location("p.yaml"), "PC001", "cannot be read")
     assert shown([file], Format.TEXT) == "p.yaml: PC001: cannot be read"
     assert shown([file], Format.GITHUB) == "::error file=p.yaml,title=PC001::cannot be read"
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from policyctx.messages.inputs import shortened_input
+from policyctx.messages.editing import shortened_input
 
 
 def short(text: str) -> str | None:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from policyctx.cli.conversation import read_messages
 from policyctx.errors import MessagesError
 from policyctx.messages.blocks import call_key, input_path
-from policyctx.messages.editing import Edit, edited, edited_message
-from policyctx.messages.inputs import shortened_input
+from policyctx.messages.editing import Edit, edited, edited_message, shortened_input
 from policyctx.messages.items import UNKNOWN
 from policyctx.messages.reading import Reading, items_of
 from policyctx.testing.strategies import message_lists

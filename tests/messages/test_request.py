@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from policyctx.errors import MessagesError
-from policyctx.messages.request import request_of
+from policyctx.messages.reading import request_of
 
 if TYPE_CHECKING:
     from policyctx.messages.items import Message

@@ -62,3 +62,8 @@ class Store(Section):
         Retention | None, Field(examples=[{"max_age": "30d", "max_bytes": "5GB"}])
     ] = None
     """How long files stay. Default: for ever."""
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether a session remembers its decisions beside the files."""
+        return self.state == "kept"

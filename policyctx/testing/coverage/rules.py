@@ -15,7 +15,7 @@ from policyctx.policy.models.gates import COMPARISONS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from policyctx.errors import Place
+    from policyctx.errors import Location
     from policyctx.policy.lookup import RulePath
     from policyctx.policy.nodes import Node
 
@@ -187,7 +187,7 @@ def _wording(node: Node | None, path: RulePath) -> Iterator[CoverageRule]:
 
 
 def _rule(path: RulePath, node: Node, sides: Sides, *, shows_value: bool = True) -> CoverageRule:
-    place: Place = node.key or node.place
+    place: Location = node.key or node.place
     is_scalar = not isinstance(node.value, dict | list)
     value = node.plain() if shows_value and is_scalar else ""
     return CoverageRule(path, place.file, place.line, _shown(value), sides)

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from policyctx.errors import UnreadableRecordingError
-from policyctx.messages.request import request_of
+from policyctx.messages.reading import request_of
 from policyctx.replay.readers.registered import LISTS
 from policyctx.replay.reading import recordings_of
 from policyctx.testing.contents import pieces

@@ -1,0 +1,206 @@
+"""Effects: what a turn asks of the outside world, each with the type of its outcome.
+
+A turn is a generator that yields effects. It performs none itself, so the same turn runs
+synchronously and asynchronously, by the driver that runs it:
+
+    files = yield from Save(contents, recorded=True).ask()
+
+The driver raises whatever a failed effect raises at this expression, so a turn handles a failure
+with an ordinary `try` and `except`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, cast
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from policyctx.compaction.restoration import FileReader, Restoration
+    from policyctx.compaction.summarizers import Summarizer, SummaryRequest
+    from policyctx.planning.paths import File
+    from policyctx.policy.models.compaction import Restore
+    from policyctx.store.content import JSON, Content
+    from policyctx.tokens.counter import TokenCounter
+
+T = TypeVar("T")
+Record: TypeAlias = "Mapping[str, JSON]"
+
+
+class SessionStore(Protocol):
+    """What a session saves to, such as `ContextFileSystem`; each method raises `StoreError`."""
+
+    root: Path
+    """Absolute."""
+
+    def read(self, path: str | os.PathLike[str]) -> str:
+        """Return the text saved at `path`, absolute or below the root."""
+        ...
+
+    def save(self, contents: Sequence[Content], *, recorded: bool = False) -> list[File]:
+        """Save all contents, and return the file of each."""
+        ...
+
+    def remember(self, records: Sequence[Record], *, flush: bool = True) -> None:
+        """Keep records of the session."""
+        ...
+
+    def records(self) -> list[dict[str, JSON]]:
+        """Return every record kept, oldest first."""
+        ...
+
+
+class Effect(ABC, Generic[T]):
+    """A request to the outside world with an outcome of type `T`."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def perform(self, store: SessionStore) -> T:
+        """Perform the effect in this thread, and return its outcome."""
+
+    async def perform_async(self, store: SessionStore) -> T:
+        """Perform the effect without blocking the event loop, by default in a thread.
+
+        The thread of a cancelled effect runs on until it ends.
+        """
+        return await asyncio.to_thread(self.perform, store)
+
+    def ask(self) -> Generator[Effect[Any], Any, T]:
+        """Return a generator that yields the effect to the driver and returns its outcome.
+
+        Raises what the effect raises.
+        """
+        return cast("T", (yield self))
+
+
+# A generator that yields effects and returns a `T`.
+Turn: TypeAlias = Generator[Effect[Any], Any, T]
+
+
+@dataclass(frozen=True, slots=True)
+class Save(Effect["list[File]"]):
+    """Save all contents or none, and return the file of each; raises `StoreError`.
+
+    `recorded` says that `Remember` follows. That effect waits for the disk, so this one need not.
+    """
+
+    contents: tuple[Content, ...]
+    recorded: bool
+
+    def perform(self, store: SessionStore) -> list[File]:
+        """Save the contents in the store."""
+        return store.save(self.contents, recorded=self.recorded)
+
+
+@dataclass(frozen=True, slots=True)
+class Remember(Effect[None]):
+    """Keep records that the session reads after a restart; raises `StoreError`.
+
+    Records that are not `important` are written without waiting for the disk.
+    """
+
+    records: tuple[Record, ...]
+    important: bool = True
+
+    def perform(self, store: SessionStore) -> None:
+        """Append the records to those of the store."""
+        store.remember(self.records, flush=self.important)
+
+
+@dataclass(frozen=True, slots=True)
+class Recall(Effect["list[dict[str, JSON]]"]):
+    """Return every record of the session, oldest first; raises `StoreError`."""
+
+    def perform(self, store: SessionStore) -> list[dict[str, JSON]]:
+        """Read the records of the store."""
+        return store.records()
+
+
+@dataclass(frozen=True, slots=True)
+class FindRoot(Effect["tuple[int, int] | None"]):
+    """Return the device and inode numbers of the store's root folder, None if it does not exist.
+
+    With `file`, a path below the root, the folder counts only if it contains this file.
+    """
+
+    file: str = ""
+
+    def perform(self, store: SessionStore) -> tuple[int, int] | None:
+        """Look the folder up on the disk."""
+        try:
+            found = store.root.stat()
+            if self.file:
+                (store.root / self.file).stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    async def perform_async(self, store: SessionStore) -> tuple[int, int] | None:
+        """Look the folder up in this thread, which is quicker than starting one."""
+        return self.perform(store)
+
+
+@dataclass(frozen=True, slots=True)
+class Summarise(Effect[str]):
+    """Ask a summarizer once, and return the text of the summary; raises `SummaryError`."""
+
+    summarizer: Summarizer
+    request: SummaryRequest
+
+    def perform(self, store: SessionStore) -> str:
+        """Call the summarizer, and wait for its answer up to the timeout of the request."""
+        from policyctx.compaction.summarizers import asked  # noqa: PLC0415 - seldom needed
+
+        del store
+        return asked(self.summarizer, self.request)
+
+    async def perform_async(self, store: SessionStore) -> str:
+        """Await an asynchronous summarizer, or call a synchronous one in a thread."""
+        from policyctx.compaction.summarizers import asked_async  # noqa: PLC0415 - seldom needed
+
+        del store
+        return await asked_async(self.summarizer, self.request)
+
+
+@dataclass(frozen=True, slots=True)
+class Wait(Effect[None]):
+    """Let a number of seconds pass."""
+
+    seconds: float
+
+    def perform(self, store: SessionStore) -> None:
+        """Block this thread."""
+        del store
+        time.sleep(self.seconds)
+
+    async def perform_async(self, store: SessionStore) -> None:
+        """Let the event loop run other tasks."""
+        del store
+        await asyncio.sleep(self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFiles(Effect["Restoration"]):
+    """Read files of the working directory again, the most recently accessed first."""
+
+    paths: tuple[str, ...]
+    settings: Restore
+    counter: TokenCounter
+    visible: frozenset[str]
+    """Paths whose content the kept messages still show."""
+    reader: FileReader
+
+    def perform(self, store: SessionStore) -> Restoration:
+        """Read the files through the reader, within the limits of the settings."""
+        from policyctx.compaction.restoration import restore  # noqa: PLC0415 - seldom needed
+
+        del store
+        return restore(self.paths, self.settings, self.reader, self.counter, visible=self.visible)

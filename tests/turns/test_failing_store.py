@@ -1,0 +1,151 @@
+"""Turns under a store that fails: which failures are reported, and which records may get lost."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from policyctx import ContextFileSystem, Session, StoreError
+from tests.conversations import session_of, user
+from tests.policies import policy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from policyctx.planning.paths import File
+    from policyctx.store.content import Content
+    from policyctx.turns.result import Result
+
+TEXT = """\
+    items: {tool_result: {offload: true}}
+    placeholder: "[{item_id}]"
+    store: {sync: never, on_failure: ON_FAILURE}
+    steps:
+      - {name: idle, do: offload, when: {idle: {over: 5h}}, select: {types: [tool_result]}}
+      - {name: s, do: offload, select: {types: [tool_result]}}
+    """
+LARGE = "x" * 400
+FULL = session_of(LARGE, LARGE)
+BILLED = {"prompt_tokens": 20_000, "completion_tokens": 7}
+
+
+class FailingStore(ContextFileSystem):
+    """A folder for which the named operations fail."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root, sync="never", session="s")
+        self.failing: set[str] = set()
+
+    def save(self, contents: Sequence[Content], *, recorded: bool = False) -> list[File]:
+        self._fail_at("save")
+        return super().save(contents, recorded=recorded)
+
+    def remember(self, records: Sequence[Any], *, flush: bool = True) -> None:
+        self._fail_at("remember" if flush else "note")
+        super().remember(records, flush=flush)
+
+    def records(self) -> list[dict[str, Any]]:
+        self._fail_at("records")
+        return super().records()
+
+    def _fail_at(self, operation: str) -> None:
+        if operation in self.failing:
+            raise StoreError(f"{operation} failed", path=str(self.root))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> FailingStore:
+    return FailingStore(tmp_path / "root")
+
+
+def opened(store: FailingStore, on_failure: str = "keep") -> Session:
+    text = TEXT.replace("ON_FAILURE", on_failure)
+    return Session(policy(text), session_id="s", store=store)
+
+
+def applied(session: Session, *, asynchronous: bool) -> Result:
+    return asyncio.run(session.apply_async(FULL)) if asynchronous else session.apply(FULL)
+
+
+BOTH = pytest.mark.parametrize("asynchronous", [False, True])
+
+
+@BOTH
+@pytest.mark.parametrize("operation", ["save", "remember"])
+def test_a_failure_keeps_the_items_and_is_a_warning(
+    operation: str, asynchronous: bool, store: FailingStore
+) -> None:
+    session = opened(store)
+    store.failing = {operation}
+    result = applied(session, asynchronous=asynchronous)
+    assert result.messages is FULL
+    assert result.warnings == (f"{operation} failed",)
+    store.failing = set()
+    assert session.apply(FULL).messages[2]["content"][0]["content"] == "[c0]"
+
+
+@BOTH
+@pytest.mark.parametrize("operation", ["save", "remember"])
+def test_a_failure_is_raised_under_on_failure_raise(
+    operation: str, asynchronous: bool, store: FailingStore
+) -> None:
+    session = opened(store, "raise")
+    store.failing = {operation}
+    with pytest.raises(StoreError, match=f"{operation} failed"):
+        applied(session, asynchronous=asynchronous)
+    store.failing = set()
+    assert session.apply(FULL).messages[2]["content"][0]["content"] == "[c0]"
+
+
+@pytest.mark.parametrize("on_failure", ["keep", "raise"])
+def test_a_session_that_cannot_read_its_records_raises(
+    on_failure: str, store: FailingStore
+) -> None:
+    session = opened(store, on_failure)
+    store.failing = {"records"}
+    with pytest.raises(StoreError, match="records failed"):
+        session.apply(FULL)
+
+
+@pytest.mark.parametrize("on_failure", ["keep", "raise"])
+def test_a_failure_to_note_the_time_of_a_call_is_not_reported(
+    on_failure: str, store: FailingStore
+) -> None:
+    session = opened(store, on_failure)
+    store.failing = {"note"}
+    result = session.apply(FULL)
+    assert result.messages[2]["content"][0]["content"] == "[c0]"
+    assert result.warnings == ()
+
+
+def test_a_failure_to_note_usage_is_not_reported(store: FailingStore) -> None:
+    session = opened(store, "raise")
+    session.apply(FULL)
+    counted = session.apply(FULL).plan.conversation.tally("tokens").total
+    store.failing = {"note"}
+    session.observe(BILLED)
+    corrected = session.plan(FULL).facts.correction
+    assert corrected.last is not None
+    assert corrected.last.billed == BILLED["prompt_tokens"] > counted
+
+
+def test_unreadable_records_are_reported_if_that_cannot_be_noted(store: FailingStore) -> None:
+    store.remember([{"record": "call", "at": "noon"}])
+    session = opened(store, "raise")
+    store.failing = {"note"}
+    [warning] = session.apply(FULL).warnings
+    assert warning.startswith("1 record of the session could not be read")
+    assert session.apply(FULL).warnings == ()
+
+
+def test_a_removed_folder_is_reported_if_its_records_cannot_be_read(store: FailingStore) -> None:
+    session = opened(store, "raise")
+    session.apply(FULL)
+    shutil.rmtree(store.root)
+    store.failing = {"records"}
+    warnings = session.apply([*FULL, user("more")]).warnings
+    assert any("2 placeholders name files in it" in warning for warning in warnings)
