@@ -16,6 +16,7 @@ from policyctx import (
     register_summarizer,
 )
 from policyctx.compaction import summarizers
+from policyctx.testing.faults import passing_time
 from tests.cli.running import policyctx
 from tests.compaction.compacting import SUMMARY, conversation
 from tests.policies import policy
@@ -117,8 +118,10 @@ def test_an_sdk_that_cannot_be_imported_is_a_failed_summary(
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in [name for name in sys.modules if name.split(".")[0] == "anthropic"]:
         monkeypatch.delitem(sys.modules, name)
-    messages = conversation()
-    result = Session(by("anthropic"), root=tmp_path / "store").apply(messages)
+    messages, pauses = conversation(), list[float]()
+    with passing_time(pauses.append):
+        result = Session(by("anthropic"), root=tmp_path / "store").apply(messages)
+    assert len(pauses) == 2
     assert result.messages is messages
     assert "a broken package" in result.warnings[0]
 

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs signals")
 
-# `POLICYCTX_KILLS=2000` looks longer.
-RUNS = int(os.environ.get("POLICYCTX_KILLS", "200"))
+# `POLICYCTX_KILLS=2000` and the long profile look longer.
+IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
+RUNS = int(os.environ.get("POLICYCTX_KILLS", "2000" if IS_LONG else "60"))
 
 
 def python(script: str, *arguments: str | Path) -> subprocess.Popen[str]:
