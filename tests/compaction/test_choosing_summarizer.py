@@ -80,7 +80,9 @@ def test_a_summarizer_argument_overrides_the_policys_summarizer(name: str, tmp_p
 
 
 def test_a_policy_without_a_compact_step_needs_no_summarizer(tmp_path: Path) -> None:
-    Session(policy("compaction: {summary: {by: openai}}"), root=tmp_path)
+    messages = conversation()
+    used = Session(policy("compaction: {summary: {by: openai}}"), root=tmp_path)
+    assert used.apply(messages).messages is messages
 
 
 def test_a_step_may_name_a_summarizer_if_the_policys_is_unknown(tmp_path: Path) -> None:

@@ -60,7 +60,8 @@ def test_a_mutation_that_is_invalid_python_is_an_error(package: PackageCopy) -> 
 
 def test_every_passage_is_in_the_package_once(package: PackageCopy) -> None:
     for mutation in mutations():
-        package._place_of(mutation)
+        _, text = package._place_of(mutation)
+        assert text.count(mutation.passage) == 1
 
 
 def test_no_two_mutations_have_one_name() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 
 from policyctx.errors import PolicyError
 from policyctx.policy.loading import load_policy, resolved
+from policyctx.policy.models.placeholder import Placeholder
 from policyctx.policy.sources import policy_source
 from policyctx.testing.strategies import policy_documents
 from tests.policies import HEAD
@@ -64,7 +65,8 @@ def test_an_overridden_inherited_placeholder_is_accepted(folder: Folder) -> None
     folder.write("base", "placeholder: 'Path: {path}'\nitems: {tool_result: {offload: true}}")
     items = "items: {tool_result: {placeholder: gone}}"
     text = f"extends: base.yaml\n{items}\nsteps: [{{name: tidy, do: clear}}]"
-    load_policy(folder.write("own", text))
+    policy = load_policy(folder.write("own", text))
+    assert policy.items["tool_result"].placeholder == Placeholder(text="gone")
 
 
 def test_prices_may_be_inherited(folder: Folder) -> None:

@@ -89,4 +89,5 @@ def test_a_head_without_a_size_has_no_size(head: bytes) -> None:
 @pytest.mark.parametrize("made", FORMATS)
 @given(kept=st.integers(0, 60), noise=st.binary(max_size=40))
 def test_a_torn_head_is_never_an_error(made: Made, kept: int, noise: bytes) -> None:
-    image_size(made(300, 200)[:kept] + noise)
+    found = image_size(made(300, 200)[:kept] + noise)
+    assert found is None or min(found) > 0
