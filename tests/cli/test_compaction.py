@@ -108,9 +108,7 @@ def test_the_archive_gives_the_messages_back_as_they_were(
     assert "compaction-001" in policyctx("store", "history", root).stdout
 
 
-def test_the_messages_come_back_byte_for_byte_as_they_stand_in_the_archive(
-    policy: Path, tmp_path: Path
-) -> None:
+def test_restored_messages_are_byte_identical_to_the_archive(policy: Path, tmp_path: Path) -> None:
     odd = tmp_path / "odd.json"
     texts = ["移植 done, café", "half \ud83d", "a \\ and a \u0001"]
     odd.write_text(json.dumps([*MESSAGES[:1], *map(user, texts), user("go on")]), encoding="utf-8")

@@ -51,7 +51,7 @@ def test_machine_readable_output_is_not_wrapped(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == f"{text}\na b"
 
 
-def test_no_control_character_gets_out_and_json_stays_json(
+def test_control_characters_are_escaped_and_json_stays_valid(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     controls = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA0))))

@@ -172,7 +172,9 @@ class TestContent:
         server.script = [saying(bare)] * 3
         assert "words; at least 30 are required" in applied(tmp_path, server).warnings[0]
 
-    def test_the_least_words_are_the_policys(self, tmp_path: Path, server: MessagesServer) -> None:
+    def test_the_policy_sets_the_minimum_of_words(
+        self, tmp_path: Path, server: MessagesServer
+    ) -> None:
         server.script = [saying(written_summary())] * 3
         result = applied(tmp_path, server, ", check: {min_words: 500}")
         assert "words; at least 500 are required" in result.warnings[0]
@@ -403,7 +405,7 @@ class TestAttempts:
         assert rooms[-1] == 32_000
         assert "had not finished its answer" in result.warnings[0]
 
-    def test_no_time_is_lost_before_an_answer_is_asked_for_again(
+    def test_a_rejected_answer_is_retried_without_delay(
         self, tmp_path: Path, server: MessagesServer
     ) -> None:
         server.script = [saying("ok"), saying(written_summary())]

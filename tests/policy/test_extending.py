@@ -81,7 +81,7 @@ def test_prices_may_be_inherited(folder: Folder) -> None:
     assert "PC102" not in unread
 
 
-def test_of_several_bases_the_later_wins(folder: Folder) -> None:
+def test_the_later_of_several_bases_wins(folder: Folder) -> None:
     folder.write("one", "description: one\nmin_chars: 1")
     folder.write("two", "description: two")
     found = folder.resolved("extends: [one.yaml, two.yaml]")

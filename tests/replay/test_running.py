@@ -90,7 +90,7 @@ def test_a_file_found_twice_is_listed_once(tmp_path: Path) -> None:
     assert [(file.path, file.named) for file in found] == [(path, False), (other, True)]
 
 
-def test_several_processes_say_the_same_as_one(tmp_path: Path) -> None:
+def test_several_processes_return_the_same_as_one(tmp_path: Path) -> None:
     for i in range(4):
         claude_code(tmp_path / f"{i}.jsonl", *["x"] * (i + 1))
     (tmp_path / "notes.txt").write_text("no recording", encoding="utf-8")

@@ -105,7 +105,7 @@ def test_every_line_is_a_record(path: Path) -> None:
 
 
 @each_recording(*FOLDERS)
-def test_all_of_it_is_understood(path: Path) -> None:
+def test_every_record_is_understood(path: Path) -> None:
     found: Counter[str] = Counter()
     for recording in recordings_in(path):
         found.update(recording.not_understood)

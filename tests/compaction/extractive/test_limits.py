@@ -38,7 +38,7 @@ def test_a_summary_keeps_to_its_maximum_of_words(most: int) -> None:
     assert 0 < words(summary) <= most
 
 
-def test_a_summary_of_chinese_alone_keeps_to_its_words() -> None:
+def test_a_summary_of_only_chinese_keeps_to_its_word_limit() -> None:
     told = [
         user(f"第{i}条：接口超时设为{i + 30}秒，并且不要修改第{i}号配置文件。") for i in range(200)
     ]
@@ -212,7 +212,7 @@ def test_a_custom_section_gets_the_matching_statements() -> None:
     assert "The indexes are built at 03:00." in database
 
 
-def test_one_section_of_any_name_holds_everything() -> None:
+def test_a_single_section_of_any_name_gets_everything() -> None:
     history = History([user("Use tabs."), *turns((), count=1, seed=1, chars=300)])
     summary = extractive_summary(history, settings(sections=["Handover"]))
     assert headings(summary) == ["Handover"]
