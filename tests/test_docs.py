@@ -24,6 +24,7 @@ def block(language: str, page: str = README) -> str:
     return found.group(1)
 
 
+@pytest.mark.slow
 def test_the_readme_shows_the_output_of_the_demo(tmp_path: Path) -> None:
     # The demo reads this library's own source, so its figures move with every change of it.
     def shape(text: str) -> list[str]:
@@ -64,6 +65,7 @@ def test_the_readme_shows_the_report_of_its_wrong_policy(tmp_path: Path) -> None
     assert block("console") == f"$ policyctx check researcher.yaml\n{run.stdout}"
 
 
+@pytest.mark.slow
 def test_the_policy_and_the_feature_of_the_page_on_testing_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -179,6 +179,7 @@ def test_wrong_usage_exits_with_2(arguments: tuple[str, ...]) -> None:
     assert policyctx(*arguments).returncode == 2
 
 
+@pytest.mark.slow
 def test_a_closed_output_pipe_causes_no_traceback(tmp_path: Path) -> None:
     # `policyctx apply … | head -c 1`
     import subprocess  # noqa: PLC0415 - only here is the pipe itself the point

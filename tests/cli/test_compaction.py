@@ -50,6 +50,7 @@ def applied(policy: Path, messages: Path, root: Path, *options: str) -> Any:
     return run
 
 
+@pytest.mark.slow
 def test_a_plan_reports_the_messages_that_a_summary_would_replace(
     policy: Path, messages: Path
 ) -> None:
@@ -68,6 +69,7 @@ def test_a_plan_reports_the_messages_that_a_summary_would_replace(
     ]
 
 
+@pytest.mark.slow
 def test_why_nothing_is_replaced_is_explained(policy: Path, tmp_path: Path) -> None:
     short = tmp_path / "short.json"
     short.write_text(json.dumps(MESSAGES[:2]), encoding="utf-8")
@@ -93,6 +95,7 @@ def test_the_json_report_has_the_numbers(policy: Path, messages: Path, tmp_path:
     assert report["warnings"] == []
 
 
+@pytest.mark.slow
 def test_the_archive_gives_the_messages_back_as_they_were(
     policy: Path, messages: Path, tmp_path: Path
 ) -> None:

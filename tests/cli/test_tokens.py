@@ -139,6 +139,7 @@ def test_a_document_without_messages_is_rejected(tmp_path: Path) -> None:
     assert "messages.json: expected a list of messages" in run.stderr
 
 
+@pytest.mark.slow
 def test_texts_that_the_provider_did_not_count_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,6 +99,7 @@ def test_a_registered_summarizer_is_found_by_its_name(tmp_path: Path) -> None:
     assert used.apply(conversation()).messages[1]["content"] == f"{SUMMARY}registered"
 
 
+@pytest.mark.slow
 def test_making_a_session_does_not_import_the_sdk() -> None:
     code = (
         "import sys; from policyctx import Session\n"
@@ -151,6 +152,7 @@ class TestCommandLine:
         assert run.returncode != 0
         assert "no summarizer is named 'openai'" in run.stderr
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("command", ["plan", "explain"])
     def test_a_dry_run_asks_no_summarizer(self, command: str, files: tuple[Path, Path]) -> None:
         assert policyctx(command, *files).returncode == 0

@@ -304,6 +304,7 @@ class TestAttempts:
         assert len(server.requests) == 2
         assert waits(server)[0] >= 1
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("with_date", [False, True])
     def test_the_retry_delay_may_be_a_date(
         self, with_date: bool, tmp_path: Path, server: MessagesServer
@@ -344,6 +345,7 @@ class TestAttempts:
         ]
         assert applied(tmp_path, server, ", total_timeout: 60s").compacted
 
+    @pytest.mark.slow
     def test_the_delays_grow_and_vary(self, tmp_path: Path, server: MessagesServer) -> None:
         server.script = [failing(529, "overloaded_error"), failing(500), saying(written_summary())]
         assert applied(tmp_path, server, backoff="1s").compacted
@@ -351,6 +353,7 @@ class TestAttempts:
         assert 0.75 <= first < 1.5 <= second < 3.5
         assert first != pytest.approx(1, abs=1e-6)
 
+    @pytest.mark.slow
     def test_all_attempts_together_have_a_limit(
         self, tmp_path: Path, server: MessagesServer
     ) -> None:
@@ -499,6 +502,7 @@ class TestBills:
         )
         assert (result.stats.summary.input_tokens, result.stats.summary.output_tokens) == (50, 7)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("form", [[], ["--json"]])
     def test_apply_prints_usage_and_cost(
         self,

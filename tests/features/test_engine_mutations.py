@@ -53,6 +53,7 @@ def test_a_passage_that_does_not_occur_exactly_once_is_an_error(
         package.noticed_by(_mutation(passage, ""))
 
 
+@pytest.mark.slow
 def test_a_mutation_that_is_invalid_python_is_an_error(package: PackageCopy) -> None:
     with pytest.raises(RuntimeError, match="the features cannot be run"):
         package.noticed_by(_mutation("class OffloadResults:", "class :"))

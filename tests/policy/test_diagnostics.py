@@ -157,6 +157,7 @@ def hostile_costs() -> dict[str, tuple[float, float]]:
     return dict(zip(HOSTILE, costs, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:8])
 def test_hostile_texts_take_little_time_and_memory(
     text: str, hostile_costs: dict[str, tuple[float, float]]

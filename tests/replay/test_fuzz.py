@@ -20,6 +20,8 @@ from tests.replay.fuzzing import garbled_file
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 PRESETS = (
     "coding-agent",
     "context-compact",

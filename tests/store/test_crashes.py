@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs signals")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name == "nt", reason="needs signals")]
 
 # `POLICYCTX_KILLS=2000` and the long profile look longer.
 IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"

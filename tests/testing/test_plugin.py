@@ -109,6 +109,7 @@ def test_scenarios_are_selected_like_any_tests(
 MORE = HOLDS.replace("1 result is", "3 results are")
 
 
+@pytest.mark.slow
 def test_scenarios_run_under_xdist_and_are_written_to_junit(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,7 @@ def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {case.get("name", ""): case.findtext("failure", "") for case in results}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_an_outcome_that_did_not_come_fails_at_its_step(
     name: str, failures: dict[str, str]

@@ -76,6 +76,7 @@ def test_long_texts_of_a_recording_are_exact_both_ways(path: Path) -> None:
     assert measure_for("o200k_base", fast=True)(texts) == bare
 
 
+@pytest.mark.slow
 @each_name
 @pytest.mark.parametrize("fast", [True, False])
 @pytest.mark.parametrize("run", [" ", "\t", "a", "字", "1", "="])

@@ -98,6 +98,7 @@ print(ascii(extractive_summary(History(json.load(sys.stdin)), Summary())))
 """
 
 
+@pytest.mark.slow
 def test_another_process_gives_the_same_summary() -> None:
     told = [f"Use {i} s for {'reads' if i % 2 else 'writes'}." for i in range(10, 24)]
     lots = [f"Lot A-{i} holds the rest." for i in range(100, 160)]
@@ -174,6 +175,7 @@ def test_odd_histories_have_a_summary_that_reads_back(messages: list[Message]) -
     assert extractive_summary(after(summary, []), Summary()) == summary
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["x", "word ", "字", "a.b/c ", "<a-b>", "1. ", '"', "- [ ] y\n"])
 def test_one_text_of_a_megabyte_is_cut_down(unit: str) -> None:
     history = History([user("Mind port 4711."), user(unit * (1_000_000 // len(unit)))])

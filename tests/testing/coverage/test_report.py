@@ -82,6 +82,7 @@ def test_a_policy_that_a_feature_writes_out_is_not_reported(pytester: pytest.Pyt
     assert covered(pytester) == {}
 
 
+@pytest.mark.slow
 def test_two_processes_report_the_same_coverage_as_one(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
