@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from policyctx.replay.recording import Recording
     from tests.replay.regret.planted import Case
 
+pytestmark = pytest.mark.slow
+
 _CASES = 400
 
 
@@ -25,7 +27,6 @@ def judged() -> list[tuple[Case, set[str]]]:
     return [(case, regretted(case.recording)) for case in cases]
 
 
-@pytest.mark.slow
 def test_the_cases_are_of_every_kind(judged: list[tuple[Case, set[str]]]) -> None:
     kinds = {case.what for case, _ in judged}
     assert kinds == {*FACTS, *DECOYS, "asked again", "other lines"}
