@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from policyctx.policy.models import Policy
 
 MESSAGES = 1_000
+# How the list grows, the messages of a session turn by turn, and the items of a plan.
+LENGTHS = (1_000, 10_000, 100_000)
+TURN_BY_TURN = 800
+NEW_ITEMS = 100_000
 # What a turn may cost: so many times the comparison and the copy, and a fixed part in seconds.
 TIMES, FIXED = 5, 0.000_5
 # Characters of one tool result after another.
@@ -36,21 +40,22 @@ TOOLS = ("Read", "Bash", "Grep", "Edit")
 
 def ratios() -> list[Ratio]:
     """The figures of this module; 1,000 messages have about a million characters."""
-    messages = conversation()
+    messages = conversation(MESSAGES)
     by_characters = Session("context-offload", session_id="benchmark")
-    small = list(items_by_characters(100_000))
+    small = list(items_by_characters(NEW_ITEMS))
+    length, quarter = LENGTHS[1], TURN_BY_TURN // 4
     return [
-        *(one_more(n) for n in (1_000, 10_000, 100_000)),
+        *(one_more(n) for n in LENGTHS),
         Ratio(
-            f"a new message in 10,000 / {TIMES} times compare and copy, and half a millisecond",
-            ours=turn_of_one(10_000),
-            baseline=allowed(10_000),
+            f"a new message in {length:,} / {TIMES} times compare and copy, and half a millisecond",
+            ours=turn_of_one(length),
+            baseline=allowed(length),
             bound=1,
         ),
         Ratio(
-            "a session of 800 messages turn by turn / four of 200",
-            ours=partial(turn_by_turn, messages[:800]),
-            baseline=partial(several_times, 4, partial(turn_by_turn, messages[:200])),
+            f"a session of {TURN_BY_TURN} messages turn by turn / four of {quarter}",
+            ours=partial(turn_by_turn, messages[:TURN_BY_TURN]),
+            baseline=partial(several_times, 4, partial(turn_by_turn, messages[:quarter])),
             bound=1.5,
         ),
         Ratio(
@@ -59,7 +64,7 @@ def ratios() -> list[Ratio]:
             baseline=lambda: json.dumps(messages),
         ),
         Ratio(
-            "plan 100,000 new items by characters / one second",
+            f"plan {NEW_ITEMS:,} new items by characters / one second",
             ours=lambda: Session("context-offload", session_id="benchmark").plan(small),
             baseline=partial(wait, 1.0),
             bound=1,

@@ -12,11 +12,14 @@ if TYPE_CHECKING:
 # A shell or a test runner may set it, and commands that the tests run would lay out tables for it.
 os.environ.pop("COLUMNS", None)
 
-# The default says the same of the same code, however slow the machine; `HYPOTHESIS_PROFILE=long`
-# looks for something new all night.
+# The default and `quick` draw the same examples for the same code, on any machine; `long` draws new
+# ones all night. `HYPOTHESIS_PROFILE` chooses.
 SLOW = [HealthCheck.too_slow]
 settings.register_profile(
     "ci", max_examples=100, deadline=None, derandomize=True, suppress_health_check=SLOW
+)
+settings.register_profile(
+    "quick", max_examples=10, deadline=None, derandomize=True, suppress_health_check=SLOW
 )
 settings.register_profile("long", max_examples=10_000, deadline=None, suppress_health_check=SLOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

@@ -16,6 +16,7 @@ from policyctx import (
     compact_messages,
     compact_messages_async,
 )
+from policyctx.testing.faults import passing_time
 from tests.conversations import results, user
 from tests.policies import policy
 
@@ -212,8 +213,10 @@ def test_a_failed_summary_leaves_the_list_as_it_was(tmp_path: Path) -> None:
     def fails(_: object) -> str:
         raise ConnectionError("unplugged")
 
-    messages = conversation()
-    result = compact_messages(messages, threshold=1, output_dir=tmp_path, summarizer=fails)
+    messages, pauses = conversation(), list[float]()
+    with passing_time(pauses.append):
+        result = compact_messages(messages, threshold=1, output_dir=tmp_path, summarizer=fails)
+    assert len(pauses) == 2
     assert result.messages is messages
     assert not result.compacted
     assert "unplugged" in result.warnings[0]

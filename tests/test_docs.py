@@ -24,6 +24,7 @@ def block(language: str, page: str = README) -> str:
     return found.group(1)
 
 
+@pytest.mark.slow
 def test_the_readme_shows_the_output_of_the_demo(tmp_path: Path) -> None:
     # The demo reads this library's own source, so its figures move with every change of it.
     def shape(text: str) -> list[str]:
@@ -64,7 +65,11 @@ def test_the_readme_shows_the_report_of_its_wrong_policy(tmp_path: Path) -> None
     assert block("console") == f"$ policyctx check researcher.yaml\n{run.stdout}"
 
 
-def test_the_policy_and_the_feature_of_the_page_on_testing_pass(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_the_policy_and_the_feature_of_the_page_on_testing_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     page = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
     for language, name in (("yaml", "retire.yaml"), ("gherkin", "retire.feature")):
         (tmp_path / name).write_text(block(language, page), encoding="utf-8")

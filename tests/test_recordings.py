@@ -1,9 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +13,11 @@ from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
 from policyctx.replay.reading import recordings_in
 from policyctx.session import Session
+from tests.cli import running
 from tests.recordings import each_recording
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Mapping, Sequence
 
 PRESETS = ("context-offload", "tool-direct-offload", "coding-agent")
@@ -26,14 +25,13 @@ PRESETS = ("context-offload", "tool-direct-offload", "coding-agent")
 each_preset = pytest.mark.parametrize("preset", PRESETS)
 
 
-def policyctx(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run the command in `cwd`, which is also its home."""
-    program = "from policyctx.cli import main; main()"
-    return subprocess.run(
-        [sys.executable, "-c", program, *map(str, arguments)],
-        capture_output=True, check=True, cwd=cwd, encoding="utf-8",
-        env={**os.environ, "HOME": str(cwd), "PYTHONUTF8": "1"},
-    )  # fmt: skip
+def policyctx(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command in `cwd`, which is also its home; it succeeds."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("HOME", str(cwd))
+        run = running.policyctx(*arguments, cwd=cwd)
+    assert run.returncode == 0, run.stderr
+    return run
 
 
 def text_at(message: Message, item: Item) -> Any:

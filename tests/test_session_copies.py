@@ -79,6 +79,7 @@ def test_a_session_cannot_be_copied(copied: Callable[[Any], Any], tmp_path: Path
     assert session.apply(MESSAGES).plan.new
 
 
+@pytest.mark.slow
 def test_results_can_be_sent_to_another_process(tmp_path: Path) -> None:
     result = Session(policy(TEXT), root=tmp_path, session_id="s").apply(MESSAGES)
     context = multiprocessing.get_context("spawn")

@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 # What the page of a replay is made of.
 PAGE = {".html", ".css", ".js"}
+PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 
 pytestmark = pytest.mark.slow
 
@@ -33,8 +34,7 @@ def run(*command: str | Path, cwd: Path) -> str:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
-    run(*pip, "wheel", "--no-deps", "--wheel-dir", folder, ROOT, cwd=folder)
+    run(*PIP, "wheel", "--no-deps", "--wheel-dir", folder, ROOT, cwd=folder)
     [built] = folder.glob("*.whl")
     return built
 
@@ -55,12 +55,11 @@ def test_the_wheel_carries_presets_features_vocabularies_and_licences(wheel: Pat
 
 def test_the_demo_runs_from_an_installed_wheel(wheel: Path, tmp_path: Path) -> None:
     environment = tmp_path / "venv"
-    run(sys.executable, "-m", "venv", environment, cwd=tmp_path)
+    run(sys.executable, "-m", "venv", "--without-pip", environment, cwd=tmp_path)
     programs = next(
         path for path in (environment / "bin", environment / "Scripts") if path.is_dir()
     )
-    pip = (programs / "python", "-m", "pip", "--quiet", "--disable-pip-version-check")
-    run(*pip, "install", wheel, cwd=tmp_path)
+    run(*PIP, "--python", environment, "install", "--no-compile", wheel, cwd=tmp_path)
     where = run(
         programs / "python", "-c", "import policyctx; print(policyctx.__file__)", cwd=tmp_path
     )

@@ -6,7 +6,7 @@ import json
 import platform
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +14,7 @@ import benchmarks
 from benchmarks.__main__ import benchmark_modules, main
 from benchmarks.planning import conversation, settled_session
 from benchmarks.runner import TIMING_NS, Measurement, Ratio, markdown, measured, report
+from tests.replay.synthetic import encoded_lines, line_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -289,10 +290,45 @@ def test_help_describes_each_benchmark(
     assert "  slow       What is slow.\n" in capsys.readouterr().out
 
 
+def no_wait(_: float) -> None:
+    """Take the place of `wait`, which keeps the processor busy."""
+
+
+# Sizes with which a benchmark runs, and measures nothing.
+SMALL: dict[str, dict[str, Any]] = {
+    "compaction": {"TURNS": 4, "PROSE_TURNS": 9, "CHINESE_TURNS": 8, "wait": no_wait},
+    "features": {"SCENARIOS": 3},
+    "planning": {
+        "MESSAGES": 40,
+        "LENGTHS": (20, 40, 80),
+        "TURN_BY_TURN": 40,
+        "NEW_ITEMS": 40,
+        "wait": no_wait,
+    },
+    "replay": {"RESULTS": 8, "TIMES": (2, 4)},
+    "storing": {
+        "FILES": 20,
+        "FILES_OF_A_PLAN": 5,
+        "MANY": 100,
+        "FEW": 10,
+        "SEARCHED_BYTES": 1 << 20,
+    },
+    "tokens": {"REPEATED": 1},
+}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", benchmark_modules(benchmarks))
-def test_every_benchmark_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_benchmark_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = benchmark_modules(benchmarks)[name]
-    monkeypatch.setattr(module, "SCENARIOS", 3, raising=False)
+    for constant, size in SMALL.get(name, {}).items():
+        monkeypatch.setattr(module, constant, size)
+    if name == "replay":
+        (tmp_path / "session.jsonl").write_bytes(encoded_lines(line_records()["claude-code"]))
+        monkeypatch.setattr(module, "TRACES", tmp_path)
+    # The pytest processes of a benchmark load only these plugins, which saves most of their start.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p pytest-bdd -p policyctx")
     clock = FakeClock()
 
     def spent() -> int:

@@ -93,6 +93,7 @@ SECRET_POLICIES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", SECRET_POLICIES)
 def test_the_value_of_a_variable_is_in_no_output(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

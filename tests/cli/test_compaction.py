@@ -50,6 +50,7 @@ def applied(policy: Path, messages: Path, root: Path, *options: str) -> Any:
     return run
 
 
+@pytest.mark.slow
 def test_a_plan_reports_the_messages_that_a_summary_would_replace(
     policy: Path, messages: Path
 ) -> None:
@@ -68,6 +69,7 @@ def test_a_plan_reports_the_messages_that_a_summary_would_replace(
     ]
 
 
+@pytest.mark.slow
 def test_why_nothing_is_replaced_is_explained(policy: Path, tmp_path: Path) -> None:
     short = tmp_path / "short.json"
     short.write_text(json.dumps(MESSAGES[:2]), encoding="utf-8")
@@ -93,6 +95,7 @@ def test_the_json_report_has_the_numbers(policy: Path, messages: Path, tmp_path:
     assert report["warnings"] == []
 
 
+@pytest.mark.slow
 def test_the_archive_gives_the_messages_back_as_they_were(
     policy: Path, messages: Path, tmp_path: Path
 ) -> None:
@@ -108,9 +111,7 @@ def test_the_archive_gives_the_messages_back_as_they_were(
     assert "compaction-001" in policyctx("store", "history", root).stdout
 
 
-def test_the_messages_come_back_byte_for_byte_as_they_stand_in_the_archive(
-    policy: Path, tmp_path: Path
-) -> None:
+def test_restored_messages_are_byte_identical_to_the_archive(policy: Path, tmp_path: Path) -> None:
     odd = tmp_path / "odd.json"
     texts = ["移植 done, café", "half \ud83d", "a \\ and a \u0001"]
     odd.write_text(json.dumps([*MESSAGES[:1], *map(user, texts), user("go on")]), encoding="utf-8")

@@ -10,6 +10,8 @@ from tests.cli.running import policyctx
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -64,7 +66,7 @@ def test_two_runs_differ_only_in_their_folders(folder: Path) -> None:
     assert reports[0]["tokens_after"] < reports[0]["tokens_before"]
 
 
-def test_a_folder_that_is_in_use_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_that_is_in_use_is_not_changed(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("x", encoding="utf-8")
     run = policyctx("demo", "--dir", tmp_path)
     assert (run.returncode, run.stderr) == (1, f"error: {tmp_path} is not empty\n")

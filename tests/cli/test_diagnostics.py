@@ -43,7 +43,7 @@ def test_a_very_long_line_is_shown_around_the_place() -> None:
     assert text.splitlines()[2].strip().endswith("^^^^")
 
 
-def test_without_a_line_the_sentence_stands_alone() -> None:
+def test_a_diagnostic_without_a_line_has_no_excerpt() -> None:
     file = Diagnostic(Location("p.yaml"), "PC001", "cannot be read")
     assert shown([file], Format.TEXT) == "p.yaml: PC001: cannot be read"
     assert shown([file], Format.GITHUB) == "::error file=p.yaml,title=PC001::cannot be read"

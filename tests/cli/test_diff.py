@@ -38,7 +38,7 @@ def test_totals_stand_side_by_side(session: Path, mine: Path) -> None:
     assert ["items", "removed", "2", "2", "0", "%"] in lines
 
 
-def test_items_with_another_fate_come_largest_first_with_both_reasons(
+def test_items_decided_differently_are_listed_largest_first_with_both_reasons(
     session: Path, mine: Path
 ) -> None:
     report = json.loads(policyctx("diff", "coding-agent", mine, session, "--json").stdout)

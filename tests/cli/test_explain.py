@@ -51,6 +51,7 @@ def report(*arguments: str | Path) -> Any:
     return json.loads(run.stdout)
 
 
+@pytest.mark.slow
 def test_each_step_reports_its_verdict_on_an_item_and_the_policy_line(
     policy: Path, messages: Path, tmp_path: Path
 ) -> None:
@@ -64,6 +65,7 @@ def test_each_step_reports_its_verdict_on_an_item_and_the_policy_line(
     ]
 
 
+@pytest.mark.slow
 def test_why_not_lists_kept_items_with_reasons(policy: Path, messages: Path) -> None:
     found = report(policy, messages, "--why-not", "--largest", "0")
     assert {item["decision"] for item in found["items"]} == {"keep"}

@@ -16,6 +16,7 @@ from tests.cli.running import policyctx
 COMMAND = [sys.executable, "-c", "from policyctx.cli import main; main()"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a device that is always full")
 @pytest.mark.parametrize("arguments", [["--version"], ["schema"], ["show", "coding-agent"]])
 def test_a_full_disk_is_reported_in_one_line(arguments: list[str]) -> None:
@@ -26,6 +27,7 @@ def test_a_full_disk_is_reported_in_one_line(arguments: list[str]) -> None:
     assert (run.returncode, run.stderr) == (1, b"error: No space left on device\n")
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_ends_the_output_silently() -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -34,6 +36,7 @@ def test_a_closed_pipe_ends_the_output_silently() -> None:
     assert (run.returncode, run.stderr) == (1, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no shell closes a stream there")
 @pytest.mark.parametrize("arguments", ["--version", "schema", "show coding-agent"])
 def test_a_closed_stream_is_not_written_to(arguments: str) -> None:
@@ -51,7 +54,7 @@ def test_machine_readable_output_is_not_wrapped(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == f"{text}\na b"
 
 
-def test_no_control_character_gets_out_and_json_stays_json(
+def test_control_characters_are_escaped_and_json_stays_valid(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     controls = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA0))))

@@ -14,6 +14,8 @@ from tests.replay.readers.test_codex import TURN, beside, counted
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_first_of_several_recordings_is_taken_and_named(tmp_path: Path) -> None:
     traj = [{"role": "user", "content": "go"}, {"role": "assistant", "content": "so"}]

@@ -18,6 +18,8 @@ from tests.replay.test_running import claude_code
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 TEXTS = [f"line {i} of some output\n" * 300 for i in range(8)]
 
 COMMANDS = [("replay", "coding-agent"), ("diff", "coding-agent", "context-offload")]

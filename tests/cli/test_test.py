@@ -13,6 +13,8 @@ from tests.testing.features_in import HOLDS, POLICY, feature, scenario
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _only_the_plugins_needed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,7 @@ def test_tables_show_the_tokens_by_type_and_by_tool(tmp_path: Path) -> None:
     assert "items: 506 tokens" in run.stdout
 
 
-def test_the_heaviest_come_first(tmp_path: Path) -> None:
+def test_the_largest_groups_come_first(tmp_path: Path) -> None:
     messages = [user("word " * 50), calls(("a", "Read"), ("b", "Bash"))]
     messages += [results(("a", "x"), ("b", "word " * 100))]
     report = json.loads(policyctx("tokens", written(tmp_path, messages), "--json").stdout)
@@ -82,7 +82,7 @@ def test_the_json_report_has_the_sums(tmp_path: Path) -> None:
     assert (report["estimated"], report["billed"]) == (None, None)
 
 
-def test_images_weigh_by_their_size(tmp_path: Path) -> None:
+def test_images_are_counted_by_their_size(tmp_path: Path) -> None:
     parts = [{"type": "text", "text": "seen"}, image(png(280, 280) + b"\0" * 9_000)]
     messages = [
         {"role": "user", "content": [image(png(28, 28))]},
@@ -139,6 +139,7 @@ def test_a_document_without_messages_is_rejected(tmp_path: Path) -> None:
     assert "messages.json: expected a list of messages" in run.stderr
 
 
+@pytest.mark.slow
 def test_texts_that_the_provider_did_not_count_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from policyctx import (
     register_summarizer,
 )
 from policyctx.compaction import summarizers
+from policyctx.testing.faults import passing_time
 from tests.cli.running import policyctx
 from tests.compaction.compacting import SUMMARY, conversation
 from tests.policies import policy
@@ -79,7 +80,9 @@ def test_a_summarizer_argument_overrides_the_policys_summarizer(name: str, tmp_p
 
 
 def test_a_policy_without_a_compact_step_needs_no_summarizer(tmp_path: Path) -> None:
-    Session(policy("compaction: {summary: {by: openai}}"), root=tmp_path)
+    messages = conversation()
+    used = Session(policy("compaction: {summary: {by: openai}}"), root=tmp_path)
+    assert used.apply(messages).messages is messages
 
 
 def test_a_step_may_name_a_summarizer_if_the_policys_is_unknown(tmp_path: Path) -> None:
@@ -96,6 +99,7 @@ def test_a_registered_summarizer_is_found_by_its_name(tmp_path: Path) -> None:
     assert used.apply(conversation()).messages[1]["content"] == f"{SUMMARY}registered"
 
 
+@pytest.mark.slow
 def test_making_a_session_does_not_import_the_sdk() -> None:
     code = (
         "import sys; from policyctx import Session\n"
@@ -117,8 +121,10 @@ def test_an_sdk_that_cannot_be_imported_is_a_failed_summary(
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in [name for name in sys.modules if name.split(".")[0] == "anthropic"]:
         monkeypatch.delitem(sys.modules, name)
-    messages = conversation()
-    result = Session(by("anthropic"), root=tmp_path / "store").apply(messages)
+    messages, pauses = conversation(), list[float]()
+    with passing_time(pauses.append):
+        result = Session(by("anthropic"), root=tmp_path / "store").apply(messages)
+    assert len(pauses) == 2
     assert result.messages is messages
     assert "a broken package" in result.warnings[0]
 
@@ -146,6 +152,7 @@ class TestCommandLine:
         assert run.returncode != 0
         assert "no summarizer is named 'openai'" in run.stderr
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("command", ["plan", "explain"])
     def test_a_dry_run_asks_no_summarizer(self, command: str, files: tuple[Path, Path]) -> None:
         assert policyctx(command, *files).returncode == 0

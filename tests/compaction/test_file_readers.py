@@ -55,7 +55,7 @@ def compacted(messages: list[Message], work_dir: Path, **options: Any) -> Compac
 
 
 @pytest.mark.parametrize(("tool", "field"), KNOWN)
-def test_a_known_reader_brings_its_file_back_under_coding_agent(
+def test_a_file_read_by_a_known_reader_is_restored_under_coding_agent(
     tool: str, field: str, work_dir: Path
 ) -> None:
     changed = policy(f"""\

@@ -70,6 +70,7 @@ def test_archiving_incompressible_text_takes_less_memory_than_the_messages(tmp_p
     assert times_of(session(tmp_path), session_of(*texts), texts) < 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_warm", "_traced")
 @pytest.mark.parametrize("on_conflict", ["suffix", "overwrite"])
 def test_an_existing_archive_is_not_read_whole(tmp_path: Path, on_conflict: str) -> None:

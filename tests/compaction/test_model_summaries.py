@@ -172,7 +172,9 @@ class TestContent:
         server.script = [saying(bare)] * 3
         assert "words; at least 30 are required" in applied(tmp_path, server).warnings[0]
 
-    def test_the_least_words_are_the_policys(self, tmp_path: Path, server: MessagesServer) -> None:
+    def test_the_policy_sets_the_minimum_of_words(
+        self, tmp_path: Path, server: MessagesServer
+    ) -> None:
         server.script = [saying(written_summary())] * 3
         result = applied(tmp_path, server, ", check: {min_words: 500}")
         assert "words; at least 500 are required" in result.warnings[0]
@@ -302,6 +304,7 @@ class TestAttempts:
         assert len(server.requests) == 2
         assert waits(server)[0] >= 1
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("with_date", [False, True])
     def test_the_retry_delay_may_be_a_date(
         self, with_date: bool, tmp_path: Path, server: MessagesServer
@@ -342,6 +345,7 @@ class TestAttempts:
         ]
         assert applied(tmp_path, server, ", total_timeout: 60s").compacted
 
+    @pytest.mark.slow
     def test_the_delays_grow_and_vary(self, tmp_path: Path, server: MessagesServer) -> None:
         server.script = [failing(529, "overloaded_error"), failing(500), saying(written_summary())]
         assert applied(tmp_path, server, backoff="1s").compacted
@@ -349,6 +353,7 @@ class TestAttempts:
         assert 0.75 <= first < 1.5 <= second < 3.5
         assert first != pytest.approx(1, abs=1e-6)
 
+    @pytest.mark.slow
     def test_all_attempts_together_have_a_limit(
         self, tmp_path: Path, server: MessagesServer
     ) -> None:
@@ -403,7 +408,7 @@ class TestAttempts:
         assert rooms[-1] == 32_000
         assert "had not finished its answer" in result.warnings[0]
 
-    def test_no_time_is_lost_before_an_answer_is_asked_for_again(
+    def test_a_rejected_answer_is_retried_without_delay(
         self, tmp_path: Path, server: MessagesServer
     ) -> None:
         server.script = [saying("ok"), saying(written_summary())]
@@ -497,6 +502,7 @@ class TestBills:
         )
         assert (result.stats.summary.input_tokens, result.stats.summary.output_tokens) == (50, 7)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("form", [[], ["--json"]])
     def test_apply_prints_usage_and_cost(
         self,

@@ -33,7 +33,7 @@ def long_turn(task: Message, count: int = 3) -> list[Message]:
     return [*conversation(2), task, *(message for pair in pairs for message in pair)]
 
 
-def test_the_users_newest_message_stays_behind_the_summary_as_it_is(tmp_path: Path) -> None:
+def test_the_newest_user_message_follows_the_summary_unchanged(tmp_path: Path) -> None:
     task = user("now the tests")
     messages = long_turn(task)
     result = session(tmp_path, CARRY).apply(messages)
@@ -57,7 +57,7 @@ def test_it_is_neither_in_the_history_nor_counted_as_replaced(tmp_path: Path) ->
     assert (made.stats.compacted_message_count, made.stats.retained_message_count) == (8, 4)
 
 
-def test_it_stays_behind_the_files_that_come_back(tmp_path: Path) -> None:
+def test_it_follows_the_restored_files(tmp_path: Path) -> None:
     work_dir = tmp_path / "work"
     work_dir.mkdir()
     (work_dir / "a.py").write_text("port", encoding="utf-8")
@@ -128,7 +128,7 @@ def test_a_summary_is_not_a_user_message(tmp_path: Path) -> None:
     assert [m["role"] for m in again.messages] == ["system", "user", "user", "assistant"]
 
 
-def test_a_huge_task_that_stays_is_not_summarised_for_ever(tmp_path: Path) -> None:
+def test_a_huge_carried_message_does_not_trigger_endless_compactions(tmp_path: Path) -> None:
     asked = Failing(0)
     used = session(tmp_path, CARRY, summary=asked, over=1)
     messages = long_turn(user("x" * 4000))

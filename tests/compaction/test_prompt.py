@@ -30,7 +30,7 @@ def test_every_section_is_listed_with_its_instruction() -> None:
     assert "## Goals\n\n## Status\nWhat was done last?\n\n" in text
 
 
-def test_without_sections_none_is_asked_for() -> None:
+def test_without_sections_the_prompt_requests_none() -> None:
     text = instructions(Summary.model_validate({"sections": []}))
     assert "##" not in text
     assert "sections" not in text
@@ -45,7 +45,7 @@ def test_the_limit_of_words_is_asked_for() -> None:
     assert "at most 77 words" in instructions(Summary.model_validate({"max_words": 77}))
 
 
-def test_each_part_of_a_conversation_says_who_speaks() -> None:
+def test_each_part_of_a_conversation_names_its_speaker() -> None:
     said = labelled(
         user("the task"),
         call("c0", "Bash", {"command": "ls"}),

@@ -99,7 +99,7 @@ def test_an_invalid_message_list_is_rejected() -> None:
         paths_in({"content": "no role"})
 
 
-def test_files_come_back_in_order_with_their_tokens(tmp_path: Path) -> None:
+def test_files_are_restored_in_order_with_their_tokens(tmp_path: Path) -> None:
     written(tmp_path, a=3, b=2)
     found = restoration(tmp_path, "b", "a")
     assert [(file.path, file.content, file.tokens) for file in found.files] == [
@@ -113,7 +113,7 @@ def test_without_paths_nothing_is_restored(tmp_path: Path) -> None:
     assert restoration(tmp_path) == Restoration()
 
 
-def test_an_empty_file_comes_back(tmp_path: Path) -> None:
+def test_an_empty_file_is_restored(tmp_path: Path) -> None:
     written(tmp_path, a=0)
     assert [file.tokens for file in restoration(tmp_path, "a").files] == [0]
 
@@ -127,7 +127,7 @@ def test_a_maximum_of_zero_files_restores_none(tmp_path: Path) -> None:
     assert restoration(tmp_path, *written(tmp_path, a=1), max_files=0) == Restoration()
 
 
-def test_a_skipped_file_makes_no_room_for_an_older(tmp_path: Path) -> None:
+def test_a_skipped_file_is_not_replaced_by_an_older_one(tmp_path: Path) -> None:
     written(tmp_path, b=1, c=1)
     found = restoration(tmp_path, "gone", "b", "c", max_files=2)
     assert brought_back(found) == ["b"]
@@ -140,7 +140,7 @@ def test_two_paths_to_one_file_are_one_by_the_newest(tmp_path: Path) -> None:
     assert brought_back(found) == ["./a", "b"]
 
 
-def test_a_file_of_exactly_the_limit_comes_back(tmp_path: Path) -> None:
+def test_a_file_of_exactly_the_limit_is_restored(tmp_path: Path) -> None:
     found = restoration(tmp_path, *written(tmp_path, a=5), max_tokens_per_file=5)
     assert brought_back(found) == ["a"]
 
@@ -163,7 +163,7 @@ def test_each_file_that_is_too_large_is_skipped_with_a_warning(tmp_path: Path) -
     assert (found.files, len(found.warnings)) == ((), 2)
 
 
-def test_a_sum_of_exactly_the_total_comes_back(tmp_path: Path) -> None:
+def test_files_of_exactly_the_total_limit_are_restored(tmp_path: Path) -> None:
     found = restoration(tmp_path, *written(tmp_path, a=4, b=6), max_tokens_total=10)
     assert (brought_back(found), found.warnings) == (["a", "b"], ())
 

@@ -41,7 +41,7 @@ def test_the_history_is_replaced_by_the_summary_and_its_reply(tmp_path: Path) ->
     assert messages == before
 
 
-def test_below_the_trigger_the_very_list_comes_back(tmp_path: Path) -> None:
+def test_below_the_trigger_the_same_list_object_is_returned(tmp_path: Path) -> None:
     messages = conversation(2)
     result = session(tmp_path).apply(messages)
     assert not result.compacted
@@ -85,7 +85,7 @@ def test_a_full_list_that_is_sent_again_gets_the_same_beginning(tmp_path: Path) 
     assert list(later.messages) == [*first, user("and now")]
 
 
-def test_a_list_that_comes_back_as_it_was_handed_out_is_left_alone(tmp_path: Path) -> None:
+def test_a_returned_list_that_is_passed_back_is_unchanged(tmp_path: Path) -> None:
     first = list(session(tmp_path).apply(conversation()).messages)
     for used in (session(tmp_path), session(tmp_path)):
         given = [*first, user("and now")]
@@ -312,7 +312,7 @@ def test_lists_of_one_role(roles: Sequence[str], tmp_path: Path) -> None:
     assert result.compacted == (roles[0] == "user")
 
 
-def test_files_that_were_read_come_back_as_they_are_now(tmp_path: Path) -> None:
+def test_restored_files_have_their_current_content(tmp_path: Path) -> None:
     work_dir = tmp_path / "work"
     work_dir.mkdir()
     (work_dir / "a.py").write_text("port = 8081\n", encoding="utf-8")

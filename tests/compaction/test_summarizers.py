@@ -151,7 +151,7 @@ def test_a_sync_caller_in_a_running_loop_is_served() -> None:
     assert asyncio.run(main()) == "x"
 
 
-def test_a_sync_callable_does_not_hold_up_the_loop() -> None:
+def test_a_sync_callable_does_not_block_the_event_loop() -> None:
     released = threading.Event()
     register_summarizer("mine", lambda _: "x" if released.wait(LONG_WAIT) else "")
 
@@ -326,7 +326,7 @@ def test_an_answer_may_have_four_times_the_words_and_no_more(word: str) -> None:
         asked_of(lambda _: word * 4801)
 
 
-def test_a_few_words_are_never_too_many() -> None:
+def test_short_answers_are_never_rejected_as_too_long() -> None:
     register_summarizer("mine", lambda _: "word " * 400)
     assert asked(summarizer_for("mine"), request_with(max_words=1))
 

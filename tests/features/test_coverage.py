@@ -83,7 +83,7 @@ def test_the_readme_names_the_scenarios_of_each_tag(folder: str) -> None:
 
 
 @pytest.mark.parametrize("folder", DOCUMENTS)
-def test_a_row_without_a_scenario_says_why(folder: str) -> None:
+def test_a_row_without_a_scenario_has_a_reason(folder: str) -> None:
     assert [row for row in rows(folder) if "@" not in row[0] and not all(row[1:3])] == []
 
 

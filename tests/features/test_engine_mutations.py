@@ -53,6 +53,7 @@ def test_a_passage_that_does_not_occur_exactly_once_is_an_error(
         package.noticed_by(_mutation(passage, ""))
 
 
+@pytest.mark.slow
 def test_a_mutation_that_is_invalid_python_is_an_error(package: PackageCopy) -> None:
     with pytest.raises(RuntimeError, match="the features cannot be run"):
         package.noticed_by(_mutation("class OffloadResults:", "class :"))
@@ -60,7 +61,8 @@ def test_a_mutation_that_is_invalid_python_is_an_error(package: PackageCopy) -> 
 
 def test_every_passage_is_in_the_package_once(package: PackageCopy) -> None:
     for mutation in mutations():
-        package._place_of(mutation)
+        _, text = package._place_of(mutation)
+        assert text.count(mutation.passage) == 1
 
 
 def test_no_two_mutations_have_one_name() -> None:

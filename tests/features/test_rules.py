@@ -18,6 +18,13 @@ FOLDERS = {"context-offload": ("context-offload", "ratio-gate")}
 MUTATED = preset_names() if os.environ.get("POLICYCTX_MUTATE") == "all" else preset_names()[:1]
 
 
+@pytest.fixture(autouse=True)
+def _only_the_plugins_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Load only the plugin that this project's settings need, not every installed one."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p timeout")
+
+
 def features_of(preset: str) -> list[str]:
     return [f"features/{folder}" for folder in FOLDERS.get(preset, (preset,))]
 

@@ -50,7 +50,7 @@ def conversation() -> list[Message]:
     ]
 
 
-def test_without_texts_the_very_same_list_comes_back() -> None:
+def test_without_edits_the_same_list_object_is_returned() -> None:
     messages = conversation()
     assert edited(messages, []) is messages
 

@@ -23,7 +23,7 @@ def test_everything_else_keeps_its_bytes() -> None:
     assert shortened_input(text, short) == text.replace("123456", "gone", 1)
 
 
-def test_a_text_is_judged_as_it_reads_and_not_as_it_is_written() -> None:
+def test_a_text_is_measured_after_json_unescaping() -> None:
     seen: list[str] = []
     shortened_input('{"a": "\\u5b57 \\"quoted\\" \\\\", "b": "漢"}', seen.append)
     assert seen == ['字 "quoted" \\', "漢"]

@@ -85,7 +85,7 @@ def test_a_reply_left_with_only_thinking_is_found() -> None:
     ]
 
 
-def test_a_pair_may_go_when_its_id_was_called_in_vain_before() -> None:
+def test_a_pair_may_be_removed_if_its_id_had_an_earlier_unanswered_call() -> None:
     messages = [
         GO,
         assistant(call("a")),

@@ -64,7 +64,7 @@ def test_the_remaining_blocks_of_a_result_are_unchanged(tmp_path: Path) -> None:
     assert left[2]["content"][0]["content"] == [text]
 
 
-def test_explain_says_that_a_result_was_emptied(tmp_path: Path) -> None:
+def test_explain_reports_that_a_result_was_emptied(tmp_path: Path) -> None:
     session = Session(policy(DROPPING), root=tmp_path, session_id="s")
     plan = session.apply(session_of([picture()])).plan
     result, image = plan.decision(2), plan.decision(3)

@@ -110,7 +110,7 @@ def test_all_gates_of_a_map_must_open() -> None:
     assert not is_open(gated("{messages: {at_least: 3, under: 3}}"), messages)
 
 
-def test_of_a_list_of_maps_any_opens() -> None:
+def test_any_map_of_a_list_of_maps_opens_the_step() -> None:
     messages = session_of(LARGE)
     alternatives = "[{messages: {over: 400}}, {tokens: {over: 100}, turns: {at_least: 1}}]"
     found = outcome(gated(alternatives), messages)
@@ -270,7 +270,7 @@ class TestIdle:
         assert is_open(text, session_of(LARGE), 3601)
 
     @pytest.mark.parametrize("comparison", ["over: 0s", "under: 30d"])
-    def test_before_the_first_call_it_is_closed(self, comparison: str) -> None:
+    def test_it_is_closed_before_the_first_call(self, comparison: str) -> None:
         found = outcome(gated(f"{{idle: {{{comparison}}}}}"), session_of(LARGE))
         assert not found.is_open
         assert found.gates[0].sentence == "idle: no model was called yet"

@@ -42,13 +42,13 @@ def test_an_equal_text_that_stayed_is_not_mistaken_for_a_dropped_one(
     assert session(tmp_path).apply(left).messages == left
 
 
-def test_the_full_list_comes_out_as_before(messages: list[Message], tmp_path: Path) -> None:
+def test_the_full_list_is_rendered_as_before(messages: list[Message], tmp_path: Path) -> None:
     left = session(tmp_path).apply(messages).messages
     assert len(left) < len(messages)
     assert session(tmp_path).apply(messages).messages == left
 
 
-def test_the_same_words_said_again_after_a_restart_stay(
+def test_an_equal_text_added_after_a_restart_is_kept(
     messages: list[Message], tmp_path: Path
 ) -> None:
     left = session(tmp_path).apply(messages).messages

@@ -85,7 +85,7 @@ def test_arguments_that_are_a_text_stay_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", ['{"content": "' + LARGE, LARGE, f'["{LARGE}"]', ""])
-def test_arguments_that_are_no_object_stay(arguments: str) -> None:
+def test_arguments_that_are_not_an_object_are_kept(arguments: str) -> None:
     messages = [user(), chat_calls(("a", "Write", arguments)), chat_result("a", "ok")]
     assert outcomes(CALLS, messages)["a"] == "keep nothing_long"
 
@@ -174,7 +174,7 @@ def test_an_input_that_is_out_already_stays_as_it_is() -> None:
     ]
 
 
-def test_an_input_that_was_shortened_looks_so_for_ever(tmp_path: Path) -> None:
+def test_a_shortened_input_stays_shortened(tmp_path: Path) -> None:
     read = policy(along("true", more="store: {sync: never}"))
     session = Session(read, root=tmp_path, session_id="s")
     messages = pair({"content": LARGE})

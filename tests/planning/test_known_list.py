@@ -110,14 +110,14 @@ def test_a_caller_may_switch_between_the_full_and_the_edited_list(session: Sessi
         assert session.apply(edited).messages is edited
 
 
-def test_a_list_that_is_trimmed_at_its_end_looks_as_it_did(session: Session) -> None:
+def test_a_list_trimmed_at_its_end_is_rendered_as_before(session: Session) -> None:
     messages = session_of(LARGE, LARGE)
     result = session.apply(messages)
     assert session.apply(messages[:3]).messages == result.messages[:3]
     assert session.apply(messages).messages == result.messages
 
 
-def test_a_list_that_is_trimmed_at_its_beginning_looks_as_it_did(session: Session) -> None:
+def test_a_list_trimmed_at_its_beginning_is_rendered_as_before(session: Session) -> None:
     messages = [user("first"), *more("a"), user("second"), *more("b"), *more("c")]
     result = session.apply(messages)
     trimmed = session.apply(messages[3:])
@@ -125,7 +125,7 @@ def test_a_list_that_is_trimmed_at_its_beginning_looks_as_it_did(session: Sessio
     assert trimmed.plan.new == ()
 
 
-def test_a_last_message_that_is_another_is_read_anew(session: Session) -> None:
+def test_a_changed_last_message_is_read_again(session: Session) -> None:
     messages = session_of(LARGE, LARGE)
     result = session.apply([*messages, user("one")])
     other = session.apply([*messages, user("two")])

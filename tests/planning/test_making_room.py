@@ -124,7 +124,7 @@ def test_dropping_one_parallel_call_releases_the_other(
     assert len(result["content"]) == 1
 
 
-def test_a_recent_image_that_is_dropped_out_of_its_result_holds_no_other(tmp_path: Path) -> None:
+def test_a_recent_image_dropped_from_its_result_keeps_no_other_item(tmp_path: Path) -> None:
     text = """\
         items:
           tool_result: {offload: true}
@@ -143,7 +143,7 @@ def test_a_recent_image_that_is_dropped_out_of_its_result_holds_no_other(tmp_pat
     applied(text, messages, tmp_path)
 
 
-def test_a_recent_image_that_goes_with_its_result_holds_no_other(tmp_path: Path) -> None:
+def test_a_recent_image_dropped_with_its_result_keeps_no_other_item(tmp_path: Path) -> None:
     text = """\
         items:
           tool_result: {offload: true}

@@ -25,7 +25,7 @@ def sized(*tokens: int) -> list[dict[str, object]]:
     return session_of(*("x" * 4 * n for n in tokens))
 
 
-def test_the_oldest_go_first() -> None:
+def test_the_oldest_items_are_taken_first() -> None:
     select = "{types: [tool_result], until: {frees: {at_least: 50}}}"
     assert taken(stepping(select), sized(100, 200, 100)) == ["c0"]
     assert taken(stepping(select.replace("{types", "{order: oldest, types")), sized(9, 200)) == [
@@ -34,7 +34,7 @@ def test_the_oldest_go_first() -> None:
     ]
 
 
-def test_the_largest_go_first_and_of_equal_ones_the_oldest() -> None:
+def test_the_largest_items_are_taken_first_and_the_oldest_of_equal_ones() -> None:
     select = "{types: [tool_result], order: largest, until: {frees: {at_least: N}}}"
     messages = sized(100, 200, 100, 300)
     assert taken(stepping(select.replace("N", "1")), messages) == ["c3"]
@@ -50,7 +50,7 @@ def test_the_largest_item_is_measured_in_the_policys_unit() -> None:
     assert taken(stepping(select, more=f"{real}\n        min_chars: 1"), messages) == ["c0"]
 
 
-def test_types_go_in_the_order_in_which_the_step_names_them() -> None:
+def test_types_are_taken_in_the_order_of_the_step() -> None:
     select = "{types: [user_message, tool_result], order: by_type, until: {frees: {at_least: 1}}}"
     messages = [*sized(100, 100), user(LARGE), user("go")]
     assert taken(stepping(select), messages) == ["msg_006"]
@@ -70,7 +70,7 @@ def test_a_refinement_goes_with_the_type_that_is_named() -> None:
     # Three results of 100 tokens, the task of 2, and three calls of 1.
     [(306, []), (305, ["c0"]), (208, ["c0"]), (207, ["c0", "c1"]), (0, ["c0", "c1", "c2"])],
 )
-def test_it_goes_on_until_the_list_is_small_enough(under: int, gone: list[str]) -> None:
+def test_a_step_takes_items_until_the_list_is_small_enough(under: int, gone: list[str]) -> None:
     select = f"{{types: [tool_result], until: {{tokens: {{under: {under}}}}}}}"
     assert taken(stepping(select), sized(100, 100, 100)) == gone
 
@@ -87,7 +87,9 @@ def test_a_share_to_come_under_is_exact() -> None:
 @pytest.mark.parametrize(
     ("frees", "gone"), [(0, []), (98, ["c0"]), (99, ["c0", "c1"]), (999, ["c0", "c1", "c2"])]
 )
-def test_it_goes_on_until_enough_is_free_net_of_placeholders(frees: int, gone: list[str]) -> None:
+def test_a_step_takes_items_until_enough_is_freed_net_of_placeholders(
+    frees: int, gone: list[str]
+) -> None:
     select = f"{{types: [tool_result], until: {{frees: {{at_least: {frees}}}}}}}"
     assert taken(stepping(select), sized(100, 100, 100)) == gone
 
@@ -97,7 +99,7 @@ def test_all_conditions_of_a_map_must_hold() -> None:
     assert taken(stepping(select), sized(100, 100, 100)) == ["c0", "c1"]
 
 
-def test_of_a_list_any_condition_is_enough() -> None:
+def test_any_condition_of_a_list_is_sufficient() -> None:
     select = "{types: [tool_result], until: [{tokens: {under: 305}}, {frees: {at_least: 150}}]}"
     assert taken(stepping(select), sized(100, 100, 100)) == ["c0"]
 
@@ -132,7 +134,7 @@ def test_items_kept_after_the_condition_is_met_have_that_reason() -> None:
     assert (outcome.is_open, outcome.stopped) == (True, decision.reason)
 
 
-def test_the_next_turn_goes_on_where_it_stopped() -> None:
+def test_the_next_turn_continues_where_the_step_stopped() -> None:
     select = "{types: [tool_result], until: {tokens: {under: 305}}}"
     before = adopted(stepping(select), sized(100, 100, 100))
     more = sized(100, 100, 100, 100)

@@ -143,7 +143,7 @@ def test_every_item_says_whether_the_summary_stands_for_it() -> None:
     ]
 
 
-def test_a_closed_gate_says_so() -> None:
+def test_a_closed_gate_is_reported() -> None:
     text = "steps: [{name: summarise, do: compact, when: {tokens: {at_least: 80%}}}]"
     plan = planned(text, [user()])
     assert plan.compaction is None
@@ -298,6 +298,6 @@ def test_the_message_that_crosses_the_line_stays(newest: str) -> None:
     assert replaced(messages, "{keep_recent: {tokens: 1}}") == [0, 1, 2, 3]
 
 
-def test_with_no_tokens_kept_nothing_stays() -> None:
+def test_keeping_zero_tokens_keeps_nothing() -> None:
     messages = [user("the task"), said(), user("more")]
     assert replaced(messages, "{keep_recent: {tokens: 0}}") == [0, 1, 2]

@@ -132,14 +132,14 @@ def test_a_protected_item_is_kept_with_that_reason(item_type: str) -> None:
     assert set(outcomes(text, messages).values()) == {"keep protected"}
 
 
-def test_a_pending_call_holds_itself_and_all_after_it() -> None:
+def test_a_pending_call_and_all_after_it_are_kept() -> None:
     text = f"{ALL}steps: [{{name: s, do: offload}}]"
     pending = [calls(("a", "Bash"), ("b", "Bash")), results(("a", "x" * 999))]
     found = outcomes(text, [*session_of("x" * 999), *pending])
     assert (found["c0"], found["a"]) == ("offload selected", "keep answer_pending")
 
 
-def test_a_call_that_was_abandoned_long_ago_holds_nothing() -> None:
+def test_an_abandoned_call_keeps_nothing() -> None:
     text = f"{ALL}steps: [{{name: s, do: offload}}]"
     messages = [user("t"), calls(("lost", "Bash")), user("never mind"), *session_of("x" * 999)[1:]]
     assert outcomes(text, messages)["c0"] == "offload selected"

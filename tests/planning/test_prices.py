@@ -148,7 +148,7 @@ class TestSession:
         assert expected != 0
         assert self.gate(other, longer) == expected
 
-    def test_a_list_that_is_read_anew_was_sent_all_the_same(self, tmp_path: Path) -> None:
+    def test_a_list_that_is_read_again_still_counts_as_sent(self, tmp_path: Path) -> None:
         session, other = self.session(tmp_path), self.session(tmp_path)
         session.apply(self.MESSAGES[:-4])
         other.apply(self.MESSAGES[:-4])

@@ -134,7 +134,7 @@ def test_three_recalled_results_stay_and_older_ones_are_offloaded_again(session:
     assert last.plan.new[0].file.relative_path == "recalled/Read/r.md"
 
 
-def test_a_policy_says_how_many_stay(tmp_path: Path) -> None:
+def test_a_policy_sets_how_many_are_kept(tmp_path: Path) -> None:
     text = OFFLOAD.replace("items: {", "items: {recalled: {keep_recent: 0}, ")
     session = Session(policy(text), root=tmp_path / "my files", session_id="s")
     messages = read_with(session, "Read", {"file_path": path_of(session)})

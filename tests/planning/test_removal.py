@@ -46,7 +46,7 @@ def use(call_id: str) -> dict[str, Any]:
     return {"type": "tool_use", "id": call_id, "name": "Bash", "input": {}}
 
 
-def test_a_call_goes_with_its_result(tmp_path: Path) -> None:
+def test_a_call_is_dropped_with_its_result(tmp_path: Path) -> None:
     messages = session_of(LARGE)
     assert applied(RESULTS, messages, tmp_path) == [user("the task")]
     found = planned(RESULTS, messages)
@@ -56,14 +56,14 @@ def test_a_call_goes_with_its_result(tmp_path: Path) -> None:
     ]
 
 
-def test_a_result_goes_with_its_call(tmp_path: Path) -> None:
+def test_a_result_is_dropped_with_its_call(tmp_path: Path) -> None:
     text = "steps: [{name: s, do: drop, select: {types: [tool_call]}}]"
     assert applied(text, session_of(LARGE), tmp_path) == [user("the task")]
     found = planned(text, session_of(LARGE))
     assert [d.reason.code for d in found.new] == ["selected", "with_call"]
 
 
-def test_chat_calls_and_results_go_together(tmp_path: Path) -> None:
+def test_chat_calls_and_results_are_dropped_together(tmp_path: Path) -> None:
     pair = [chat_calls(("a", "ls", "{}"), ("b", "rm", "{}")), chat_result("a", LARGE)]
     messages = [user(), *pair, chat_result("b", "small")]
     text = f"{RESULTS.replace('[tool_result]', '[tool_result], min_chars: 100')}"
@@ -105,7 +105,7 @@ def test_thinking_of_the_current_turn_keeps_its_call() -> None:
     assert "only thinking would be left" in decision.reason.sentence
 
 
-def test_thinking_goes_before_the_current_turn_only() -> None:
+def test_thinking_is_dropped_only_before_the_current_turn() -> None:
     text = "steps: [{name: s, do: drop, select: {types: [thinking]}}]"
     reply = {"role": "assistant", "content": [thinking(), {"type": "text", "text": "so"}]}
     assert outcomes(text, [user(), reply, user(), reply]) == {

@@ -11,6 +11,7 @@ from hypothesis import given
 
 from policyctx.errors import PolicyError
 from policyctx.policy.loading import load_policy, resolved
+from policyctx.policy.models.placeholder import Placeholder
 from policyctx.policy.sources import policy_source
 from policyctx.testing.strategies import policy_documents
 from tests.policies import HEAD
@@ -64,7 +65,8 @@ def test_an_overridden_inherited_placeholder_is_accepted(folder: Folder) -> None
     folder.write("base", "placeholder: 'Path: {path}'\nitems: {tool_result: {offload: true}}")
     items = "items: {tool_result: {placeholder: gone}}"
     text = f"extends: base.yaml\n{items}\nsteps: [{{name: tidy, do: clear}}]"
-    load_policy(folder.write("own", text))
+    policy = load_policy(folder.write("own", text))
+    assert policy.items["tool_result"].placeholder == Placeholder(text="gone")
 
 
 def test_prices_may_be_inherited(folder: Folder) -> None:
@@ -79,7 +81,7 @@ def test_prices_may_be_inherited(folder: Folder) -> None:
     assert "PC102" not in unread
 
 
-def test_of_several_bases_the_later_wins(folder: Folder) -> None:
+def test_the_later_of_several_bases_wins(folder: Folder) -> None:
     folder.write("one", "description: one\nmin_chars: 1")
     folder.write("two", "description: two")
     found = folder.resolved("extends: [one.yaml, two.yaml]")

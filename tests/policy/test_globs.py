@@ -55,7 +55,7 @@ def test_a_glob_overlaps_each_name_that_it_matches(glob: str, name: str) -> None
 
 
 @pytest.mark.parametrize("glob", ["*a" + "?" * 60, "*a*" * 60, "[a-z]" * 100])
-def test_no_glob_takes_long(glob: str) -> None:
+def test_every_glob_is_matched_quickly(glob: str) -> None:
     start = process_time()
     is_name_left(((glob,),), (glob + "b", glob))
     globs_overlap(glob, glob[::-1])

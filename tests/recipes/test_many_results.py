@@ -183,7 +183,7 @@ def test_the_messages_given_stay_as_they_were(tmp_path: Path) -> None:
     assert result.messages is not messages
 
 
-def test_blocks_give_way_to_a_string_and_their_json_is_the_file(tmp_path: Path) -> None:
+def test_blocks_are_replaced_by_a_string_and_saved_as_json(tmp_path: Path) -> None:
     found = [{"type": "text", "text": "读" * 100}, {"type": "text", "text": '"'}]
     result = offload_tool_results([results((TOOL_ID, found))], output_dir=tmp_path)
     assert isinstance(content(result.messages[0]), str)
@@ -206,13 +206,13 @@ def test_the_paths_are_absolute_where_the_folder_is_not(
     assert result.files == (str(tmp_path / "out" / "tool-result-a.md"),)
 
 
-def test_the_oldest_goes_first(tmp_path: Path) -> None:
+def test_the_oldest_result_is_offloaded_first(tmp_path: Path) -> None:
     messages = session_of(*("x" * 300 for _ in range(12)))
     files = offload_tool_results(messages, output_dir=tmp_path).files
     assert [Path(path).name for path in files] == [f"tool-result-c{i}.md" for i in range(12)]
 
 
-def test_an_empty_list_comes_to_nothing(tmp_path: Path) -> None:
+def test_an_empty_list_has_an_empty_result(tmp_path: Path) -> None:
     messages: list[Message] = []
     result = offload_tool_results(messages, output_dir=tmp_path / "out")
     assert result == OffloadResults([], 0, 0, ())

@@ -20,6 +20,8 @@ from tests.replay.fuzzing import garbled_file
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 PRESETS = (
     "coding-agent",
     "context-compact",
@@ -40,7 +42,7 @@ OUTPUTS = (
 )
 IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 # Files of one replay; a replay for each number below.
-FILES = 20
+FILES = 20 if IS_LONG else 8
 ROUNDS = 1_000 if IS_LONG else 40
 
 

@@ -69,6 +69,7 @@ def test_the_reader_of_the_docs_reads(tmp_path: Path) -> None:
     assert run.stdout == "play days.jsonl [{'role': 'user', 'content': 'hello'}]\n"
 
 
+@pytest.mark.slow
 def test_the_code_of_the_docs_runs(tmp_path: Path) -> None:
     folder = tmp_path / "sessions"
     folder.mkdir()

@@ -96,7 +96,7 @@ def test_a_file_found_twice_is_listed_once(tmp_path: Path) -> None:
     assert [(file.path, file.named) for file in found] == [(path, False), (other, True)]
 
 
-def test_several_processes_say_the_same_as_one(tmp_path: Path) -> None:
+def test_several_processes_return_the_same_as_one(tmp_path: Path) -> None:
     for i in range(4):
         claude_code(tmp_path / f"{i}.jsonl", *["x"] * (i + 1))
     (tmp_path / "notes.txt").write_text("no recording", encoding="utf-8")
@@ -104,6 +104,7 @@ def test_several_processes_say_the_same_as_one(tmp_path: Path) -> None:
     assert by_file(worked(found, calls_of, jobs=2)) == by_file(worked(found, calls_of))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
 def test_the_file_that_is_finished_first_comes_first(tmp_path: Path) -> None:
     endless = claude_code(tmp_path / "a.jsonl", "x")
@@ -114,6 +115,7 @@ def test_the_file_that_is_finished_first_comes_first(tmp_path: Path) -> None:
         assert next(outcomes) == ("b.jsonl", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="there is no such signal")
 def test_a_killed_worker_process_does_not_stop_the_rest(tmp_path: Path) -> None:
     paths = [claude_code(tmp_path / f"{i}.jsonl", "x") for i in (1, 2, 3)]
@@ -145,6 +147,7 @@ def test_an_unexpected_exception_fails_only_its_recording(tmp_path: Path, jobs: 
     assert [found[paths[0]], found[paths[2]]] == [[str(paths[0])], [str(paths[2])]]
 
 
+@pytest.mark.slow
 def test_a_result_that_cannot_be_pickled_fails_only_its_file(tmp_path: Path) -> None:
     paths = [claude_code(tmp_path / f"{i}.jsonl", "x") for i in (1, 2, 3)]
     found = by_file(worked(files(paths), return_the_second_unpicklable, jobs=2))
@@ -153,6 +156,7 @@ def test_a_result_that_cannot_be_pickled_fails_only_its_file(tmp_path: Path) -> 
     assert [found[paths[0]], found[paths[2]]] == [[str(paths[0])], [str(paths[2])]]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="there are no such links")
 def test_a_path_that_cannot_be_looked_up_fails_alone(tmp_path: Path) -> None:
     good = claude_code(tmp_path / "good.jsonl", "x")

@@ -37,7 +37,7 @@ def test_an_equal_message_is_shared_though_it_is_another_object() -> None:
     assert sent.sent(deepcopy(messages), FACTS).shared_messages == 3
 
 
-def test_two_lists_that_were_one_go_on_by_themselves() -> None:
+def test_two_branches_of_a_list_are_independent() -> None:
     messages = session_of("x" * 400, "y" * 800)
     one = SentList(MessageSizes())
     one.sent(messages[:3], FACTS)

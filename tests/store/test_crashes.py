@@ -20,10 +20,11 @@ from tests.store.contents import names_below, result
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs signals")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name == "nt", reason="needs signals")]
 
-# `POLICYCTX_KILLS=2000` looks longer.
-RUNS = int(os.environ.get("POLICYCTX_KILLS", "200"))
+# `POLICYCTX_KILLS=2000` and the long profile look longer.
+IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
+RUNS = int(os.environ.get("POLICYCTX_KILLS", "2000" if IS_LONG else "60"))
 
 
 def python(script: str, *arguments: str | Path) -> subprocess.Popen[str]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 RUNS = int(os.environ.get("POLICYCTX_DAMAGES", "120"))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(36_000)
 def test_random_damage_loses_no_file_and_stops_no_session() -> None:
     run = subprocess.run(

@@ -171,7 +171,7 @@ def test_writers_at_the_same_time_never_overwrite_one_another(tmp_path: Path) ->
     assert len(names_below(tmp_path)) == 40
 
 
-def test_numbers_go_on_where_another_session_left_off(tmp_path: Path) -> None:
+def test_numbering_continues_from_another_session(tmp_path: Path) -> None:
     contents = [Content("t.md", "1", "t.md"), Content("t-1.md", "2", "t.md")]
     ContextFileSystem(tmp_path).save(contents)
     others = [Content("t.md", "3", "t.md"), Content("t-1.md", "4", "t.md")]

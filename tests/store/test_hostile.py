@@ -184,6 +184,7 @@ for act in (
 """
 
 
+@pytest.mark.slow
 @posix_only
 @pytest.mark.parametrize("closed", ["", "tool_result/Bash", ".policyctx"])
 def test_without_permission_nothing_is_damaged_and_the_error_names_the_path(

@@ -91,6 +91,7 @@ def test_without_state_only_contents_are_ever_created(tmp_path: Path) -> None:
     assert found == {"tool_result/Bash/call_1.md"}
 
 
+@pytest.mark.slow
 def test_the_number_behind_a_name_is_found_at_once_among_thousands(tmp_path: Path) -> None:
     store = ContextFileSystem(tmp_path, sync="never")
     for start in range(0, 3_000, 1_000):

@@ -228,6 +228,7 @@ def test_in_flight_files_of_a_dead_writer_are_collected(tmp_path: Path, end: str
     assert last["paths"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs signals")
 def test_writers_that_do_not_close_leave_one_lock_file_between_them(tmp_path: Path) -> None:
     for _ in range(3):

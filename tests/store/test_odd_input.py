@@ -74,6 +74,7 @@ def test_every_odd_text_reads_back_exactly(tmp_path: Path, form: Format, text: s
     assert again.verify().is_clean
 
 
+@pytest.mark.slow
 def test_a_hundred_megabytes_read_back_exactly(tmp_path: Path, form: Format) -> None:
     text = "0123456789abcdef" * (100 * 1_000_000 // 16)
     store = ContextFileSystem(tmp_path, sync="never", format=form)

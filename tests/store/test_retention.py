@@ -62,7 +62,7 @@ def test_a_clock_that_stepped_back_makes_nothing_old(
     assert [entry.item_id for entry in any_store.list()] == ["call_1", "call_2"]
 
 
-def test_the_oldest_go_until_the_store_is_small_enough(
+def test_the_oldest_files_are_removed_until_the_store_is_small_enough(
     any_store: ContextFileSystem, clock: Clock
 ) -> None:
     for i in range(5):
@@ -76,7 +76,7 @@ def test_the_oldest_go_until_the_store_is_small_enough(
     assert any_store.verify().is_clean
 
 
-def test_a_dry_run_says_the_same_and_does_nothing(
+def test_a_dry_run_reports_the_same_and_changes_nothing(
     any_store: ContextFileSystem, clock: Clock
 ) -> None:
     any_store.save([result("call_1", "x" * 5_000), result("call_2", "y")])

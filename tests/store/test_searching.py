@@ -80,6 +80,7 @@ def test_an_empty_text_is_an_error(store: ContextFileSystem) -> None:
         list(store.search(""))
 
 
+@pytest.mark.slow
 def test_memory_use_does_not_depend_on_the_searched_size(tmp_path: Path, form: Format) -> None:
     store = ContextFileSystem(tmp_path, sync="never", format=form)
     store.save([Content("lines", "a needle in the hay\n" + "hay\n" * (6 << 20))])

@@ -96,6 +96,7 @@ def test_a_torn_tail_is_ignored_and_reported(root: Path) -> None:
     assert any("torn" in notice for notice in store.notices)
 
 
+@pytest.mark.slow
 def test_every_place_to_cut_a_journal_leaves_a_store_that_works(tmp_path: Path) -> None:
     ContextFileSystem(tmp_path / "whole", sync="never").save([result("call_1", "one")])
     whole = (tmp_path / "whole" / JOURNAL).read_bytes()

@@ -37,6 +37,12 @@ def write(
         path.write_text(dedent(content) + "\n", encoding="utf-8")
 
 
+def only_the_plugins_for_xdist(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the processes of pytest load no other plugin, which takes longer than the scenarios."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p xdist -p pytest-bdd -p policyctx")
+
+
 def feature(*scenarios: str, head: str = "Feature: Mine") -> str:
     """A feature of these scenarios."""
     body = "\n\n".join(indent(dedent(text), "  ") for text in scenarios)

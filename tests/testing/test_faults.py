@@ -38,7 +38,9 @@ def test_other_folders_stay_writable_and_afterwards_this_one_too(tmp_path: Path)
     with refusing_writes(folder, FULL):
         (tmp_path / "full-too").write_text("x")
     folder.mkdir()
-    (folder / "new").write_text("x")
+    (folder / "new").write_text("y")
+    assert (tmp_path / "full-too").read_text() == "x"
+    assert (folder / "new").read_text() == "y"
 
 
 def test_the_home_directory_is_replaced_temporarily(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_a_text_has_its_tokens_by_every_tokenizer(tokenizer: str, count: int) ->
 
 
 @given(one=SERIALS, other=SERIALS)
-def test_no_two_texts_are_alike(one: int, other: int) -> None:
+def test_all_texts_are_different(one: int, other: int) -> None:
     for size in (Size(6, "characters"), Size(3, "tokens")):
         assert (filler(size, one) == filler(size, other)) == (one == other)
 

@@ -6,7 +6,14 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from tests.testing.features_in import HOLDS, INI, POLICY, scenario, write
+from tests.testing.features_in import (
+    HOLDS,
+    INI,
+    POLICY,
+    only_the_plugins_for_xdist,
+    scenario,
+    write,
+)
 
 pytest_plugins = ["pytester"]
 
@@ -102,7 +109,11 @@ def test_scenarios_are_selected_like_any_tests(
 MORE = HOLDS.replace("1 result is", "3 results are")
 
 
-def test_scenarios_run_under_xdist_and_are_written_to_junit(pytester: pytest.Pytester) -> None:
+@pytest.mark.slow
+def test_scenarios_run_under_xdist_and_are_written_to_junit(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_the_plugins_for_xdist(monkeypatch)
     write(pytester, mine_feature=EVERYTHING + "\n" + scenario("Wrong", MORE), pytest_ini=MARKED)
     run = pytester.runpytest_subprocess("-n2", "--junit-xml=results.xml")
     run.assert_outcomes(passed=6, failed=1)

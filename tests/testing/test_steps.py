@@ -29,13 +29,16 @@ def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The text of each failure of `failing.feature`, by its scenario's name."""
     folder = tmp_path_factory.mktemp("failing")
     (folder / FAILING.name).write_text(FAILING.read_text(encoding="utf-8"), encoding="utf-8")
-    run = policyctx("test", "--", "--junit-xml=results.xml", cwd=folder)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+        run = policyctx("test", "--", "--junit-xml=results.xml", cwd=folder)
     assert run.returncode == 1, run.stdout + run.stderr
     tree = ET.parse(folder / "results.xml")  # noqa: S314 - pytest wrote it
     results = tree.getroot().iter("testcase")
     return {case.get("name", ""): case.findtext("failure", "") for case in results}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_an_outcome_that_did_not_come_fails_at_its_step(
     name: str, failures: dict[str, str]

@@ -180,6 +180,7 @@ def test_a_policy_that_asks_for_it_is_counted_by_the_provider(server: CountingSe
     assert run.stdout.strip() == b"10"
 
 
+@pytest.mark.slow
 def test_without_a_key_all_is_counted_locally_with_the_reason() -> None:
     program = (
         "from policyctx.tokens.counter import counter_for\n"

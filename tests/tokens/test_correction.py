@@ -34,7 +34,7 @@ def growing(*totals: int, scale: float = 1.5, overhead: int = 20_000) -> list[tu
 SESSION = growing(*range(1_000, 60_000, 3_000))
 
 
-def test_before_any_response_the_count_stands() -> None:
+def test_without_a_response_the_count_is_not_corrected() -> None:
     assert Correction().corrected(1_234) == 1_234
 
 
@@ -100,7 +100,7 @@ def test_hidden_growth_moves_the_overhead_and_not_the_scale() -> None:
     assert correction.corrected(58_050) == billed(58_000) + 10_000
 
 
-def test_another_language_model_is_learnt_anew() -> None:
+def test_the_scale_of_another_language_model_is_learnt() -> None:
     later = growing(*range(60_000, 120_000, 3_000), scale=1.1, overhead=44_000)
     assert learnt([*SESSION, *later]).scale == pytest.approx(1.2, abs=0.1)
 

@@ -57,7 +57,7 @@ FORMATS = (png, gif, jpeg, lossy_webp, lossless_webp, extended_webp)
 
 @pytest.mark.parametrize("made", FORMATS)
 @given(width=st.integers(1, 16_383), height=st.integers(1, 16_383))
-def test_the_size_stands_in_the_head(made: Made, width: int, height: int) -> None:
+def test_the_size_is_read_from_the_head(made: Made, width: int, height: int) -> None:
     assert image_size(made(width, height)) == (width, height)
 
 
@@ -66,14 +66,14 @@ def test_a_jpegs_frame_may_be_of_any_kind(frame: int) -> None:
     assert image_size(jpeg(30, 40, frame=frame)) == (30, 40)
 
 
-def test_a_jpegs_frame_stands_behind_other_segments() -> None:
+def test_a_jpegs_frame_is_found_after_other_segments() -> None:
     preview = segment(0xE1, b"Exif\x00\x00" + jpeg(7, 7))
     tables = segment(0xC4, b"\x00" * 30) + segment(0xDB, b"\x01" * 60)
     assert image_size(jpeg(640, 480, preview, tables, b"\xff\xff")) == (640, 480)
 
 
 @pytest.mark.parametrize("made", [png, gif, lossy_webp])
-def test_no_pixels_are_no_size(made: Made) -> None:
+def test_zero_pixels_give_no_size(made: Made) -> None:
     assert image_size(made(0, 5)) is None
 
 
@@ -89,4 +89,5 @@ def test_a_head_without_a_size_has_no_size(head: bytes) -> None:
 @pytest.mark.parametrize("made", FORMATS)
 @given(kept=st.integers(0, 60), noise=st.binary(max_size=40))
 def test_a_torn_head_is_never_an_error(made: Made, kept: int, noise: bytes) -> None:
-    image_size(made(300, 200)[:kept] + noise)
+    found = image_size(made(300, 200)[:kept] + noise)
+    assert found is None or min(found) > 0

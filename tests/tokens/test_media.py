@@ -65,7 +65,7 @@ def document(raw: bytes) -> dict[str, Any]:
         (OPENAI, 100, 100, 255),
     ],
 )
-def test_an_image_weighs_by_its_size(
+def test_an_image_is_counted_by_its_size(
     model: ProviderModel, width: int, height: int, tokens: int
 ) -> None:
     assert weight(image(png(width, height)), model) == tokens
@@ -74,7 +74,7 @@ def test_an_image_weighs_by_its_size(
 
 @pytest.mark.parametrize("model", [ANTHROPIC, ANTHROPIC_BEFORE_4_7])
 @pytest.mark.parametrize("size", [(8_000, 8_000), (8_000, 1), (1, 1), (2_577, 2_576)])
-def test_no_image_weighs_more_than_the_most(model: ProviderModel, size: tuple[int, int]) -> None:
+def test_an_image_counts_at_most_the_maximum(model: ProviderModel, size: tuple[int, int]) -> None:
     assert 1 <= weight(image(png(*size)), model) <= model.image.unknown
 
 
@@ -127,7 +127,7 @@ def test_base64_may_be_wrapped() -> None:
         (b"/Type/Page " * 10_000, 600),
     ],
 )
-def test_a_document_weighs_by_its_pages(raw: bytes, pages: int) -> None:
+def test_a_document_is_counted_by_its_pages(raw: bytes, pages: int) -> None:
     assert weight(document(raw)) == pages * 2_250
     file = {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{encoded(raw)}"}
     assert weight({"type": "file", "file": file}, OPENAI) == pages * 1_265
@@ -145,14 +145,14 @@ def test_a_document_of_blocks_counts_their_contents() -> None:
     assert weight({"type": "document", "source": {"type": "content", "content": "word"}}) == 1
 
 
-def test_a_result_weighs_the_media_in_it() -> None:
+def test_a_result_counts_the_media_in_it() -> None:
     parts = [{"type": "text", "text": "seen"}, image(png(280, 280)), image(png(28, 28))]
     assert weight({"type": "tool_result", "tool_use_id": "a", "content": parts}) == 101
     assert weight({"type": "tool_result", "tool_use_id": "a", "content": "text"}) == 0
     assert weight({"role": "tool", "content": [image_url(png(28, 28))]}) == 1
 
 
-def test_a_block_without_media_weighs_nothing() -> None:
+def test_a_block_without_media_counts_zero() -> None:
     assert weight({"type": "text", "text": "x" * 400}) == 0
 
 
@@ -169,7 +169,7 @@ def test_a_block_without_media_weighs_nothing() -> None:
         ("gpt-5", OPENAI),
     ],
 )
-def test_a_language_models_name_tells_its_constants(name: str, model: ProviderModel) -> None:
+def test_the_constants_follow_from_the_language_model_name(name: str, model: ProviderModel) -> None:
     assert provider_model([{"role": "tool"}], name) is model
 
 
@@ -184,7 +184,7 @@ def test_a_language_models_name_tells_its_constants(name: str, model: ProviderMo
         ({"role": "user", "content": [{"type": "image_url"}]}, OPENAI),
     ],
 )
-def test_the_shape_of_messages_tells_the_provider(
+def test_the_provider_is_inferred_from_the_shape_of_messages(
     message: dict[str, Any], model: ProviderModel
 ) -> None:
     assert provider_model([{"role": "user", "content": "hi"}, message]) is model

@@ -13,6 +13,8 @@ from tests.conversations import session_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 # Any use of a socket ends the process, however it is reached, and says what it was.
 UNPLUGGED = """
 import os, sys

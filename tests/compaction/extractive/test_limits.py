@@ -38,7 +38,7 @@ def test_a_summary_keeps_to_its_maximum_of_words(most: int) -> None:
     assert 0 < words(summary) <= most
 
 
-def test_a_summary_of_chinese_alone_keeps_to_its_words() -> None:
+def test_a_summary_of_only_chinese_keeps_to_its_word_limit() -> None:
     told = [
         user(f"第{i}条：接口超时设为{i + 30}秒，并且不要修改第{i}号配置文件。") for i in range(200)
     ]
@@ -98,6 +98,7 @@ print(ascii(extractive_summary(History(json.load(sys.stdin)), Summary())))
 """
 
 
+@pytest.mark.slow
 def test_another_process_gives_the_same_summary() -> None:
     told = [f"Use {i} s for {'reads' if i % 2 else 'writes'}." for i in range(10, 24)]
     lots = [f"Lot A-{i} holds the rest." for i in range(100, 160)]
@@ -174,6 +175,7 @@ def test_odd_histories_have_a_summary_that_reads_back(messages: list[Message]) -
     assert extractive_summary(after(summary, []), Summary()) == summary
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["x", "word ", "字", "a.b/c ", "<a-b>", "1. ", '"', "- [ ] y\n"])
 def test_one_text_of_a_megabyte_is_cut_down(unit: str) -> None:
     history = History([user("Mind port 4711."), user(unit * (1_000_000 // len(unit)))])
@@ -212,7 +214,7 @@ def test_a_custom_section_gets_the_matching_statements() -> None:
     assert "The indexes are built at 03:00." in database
 
 
-def test_one_section_of_any_name_holds_everything() -> None:
+def test_a_single_section_of_any_name_gets_everything() -> None:
     history = History([user("Use tabs."), *turns((), count=1, seed=1, chars=300)])
     summary = extractive_summary(history, settings(sections=["Handover"]))
     assert headings(summary) == ["Handover"]

@@ -50,7 +50,7 @@ def test_pasted_text_is_distinguished_from_typed_text(paste: str) -> None:
     assert typed == ["Have a look at this", "and mend it"]
 
 
-def test_a_line_typed_amid_a_pasted_log_is_typed() -> None:
+def test_a_typed_line_inside_a_pasted_log_counts_as_typed() -> None:
     log = [f"2026-01-01 10:00:{i:02} INFO job={i} took={i}ms" for i in range(60)]
     log[30] = "from here on it goes wrong, never restart it"
     typed = [line.text for line in sentences_in("\n".join(log)) if not line.pasted]

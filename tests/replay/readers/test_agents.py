@@ -169,7 +169,7 @@ def test_a_copilot_session_is_read_from_its_events() -> None:
     assert recording.not_understood == {"unheard-of": 1}
 
 
-def test_a_failed_tool_of_copilot_says_so() -> None:
+def test_a_failed_copilot_tool_is_marked_as_error() -> None:
     failed = event(
         "tool.execution_complete", toolCallId="a", success=False, error={"message": "no"}
     )
@@ -184,7 +184,7 @@ def test_a_sub_agent_of_copilot_is_a_recording_of_its_own() -> None:
     assert (main.name, agent.name, len(agent.calls)) == ("s", "s#a", 1)
 
 
-def test_a_compaction_of_copilot_begins_anew() -> None:
+def test_a_copilot_compaction_starts_a_new_context() -> None:
     done = event("session.compaction_complete", success=True, summaryContent="in short")
     records = [event("user.message", content="go"), event("assistant.message", content="so"), done]
     (recording,) = read_lines([*records, event("assistant.message", content="on")])

@@ -349,6 +349,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(packed: bytes, why: str)
     assert not raised.value.is_other
 
 
+@pytest.mark.slow
 def test_an_archive_is_unpacked_no_further_than_it_declares() -> None:
     packed = declaring(len(SAMPLE), SAMPLE, SAMPLE + b" " * 2**28)
     tracemalloc.start()

@@ -41,7 +41,7 @@ def test_the_results_of_one_reply_are_one_message() -> None:
     assert [block["tool_use_id"] for block in results] == ["a", "b"]
 
 
-def test_a_failed_result_says_so() -> None:
+def test_a_failed_result_is_marked_as_error() -> None:
     (recording,) = read_lines([HEAD, user("go"), reply("a"), result("a", isError=True)])
     assert recording.after[1]["content"][0]["is_error"] is True
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from policyctx.replay.recording import Recording
     from tests.replay.regret.planted import Case
 
+pytestmark = pytest.mark.slow
+
 _CASES = 400
 
 

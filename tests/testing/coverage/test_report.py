@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.testing.features_in import HOLDS, scenario, write
+from tests.testing.features_in import HOLDS, only_the_plugins_for_xdist, scenario, write
 
 pytest_plugins = ["pytester"]
 
@@ -82,7 +82,11 @@ def test_a_policy_that_a_feature_writes_out_is_not_reported(pytester: pytest.Pyt
     assert covered(pytester) == {}
 
 
-def test_two_processes_report_the_same_coverage_as_one(pytester: pytest.Pytester) -> None:
+@pytest.mark.slow
+def test_two_processes_report_the_same_coverage_as_one(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_the_plugins_for_xdist(monkeypatch)
     write(pytester, scenario("Large"), scenario("Small", SMALL))
     run = pytester.runpytest_subprocess("-n2", "--policyctx-cov", "--policyctx-cov-fail-under=100")
     run.stdout.fnmatch_lines(["mine        4    6/6    100 %"])

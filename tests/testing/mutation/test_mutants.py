@@ -83,7 +83,7 @@ def test_the_changes_of_a_key(text: str, expected: list[str]) -> None:
     assert [one for one in told(text) if "on_failure" not in one] == expected
 
 
-def test_a_step_is_left_out_and_its_words_are_others() -> None:
+def test_mutants_remove_a_step_and_change_its_values() -> None:
     changed = told(f"{STEP}, select: {{types: [tool_result], order: oldest}}}}]\n")
     assert changed == [
         "steps.s left out",

@@ -15,6 +15,8 @@ from tests.testing.features_in import HOLDS, POLICY, feature, scenario
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 LARGE = scenario("Large", HOLDS.replace("300", "100"))
 SMALL = scenario("Small", HOLDS.replace("300", "99").replace("1 result is", "no result is"))
 # What the two do not look at.
