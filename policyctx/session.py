@@ -20,7 +20,7 @@ from policyctx.planning.facts import Facts
 from policyctx.planning.ledger import taken_out
 from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.planning.paths import safe_part
-from policyctx.planning.planner import BOTH, plan
+from policyctx.planning.planner import BOTH
 from policyctx.policy.lookup import compaction_of
 from policyctx.policy.models import Policy
 from policyctx.policy.options import checks_options
@@ -142,7 +142,7 @@ class Session:
         memory = self._run(self._remembered())
         known = self._list_of(messages, memory)
         facts = self._facts(memory, system, tools)
-        return plan(known.conversation, facts, comes_back=known.comes_back)
+        return known.planner.plan(facts, comes_back=known.comes_back)
 
     def apply(
         self,
@@ -418,7 +418,7 @@ class Session:
         moments: tuple[Moment, ...],
         facts: Facts,
     ) -> Turn[Result]:
-        planned = plan(known.conversation, facts, moments=moments, comes_back=known.comes_back)
+        planned = known.planner.plan(facts, moments=moments, comes_back=known.comes_back)
         return carried_out(
             planned,
             known,

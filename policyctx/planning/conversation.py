@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from policyctx.definitions.actions import Action
 from policyctx.messages.blocks import kind_of_text
@@ -22,7 +22,7 @@ from policyctx.planning.paths import File, FreePaths
 from policyctx.planning.placeholders import content_hash
 from policyctx.planning.reapplying import all_held_back, held_back
 from policyctx.planning.reasons import Reason
-from policyctx.planning.selection import Candidates
+from policyctx.planning.snapshot import Checkpoint
 from policyctx.planning.tally import Tally
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from policyctx.planning.facts import Facts, Unit
     from policyctx.planning.ledger import Key, Ledger
     from policyctx.planning.offload_policy import OffloadPolicy
-    from policyctx.planning.plan import Plan
-    from policyctx.planning.snapshot import Snapshot
 
 # What arrives is known by its kind, its tool-use id and its text.
 Arrived: TypeAlias = tuple[str, str | None, str]
@@ -43,6 +41,16 @@ _NO_REASON = Reason("decided")
 # What parts the words of a command, so that a path in it stands alone, and a quoted one whole.
 _BETWEEN_WORDS = re.compile(r"""[\s"'`,;=()<>|&]+""")
 _QUOTES = re.compile("[\"'`]")
+
+
+class Watcher(Protocol):
+    """An object that follows a conversation as it grows, so that a turn costs what is new."""
+
+    def changed(self, position: int, fate: Decision) -> None:
+        """Take note of a new fate of an item; of an earlier decision, before the item is seen."""
+
+    def seen(self, position: int, item: Item) -> None:
+        """Take note of an item that is new in the list."""
 
 
 class Conversation:
@@ -90,15 +98,15 @@ class Conversation:
         self.sent = 0
         """Messages that a model has been sent, from the first on."""
         self.paths = FreePaths(ledger.paths)
-        self.candidates = {step.name: Candidates(step, self) for step in policy.policy.steps}
-        self.compacting = {step.name for step in policy.policy.steps if step.action.takes_messages}
-        """The steps that take messages instead of items."""
-        before_call = {step.name for step in policy.steps("model_call")} - self.compacting
-        self._growing = [c for name, c in self.candidates.items() if name in before_call]
+        self._watchers: list[Watcher] = []
         self._has_arrival = bool(policy.steps("arrival"))
         self._identities = Identities(self.reading.items, ledger, gone)
         self._tallies: dict[Unit, Tally] = {}
         self._tallied: dict[Unit, int] = {}
+
+    def watch(self, watcher: Watcher) -> None:
+        """Let a watcher see all items from here on, and each change of a fate."""
+        self._watchers.append(watcher)
 
     def extend(
         self,
@@ -120,13 +128,16 @@ class Conversation:
             new = range(first, len(self.items))
             self.arriving.extend(i for i in new if not self._is_judged(self.items[i]))
 
-    def adopt(self, plan: Plan, rewritten: Iterable[Entry] = ()) -> None:
-        """Take a plan as carried out: the ledger and what is known of the items move on.
+    def adopt(
+        self, decisions: Sequence[Decision], *, judged: int = 0, rewritten: Iterable[Entry] = ()
+    ) -> None:
+        """Add decisions that were carried out to the ledger and to the fates of the items.
 
-        `rewritten` are the entries of the results inside which its decisions change something.
+        The steps on arrival have `judged` so many of the `arriving` items. `rewritten` are the
+        entries of the results inside which the decisions change something.
         """
-        entries = [*(self.entry(decision) for decision in plan.new), *rewritten]
-        for decision in plan.new:
+        entries = [*(self.entry(decision) for decision in decisions), *rewritten]
+        for decision in decisions:
             position, message = decision.position, decision.item.message
             before = {unit: self._share(position, unit) for unit in self._tallies_up_to_date()}
             self._set_fate(position, decided(decision))
@@ -134,7 +145,7 @@ class Conversation:
                 self._tallies[unit].change(message, self._share(position, unit) - size)
             if decision.file is not None:
                 self.paths.add(decision.file.relative_path)
-        del self.arriving[: plan.judged]
+        del self.arriving[:judged]
         self.ledger.add(entries)
 
     def entry(self, decision: Decision) -> Entry:
@@ -192,7 +203,19 @@ class Conversation:
                     seen[item.kind, item.tool_use_id, str(fate.placeholder)] += 1
         self.judged |= seen
 
-    def fates_at(self, at: Snapshot) -> dict[int, Decision]:
+    def checkpoint(self) -> Checkpoint:
+        """Return how far the conversation has come."""
+        pending = self.reading.pending
+        return Checkpoint(
+            items=len(self.items),
+            messages=self.reading.message_count,
+            turns=len(self.reading.turn_starts),
+            newest_user=self.newest_user,
+            pending=float("inf") if pending is None else pending,
+            changes=len(self.history),
+        )
+
+    def fates_at(self, at: Checkpoint) -> dict[int, Decision]:
         """Return what had become of the items at a moment, by position."""
         fates = dict(self.fates)
         for position, earlier in reversed(self.history[at.changes :]):
@@ -272,8 +295,8 @@ class Conversation:
         self.counts[item.type] += item.inside not in self.fates
         if fate is not None:
             self._set_fate(position, replace(fate, item=item))
-        for candidates in self._growing:
-            candidates.add(position, item)
+        for watcher in self._watchers:
+            watcher.seen(position, item)
 
     def _reapplied(
         self, new: range, is_valid: Callable[[Mapping[int, Decision]], bool]
@@ -380,8 +403,8 @@ class Conversation:
         self.counts.subtract(self.items[i].type for i in there if not self.is_there(i))
         if fate.action.leaves_nothing and (earlier is None or not earlier.action.leaves_nothing):
             self._note_removal(position)
-        for candidates in self._growing:
-            candidates.note(position, fate)
+        for watcher in self._watchers:
+            watcher.changed(position, fate)
 
     def _note_removal(self, position: int) -> None:
         fates = map(self.fates.get, self.of_message(position))

@@ -87,7 +87,7 @@ class _Record:
             return Decision(position, self._in.items[position], Action.KEEP, Reason("emptied"))
         said = [v for v in self.verdicts(position) if v.reason.code != "not_selected"]
         # That history is not summarised is no word on an item, unless there is no other.
-        said = [v for v in said if v.taken or v.step not in self._in.compacting] or said
+        said = [v for v in said if v.taken or v.step not in self._in.policy.compacting] or said
         item = self._in.items[position]
         if not said:
             return Decision(position, item, Action.KEEP, Reason("not_selected"))
@@ -112,7 +112,7 @@ class _Record:
 
     def verdicts(self, position: int) -> Iterator[StepVerdict]:
         for outcome in self._plan.outcomes:
-            summarises = outcome.step in self._in.compacting
+            summarises = outcome.step in self._in.policy.compacting
             say = self._summarised if summarises else self._verdict
             taken, reason, rule = say(position, outcome)
             yield StepVerdict(outcome.step, taken, reason, rule)
@@ -133,7 +133,7 @@ class _Record:
     ) -> Verdict:
         """Return why a step left an item that none of its decisions is about."""
         inner = self._in.items[position].inside
-        plan, candidates = self._plan, self._in.candidates[outcome.step]
+        plan, candidates = self._plan, self._plan.candidates[outcome.step]
         verdict = candidates.verdict(position, plan.at, plan.fates.get)
         if verdict is None:
             select = ("steps", outcome.step, "select")
@@ -176,7 +176,7 @@ class _Record:
             return Verdict(taken=False, reason=reason, rule=closed[0].rule)
         if outcome.stopped is not None:
             until: RulePath = ("steps", outcome.step, "select", "until")
-            until = until[:2] if outcome.step in self._in.compacting else until
+            until = until[:2] if outcome.step in self._in.policy.compacting else until
             return Verdict(taken=False, reason=outcome.stopped, rule=until)
         decided = self._plan.fates.get(position)
         if decided is not None:

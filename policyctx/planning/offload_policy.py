@@ -124,6 +124,11 @@ class OffloadPolicy:
         return {step.name: gates_of(step, self.policy.model) for step in self.policy.steps}
 
     @cached_property
+    def compacting(self) -> frozenset[str]:
+        """The names of the steps that take messages instead of items."""
+        return frozenset(step.name for step in self.policy.steps if step.action.takes_messages)
+
+    @cached_property
     def keeps_by_tokens(self) -> bool:
         """Does a `keep_recent` count tokens."""
         policy = self.policy
@@ -131,6 +136,11 @@ class OffloadPolicy:
         kept = [rule.keep_recent for rule in rules]
         kept += [step.select.keep_recent for step in policy.steps]
         return any(keep is not None and keep.tokens is not None for keep in kept)
+
+    @property
+    def all_steps(self) -> tuple[Step, ...]:
+        """The steps in order."""
+        return self.policy.steps
 
     def steps(self, moment: str) -> tuple[Step, ...]:
         """The steps that run at `arrival` or before a `model_call`, in order."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from policyctx.definitions.gates import Nothing
 from policyctx.planning.paths import File, FreePaths
 from policyctx.planning.prices import calls_to_pay_back
-from policyctx.planning.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from policyctx.planning.conversation import Conversation
@@ -25,7 +24,7 @@ class Outlook:
 
     def __init__(self, conversation: Conversation, facts: Facts) -> None:
         self.conversation, self.facts = conversation, facts
-        self.at = Snapshot.of(conversation)
+        self.at = conversation.checkpoint()
         self.taken: dict[int, Decision] = {}
         self.removed: set[int] = set()
         """Messages that the plan leaves nothing of."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from policyctx.planning.facts import Facts
     from policyctx.planning.gates import GateVerdict
     from policyctx.planning.paths import File
-    from policyctx.planning.selection import Verdict
-    from policyctx.planning.snapshot import Snapshot
+    from policyctx.planning.selection import Candidates, Verdict
+    from policyctx.planning.snapshot import Checkpoint
 
 
 _NOTHING: Mapping[int, Verdict] = {}  # a read-only view of it could not be pickled
@@ -56,8 +56,10 @@ class Plan:
     new: tuple[Decision, ...]
     outcomes: tuple[Outcome, ...]
     facts: Facts
-    at: Snapshot
+    at: Checkpoint
     conversation: Conversation
+    candidates: Mapping[str, Candidates] = field(repr=False, compare=False)
+    """Of each step, by its name; they grow with the conversation."""
     comes_back: bool = False
     """Was the list given as it was handed out in the turn before, and not as the caller kept it."""
     judged: int = 0

@@ -1,4 +1,4 @@
-"""`plan`: from a conversation to decisions. Pure: nothing is read or written.
+"""`Planner`: makes plans for a conversation. Pure: nothing is read or written.
 
 The steps of each moment run in the order of the policy; a step sees the list as the ledger and
 the steps before it have left it.
@@ -15,49 +15,96 @@ from policyctx.planning.ordering import Until, in_order
 from policyctx.planning.outlook import Measures, Outlook
 from policyctx.planning.plan import Outcome, Plan
 from policyctx.planning.reasons import Reason
+from policyctx.planning.selection import Candidates
 from policyctx.planning.taking import Taking
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from policyctx.messages.items import Item
     from policyctx.planning.conversation import Conversation
+    from policyctx.planning.decisions import Decision
     from policyctx.planning.facts import Facts
+    from policyctx.planning.gates import GateVerdict
+    from policyctx.planning.ledger import Entry
     from policyctx.policy.models import Step
 
 Moment = Literal["arrival", "model_call"]
 BOTH: tuple[Moment, ...] = ("arrival", "model_call")
 
 
-def plan(
-    conversation: Conversation,
-    facts: Facts,
-    *,
-    moments: tuple[Moment, ...] = BOTH,
-    comes_back: bool = False,
-) -> Plan:
-    """Decide what becomes of each item of a conversation; what was decided stays decided.
+class Planner:
+    """The plans for one conversation, and the candidates of each step.
 
-    The conversation remembers nothing of it until it adopts the plan. `comes_back` says that the
-    list was given as it was handed out in the turn before; it only matters for what is reported.
+    The planner watches the conversation, so a plan costs what is new since the one before.
     """
-    outlook = Outlook(conversation, facts)
-    outcomes: list[Outcome] = []
-    judged = 0
-    if "arrival" in moments:
-        arrival = _Arrival(outlook, with_pending="model_call" in moments)
-        outcomes += arrival.outcomes()
-        judged = arrival.judged
-    if "model_call" in moments:
-        outcomes += _before_call(outlook)
-    new = tuple(outlook.taken[i] for i in sorted(outlook.taken))
-    return Plan(new, tuple(outcomes), facts, outlook.at, conversation, comes_back, judged)
+
+    def __init__(self, conversation: Conversation) -> None:
+        """Take up what the conversation has so far, then follow it."""
+        self.conversation = conversation
+        policy = conversation.policy
+        self.candidates = {step.name: Candidates(step, conversation) for step in policy.all_steps}
+        before_call = (step.name for step in policy.steps("model_call"))
+        self._growing = [
+            self.candidates[name] for name in before_call if name not in policy.compacting
+        ]
+        for position, item in enumerate(conversation.items):
+            self.seen(position, item)
+        conversation.watch(self)
+
+    def seen(self, position: int, item: Item) -> None:
+        """Add an item that is new in the list to the candidates of each step that selects it."""
+        for candidates in self._growing:
+            candidates.add(position, item)
+
+    def changed(self, position: int, fate: Decision) -> None:
+        """Tell the candidates of each step that an item has a new fate."""
+        for candidates in self._growing:
+            candidates.note(position, fate)
+
+    def plan(
+        self, facts: Facts, *, moments: tuple[Moment, ...] = BOTH, comes_back: bool = False
+    ) -> Plan:
+        """Decide what becomes of each item; earlier decisions stay.
+
+        The conversation does not change until `adopt` carries the plan out. `comes_back` says that
+        the list was given as it was handed out in the turn before; it only affects the report.
+        """
+        outlook = Outlook(self.conversation, facts)
+        outcomes: list[Outcome] = []
+        judged = 0
+        if "arrival" in moments:
+            arrival = _Arrival(outlook, self.candidates, with_pending="model_call" in moments)
+            outcomes += arrival.outcomes()
+            judged = arrival.judged
+        if "model_call" in moments:
+            outcomes += _before_call(outlook, self.candidates)
+        return Plan(
+            new=tuple(outlook.taken[i] for i in sorted(outlook.taken)),
+            outcomes=tuple(outcomes),
+            facts=facts,
+            at=outlook.at,
+            conversation=self.conversation,
+            candidates=self.candidates,
+            comes_back=comes_back,
+            judged=judged,
+        )
+
+    def adopt(self, plan: Plan, rewritten: Iterable[Entry] = ()) -> None:
+        """Add the decisions of a plan that was carried out to the conversation and its ledger.
+
+        `rewritten` are the entries of the results inside which the plan changes something.
+        """
+        self.conversation.adopt(plan.new, judged=plan.judged, rewritten=rewritten)
 
 
 class _Arrival:
     """The steps on arrival, over the items that are new."""
 
-    def __init__(self, outlook: Outlook, *, with_pending: bool) -> None:
-        self._outlook = outlook
+    def __init__(
+        self, outlook: Outlook, candidates: Mapping[str, Candidates], *, with_pending: bool
+    ) -> None:
+        self._outlook, self._candidates = outlook, candidates
         self._at = outlook.at
         arriving, items = outlook.conversation.arriving, outlook.conversation.items
         # In a list, what stands behind a call without an answer is judged when that is there.
@@ -71,7 +118,7 @@ class _Arrival:
 
     def _outcome(self, step: Step) -> Outcome:
         conversation = self._outlook.conversation
-        candidates = conversation.candidates[step.name]
+        candidates = self._candidates[step.name]
         taking = Taking(self._outlook, step, self._at)
         for position in conversation.arriving[: self.judged]:
             item = conversation.items[position]
@@ -87,32 +134,32 @@ class _Arrival:
         return Outcome(step.name, took=taking.took, left=tuple(taking.left))
 
 
-def _before_call(outlook: Outlook) -> Iterator[Outcome]:
+def _before_call(outlook: Outlook, candidates: Mapping[str, Candidates]) -> Iterator[Outcome]:
     """Run the steps before a model call in order, and let each go on where later ones made room."""
     steps = outlook.conversation.policy.steps("model_call")
     begun: list[_BeforeCall] = []
     for step in steps:
         if not step.action.takes_messages:
-            begun.append(_BeforeCall(step, outlook))
+            begun.append(_BeforeCall(outlook, candidates[step.name]))
             begun[-1].run()
     while any(each.go_on() for each in begun):
         pass
     yield from (each.outcome() for each in begun)
-    yield from (_compacted(step, outlook) for step in steps if step.action.takes_messages)
+    for step in steps:
+        if step.action.takes_messages:
+            yield _compacted(outlook, candidates[step.name])
 
 
 class _BeforeCall:
     """A step before a model call: what it takes now, and what it takes when others made room."""
 
-    def __init__(self, step: Step, outlook: Outlook) -> None:
-        self._step, self._outlook = step, outlook
-        conversation = outlook.conversation
-        self._candidates = conversation.candidates[step.name]
-        self._candidates.settle()
-        measures = Measures(outlook, self._candidates)
-        self._verdicts = gate_verdicts(step.name, conversation.policy.gates[step.name], measures.of)
+    def __init__(self, outlook: Outlook, candidates: Candidates) -> None:
+        self._step, self._outlook, self._candidates = candidates.step, outlook, candidates
+        candidates.settle()
+        self._verdicts = _verdicts(outlook, candidates)
         self._is_open = opens(self._verdicts)
-        self._taking, self._until = Taking(outlook, step, outlook.at), Until(step, outlook)
+        self._taking = Taking(outlook, self._step, outlook.at)
+        self._until = Until(self._step, outlook)
         self._stopped: Reason | None = None
         self._gone = 0
 
@@ -176,14 +223,18 @@ class _BeforeCall:
         self._until.pause()
 
 
-def _compacted(step: Step, outlook: Outlook) -> Outcome:
-    """Say what a summary is to stand for, in the list as the steps before leave it."""
-    conversation = outlook.conversation
-    measures = Measures(outlook, conversation.candidates[step.name])
-    verdicts = gate_verdicts(step.name, conversation.policy.gates[step.name], measures.of)
+def _compacted(outlook: Outlook, candidates: Candidates) -> Outcome:
+    """Return what a summary is to replace, in the list as the steps before leave it."""
+    step, verdicts = candidates.step, _verdicts(outlook, candidates)
     if not opens(verdicts):
         return Outcome(step.name, verdicts, is_open=False)
     found = replacing(step, outlook)
     if isinstance(found, Reason):
         return Outcome(step.name, verdicts, stopped=found)
     return Outcome(step.name, verdicts, replaces=found)
+
+
+def _verdicts(outlook: Outlook, candidates: Candidates) -> tuple[GateVerdict, ...]:
+    name = candidates.step.name
+    measures = Measures(outlook, candidates)
+    return gate_verdicts(name, outlook.conversation.policy.gates[name], measures.of)

@@ -8,7 +8,7 @@ from policyctx.planning.reasons import Reason
 
 if TYPE_CHECKING:
     from policyctx.planning.conversation import Conversation
-    from policyctx.planning.snapshot import Snapshot
+    from policyctx.planning.snapshot import Checkpoint
     from policyctx.policy.models import Step
 
 _NEWEST = Reason("protected", {"why": "the newest user message stays"})
@@ -17,7 +17,7 @@ _PENDING = Reason("answer_pending")
 
 
 def protection(
-    conversation: Conversation, position: int, step: Step, at: Snapshot
+    conversation: Conversation, position: int, step: Step, at: Checkpoint
 ) -> Reason | None:
     """Return why the item cannot be taken yet, None when nothing holds it.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from policyctx.planning.outlook import Outlook
-    from policyctx.planning.snapshot import Snapshot
+    from policyctx.planning.snapshot import Checkpoint
     from policyctx.policy.models import Step
 
 _FIRST = Reason("without_it", {"what": "an assistant message would come first"})
@@ -27,7 +27,7 @@ _LONE_THINKING = Reason("without_it", {"what": "only thinking would be left of i
 
 
 def removed_with(
-    position: int, step: Step, outlook: Outlook, at: Snapshot
+    position: int, step: Step, outlook: Outlook, at: Checkpoint
 ) -> dict[int, Reason | None] | Reason:
     """Return the items that go when one is dropped, each with why; or why it has to stay.
 
@@ -55,7 +55,7 @@ def _left_of_message(position: int, outlook: Outlook) -> Iterator[int]:
 
 
 def _why_not(
-    unit: dict[int, Reason | None], step: Step, outlook: Outlook, at: Snapshot
+    unit: dict[int, Reason | None], step: Step, outlook: Outlook, at: Checkpoint
 ) -> Reason | None:
     conversation = outlook.conversation
     for member, reason in unit.items():

@@ -17,7 +17,6 @@ from policyctx.planning.gates import sizes_of_selection
 from policyctx.planning.protection import protection
 from policyctx.planning.reasons import Reason
 from policyctx.planning.recency import RecentGroup, among
-from policyctx.planning.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from policyctx.planning.decisions import Decision
     from policyctx.planning.facts import Unit
     from policyctx.planning.offload_policy import Threshold, Treatment
+    from policyctx.planning.snapshot import Checkpoint
     from policyctx.policy.lookup import RulePath
     from policyctx.policy.models import Step
 
@@ -84,7 +84,7 @@ class Candidates:
                 self._await(position, item, self.treatment(position))
         if not self._waiting:
             return
-        now = Snapshot.of(self._in)
+        now = self._in.checkpoint()
         waiting, self._waiting = self._waiting, []
         for position in waiting:
             if self._is_held(position, now, self._in.fates.get):
@@ -111,7 +111,7 @@ class Candidates:
             heappop(self._first)
         return self._first[0] if self._first else None
 
-    def verdict(self, position: int, at: Snapshot, fate_of: FateOf) -> Verdict | None:
+    def verdict(self, position: int, at: Checkpoint, fate_of: FateOf) -> Verdict | None:
         """Judge one item as the list stood `at` that moment; None for what is no candidate.
 
         `fate_of` says what had become of each item then.
@@ -147,7 +147,7 @@ class Candidates:
         assert treatment is not None  # noqa: S101 - only candidates are asked about
         return treatment
 
-    def taken(self, position: int, at: Snapshot) -> Verdict:
+    def taken(self, position: int, at: Checkpoint) -> Verdict:
         """Return the verdict on an item that is ready."""
         item = self._in.items[position]
         return self._taken(item, self.treatment(position), self._recency(position, at))
@@ -174,7 +174,7 @@ class Candidates:
         return self._in.facts.length(fate.placeholder, threshold.unit) < threshold.amount
 
     def _held_by_recency(
-        self, position: int, treatment: Treatment, at: Snapshot, fate_of: FateOf
+        self, position: int, treatment: Treatment, at: Checkpoint, fate_of: FateOf
     ) -> Verdict | None:
         if self._is_recent(position, at):
             return _left(Reason("recent", self._recency(position, at)), treatment.keep_recent_rule)
@@ -275,13 +275,13 @@ class Candidates:
 
     def _free(self, positions: Iterable[int], fate_of: FateOf) -> Iterator[int]:
         """Yield those that nothing holds and of which enough is left."""
-        now = Snapshot.of(self._in)
+        now = self._in.checkpoint()
         for position in positions:
             is_held = self._is_held(position, now, fate_of)
             if not is_held and self._may_take(position, fate_of(position)):
                 yield position
 
-    def _is_held(self, position: int, at: Snapshot, fate_of: FateOf) -> bool:
+    def _is_held(self, position: int, at: Checkpoint, fate_of: FateOf) -> bool:
         if protection(self._in, position, self.step, at) is not None:
             return True
         return self._recent_in_batch(position, at, fate_of) is not None
@@ -290,7 +290,7 @@ class Candidates:
         amount, unit, _ = threshold
         return not self._in.facts.reaches(item, amount, unit)
 
-    def _recent_in_batch(self, position: int, at: Snapshot, fate_of: FateOf) -> int | None:
+    def _recent_in_batch(self, position: int, at: Checkpoint, fate_of: FateOf) -> int | None:
         """A recent one, not gone, among the candidates called together with this one."""
         call = self._in.items[position].call_message
         if call is None:
@@ -308,15 +308,15 @@ class Candidates:
             return fate is None and fate_of(inside) is None
         return fate is None or not fate.action.leaves_nothing
 
-    def _is_recent(self, position: int, at: Snapshot) -> bool:
+    def _is_recent(self, position: int, at: Checkpoint) -> bool:
         group = self._group_of.get(position)
         return group is not None and self._distance(group, position, at) < group.kept
 
-    def _recency(self, position: int, at: Snapshot) -> dict[str, str | int]:
+    def _recency(self, position: int, at: Checkpoint) -> dict[str, str | int]:
         group = self._group_of.get(position)
         return {} if group is None else group.values(self._distance(group, position, at))
 
-    def _distance(self, group: RecentGroup, position: int, at: Snapshot) -> int:
+    def _distance(self, group: RecentGroup, position: int, at: Checkpoint) -> int:
         return group.distance(position, at.items, at.messages, at.turns)
 
 

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from policyctx.planning.paths import File
     from policyctx.planning.placeholders import Wording
     from policyctx.planning.selection import Verdict
-    from policyctx.planning.snapshot import Snapshot
+    from policyctx.planning.snapshot import Checkpoint
     from policyctx.policy.models import Step
 
 
 class Taking:
     """What a step makes of an item that it takes."""
 
-    def __init__(self, outlook: Outlook, step: Step, at: Snapshot) -> None:
+    def __init__(self, outlook: Outlook, step: Step, at: Checkpoint) -> None:
         self._outlook, self._step, self._at = outlook, step, at
         self._in, self._facts = outlook.conversation, outlook.facts
         self.left: list[tuple[int, Reason]] = []

@@ -55,7 +55,7 @@ def carried_out(
             planned = _after(outcome, planned, warnings)
             changes = known.edited(planned)
             rewritten = known.rewritten(planned, changes)
-    known.conversation.adopt(planned, rewritten)
+    known.planner.adopt(planned, rewritten)
     return Result(known.handed_out(messages, changes), planned, tuple(warnings))
 
 

@@ -14,6 +14,7 @@ from policyctx.messages.blocks import comparable
 from policyctx.messages.editing import Edit, block_of, edited_message
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems_around
+from policyctx.planning.planner import Planner
 from policyctx.planning.reapplying import may_apply_with
 from policyctx.store.content import Content, Origin
 
@@ -37,7 +38,7 @@ class KnownList:
     """
 
     def __init__(self, conversation: Conversation, *, is_guess: bool = False) -> None:
-        self.conversation = conversation
+        self.conversation, self.planner = conversation, Planner(conversation)
         self.is_guess = is_guess
         self._given: list[Message] = []
         self._left: list[Message | None] = []

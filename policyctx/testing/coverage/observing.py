@@ -146,7 +146,7 @@ class _StepSides:
     def __init__(self, plan: Plan, outcome: Outcome, step: Step) -> None:
         self._plan, self._step = plan, step
         self._policy = plan.conversation.policy
-        self._candidates = plan.conversation.candidates[step.name]
+        self._candidates = plan.candidates[step.name]
         self._before = plan.conversation.fates_at(plan.at)
         self._new = {d.position for d in plan.new if d.step == step.name}
         self._left = {position for position, _ in outcome.left}
