@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import MessagesError
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from policyctx.messages.blocks import Place
     from policyctx.messages.items import Item, Message
 
+_message = attrgetter("message")
 # Of these none is a block or a call; an object of a provider's SDK may be.
 _NO_OBJECT = (str, int, float, list)
 
@@ -46,6 +49,11 @@ class Reading:
             if self.items[i].kind == "tool_call" and i not in self.partners:
                 return self.items[i].message
         return None
+
+    def items_of(self, message: int) -> range:
+        """Return the positions of a message's items."""
+        first = bisect_left(self.items, message, key=_message)
+        return range(first, bisect_left(self.items, message + 1, lo=first, key=_message))
 
     def extend(self, messages: Sequence[Message]) -> None:
         """Read what comes after the messages read so far.

@@ -6,10 +6,8 @@ What is known of an item is found once, when the item is first seen; a turn cost
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import Counter
 from dataclasses import replace
-from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from policyctx.definitions.actions import Action
@@ -20,7 +18,7 @@ from policyctx.planning.decisions import Decision
 from policyctx.planning.ledger import Entry, Identities
 from policyctx.planning.paths import File, FreePaths
 from policyctx.planning.placeholders import content_hash
-from policyctx.planning.reapplying import all_held_back, held_back
+from policyctx.planning.reapplying import all_held_back, held_back, may_apply_with
 from policyctx.planning.reasons import Reason
 from policyctx.planning.snapshot import Checkpoint
 from policyctx.planning.tally import Tally
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
 # What arrives is known by its kind, its tool-use id and its text.
 Arrived: TypeAlias = tuple[str, str | None, str]
 
-_message = attrgetter("message")
 _NO_REASON = Reason("decided")
 # What parts the words of a command, so that a path in it stands alone, and a quoted one whole.
 _BETWEEN_WORDS = re.compile(r"""[\s"'`,;=()<>|&]+""")
@@ -190,6 +187,10 @@ class Conversation:
         dropped = (i for i, fate in self.fates.items() if fate.action.leaves_nothing)
         return self.gone_before | {self._identities.key(i) for i in dropped}
 
+    def may_drop_again_with(self, more: Sequence[Item]) -> bool:
+        """Return whether an earlier removal that is held back may apply once these items follow."""
+        return may_apply_with(self.reading, self.held_back, more)
+
     def report(self) -> None:
         """Note all items as judged: they are not new when another list of the session has them."""
         if not self._has_arrival:
@@ -234,9 +235,7 @@ class Conversation:
 
     def items_of(self, message: int) -> range:
         """Return the positions of a message's items."""
-        items = self.reading.items
-        first = bisect_left(items, message, key=_message)
-        return range(first, bisect_left(items, message + 1, lo=first, key=_message))
+        return self.reading.items_of(message)
 
     def of_message(self, position: int) -> Iterator[int]:
         """Yield the items of the same message, but for those inside of another."""
@@ -306,7 +305,13 @@ class Conversation:
             return {}
         found = ((i, self._identities.entry(i)) for i in new)
         fates = {i: self._remembered(i, entry) for i, entry in found if entry is not None}
-        held = held_back(self, fates)
+        held = held_back(
+            self.reading,
+            fates,
+            before=self.fates,
+            removed=self.removed,
+            newest_user=self.newest_user,
+        )
         applied = {i: fate for i, fate in fates.items() if i not in held}
         drops = any(fate.action.leaves_nothing for fate in applied.values())
         if drops and not is_valid(applied):

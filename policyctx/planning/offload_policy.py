@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyctx.definitions.item_types import BUILT_IN_TYPES
 from policyctx.planning.compaction_forms import CompactionForms
-from policyctx.planning.gates import gates_of
 from policyctx.planning.item_types import TypeTable
 from policyctx.planning.paths import path_parts
 from policyctx.planning.placeholders import Wording
@@ -35,12 +34,10 @@ if TYPE_CHECKING:
 
     from policyctx.errors import Place
     from policyctx.messages.items import Item
-    from policyctx.planning.gates import StepGate
+    from policyctx.planning.facts import Unit
     from policyctx.policy.models import KeepRecent, Policy, Step
     from policyctx.policy.nodes import Node
     from policyctx.policy.sources import PolicyName
-
-Unit = Literal["tokens", "chars"]
 
 
 class Threshold(NamedTuple):
@@ -117,11 +114,6 @@ class OffloadPolicy:
         """Does a gate ask how long ago the last model call was."""
         gates = [gates for step in self.policy.steps for gates in step.when]
         return any(gate.idle is not None or gate.pays_back is not None for gate in gates)
-
-    @cached_property
-    def gates(self) -> Mapping[str, tuple[StepGate, ...]]:
-        """The gates of each step, by its name."""
-        return {step.name: gates_of(step, self.policy.model) for step in self.policy.steps}
 
     @cached_property
     def compacting(self) -> frozenset[str]:

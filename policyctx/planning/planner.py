@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from policyctx.planning.compacting import replacing
 from policyctx.planning.drafts import Draft, drafted
-from policyctx.planning.gates import gate_verdicts, opens
+from policyctx.planning.gates import gate_verdicts, gates_of, opens, sizes_of_selection
 from policyctx.planning.ordering import Until, in_order
 from policyctx.planning.outlook import Measures, Outlook
 from policyctx.planning.plan import Outcome, Plan
@@ -43,7 +43,10 @@ class Planner:
         """Take up what the conversation has so far, then follow it."""
         self.conversation = conversation
         policy = conversation.policy
-        self.candidates = {step.name: Candidates(step, conversation) for step in policy.all_steps}
+        self.candidates = {
+            step.name: Candidates(step, conversation, sizes_of_selection(step))
+            for step in policy.all_steps
+        }
         before_call = (step.name for step in policy.steps("model_call"))
         self._growing = [
             self.candidates[name] for name in before_call if name not in policy.compacting
@@ -235,6 +238,6 @@ def _compacted(outlook: Outlook, candidates: Candidates) -> Outcome:
 
 
 def _verdicts(outlook: Outlook, candidates: Candidates) -> tuple[GateVerdict, ...]:
-    name = candidates.step.name
+    step, model = candidates.step, outlook.conversation.policy.policy.model
     measures = Measures(outlook, candidates)
-    return gate_verdicts(name, outlook.conversation.policy.gates[name], measures.of)
+    return gate_verdicts(step.name, gates_of(step, model), measures.of)

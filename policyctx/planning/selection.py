@@ -13,7 +13,6 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from policyctx.planning.drafts import Draft, drafted, freed_tokens
-from policyctx.planning.gates import sizes_of_selection
 from policyctx.planning.protection import protection
 from policyctx.planning.reasons import Reason
 from policyctx.planning.recency import RecentGroup, among
@@ -50,13 +49,15 @@ class Candidates:
     it is ready, until a step takes it.
     """
 
-    def __init__(self, step: Step, conversation: Conversation) -> None:
+    def __init__(
+        self, step: Step, conversation: Conversation, sizes: frozenset[str] = frozenset()
+    ) -> None:
         self.step = step
         self.ready: dict[int, Draft] = {}
         """What the step would take if its gates were open, by position."""
         self.sums: Counter[str] = Counter()
         """The sizes of all that is ready which the step's gates ask for."""
-        self._measures = sizes_of_selection(step)
+        self._measures = sizes
         self._first: list[int] = []
         self._in = conversation
         self._groups: dict[tuple[RulePath, str], RecentGroup] = {}

@@ -15,7 +15,6 @@ from policyctx.messages.editing import Edit, block_of, edited_message
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems_around
 from policyctx.planning.planner import Planner
-from policyctx.planning.reapplying import may_apply_with
 from policyctx.store.content import Content, Origin
 
 if TYPE_CHECKING:
@@ -132,7 +131,7 @@ class KnownList:
             items = items_of(more)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return False
-        return self._guessed_wrong(items) or may_apply_with(conversation, items)
+        return self._guessed_wrong(items) or conversation.may_drop_again_with(items)
 
     def _guessed_wrong(self, more: Iterable[Item]) -> bool:
         """Whether the items that follow hold what seemed to be taken out of the list."""
