@@ -22,7 +22,7 @@ from benchmarks.runner import Ratio
 from policyctx.errors import UnreadableRecordingError
 from policyctx.messages.items import compact_json
 from policyctx.messages.reading import items_of
-from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.reading import files_in, recordings_in
 from policyctx.replay.recording import ModelCall, Recording
 from policyctx.replay.simulation import simulated

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, cast
 from policyctx.definitions.fields import ROOT_FIELDS, SESSION_FIELDS
 from policyctx.errors import PolicyctxError, StoreError
 from policyctx.messages.reading import listed
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import Facts
 from policyctx.planning.ledger import taken_out
-from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.planning.paths import safe_part
 from policyctx.planning.planner import BOTH
 from policyctx.policy.lookup import compaction_of
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from policyctx.compaction.restoration import FileReader
     from policyctx.compaction.summarizers import Summarize, Summarizer
     from policyctx.messages.items import Message
-    from policyctx.planning.compacting import Replacing
-    from policyctx.planning.ledger import Key, Ledger
+    from policyctx.planning.compact import Replacing
+    from policyctx.planning.ledger import ItemKey, Ledger
     from policyctx.planning.plan import Plan
     from policyctx.planning.planner import Moment
     from policyctx.tokens.counter import MemoStats
@@ -465,7 +465,7 @@ class Session:
         return known
 
     def _new_list(
-        self, memory: Memory, gone: frozenset[Key] = frozenset(), *, is_guess: bool = False
+        self, memory: Memory, gone: frozenset[ItemKey] = frozenset(), *, is_guess: bool = False
     ) -> KnownList:
         return KnownList(
             Conversation(

@@ -15,7 +15,7 @@ from policyctx.cli.progress import gathered, tell
 from policyctx.cli.replay import Jobs, Recordings  # noqa: TC001 - see above
 from policyctx.cli.replay_reports import figures_report, outcome_report
 from policyctx.cli.replay_tables import percent, short
-from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.diff import compared
 from policyctx.replay.summing import figures_of, total
 

@@ -13,7 +13,7 @@ from policyctx.cli.output import console, json_text
 from policyctx.cli.progress import gathered, missing, tell
 from policyctx.cli.replay_reports import replay_csv, replay_report
 from policyctx.cli.replay_tables import print_regrets, print_replay
-from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.replaying import replayed
 from policyctx.replay.report.page import check_writable, write_report
 

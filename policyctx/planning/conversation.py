@@ -1,6 +1,6 @@
 """`Conversation`: a message list that grows, as the ledger and the steps have left it.
 
-What is known of an item is found once, when the item is first seen; a turn costs what is new.
+Each item is read once, when it is new, and its size is kept up to date; a turn costs what is new.
 """
 
 from __future__ import annotations
@@ -8,28 +8,80 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from policyctx.definitions.actions import Action
 from policyctx.messages.blocks import kind_of_text
 from policyctx.messages.inputs import strings_in
 from policyctx.messages.reading import Reading
-from policyctx.planning.decisions import Decision
-from policyctx.planning.ledger import Entry, Identities
+from policyctx.planning.decisions import Decision, Reason
+from policyctx.planning.ledger import Identities, LedgerEntry
 from policyctx.planning.paths import File, FreePaths
 from policyctx.planning.placeholders import content_hash
 from policyctx.planning.reapplying import all_held_back, held_back, may_apply_with
-from policyctx.planning.reasons import Reason
-from policyctx.planning.snapshot import Checkpoint
-from policyctx.planning.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from policyctx.messages.items import Item, Message
+    from policyctx.planning.compiled import OffloadPolicy
     from policyctx.planning.facts import Facts, Unit
-    from policyctx.planning.ledger import Key, Ledger
-    from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.planning.ledger import ItemKey, Ledger
+
+
+class Tally:
+    """Sums of one number a message, each changed or asked for in the logarithm of their count.
+
+    A Fenwick tree: the node at `i` holds the sum of the `i & -i` messages that end there.
+    """
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._tree = [0]
+
+    def __len__(self) -> int:
+        return len(self._tree) - 1
+
+    def append(self, amount: int) -> None:
+        """Add a message of this size at the end."""
+        end = len(self._tree)
+        held, width = amount, 1
+        while width < end & -end:
+            held += self._tree[end - width]
+            width *= 2
+        self._tree.append(held)
+        self.total += amount
+
+    def change(self, message: int, by: int) -> None:
+        """Let the message at this position grow by `by`."""
+        self.total += by
+        node = message + 1
+        while node < len(self._tree):
+            self._tree[node] += by
+            node += node & -node
+
+    def before(self, message: int) -> int:
+        """Return the size of all messages before this position."""
+        found, node = 0, min(message, len(self))
+        while node:
+            found += self._tree[node]
+            node -= node & -node
+        return found
+
+
+class Checkpoint(NamedTuple):
+    """A point in the growth of a conversation: the one that a plan was made at."""
+
+    items: int
+    messages: int
+    turns: int
+    newest_user: int
+    """Position of the newest message of the user, -1 without one."""
+    pending: float
+    """Position of the message with a call that is not answered yet, infinity without one."""
+    changes: int
+    """Number of changes of fates so far."""
+
 
 # What arrives is known by its kind, its tool-use id and its text.
 Arrived: TypeAlias = tuple[str, str | None, str]
@@ -65,7 +117,7 @@ class Conversation:
         facts: Facts,
         judged: Counter[Arrived] | None = None,
         *,
-        gone: frozenset[Key] = frozenset(),
+        gone: frozenset[ItemKey] = frozenset(),
         written: Mapping[str, str] | None = None,
     ) -> None:
         self.policy, self.ledger, self.facts = policy, ledger, facts
@@ -126,7 +178,11 @@ class Conversation:
             self.arriving.extend(i for i in new if not self._is_judged(self.items[i]))
 
     def adopt(
-        self, decisions: Sequence[Decision], *, judged: int = 0, rewritten: Iterable[Entry] = ()
+        self,
+        decisions: Sequence[Decision],
+        *,
+        judged: int = 0,
+        rewritten: Iterable[LedgerEntry] = (),
     ) -> None:
         """Add decisions that were carried out to the ledger and to the fates of the items.
 
@@ -145,7 +201,7 @@ class Conversation:
         del self.arriving[:judged]
         self.ledger.add(entries)
 
-    def entry(self, decision: Decision) -> Entry:
+    def entry(self, decision: Decision) -> LedgerEntry:
         """Return what the ledger has to keep of a decision."""
         earlier = self._identities.replaced(decision.position)
         return replace(
@@ -161,18 +217,18 @@ class Conversation:
             rewritten=None,
         )
 
-    def rewritten(self, position: int, text: str) -> Entry:
+    def rewritten(self, position: int, text: str) -> LedgerEntry:
         """Return the entry by which a result is known again with this text left of it."""
         earlier = self._identities.replaced(position)
         known = self._known(position) if earlier is None else earlier
         return replace(known, action=Action.KEEP, placeholder=None, rewritten=content_hash(text))
 
-    def entries(self) -> dict[int, Entry]:
+    def entries(self) -> dict[int, LedgerEntry]:
         """Return what the ledger says of each item that is out, by position."""
         found = {i: self._identities.entry(i) for i in sorted(self.fates)}
         return {position: entry for position, entry in found.items() if entry is not None}
 
-    def known_keys(self, messages: Iterable[int]) -> tuple[Key, ...]:
+    def known_keys(self, messages: Iterable[int]) -> tuple[ItemKey, ...]:
         """Return the keys of the items in these messages whose like the ledger knows."""
         return tuple(
             self._identities.key(i)
@@ -182,7 +238,7 @@ class Conversation:
         )
 
     @property
-    def gone(self) -> frozenset[Key]:
+    def gone(self) -> frozenset[ItemKey]:
         """The keys of what was dropped, from this list and before it came back."""
         dropped = (i for i, fate in self.fates.items() if fate.action.leaves_nothing)
         return self.gone_before | {self._identities.key(i) for i in dropped}
@@ -328,11 +384,11 @@ class Conversation:
                 return self.policy.typed(item, "recalled")
         return self.policy.typed(item, self._written_type(item))
 
-    def _known(self, position: int) -> Entry:
+    def _known(self, position: int) -> LedgerEntry:
         """Return what the ledger keeps of an item whatever becomes of it."""
         item = self.items[position]
         is_medium = item.kind in {"image", "document"} and item.inside is None
-        return Entry(
+        return LedgerEntry(
             key=self._identities.key(position),
             chars=len(item.text),
             item_id=item.item_id,
@@ -384,7 +440,7 @@ class Conversation:
     def _names_file(self, given: str) -> bool:
         return self.ledger.may_name_file(given) and any(map(self.ledger.has_file, _words(given)))
 
-    def _remembered(self, position: int, entry: Entry) -> Decision:
+    def _remembered(self, position: int, entry: LedgerEntry) -> Decision:
         item, path = self.reading.items[position], entry.relative_path
         file = None if path is None else File(path, f"{self.facts.root}/{path}")
         return decided(

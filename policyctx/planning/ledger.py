@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _BETWEEN_NAMES = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|[^A-Za-z0-9._%-]+")
 
 
-class Key(NamedTuple):
+class ItemKey(NamedTuple):
     """What an item is known by, in whatever list it stands.
 
     That is its kind, its tool-use id, the hash of its text, and how many equal ones came before
@@ -38,10 +38,10 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LedgerEntry:
     """What was decided for one item, and how it was rendered."""
 
-    key: Key
+    key: ItemKey
     chars: int
     """Of the item's text."""
     item_id: str
@@ -92,11 +92,11 @@ class Entry:
         }
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Entry | None:
+    def of(cls, record: Mapping[str, Any]) -> LedgerEntry | None:
         """Return the entry that `record` was made of, None for a record of another kind."""
         if record.get("record") != "decision":
             return None
-        key = Key(*(record[part] for part in ("kind", "tool_use_id", "sha256", "occurrence")))
+        key = ItemKey(*(record[part] for part in ("kind", "tool_use_id", "sha256", "occurrence")))
         return cls(
             key=key,
             chars=record["chars"],
@@ -116,7 +116,7 @@ class Entry:
         )
 
     @property
-    def place(self) -> Place:
+    def place(self) -> RenderedKey:
         """What its placeholder is found by: the kind it is read as, its tool-use id, its text.
 
         A rewritten result is found by the hash of its text instead.
@@ -126,16 +126,16 @@ class Entry:
 
 
 # A kind of item, a tool-use id, and the text of a placeholder or the hash of a rewritten result.
-Place: TypeAlias = tuple[str, str | None, str | None]
+RenderedKey: TypeAlias = tuple[str, str | None, str | None]
 
 
 class Ledger:
     """The decided items of a session. It grows by what each plan that was carried out decided."""
 
-    def __init__(self, entries: Iterable[Entry] = ()) -> None:
-        self.entries: dict[Key, Entry] = {}
-        self._rendered: defaultdict[Place, dict[Key, Entry]] = defaultdict(dict)
-        self._left: defaultdict[tuple[str, str | None, str], dict[Key, str]] = defaultdict(dict)
+    def __init__(self, entries: Iterable[LedgerEntry] = ()) -> None:
+        self.entries: dict[ItemKey, LedgerEntry] = {}
+        self._rendered: defaultdict[RenderedKey, dict[ItemKey, LedgerEntry]] = defaultdict(dict)
+        self._left: defaultdict[tuple[str, str | None, str], dict[ItemKey, str]] = defaultdict(dict)
         self._lengths: set[tuple[str, str | None, int]] = set()
         self._has_rewritten: set[tuple[str, str | None]] = set()
         self._files: dict[str, set[str]] = defaultdict(set)
@@ -150,7 +150,7 @@ class Ledger:
     def __len__(self) -> int:
         return len(self.entries)
 
-    def add(self, entries: Iterable[Entry]) -> None:
+    def add(self, entries: Iterable[LedgerEntry]) -> None:
         """Remember what was decided; an item that was decided before moves up to the new state."""
         for entry in entries:
             kind, call, *_ = entry.key
@@ -190,7 +190,7 @@ class Ledger:
         known = self._files.get(path.rpartition("/")[2], ())
         return any(path == file or path.endswith(f"/{file}") for file in known)
 
-    def rendered(self, item: Item) -> dict[Key, Entry]:
+    def rendered(self, item: Item) -> dict[ItemKey, LedgerEntry]:
         """Return the entries that left this very text, oldest first."""
         found = self._rendered.get((item.kind, item.tool_use_id, item.text))
         if found is None and (item.kind, item.tool_use_id) in self._has_rewritten:
@@ -198,7 +198,7 @@ class Ledger:
             found = self._rendered.get(place)
         return found or {}
 
-    def is_dropped(self, key: Key) -> bool:
+    def is_dropped(self, key: ItemKey) -> bool:
         """Return whether the newest decision on an item removed it."""
         entry = self.entries.get(key)
         return entry is not None and entry.action.leaves_nothing
@@ -213,8 +213,8 @@ class Ledger:
 
 
 def taken_out(
-    messages: Sequence[Message], ledger: Ledger, summarised: frozenset[Key] = frozenset()
-) -> frozenset[Key]:
+    messages: Sequence[Message], ledger: Ledger, summarised: frozenset[ItemKey] = frozenset()
+) -> frozenset[ItemKey]:
     """Return the keys of what was dropped and is missing from a list that is not known.
 
     A dropped item is missing when the list has fewer equal ones than the list that it was dropped
@@ -232,8 +232,8 @@ def taken_out(
     present = Counter(key[:3] for key in summarised)
     present.update(identities.key(i)[:3] for i in known)
     missing = {entry.key for entry in dropped if present[entry.key[:3]] < entry.alike}
-    said_since: list[Key] = []
-    unsure: list[Key] = []
+    said_since: list[ItemKey] = []
+    unsure: list[ItemKey] = []
     for entry in dropped:
         if entry.key in missing:
             said_since += unsure
@@ -254,7 +254,7 @@ class Identities:
     came back: what is equal to it keeps the key that it had.
     """
 
-    def __init__(self, items: Sequence[Item], ledger: Ledger, gone: Iterable[Key] = ()) -> None:
+    def __init__(self, items: Sequence[Item], ledger: Ledger, gone: Iterable[ItemKey] = ()) -> None:
         self._items, self._ledger = items, ledger
         self._gone: dict[tuple[str, str | None, str], list[int]] = defaultdict(list)
         for kind, call, sha256, occurrence in sorted(gone, key=lambda key: key.occurrence):
@@ -262,11 +262,11 @@ class Identities:
         self._alike: dict[tuple[str, str | None, int], list[int]] = defaultdict(list)
         self._likenesses: list[tuple[str, str | None, int]] = []
         self._hashes: dict[int, str] = {}
-        self._replaced: dict[int, Entry] = {}
+        self._replaced: dict[int, LedgerEntry] = {}
         self._looked_at = 0
-        self._unclaimed: dict[Place, Iterator[Entry]] = {}
+        self._unclaimed: dict[RenderedKey, Iterator[LedgerEntry]] = {}
 
-    def entry(self, position: int) -> Entry | None:
+    def entry(self, position: int) -> LedgerEntry | None:
         """Return what the ledger says of an item, whether it stands there whole or replaced.
 
         That is the newest decision on it: an older placeholder may stand in a list that comes
@@ -277,7 +277,7 @@ class Identities:
         item = self._items[position]
         return self._ledger.entries.get(self.key(position)) if self._ledger.may_know(item) else None
 
-    def replaced(self, position: int) -> Entry | None:
+    def replaced(self, position: int) -> LedgerEntry | None:
         """Return the entry of what a placeholder stands for; None for an item that stands whole."""
         for i in range(self._looked_at, len(self._items)):
             if found := self._ledger.rendered(self._items[i]):
@@ -285,7 +285,7 @@ class Identities:
         self._looked_at = len(self._items)
         return self._replaced.get(position)
 
-    def key(self, position: int) -> Key:
+    def key(self, position: int) -> ItemKey:
         """Return what the item at this position is known by."""
         if (replaced := self.replaced(position)) is not None:
             return replaced.key
@@ -296,7 +296,7 @@ class Identities:
             before += self._left_inside(result, (kind, call, found))
         for occurrence in self._gone.get((kind, call, found), ()):
             before += occurrence <= before
-        return Key(kind, call, found, before)
+        return ItemKey(kind, call, found, before)
 
     def _left_inside(self, result: int, equal: tuple[str, str | None, str]) -> int:
         """Return how many of what is equal are no items, but placeholders inside of results.
@@ -323,7 +323,7 @@ class Identities:
         gone = self._gone.get((kind, call, found), ())
         return sum(self._hash(i) == found for i in self._of_likeness(position)) + len(gone)
 
-    def _next_of(self, found: dict[Key, Entry]) -> Entry:
+    def _next_of(self, found: dict[ItemKey, LedgerEntry]) -> LedgerEntry:
         """Return the first of equal placeholders that is not in the list yet, else the last.
 
         Those that still stand come before those of items that were dropped later.
@@ -335,7 +335,7 @@ class Identities:
             self._unclaimed[last.place] = iter([found[key] for key in here])
         return next(self._unclaimed[last.place], last)
 
-    def _is_gone(self, key: Key) -> bool:
+    def _is_gone(self, key: ItemKey) -> bool:
         kind, call, sha256, occurrence = key
         return occurrence in self._gone.get((kind, call, sha256), ())
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyctx.messages.blocks import SYSTEM_ROLES, call_key
-from policyctx.planning.reasons import Reason
+from policyctx.planning.decisions import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -12,8 +12,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from policyctx.errors import StoreError
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.facts import Facts
-from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.planning.paths import File, FreePaths
 from policyctx.replay.cost import call_shares
 from policyctx.replay.regret.needs import needs_of

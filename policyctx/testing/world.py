@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from policyctx.planning.compiled import OffloadPolicy
     from policyctx.planning.decisions import Decision
-    from policyctx.planning.offload_policy import OffloadPolicy
     from policyctx.planning.plan import Plan
     from policyctx.policy.sources import Source
     from policyctx.testing.functions import Returned

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from policyctx.messages.items import Item, Message
     from policyctx.planning.conversation import Conversation
     from policyctx.planning.decisions import Decision
-    from policyctx.planning.ledger import Entry, Key
+    from policyctx.planning.ledger import ItemKey, LedgerEntry
     from policyctx.planning.plan import Plan
 
 
@@ -101,7 +101,7 @@ class KnownList:
                 left[message] = self._left[message]
         self._given, self._left = given, left
 
-    def gone_from(self, messages: Sequence[Message]) -> frozenset[Key] | None:
+    def gone_from(self, messages: Sequence[Message]) -> frozenset[ItemKey] | None:
         """Return what was dropped from this list and is missing from another one because of it.
 
         None where the other list begins neither as this one was given nor as it was handed out,
@@ -197,7 +197,7 @@ class KnownList:
                 raise InvalidResultError(problems)
         return changes
 
-    def rewritten(self, plan: Plan, changes: Mapping[int, Message | None]) -> list[Entry]:
+    def rewritten(self, plan: Plan, changes: Mapping[int, Message | None]) -> list[LedgerEntry]:
         """Return an entry for each result that stays while the plan changes what is inside it.
 
         The result is known by it when the list comes back with what is left of the result.

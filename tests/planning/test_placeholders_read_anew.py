@@ -9,7 +9,7 @@ import pytest
 
 from policyctx.definitions.actions import Action
 from policyctx.messages.editing import edited
-from policyctx.planning.ledger import Entry, Ledger
+from policyctx.planning.ledger import Ledger, LedgerEntry
 from tests.conversations import calls, picture, results, user
 from tests.planning.plans import FACTS, planner
 
@@ -57,7 +57,7 @@ def read_anew(
     records = json.loads(
         json.dumps([each.record() for each in before.conversation.ledger.entries.values()])
     )
-    entries = (Entry.of(record) for record in records)
+    entries = (LedgerEntry.of(record) for record in records)
     ledger = Ledger(entry for entry in entries if entry is not None)
     left = [*edited(messages, found.edits), *more]
     return planner(under or policy, left, ledger=ledger)

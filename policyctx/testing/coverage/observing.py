@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from policyctx.messages.items import Item
-    from policyctx.planning.decisions import Decision
-    from policyctx.planning.offload_policy import OffloadPolicy, Treatment
+    from policyctx.planning.compiled import OffloadPolicy, Treatment
+    from policyctx.planning.decisions import Decision, ItemVerdict
     from policyctx.planning.plan import Outcome, Plan
-    from policyctx.planning.selection import Verdict
     from policyctx.policy.lookup import Level
     from policyctx.policy.models import Step
     from policyctx.turns.compacting import Compacted
@@ -213,7 +212,7 @@ class _StepSides:
             yield offload_given(given)[1], "allowed"
         yield nearest_given(given, "pin")[1], "not pinned"
 
-    def _stays(self, item: Item, treatment: Treatment, verdict: Verdict) -> Iterator[Side]:
+    def _stays(self, item: Item, treatment: Treatment, verdict: ItemVerdict) -> Iterator[Side]:
         code = verdict.reason.code
         if code in _RECENT:
             if self._candidates.refusal(item, treatment) is None:

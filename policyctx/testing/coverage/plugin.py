@@ -19,7 +19,7 @@ from policyctx.testing.policies import named_source
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.planning.compiled import OffloadPolicy
     from policyctx.planning.plan import Plan
     from policyctx.policy.sources import Source
     from policyctx.testing.coverage.observing import Side

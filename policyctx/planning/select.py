@@ -1,45 +1,99 @@
-"""Which items a step may take, and why it leaves the others, in the language's order of evaluation.
+"""Which items a step may take, and why the others stay.
 
-First the candidates (types, tools), then the recent ones among them, then what is never taken,
-then what takes away: excepted tools, failed results, pins, `offload: false`, thresholds, and
-placeholders that are no smaller.
+`keep_recent` keeps the newest candidates, in each of its shapes. Every candidate has a mark on a
+scale that only grows: its number among those counted together, its message, its turn, or the tokens
+up to it. It is recent while fewer than `kept` lie between its mark and the end of the scale.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from dataclasses import replace
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from policyctx.planning.drafts import Draft, drafted, freed_tokens
-from policyctx.planning.protection import protection
-from policyctx.planning.reasons import Reason
-from policyctx.planning.recency import RecentGroup, among
+from policyctx.planning.decisions import ItemVerdict, Reason
+from policyctx.planning.take import Draft, drafted, freed_tokens, protection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from policyctx.messages.items import Item
-    from policyctx.planning.conversation import Conversation
+    from policyctx.planning.compiled import SizeThreshold, Treatment
+    from policyctx.planning.conversation import Checkpoint, Conversation
     from policyctx.planning.decisions import Decision
     from policyctx.planning.facts import Unit
-    from policyctx.planning.offload_policy import Threshold, Treatment
-    from policyctx.planning.snapshot import Checkpoint
     from policyctx.policy.lookup import RulePath
-    from policyctx.policy.models import Step
+    from policyctx.policy.models import KeepRecent, Step
+
+Shape: TypeAlias = Literal["items", "messages", "turns", "tokens"]
+
+
+class RecentGroup:
+    """The candidates of a step that are counted together, in the order of the list.
+
+    They share the key that gives their `keep_recent`, and what it counts per: a tool, a type, or
+    all. Positions are those of items in their list.
+    """
+
+    def __init__(self, keep: KeepRecent, kept: int, among: str) -> None:
+        self.shape = shape_of(keep)
+        self.kept = kept
+        self.among = among
+        self._positions: list[int] = []
+        self._marks: list[int] = []
+        self._aged = 0
+
+    def add(self, position: int, item: Item, tokens: int) -> None:
+        """Count one more; `tokens` are the item's own, and only count in the shape of tokens."""
+        last = self._marks[-1] if self._marks else 0
+        marks = {"items": last + 1, "messages": item.message, "turns": item.turn}
+        self._positions.append(position)
+        self._marks.append(marks.get(self.shape, last + tokens))
+
+    def aged(self, messages: int, turns: int) -> Iterator[int]:
+        """Yield each candidate that is no longer recent and was not yielded before.
+
+        `messages` and `turns` are how many the whole list has.
+        """
+        end = self._end(len(self._marks), messages, turns)
+        while self._aged < len(self._marks) and end - self._marks[self._aged] >= self.kept:
+            self._aged += 1
+            yield self._positions[self._aged - 1]
+
+    def distance(self, position: int, items: int, messages: int, turns: int) -> int:
+        """Return how far from the end a candidate stood when the list had so many items."""
+        end = self._end(bisect_left(self._positions, items), messages, turns)
+        return end - self._marks[bisect_left(self._positions, position)]
+
+    def values(self, distance: int) -> dict[str, str | int]:
+        """Return a distance as the values of a reason."""
+        counted = "newer" if self.shape == "tokens" else "rank"
+        number = distance if self.shape == "tokens" else distance + 1
+        return {"shape": self.shape, counted: number, "among": self.among, "kept": self.kept}
+
+    def _end(self, counted: int, messages: int, turns: int) -> int:
+        if self.shape == "messages":
+            return messages - 1
+        if self.shape == "turns":
+            return turns
+        return self._marks[counted - 1] if counted else 0
+
+
+def shape_of(keep: KeepRecent) -> Shape:
+    """Return the key of a `keep_recent` that says what is counted."""
+    shapes: tuple[Shape, ...] = ("items", "messages", "turns", "tokens")
+    return next(shape for shape in shapes if getattr(keep, shape) is not None)
+
+
+def among(item: Item, keep: KeepRecent) -> str:
+    """Return among whom an item is counted: its tool, its type, or `all`."""
+    return {"tool": item.tool or item.type, "type": item.type, "all": "all"}[keep.per]
 
 
 # What became of the item at a position, None while it stands.
 FateOf: TypeAlias = "Callable[[int], Decision | None]"
-
-
-class Verdict(NamedTuple):
-    """One step's word on one candidate: whether it may be taken, why, and by which key."""
-
-    taken: bool
-    reason: Reason
-    rule: RulePath = ()
 
 
 class Candidates:
@@ -112,7 +166,7 @@ class Candidates:
             heappop(self._first)
         return self._first[0] if self._first else None
 
-    def verdict(self, position: int, at: Checkpoint, fate_of: FateOf) -> Verdict | None:
+    def verdict(self, position: int, at: Checkpoint, fate_of: FateOf) -> ItemVerdict | None:
         """Judge one item as the list stood `at` that moment; None for what is no candidate.
 
         `fate_of` says what had become of each item then.
@@ -130,7 +184,7 @@ class Candidates:
             or self._taken(item, treatment, self._recency(position, at))
         )
 
-    def refusal(self, item: Item, treatment: Treatment) -> Verdict | None:
+    def refusal(self, item: Item, treatment: Treatment) -> ItemVerdict | None:
         """Return why the policy takes away an item whatever its age; None when it does not."""
         if treatment.refusal is not None:
             return _left(*treatment.refusal)
@@ -148,7 +202,7 @@ class Candidates:
         assert treatment is not None  # noqa: S101 - only candidates are asked about
         return treatment
 
-    def taken(self, position: int, at: Checkpoint) -> Verdict:
+    def taken(self, position: int, at: Checkpoint) -> ItemVerdict:
         """Return the verdict on an item that is ready."""
         item = self._in.items[position]
         return self._taken(item, self.treatment(position), self._recency(position, at))
@@ -176,7 +230,7 @@ class Candidates:
 
     def _held_by_recency(
         self, position: int, treatment: Treatment, at: Checkpoint, fate_of: FateOf
-    ) -> Verdict | None:
+    ) -> ItemVerdict | None:
         if self._is_recent(position, at):
             return _left(Reason("recent", self._recency(position, at)), treatment.keep_recent_rule)
         if (batch := self._recent_in_batch(position, at, fate_of)) is not None:
@@ -184,21 +238,23 @@ class Candidates:
             return _left(Reason("batch_recent"), rule)
         return None
 
-    def _undrafted(self, draft: Draft | Reason) -> Verdict | None:
+    def _undrafted(self, draft: Draft | Reason) -> ItemVerdict | None:
         if isinstance(draft, Draft):
             return None
         is_rule = draft.code != "placeholder"
         return _left(draft, ("steps", self.step.name, "must_shrink") if is_rule else ())
 
-    def _taken(self, item: Item, treatment: Treatment, recency: dict[str, str | int]) -> Verdict:
+    def _taken(
+        self, item: Item, treatment: Treatment, recency: dict[str, str | int]
+    ) -> ItemVerdict:
         if treatment.threshold is None:
             rule = treatment.keep_recent_rule if recency else ("steps", self.step.name, "select")
-            return Verdict(True, Reason("old" if recency else "selected", recency), rule)  # noqa: FBT003
+            return ItemVerdict(True, Reason("old" if recency else "selected", recency), rule)  # noqa: FBT003
         values = self._sizes(item, treatment.threshold) | recency
         reason = Reason("old_and_large" if recency else "large", values)
-        return Verdict(True, reason, treatment.threshold.rule)  # noqa: FBT003
+        return ItemVerdict(True, reason, treatment.threshold.rule)  # noqa: FBT003
 
-    def _sizes(self, item: Item, threshold: Threshold) -> dict[str, str | int]:
+    def _sizes(self, item: Item, threshold: SizeThreshold) -> dict[str, str | int]:
         amount, unit, _ = threshold
         return {"size": self._in.facts.size(item, unit), "threshold": amount, "unit": unit}
 
@@ -287,7 +343,7 @@ class Candidates:
             return True
         return self._recent_in_batch(position, at, fate_of) is not None
 
-    def _is_below(self, item: Item, threshold: Threshold) -> bool:
+    def _is_below(self, item: Item, threshold: SizeThreshold) -> bool:
         amount, unit, _ = threshold
         return not self._in.facts.reaches(item, amount, unit)
 
@@ -321,9 +377,9 @@ class Candidates:
         return group.distance(position, at.items, at.messages, at.turns)
 
 
-def _left(reason: Reason, rule: RulePath = ()) -> Verdict:
-    return Verdict(taken=False, reason=reason, rule=rule)
+def _left(reason: Reason, rule: RulePath = ()) -> ItemVerdict:
+    return ItemVerdict(taken=False, reason=reason, rule=rule)
 
 
-def _protected(reason: Reason | None) -> Verdict | None:
+def _protected(reason: Reason | None) -> ItemVerdict | None:
     return None if reason is None else _left(reason)

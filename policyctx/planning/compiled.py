@@ -1,24 +1,27 @@
-"""`OffloadPolicy`: the compiled policy, tables keyed by type and tool, ready to plan with."""
+"""`OffloadPolicy`: the compiled policy, with the rules looked up by item type and tool.
+
+A policy's own item types each refine a built-in one, and are tried in the order written.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyctx.definitions.item_types import BUILT_IN_TYPES
-from policyctx.planning.compaction_forms import CompactionForms
-from policyctx.planning.item_types import TypeTable
+from policyctx.planning.decisions import Reason
 from policyctx.planning.paths import path_parts
-from policyctx.planning.placeholders import Wording
-from policyctx.planning.reasons import Reason
+from policyctx.planning.placeholders import CompactionForms, Wording
 from policyctx.policy.loading import loaded
 from policyctx.policy.lookup import (
     Level,
     RulePath,
     compaction_of,
     levels,
+    lineage,
     matches,
     nearest_given,
     offload_given,
@@ -36,11 +39,56 @@ if TYPE_CHECKING:
     from policyctx.messages.items import Item
     from policyctx.planning.facts import Unit
     from policyctx.policy.models import KeepRecent, Policy, Step
+    from policyctx.policy.models.rules import ItemRule, Match, TextMatch
     from policyctx.policy.nodes import Node
     from policyctx.policy.sources import PolicyName
 
 
-class Threshold(NamedTuple):
+class TypeTable:
+    """Knows the policy's own types by the built-in type that they refine."""
+
+    def __init__(self, items: Mapping[str, ItemRule]) -> None:
+        self._items = items
+        self._refinements: dict[str, list[tuple[str, Match]]] = {}
+        for name, rule in items.items():
+            if rule.match is not None:
+                self._refinements.setdefault(rule.match.type, []).append((name, rule.match))
+
+    def lineage(self, item_type: str) -> tuple[str, ...]:
+        """Return the type, then the types that it refines, the nearest first."""
+        return lineage(item_type, self._items)
+
+    def type_of(self, item: Item, built_in: str) -> str:
+        """Return the first of the policy's own types that the item matches, else `built_in`."""
+        refinements = self._refinements.get(built_in)
+        if refinements is None:
+            return built_in
+        return next((name for name, match in refinements if _matches(match, item)), built_in)
+
+
+def _matches(match: Match, item: Item) -> bool:
+    return (
+        (match.tool is None or _any_glob(item.tool, match.tool))
+        and (match.role is None or item.role == match.role)
+        and (match.error is None or item.error == match.error)
+        and (match.media_type is None or _any_glob(item.media_type, (match.media_type,)))
+        and (match.text is None or _has(match.text, item.text))
+    )
+
+
+def _any_glob(name: str | None, globs: tuple[str, ...]) -> bool:
+    return name is not None and any(fnmatchcase(name, glob) for glob in globs)
+
+
+def _has(wanted: TextMatch, text: str) -> bool:
+    return (
+        (wanted.startswith is None or text.startswith(wanted.startswith))
+        and (wanted.endswith is None or text.endswith(wanted.endswith))
+        and (wanted.contains is None or any(part in text for part in wanted.contains))
+    )
+
+
+class SizeThreshold(NamedTuple):
     """From which size on an item is taken, and the key that says so."""
 
     amount: int
@@ -56,7 +104,7 @@ class Treatment:
     """
 
     refusal: tuple[Reason, RulePath] | None
-    threshold: Threshold | None
+    threshold: SizeThreshold | None
     """None where no threshold binds."""
     keep_recent: KeepRecent | None
     keep_recent_rule: RulePath
@@ -257,13 +305,13 @@ class OffloadPolicy:
             return Reason("not_ephemeral"), (*name, "ephemeral")
         return _kept_by_rule(step, given)
 
-    def _threshold(self, given: list[Level]) -> Threshold | None:
+    def _threshold(self, given: list[Level]) -> SizeThreshold | None:
         for path, level in given:
             if level.min_chars is not None:
-                return Threshold(level.min_chars, "chars", (*path, "min_chars"))
+                return SizeThreshold(level.min_chars, "chars", (*path, "min_chars"))
             if level.min_tokens is not None:
                 amount = self._tokens(level.min_tokens)
-                return Threshold(amount, "tokens", (*path, "min_tokens"))
+                return SizeThreshold(amount, "tokens", (*path, "min_tokens"))
         return None
 
     def _tokens(self, amount: int | Share) -> int:

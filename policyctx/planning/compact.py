@@ -1,7 +1,8 @@
-"""Which messages a compaction replaces: all behind the head, but a beginning and an end that stay.
+"""What a `compact` step would replace, or why it replaces nothing; the summary comes later.
 
-The user's newest message may stay as well, behind what replaces the others. The head is the system
-messages that a list begins with (PRD context-compact F-003).
+It replaces all messages behind the head except for a beginning and an end that stay. The newest
+message of the user may stay as well, behind the summary. The head is the system messages that a
+list begins with (PRD context-compact F-003).
 """
 
 from __future__ import annotations
@@ -10,14 +11,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from policyctx.messages.blocks import SYSTEM_ROLES
-from policyctx.planning.recency import shape_of
+from policyctx.planning.decisions import Reason
+from policyctx.planning.select import shape_of
+from policyctx.policy.lookup import compaction_of
+from policyctx.policy.values import Share
+from policyctx.tokens.words import words_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from policyctx.planning.facts import Facts
     from policyctx.planning.outlook import Outlook
-    from policyctx.planning.recency import Shape
-    from policyctx.policy.models.compaction import Compaction
+    from policyctx.planning.select import Shape
+    from policyctx.policy.models import Step
+    from policyctx.policy.models.compaction import Compaction, Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +137,72 @@ def _whole_behind(edge: int, outlook: Outlook) -> int:
         if moved <= edge:
             return edge
         edge, before = moved, last
+
+
+_EMPTY = Reason("nothing_to_summarise")
+_NOTHING_NEW = Reason("nothing_new")
+
+
+@dataclass(frozen=True, slots=True)
+class Replacing:
+    """The messages that a compaction is to replace."""
+
+    step: str
+    settings: Compaction
+    parts: Partition
+    messages: int
+    """How many are replaced, of those that are still in the list."""
+    tokens: int
+    """What they take as the steps before have left them."""
+    pinned: tuple[str, ...] = ()
+    """Texts among them that the summary carries over as they are."""
+
+
+def replacing(step: Step, outlook: Outlook) -> Replacing | Reason:
+    """Return what a step whose gates are open replaces, or why there is nothing to do."""
+    policy = outlook.conversation.policy
+    settings = compaction_of(policy.policy, step)
+    parts = partition(outlook, settings, policy.kept(settings.keep_recent))
+    there = [i for i in parts if not outlook.is_removed(i)]
+    if not there:
+        return _EMPTY
+    new = [message for message in there if not outlook.conversation.is_written(message)]
+    if not new:
+        return _NOTHING_NEW
+    tokens = sum(tokens_of(message, outlook) for message in there)
+    came = sum(tokens_of(message, outlook) for message in new)
+    needed = -(-tokens * settings.min_new.numerator // settings.min_new.denominator)
+    # Nothing is held back but what was summarised before.
+    if came < tokens and came < needed:
+        return Reason("hardly_new", {"new": came, "tokens": tokens, "needed": needed})
+    pinned = tuple(_pinned(parts, outlook))
+    if (too_large := _too_large(pinned, tokens, settings.summary, outlook.facts)) is not None:
+        return too_large
+    return Replacing(step.name, settings, parts, len(there), tokens, pinned)
+
+
+def _too_large(
+    pinned: tuple[str, ...], tokens: int, settings: Summary, facts: Facts
+) -> Reason | None:
+    """Why a summary of so many tokens of history could not carry what is pinned, if it could not.
+
+    Its limit is `must_shrink_to`, and `max_words` where that is off. The same text counts once.
+    """
+    texts, limit = dict.fromkeys(pinned), settings.must_shrink_to
+    if isinstance(limit, Share):
+        unit, most = "tokens", limit.of(tokens)
+        pins = sum(facts.length(text, "tokens") for text in texts)
+    else:
+        unit, most = "words", settings.max_words
+        pins = sum(map(words_in, texts))
+    if pins <= most:
+        return None
+    return Reason("pins_too_large", {"pins": pins, "limit": most, "unit": unit})
+
+
+def _pinned(parts: Partition, outlook: Outlook) -> Iterator[str]:
+    conversation = outlook.conversation
+    for position, item in enumerate(conversation.items):
+        is_there = item.message in parts and item.inside is None and outlook.is_there(position)
+        if is_there and conversation.policy.pinned(item.type, item.tool) is not None:
+            yield item.text
