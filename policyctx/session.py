@@ -21,7 +21,6 @@ from policyctx.planning.facts import Facts
 from policyctx.planning.ledger import taken_out
 from policyctx.planning.paths import safe_part
 from policyctx.planning.planner import BOTH
-from policyctx.policy.lookup import compaction_of
 from policyctx.policy.models import Policy
 from policyctx.policy.options import checks_options
 from policyctx.policy.template import parsed_template
@@ -94,12 +93,12 @@ class Session:
         elif not isinstance(policy, OffloadPolicy):
             policy = OffloadPolicy.load(policy, hints=hints)
         self.policy = policy
-        settings = self.policy.policy.store
+        settings = self.policy.store
         self.session_id = _new_session_id(settings.session_id) if session_id is None else session_id
         self._clock = clock
         self._cwd = _working_directory()
         self.store: Store = self._folder(root) if store is None else store
-        model = self.policy.policy.model
+        model = self.policy.model
         self._counter = counter_for(model.tokenizer, language_model=model.name)
         self._keeps_state = settings.state == "kept"
         self._summarizer = _summarizer(self.policy, summarizer)
@@ -268,7 +267,7 @@ class Session:
             raise
 
     def _folder(self, root: str | os.PathLike[str] | None) -> ContextFileSystem:
-        settings = self.policy.policy.store
+        settings = self.policy.store
         shared = root is not None or "{session_id}" not in settings.root
         return ContextFileSystem(
             _root(settings.root, self.session_id) if root is None else root,
@@ -480,7 +479,7 @@ class Session:
         )
 
     def _facts(self, memory: Memory, *beside: object) -> Facts:
-        model, called_at = self.policy.policy.model, memory.called_at
+        model, called_at = self.policy.model, memory.called_at
         return Facts(
             session_id=self.session_id,
             root=str(self.store.root),
@@ -496,7 +495,7 @@ class Session:
 
 def _summarizer(policy: OffloadPolicy, given: Summarizer | Summarize | None) -> Summarizer | None:
     """Return the summarizer of the policy's `compact` step; None if it has no such step."""
-    step = next((step for step in policy.policy.steps if step.action.takes_messages), None)
+    step = policy.compacting_step
     if step is None:
         return None
     from policyctx.compaction.summarizers import (  # noqa: PLC0415 - most policies need none
@@ -506,7 +505,7 @@ def _summarizer(policy: OffloadPolicy, given: Summarizer | Summarize | None) -> 
 
     if given is not None:
         return summarizer_of(given)
-    return summarizer_for(compaction_of(policy.policy, step).summary.by)
+    return summarizer_for(policy.compaction(step).summary.by)
 
 
 def _working_directory() -> str:

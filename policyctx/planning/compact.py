@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from policyctx.messages.blocks import SYSTEM_ROLES
 from policyctx.planning.decisions import Reason
 from policyctx.planning.select import shape_of
-from policyctx.policy.lookup import compaction_of
 from policyctx.policy.values import Share
 from policyctx.tokens.words import words_in
 
@@ -161,7 +160,7 @@ class Replacing:
 def replacing(step: Step, outlook: Outlook) -> Replacing | Reason:
     """Return what a step whose gates are open replaces, or why there is nothing to do."""
     policy = outlook.conversation.policy
-    settings = compaction_of(policy.policy, step)
+    settings = policy.compaction(step)
     parts = partition(outlook, settings, policy.kept(settings.keep_recent))
     there = [i for i in parts if not outlook.is_removed(i)]
     if not there:

@@ -38,8 +38,10 @@ if TYPE_CHECKING:
     from policyctx.errors import Place
     from policyctx.messages.items import Item
     from policyctx.planning.facts import Unit
-    from policyctx.policy.models import KeepRecent, Policy, Step
+    from policyctx.policy.models import KeepRecent, Model, Policy, Step
+    from policyctx.policy.models.compaction import Compaction
     from policyctx.policy.models.rules import ItemRule, Match, TextMatch
+    from policyctx.policy.models.store import Store
     from policyctx.policy.nodes import Node
     from policyctx.policy.sources import PolicyName
 
@@ -178,6 +180,31 @@ class OffloadPolicy:
         return any(keep is not None and keep.tokens is not None for keep in kept)
 
     @property
+    def name(self) -> str:
+        """The policy's name."""
+        return self.policy.name
+
+    @property
+    def model(self) -> Model:
+        """The model that the policy is for: window, prices, cache."""
+        return self.policy.model
+
+    @property
+    def store(self) -> Store:
+        """The settings of the store."""
+        return self.policy.store
+
+    @property
+    def items(self) -> Mapping[str, ItemRule]:
+        """The rules of the item types, by type."""
+        return self.policy.items
+
+    @property
+    def tools(self) -> Mapping[str, ToolRule]:
+        """The rules of the tools, by name or glob."""
+        return self.policy.tools
+
+    @property
     def all_steps(self) -> tuple[Step, ...]:
         """The steps in order."""
         return self.policy.steps
@@ -220,7 +247,16 @@ class OffloadPolicy:
     def compaction_forms(self) -> CompactionForms:
         """By which what a compaction left is known without a record of it."""
         steps = (step for step in self.policy.steps if step.action.takes_messages)
-        return CompactionForms(compaction_of(self.policy, step).wording for step in steps)
+        return CompactionForms(self.compaction(step).wording for step in steps)
+
+    @property
+    def compacting_step(self) -> Step | None:
+        """The step that takes messages; a policy has one at most."""
+        return next((step for step in self.policy.steps if step.action.takes_messages), None)
+
+    def compaction(self, step: Step) -> Compaction:
+        """Return the settings of a step that takes messages."""
+        return compaction_of(self.policy, step)
 
     def reads_file(self, tool: str) -> str | None:
         """Return the first of `path_fields`; None for a tool that reads no file."""
@@ -233,6 +269,15 @@ class OffloadPolicy:
         globs = (rule for glob, rule in rules.items() if matches(tool, (glob,)))
         found = (rule.reads_file for rule in (*named, *globs) if rule.reads_file is not None)
         return next(found, ())
+
+    def unit(self, step: Step) -> Unit:
+        """Return the unit of the threshold of a step, else of the policy; tokens without one."""
+        for level in (step.select, self.policy):
+            if level.min_chars is not None:
+                return "chars"
+            if level.min_tokens is not None:
+                return "tokens"
+        return "tokens"
 
     def treatment(self, step: Step, item_type: str, tool: str | None) -> Treatment | None:
         """Look up how `step` treats items of this type and tool; None when it selects none."""

@@ -216,14 +216,14 @@ class Measures:
 
     def pays_back(self, _: CountGate) -> float | Nothing:
         """Return the model calls until the saving has paid for rewriting the changed prefix."""
-        model, freed = self._in.policy.policy.model, self._sum("freed")
+        model, freed = self._in.policy.model, self._sum("freed")
         rewritten = max(0, self._cached_behind() - (freed - self._freed_unsent()))
         calls = calls_to_pay_back(rewritten=rewritten, freed=freed, model=model)
         return Nothing.SAVED if calls == math.inf else calls
 
     def _cached_behind(self) -> int:
         """Tokens behind the first change that the provider's cache still holds."""
-        cache, idle = self._in.policy.policy.model.cache, self._outlook.facts.idle
+        cache, idle = self._in.policy.model.cache, self._outlook.facts.idle
         tally = self._in.tally("tokens")
         sent = tally.before(self._in.sent)
         first = self._candidates.first()

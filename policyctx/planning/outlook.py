@@ -83,7 +83,7 @@ class Outlook:
     def file(self, wanted_path: str) -> File:
         """Return the file expected for a path; only the store knows which names the disk has."""
         path = wanted_path
-        if self.conversation.policy.policy.store.on_conflict == "suffix":
+        if self.conversation.policy.store.on_conflict == "suffix":
             path = self._paths.take(wanted_path)
         return File(path, f"{self.facts.root}/{path}")
 

@@ -169,7 +169,7 @@ class _Record:
 
     def _carrying(self, outcome: Outcome) -> RulePath:
         """The key by which the user's newest message stays: the step's own, or the policy's."""
-        key, steps = "keep_newest_user_message", self._in.policy.policy.steps
+        key, steps = "keep_newest_user_message", self._in.policy.all_steps
         own = next(step.compaction for step in steps if step.name == outcome.step)
         is_own = own is not None and key in own.model_fields_set
         return ("steps", outcome.step, "compaction", key) if is_own else ("compaction", key)

@@ -14,102 +14,20 @@ from policyctx.planning.gates import Measures, gate_verdicts, gates_of, opens, s
 from policyctx.planning.outlook import Outlook
 from policyctx.planning.plan import Outcome, Plan
 from policyctx.planning.select import Candidates
-from policyctx.planning.take import Draft, Taking, drafted
+from policyctx.planning.take import Draft, Taking
 from policyctx.policy.values import Share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from policyctx.messages.items import Item
     from policyctx.planning.conversation import Conversation
     from policyctx.planning.decisions import Decision
-    from policyctx.planning.facts import Facts, Unit
+    from policyctx.planning.facts import Facts
     from policyctx.planning.gates import GateVerdict
     from policyctx.planning.ledger import LedgerEntry
     from policyctx.policy.models import Step
-    from policyctx.policy.models.gates import Until as UntilModel
-
-
-def in_order(positions: Iterable[int], step: Step, outlook: Outlook) -> list[list[int]]:
-    """Return the positions in the step's order, in portions; `until` is asked before each.
-
-    A portion is one item, under `by_type` all items of one of the types.
-    """
-    oldest = sorted(positions)
-    if step.select.order == "by_type":
-        return _by_type(oldest, step, outlook)
-    if step.select.order == "largest":
-        unit = _unit(step, outlook)
-        oldest.sort(key=lambda position: -outlook.size(position, unit))
-    return [[position] for position in oldest]
-
-
-def _by_type(oldest: Sequence[int], step: Step, outlook: Outlook) -> list[list[int]]:
-    conversation = outlook.conversation
-    named = step.select.types or ()
-    portions: dict[int, list[int]] = {}
-    for position in oldest:
-        lineage = conversation.policy.types.lineage(conversation.items[position].type)
-        rank = next((i for i, name in enumerate(named) if name in lineage), len(named))
-        portions.setdefault(rank, []).append(position)
-    return [portions[rank] for rank in sorted(portions)]
-
-
-def _unit(step: Step, outlook: Outlook) -> Unit:
-    """The unit of the nearest threshold of all: a policy in characters counts no tokens."""
-    for level in (step.select, outlook.conversation.policy.policy):
-        if level.min_chars is not None:
-            return "chars"
-        if level.min_tokens is not None:
-            return "tokens"
-    return "tokens"
-
-
-class StopConditions:
-    """When a step has done enough; of a list of conditions any, in a map all."""
-
-    def __init__(self, step: Step, outlook: Outlook) -> None:
-        self._conditions = step.select.until or ()
-        self._outlook = outlook
-        self._freed = self._since = 0
-
-    def resume(self) -> None:
-        """Begin, or go on behind what others have taken since the pause."""
-        self._since = self._total()
-
-    def pause(self) -> None:
-        """Let others take; what they free is not counted as the step's."""
-        self._freed += self._since - self._total()
-
-    def reached(self) -> Reason | None:
-        """Return how it was reached, None while the step is to go on."""
-        for condition in self._conditions:
-            told = self._told(condition)
-            if told is not None:
-                return Reason("until_reached", {"until": told})
-        return None
-
-    def _told(self, condition: UntilModel) -> str | None:
-        window = self._outlook.conversation.policy.policy.model.context_window
-        told = []
-        if condition.tokens is not None:
-            tokens, under = self._outlook.tokens(), _exact(condition.tokens.under, window)
-            if tokens >= under:
-                return None
-            told.append(f"tokens: {tokens:,} < {float(under):,.10g}")
-        if condition.frees is not None:
-            freed = self._freed + self._since - self._total()
-            if freed < (least := _exact(condition.frees.at_least, window)):
-                return None
-            told.append(f"frees: {freed:,} >= {float(least):,.10g} tokens")
-        return "; ".join(told)
-
-    def _total(self) -> int:
-        return self._outlook.total("tokens") if self._conditions else 0
-
-
-def _exact(amount: int | Share, window: int) -> float:
-    return amount.percent * window / 100 if isinstance(amount, Share) else amount  # type: ignore[return-value]
+    from policyctx.policy.models.gates import Until
 
 
 Moment = Literal["arrival", "model_call"]
@@ -126,6 +44,7 @@ class Planner:
         """Take up what the conversation has so far, then follow it."""
         self.conversation = conversation
         policy = conversation.policy
+        self.gates = {step.name: gates_of(step, policy.model) for step in policy.all_steps}
         self.candidates = {
             step.name: Candidates(step, conversation, sizes_of_selection(step))
             for step in policy.all_steps
@@ -160,11 +79,11 @@ class Planner:
         outcomes: list[Outcome] = []
         judged = 0
         if "arrival" in moments:
-            arrival = _Arrival(outlook, self.candidates, with_pending="model_call" in moments)
+            arrival = _Arrival(self, outlook, with_pending="model_call" in moments)
             outcomes += arrival.outcomes()
             judged = arrival.judged
         if "model_call" in moments:
-            outcomes += _before_call(outlook, self.candidates)
+            outcomes += _before_call(self, outlook)
         return Plan(
             new=tuple(outlook.taken[i] for i in sorted(outlook.taken)),
             outcomes=tuple(outcomes),
@@ -187,10 +106,8 @@ class Planner:
 class _Arrival:
     """The steps on arrival, over the items that are new."""
 
-    def __init__(
-        self, outlook: Outlook, candidates: Mapping[str, Candidates], *, with_pending: bool
-    ) -> None:
-        self._outlook, self._candidates = outlook, candidates
+    def __init__(self, planner: Planner, outlook: Outlook, *, with_pending: bool) -> None:
+        self._planner, self._outlook = planner, outlook
         self._at = outlook.at
         arriving, items = outlook.conversation.arriving, outlook.conversation.items
         # In a list, what stands behind a call without an answer is judged when that is there.
@@ -204,45 +121,42 @@ class _Arrival:
 
     def _outcome(self, step: Step) -> Outcome:
         conversation = self._outlook.conversation
-        candidates = self._candidates[step.name]
+        candidates = self._planner.candidates[step.name]
         taking = Taking(self._outlook, step, self._at)
         for position in conversation.arriving[: self.judged]:
-            item = conversation.items[position]
-            treatment = conversation.policy.treatment(step, item.type, item.tool)
-            if treatment is None or taking.is_out(position):
+            if taking.is_out(position):
                 continue
-            if candidates.refusal(item, treatment) is None:
-                verdict = candidates.verdict(position, self._at, self._outlook.fate)
-                if verdict is not None and verdict.taken:
-                    draft = drafted(conversation, position, step, treatment)
-                    assert isinstance(draft, Draft)  # noqa: S101 - the verdict has seen to it
-                    taking.take(position, draft, treatment, verdict)
+            draft = candidates.draft_on_arrival(position, self._at, self._outlook.fate)
+            if draft is not None:
+                verdict = candidates.taken(position, self._at)
+                taking.take(position, draft, candidates.treatment(position), verdict)
         return Outcome(step.name, took=taking.took, left=tuple(taking.left))
 
 
-def _before_call(outlook: Outlook, candidates: Mapping[str, Candidates]) -> Iterator[Outcome]:
-    """Run the steps before a model call in order, and let each go on where later ones made room."""
+def _before_call(planner: Planner, outlook: Outlook) -> Iterator[Outcome]:
+    """Run the steps before a model call in order; each goes on where later ones made room."""
     steps = outlook.conversation.policy.steps("model_call")
     begun: list[_BeforeCall] = []
     for step in steps:
         if not step.action.takes_messages:
-            begun.append(_BeforeCall(outlook, candidates[step.name]))
+            begun.append(_BeforeCall(planner, step, outlook))
             begun[-1].run()
     while any(each.go_on() for each in begun):
         pass
     yield from (each.outcome() for each in begun)
     for step in steps:
         if step.action.takes_messages:
-            yield _compacted(outlook, candidates[step.name])
+            yield _compacted(planner, step, outlook)
 
 
 class _BeforeCall:
-    """A step before a model call: what it takes now, and what it takes when others made room."""
+    """A step before a model call: what it takes now, and what when later steps made room."""
 
-    def __init__(self, outlook: Outlook, candidates: Candidates) -> None:
-        self._step, self._outlook, self._candidates = candidates.step, outlook, candidates
-        candidates.settle()
-        self._verdicts = _verdicts(outlook, candidates)
+    def __init__(self, planner: Planner, step: Step, outlook: Outlook) -> None:
+        self._step, self._outlook = step, outlook
+        self._candidates = planner.candidates[step.name]
+        self._candidates.settle()
+        self._verdicts = _verdicts(planner, step, outlook)
         self._is_open = opens(self._verdicts)
         self._taking = Taking(outlook, self._step, outlook.at)
         self._until = StopConditions(self._step, outlook)
@@ -256,9 +170,9 @@ class _BeforeCall:
             self.go_on()
 
     def go_on(self) -> bool:
-        """Take what could not go while that stood which has left the list since.
+        """Take what other items held that have left the list since.
 
-        Returns whether anything was taken.
+        Returns whether it took anything.
         """
         took = len(self._taking.took)
         while self._is_open and self._stopped is None and self._gone < self._outlook.gone:
@@ -288,7 +202,7 @@ class _BeforeCall:
         return [*waiting, *candidates.grown(taken, self._outlook.fate), *self._released()]
 
     def _released(self) -> Iterator[int]:
-        """Yield what was held back by what the plan has taken out of the list."""
+        """Yield what only items held that the plan has taken out of the list."""
         if self._outlook.gone:
             yield from self._candidates.released(self._outlook.fate)
 
@@ -309,9 +223,9 @@ class _BeforeCall:
         self._until.pause()
 
 
-def _compacted(outlook: Outlook, candidates: Candidates) -> Outcome:
+def _compacted(planner: Planner, step: Step, outlook: Outlook) -> Outcome:
     """Return what a summary is to replace, in the list as the steps before leave it."""
-    step, verdicts = candidates.step, _verdicts(outlook, candidates)
+    verdicts = _verdicts(planner, step, outlook)
     if not opens(verdicts):
         return Outcome(step.name, verdicts, is_open=False)
     found = replacing(step, outlook)
@@ -320,7 +234,78 @@ def _compacted(outlook: Outlook, candidates: Candidates) -> Outcome:
     return Outcome(step.name, verdicts, replaces=found)
 
 
-def _verdicts(outlook: Outlook, candidates: Candidates) -> tuple[GateVerdict, ...]:
-    step, model = candidates.step, outlook.conversation.policy.policy.model
-    measures = Measures(outlook, candidates)
-    return gate_verdicts(step.name, gates_of(step, model), measures.of)
+def _verdicts(planner: Planner, step: Step, outlook: Outlook) -> tuple[GateVerdict, ...]:
+    measures = Measures(outlook, planner.candidates[step.name])
+    return gate_verdicts(step.name, planner.gates[step.name], measures.of)
+
+
+def in_order(positions: Iterable[int], step: Step, outlook: Outlook) -> list[list[int]]:
+    """Return the positions in the step's order, in portions; `until` is evaluated before each.
+
+    A portion is one item; under `by_type`, all items of one of the types.
+    """
+    oldest = sorted(positions)
+    if step.select.order == "by_type":
+        return _by_type(oldest, step, outlook)
+    if step.select.order == "largest":
+        unit = outlook.conversation.policy.unit(step)
+        oldest.sort(key=lambda position: -outlook.size(position, unit))
+    return [[position] for position in oldest]
+
+
+def _by_type(oldest: Sequence[int], step: Step, outlook: Outlook) -> list[list[int]]:
+    conversation = outlook.conversation
+    named = step.select.types or ()
+    portions: dict[int, list[int]] = {}
+    for position in oldest:
+        lineage = conversation.policy.types.lineage(conversation.items[position].type)
+        rank = next((i for i, name in enumerate(named) if name in lineage), len(named))
+        portions.setdefault(rank, []).append(position)
+    return [portions[rank] for rank in sorted(portions)]
+
+
+class StopConditions:
+    """The conditions of `until`: any of a list ends the step, of a map all have to hold."""
+
+    def __init__(self, step: Step, outlook: Outlook) -> None:
+        self._conditions = step.select.until or ()
+        self._outlook = outlook
+        self._freed = self._since = 0
+
+    def resume(self) -> None:
+        """Count what is freed from here on."""
+        self._since = self._total()
+
+    def pause(self) -> None:
+        """Stop counting while other steps take items."""
+        self._freed += self._since - self._total()
+
+    def reached(self) -> Reason | None:
+        """Return the condition that holds, with its numbers; None while the step goes on."""
+        for condition in self._conditions:
+            holds = self._comparison(condition)
+            if holds is not None:
+                return Reason("until_reached", {"until": holds})
+        return None
+
+    def _comparison(self, condition: Until) -> str | None:
+        window = self._outlook.conversation.policy.model.context_window
+        compared = []
+        if condition.tokens is not None:
+            tokens, under = self._outlook.tokens(), _exact(condition.tokens.under, window)
+            if tokens >= under:
+                return None
+            compared.append(f"tokens: {tokens:,} < {float(under):,.10g}")
+        if condition.frees is not None:
+            freed = self._freed + self._since - self._total()
+            if freed < (least := _exact(condition.frees.at_least, window)):
+                return None
+            compared.append(f"frees: {freed:,} >= {float(least):,.10g} tokens")
+        return "; ".join(compared)
+
+    def _total(self) -> int:
+        return self._outlook.total("tokens") if self._conditions else 0
+
+
+def _exact(amount: int | Share, window: int) -> float:
+    return amount.percent * window / 100 if isinstance(amount, Share) else amount  # type: ignore[return-value]

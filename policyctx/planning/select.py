@@ -1,5 +1,9 @@
 """Which items a step may take, and why the others stay.
 
+`ORDER` is the language's order of evaluation. A verdict goes through it from the beginning. To keep
+a turn cheap, `Candidates` asks for most of it only once for each item: for what lasts when the item
+stops being recent, for what may pass while it waits, and for its draft when nothing holds it.
+
 `keep_recent` keeps the newest candidates, in each of its shapes. Every candidate has a mark on a
 scale that only grows: its number among those counted together, its message, its turn, or the tokens
 up to it. It is recent while fewer than `kept` lie between its mark and the end of the scale.
@@ -11,7 +15,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from dataclasses import replace
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from policyctx.planning.decisions import ItemVerdict, Reason
 from policyctx.planning.take import Draft, drafted, freed_tokens, protection
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
     from policyctx.planning.compiled import SizeThreshold, Treatment
     from policyctx.planning.conversation import Checkpoint, Conversation
     from policyctx.planning.decisions import Decision
-    from policyctx.planning.facts import Unit
+    from policyctx.planning.facts import Facts, Unit
     from policyctx.policy.lookup import RulePath
     from policyctx.policy.models import KeepRecent, Step
 
@@ -92,15 +96,179 @@ def among(item: Item, keep: KeepRecent) -> str:
     return {"tool": item.tool or item.type, "type": item.type, "all": "all"}[keep.per]
 
 
-# What became of the item at a position, None while it stands.
+# The fate of the item at a position, None while it stands.
 FateOf: TypeAlias = "Callable[[int], Decision | None]"
+
+
+class Recency:
+    """The candidates of a step that `keep_recent` counts, and those that were called together."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._in = conversation
+        self._groups: dict[tuple[RulePath, str], RecentGroup] = {}
+        self._group_of: dict[int, RecentGroup] = {}
+        self._batches: defaultdict[int, list[int]] = defaultdict(list)
+
+    def add(self, position: int, item: Item, treatment: Treatment) -> None:
+        """Count a candidate whose treatment has a `keep_recent`."""
+        assert treatment.keep_recent is not None  # noqa: S101 - the caller has seen to it
+        name = among(item, treatment.keep_recent)
+        key = (treatment.keep_recent_rule, name)
+        group = self._groups.get(key)
+        if group is None:
+            group = RecentGroup(treatment.keep_recent, treatment.kept, name)
+            self._groups[key] = group
+        counts_tokens = group.shape == "tokens"
+        group.add(position, item, self._in.own_tokens(position) if counts_tokens else 0)
+        self._group_of[position] = group
+        if item.call_message is not None:
+            self._batches[item.call_message].append(position)
+
+    def aged(self) -> Iterator[int]:
+        """Yield each candidate that is no longer recent and was not yielded before."""
+        messages, turns = self._in.reading.message_count, len(self._in.reading.turn_starts)
+        for group in self._groups.values():
+            yield from group.aged(messages, turns)
+
+    def is_recent(self, position: int, at: Checkpoint) -> bool:
+        """Return whether a candidate was among the newest."""
+        group = self._group_of.get(position)
+        return group is not None and _distance(group, position, at) < group.kept
+
+    def recent_in_batch(self, position: int, at: Checkpoint, fate_of: FateOf) -> int | None:
+        """Return a recent candidate, not gone, that was called together with this item."""
+        call = self._in.items[position].call_message
+        if call is None:
+            return None
+        for other in self._batches.get(call, ()):
+            is_other = other != position and other < at.items
+            if is_other and self.is_recent(other, at) and self._stands(other, fate_of):
+                return other
+        return None
+
+    def values(self, position: int, at: Checkpoint) -> dict[str, str | int]:
+        """Return the values of a reason for a candidate's age; none where nothing counts it."""
+        group = self._group_of.get(position)
+        return {} if group is None else group.values(_distance(group, position, at))
+
+    def _stands(self, position: int, fate_of: FateOf) -> bool:
+        """Whether an item is there; one inside another has no placeholder that stands for it."""
+        fate, inside = fate_of(position), self._in.items[position].inside
+        if inside is not None:
+            return fate is None and fate_of(inside) is None
+        return fate is None or not fate.action.leaves_nothing
+
+
+def _distance(group: RecentGroup, position: int, at: Checkpoint) -> int:
+    return group.distance(position, at.items, at.messages, at.turns)
+
+
+class View(NamedTuple):
+    """A point of a conversation, and the fate that each item had then."""
+
+    at: Checkpoint
+    fate_of: FateOf
+
+
+class Case(NamedTuple):
+    """A candidate of a step, as `ORDER` looks at it."""
+
+    step: Step
+    conversation: Conversation
+    recency: Recency
+    position: int
+    item: Item
+    treatment: Treatment
+    seen_at: View | None = None
+    """None for a case that is only looked at for what lasts."""
+
+    @property
+    def view(self) -> View:
+        """The point of the conversation that the case is looked at."""
+        assert self.seen_at is not None  # noqa: S101 - only what lasts does without
+        return self.seen_at
+
+
+# Why a candidate stays. What nobody may read is not computed: a reason may count tokens.
+Why: TypeAlias = "Callable[[], ItemVerdict]"
+
+
+def _recent(case: Case) -> Why | None:
+    """`keep_recent` counts it among the newest."""
+    at, rule = case.view.at, case.treatment.keep_recent_rule
+    if not case.recency.is_recent(case.position, at):
+        return None
+    return lambda: _stays(Reason("recent", case.recency.values(case.position, at)), rule)
+
+
+def _recent_in_batch(case: Case) -> Why | None:
+    """A recent candidate was called together with it."""
+    other = case.recency.recent_in_batch(case.position, *case.view)
+    if other is None:
+        return None
+    item = case.conversation.items[other]
+    treatment = case.conversation.policy.treatment(case.step, item.type, item.tool)
+    rule = () if treatment is None else treatment.keep_recent_rule
+    return lambda: _stays(Reason("batch_recent"), rule)
+
+
+def _protected(case: Case) -> Why | None:
+    """The loop still needs it as it is."""
+    reason = protection(case.conversation, case.position, case.step, case.view.at)
+    return None if reason is None else lambda: _stays(reason)
+
+
+def _refused(case: Case) -> Why | None:
+    """It is never taken, excepted, pinned, or `offload: false`; see `Treatment.refusal`."""
+    refusal = case.treatment.refusal
+    return None if refusal is None else lambda: _stays(*refusal)
+
+
+def _failed(case: Case) -> Why | None:
+    """It is a failed result, and the step leaves those."""
+    if not case.item.error or case.step.select.errors:
+        return None
+    return lambda: _stays(Reason("failed_result"), ("steps", case.step.name, "select", "errors"))
+
+
+def _small(case: Case) -> Why | None:
+    """It is below the threshold."""
+    threshold, item, facts = case.treatment.threshold, case.item, case.conversation.facts
+    if threshold is None or facts.reaches(item, threshold.amount, threshold.unit):
+        return None
+    return lambda: _stays(Reason("below_threshold", _sizes(item, threshold, facts)), threshold.rule)
+
+
+def _without_gain(case: Case) -> Why | None:
+    """Its placeholder would be no smaller, or it is a placeholder itself."""
+    draft = drafted(case.conversation, case.position, case.step, case.treatment)
+    if isinstance(draft, Draft):
+        return None
+    is_rule = draft.code != "placeholder"
+    return lambda: _stays(draft, ("steps", case.step.name, "must_shrink") if is_rule else ())
+
+
+Check: TypeAlias = "Callable[[Case], Why | None]"
+# What a candidate may outgrow as the list grows.
+PASSING = (_recent, _recent_in_batch, _protected)
+# What holds for good, as long as the item is as it is.
+LASTING = (_refused, _failed, _small)
+# The order of evaluation: a candidate stays for the first of these that applies.
+ORDER: tuple[Check, ...] = (*PASSING, *LASTING, _without_gain)
+
+
+def _obstacle(case: Case, checks: tuple[Check, ...]) -> Check | None:
+    for check in checks:
+        if check(case) is not None:
+            return check
+    return None
 
 
 class Candidates:
     """The items that one step may take from a conversation that grows.
 
     An item is judged when it stops being recent and nothing holds it back any more; from then on
-    it is ready, until a step takes it.
+    it is ready, until a step takes it. `sizes` are those of the ready items that are summed up.
     """
 
     def __init__(
@@ -110,13 +278,10 @@ class Candidates:
         self.ready: dict[int, Draft] = {}
         """What the step would take if its gates were open, by position."""
         self.sums: Counter[str] = Counter()
-        """The sizes of all that is ready which the step's gates ask for."""
-        self._measures = sizes
+        """The sizes of all that is ready, added up."""
+        self._in, self._sizes = conversation, sizes
+        self._recency = Recency(conversation)
         self._first: list[int] = []
-        self._in = conversation
-        self._groups: dict[tuple[RulePath, str], RecentGroup] = {}
-        self._group_of: dict[int, RecentGroup] = {}
-        self._batches: defaultdict[int, list[int]] = defaultdict(list)
         self._waiting: list[int] = []
         self._below: set[int] = set()
 
@@ -126,29 +291,26 @@ class Candidates:
         if treatment is None:
             return
         if treatment.keep_recent is not None:
-            self._count(position, item, treatment)
+            self._recency.add(position, item, treatment)
         else:
-            self._await(position, item, treatment)
+            self._await(position, treatment)
 
     def settle(self) -> None:
-        """Make ready what is old enough and not held back; what it was before makes no matter."""
-        messages, turns = self._in.reading.message_count, len(self._in.reading.turn_starts)
-        for group in self._groups.values():
-            for position in group.aged(messages, turns):
-                item = self._in.items[position]
-                self._await(position, item, self.treatment(position))
+        """Make ready each item that is old enough and that nothing holds back any more."""
+        for position in self._recency.aged():
+            self._await(position, self.treatment(position))
         if not self._waiting:
             return
-        now = self._in.checkpoint()
         waiting, self._waiting = self._waiting, []
+        now = View(self._in.checkpoint(), self._in.fates.get)
         for position in waiting:
-            if self._is_held(position, now, self._in.fates.get):
+            if self._is_held(position, now):
                 self._waiting.append(position)
             else:
                 self._make_ready(position)
 
     def note(self, position: int, fate: Decision) -> None:
-        """Take notice that a step took an item."""
+        """Take note of the new fate of an item."""
         was_ready = self._forget(position)
         for inner in self._in.inside(position):
             self._forget(inner)
@@ -167,33 +329,49 @@ class Candidates:
         return self._first[0] if self._first else None
 
     def verdict(self, position: int, at: Checkpoint, fate_of: FateOf) -> ItemVerdict | None:
-        """Judge one item as the list stood `at` that moment; None for what is no candidate.
+        """Judge one item as the list stood `at` that point; None for what is no candidate.
 
-        `fate_of` says what had become of each item then.
+        `fate_of` returns the fate that each item had then.
         """
         item = self._in.items[position]
         treatment = self._in.policy.treatment(self.step, item.type, item.tool)
         if treatment is None:
             return None
-        draft = drafted(self._in, position, self.step, treatment)
-        return (
-            self._held_by_recency(position, treatment, at, fate_of)
-            or _protected(protection(self._in, position, self.step, at))
-            or self.refusal(item, treatment)
-            or self._undrafted(draft)
-            or self._taken(item, treatment, self._recency(position, at))
-        )
+        case = self._case(position, treatment, View(at, fate_of))
+        for check in ORDER:
+            if (why := check(case)) is not None:
+                return why()
+        return self.taken(position, at)
 
-    def refusal(self, item: Item, treatment: Treatment) -> ItemVerdict | None:
-        """Return why the policy takes away an item whatever its age; None when it does not."""
-        if treatment.refusal is not None:
-            return _left(*treatment.refusal)
-        if item.error and not self.step.select.errors:
-            return _left(Reason("failed_result"), ("steps", self.step.name, "select", "errors"))
-        if treatment.threshold is not None and self._is_below(item, treatment.threshold):
-            rule = treatment.threshold.rule
-            return _left(Reason("below_threshold", self._sizes(item, treatment.threshold)), rule)
-        return None
+    def draft_on_arrival(self, position: int, at: Checkpoint, fate_of: FateOf) -> Draft | None:
+        """Return the draft for an item that arrives; None where the step leaves it."""
+        item = self._in.items[position]
+        treatment = self._in.policy.treatment(self.step, item.type, item.tool)
+        if treatment is None:
+            return None
+        case = self._case(position, treatment, View(at, fate_of))
+        if _obstacle(case, LASTING) or _obstacle(case, PASSING):  # the cheapest first
+            return None
+        draft = self.draft(position)
+        return draft if isinstance(draft, Draft) else None
+
+    def taken(self, position: int, at: Checkpoint) -> ItemVerdict:
+        """Return the verdict on a candidate that nothing holds."""
+        treatment, item = self.treatment(position), self._in.items[position]
+        recency, threshold = self._recency.values(position, at), treatment.threshold
+        if threshold is None:
+            rule = treatment.keep_recent_rule if recency else ("steps", self.step.name, "select")
+            return ItemVerdict(
+                taken=True, reason=Reason("old" if recency else "selected", recency), rule=rule
+            )
+        values = _sizes(item, threshold, self._in.facts) | recency
+        reason = Reason("old_and_large" if recency else "large", values)
+        return ItemVerdict(taken=True, reason=reason, rule=threshold.rule)
+
+    def stays_when_old(self, position: int) -> bool:
+        """Return whether a candidate stays whatever its age."""
+        case = self._case(position, self.treatment(position))
+        return _obstacle(case, LASTING) is not None
 
     def treatment(self, position: int) -> Treatment:
         """Return how the step treats a candidate."""
@@ -202,85 +380,41 @@ class Candidates:
         assert treatment is not None  # noqa: S101 - only candidates are asked about
         return treatment
 
-    def taken(self, position: int, at: Checkpoint) -> ItemVerdict:
-        """Return the verdict on an item that is ready."""
-        item = self._in.items[position]
-        return self._taken(item, self.treatment(position), self._recency(position, at))
-
     def grown(self, taken: Mapping[int, Decision], fate_of: FateOf) -> Iterator[int]:
         """Yield what was below the threshold before a placeholder larger than it was left."""
         if self.step.action.leaves_nothing:
             yield from self._free(sorted(self._below.intersection(taken)), fate_of)
 
     def released(self, fate_of: FateOf) -> Iterator[int]:
-        """Yield what nothing but a recent one held back that `fate_of` says is gone."""
+        """Yield what only a recent item held back that is gone according to `fate_of`."""
         yield from self._free(self._waiting, fate_of)
 
     def draft(self, position: int) -> Draft | Reason:
-        """Return the draft for a candidate, or why nothing is to be gained by it."""
+        """Return the draft for a candidate, or why nothing is gained by taking it."""
         ready = self.ready.get(position)
         return ready or drafted(self._in, position, self.step, self.treatment(position))
 
     def is_small(self, position: int, fate: Decision | None) -> bool:
-        """Is what is left of a candidate, a placeholder, below the step's threshold."""
+        """Return whether the placeholder that is left of a candidate is below the threshold."""
         threshold = self.treatment(position).threshold
         if fate is None or fate.placeholder is None or threshold is None:
             return False
         return self._in.facts.length(fate.placeholder, threshold.unit) < threshold.amount
 
-    def _held_by_recency(
-        self, position: int, treatment: Treatment, at: Checkpoint, fate_of: FateOf
-    ) -> ItemVerdict | None:
-        if self._is_recent(position, at):
-            return _left(Reason("recent", self._recency(position, at)), treatment.keep_recent_rule)
-        if (batch := self._recent_in_batch(position, at, fate_of)) is not None:
-            rule = self.treatment(batch).keep_recent_rule
-            return _left(Reason("batch_recent"), rule)
-        return None
+    def _case(self, position: int, treatment: Treatment, view: View | None = None) -> Case:
+        item = self._in.items[position]
+        return Case(self.step, self._in, self._recency, position, item, treatment, view)
 
-    def _undrafted(self, draft: Draft | Reason) -> ItemVerdict | None:
-        if isinstance(draft, Draft):
-            return None
-        is_rule = draft.code != "placeholder"
-        return _left(draft, ("steps", self.step.name, "must_shrink") if is_rule else ())
-
-    def _taken(
-        self, item: Item, treatment: Treatment, recency: dict[str, str | int]
-    ) -> ItemVerdict:
-        if treatment.threshold is None:
-            rule = treatment.keep_recent_rule if recency else ("steps", self.step.name, "select")
-            return ItemVerdict(True, Reason("old" if recency else "selected", recency), rule)  # noqa: FBT003
-        values = self._sizes(item, treatment.threshold) | recency
-        reason = Reason("old_and_large" if recency else "large", values)
-        return ItemVerdict(True, reason, treatment.threshold.rule)  # noqa: FBT003
-
-    def _sizes(self, item: Item, threshold: SizeThreshold) -> dict[str, str | int]:
-        amount, unit, _ = threshold
-        return {"size": self._in.facts.size(item, unit), "threshold": amount, "unit": unit}
-
-    def _count(self, position: int, item: Item, treatment: Treatment) -> None:
-        assert treatment.keep_recent is not None  # noqa: S101 - the caller has seen to it
-        name = among(item, treatment.keep_recent)
-        key = (treatment.keep_recent_rule, name)
-        group = self._groups.get(key)
-        if group is None:
-            group = RecentGroup(treatment.keep_recent, treatment.kept, name)
-            self._groups[key] = group
-        counts_tokens = group.shape == "tokens"
-        group.add(position, item, self._in.own_tokens(position) if counts_tokens else 0)
-        self._group_of[position] = group
-        if item.call_message is not None:
-            self._batches[item.call_message].append(position)
-
-    def _await(self, position: int, item: Item, treatment: Treatment) -> None:
-        if treatment.refusal is not None or (item.error and not self.step.select.errors):
-            return
-        fate = self._in.fates.get(position)
-        if treatment.threshold is not None and self._is_below(item, treatment.threshold):
+    def _await(self, position: int, treatment: Treatment) -> None:
+        """Let an item that is not recent wait until nothing holds it, unless it stays for good."""
+        case = self._case(position, treatment)
+        found = _obstacle(case, LASTING)
+        if found is _small:
             self._below.add(position)
-            if fate is None:
-                return
-        if self._may_take(position, fate):
+        fate = self._in.fates.get(position)
+        # A placeholder that was left of a small item may be larger than the threshold.
+        may_leave = found is None or (found is _small and fate is not None)
+        if may_leave and self._may_take(position, fate):
             self._waiting.append(position)
 
     def _make_ready(self, position: int) -> None:
@@ -291,12 +425,12 @@ class Candidates:
         if isinstance(draft, Reason):
             return
         self.ready[position] = draft
-        if self._measures:
+        if self._sizes:
             self._measure(position, treatment)
             heappush(self._first, position)
 
     def _measure(self, position: int, treatment: Treatment) -> None:
-        """Add what the gates ask for to the sums; one inside of another is a part of that one."""
+        """Add an item's sizes to the sums; those of one inside another are a part of that one's."""
         if self._in.items[position].inside in self.ready:
             return
         for inner in self._in.inside(position):
@@ -310,10 +444,8 @@ class Candidates:
 
     def _sizes_now(self, position: int, treatment: Treatment, path: str) -> dict[str, int]:
         units: tuple[Unit, ...] = ("tokens", "chars")
-        sizes = {
-            str(unit): self._in.size(position, unit) for unit in units if unit in self._measures
-        }
-        if "freed" in self._measures:
+        sizes = {str(unit): self._in.size(position, unit) for unit in units if unit in self._sizes}
+        if "freed" in self._sizes:
             sizes["freed"] = freed_tokens(self._in, position, self.step, treatment, path)
         return sizes
 
@@ -324,7 +456,7 @@ class Candidates:
         return draft is not None
 
     def _may_take(self, position: int, fate: Decision | None) -> bool:
-        """Is there a state above the one that the item is in, and enough left of it."""
+        """Whether the step's action goes further than the fate, and enough is left of the item."""
         if fate is None:
             return True
         is_above = self.step.action.leaves_nothing and not fate.action.leaves_nothing
@@ -332,54 +464,21 @@ class Candidates:
 
     def _free(self, positions: Iterable[int], fate_of: FateOf) -> Iterator[int]:
         """Yield those that nothing holds and of which enough is left."""
-        now = self._in.checkpoint()
+        now = View(self._in.checkpoint(), fate_of)
         for position in positions:
-            is_held = self._is_held(position, now, fate_of)
-            if not is_held and self._may_take(position, fate_of(position)):
+            if not self._is_held(position, now) and self._may_take(position, fate_of(position)):
                 yield position
 
-    def _is_held(self, position: int, at: Checkpoint, fate_of: FateOf) -> bool:
-        if protection(self._in, position, self.step, at) is not None:
-            return True
-        return self._recent_in_batch(position, at, fate_of) is not None
-
-    def _is_below(self, item: Item, threshold: SizeThreshold) -> bool:
-        amount, unit, _ = threshold
-        return not self._in.facts.reaches(item, amount, unit)
-
-    def _recent_in_batch(self, position: int, at: Checkpoint, fate_of: FateOf) -> int | None:
-        """A recent one, not gone, among the candidates called together with this one."""
-        call = self._in.items[position].call_message
-        if call is None:
-            return None
-        for other in self._batches.get(call, ()):
-            is_other = other != position and other < at.items
-            if is_other and self._is_recent(other, at) and self._stands(other, fate_of):
-                return other
-        return None
-
-    def _stands(self, position: int, fate_of: FateOf) -> bool:
-        """Is an item there; of one inside of another no placeholder tells that it was."""
-        fate, inside = fate_of(position), self._in.items[position].inside
-        if inside is not None:
-            return fate is None and fate_of(inside) is None
-        return fate is None or not fate.action.leaves_nothing
-
-    def _is_recent(self, position: int, at: Checkpoint) -> bool:
-        group = self._group_of.get(position)
-        return group is not None and self._distance(group, position, at) < group.kept
-
-    def _recency(self, position: int, at: Checkpoint) -> dict[str, str | int]:
-        group = self._group_of.get(position)
-        return {} if group is None else group.values(self._distance(group, position, at))
-
-    def _distance(self, group: RecentGroup, position: int, at: Checkpoint) -> int:
-        return group.distance(position, at.items, at.messages, at.turns)
+    def _is_held(self, position: int, view: View) -> bool:
+        case = self._case(position, self.treatment(position), view)
+        return _obstacle(case, PASSING) is not None
 
 
-def _left(reason: Reason, rule: RulePath = ()) -> ItemVerdict:
+def _sizes(item: Item, threshold: SizeThreshold, facts: Facts) -> dict[str, str | int]:
+    """Return the values of a reason that compares an item with its threshold."""
+    size = facts.size(item, threshold.unit)
+    return {"size": size, "threshold": threshold.amount, "unit": threshold.unit}
+
+
+def _stays(reason: Reason, rule: RulePath = ()) -> ItemVerdict:
     return ItemVerdict(taken=False, reason=reason, rule=rule)
-
-
-def _protected(reason: Reason | None) -> ItemVerdict | None:
-    return None if reason is None else _left(reason)

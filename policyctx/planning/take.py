@@ -166,7 +166,7 @@ def wanted_path(item: Item, policy: OffloadPolicy, facts: Facts) -> str:
         "tool_name": item.tool,
         "tool_use_id": item.tool_use_id,
         "session_id": facts.session_id,
-        "ext": EXTENSIONS[policy.policy.store.format],
+        "ext": EXTENSIONS[policy.store.format],
     }
     return relative_path(policy.path_parts, values, item.text)
 

@@ -311,7 +311,7 @@ class World:
         Raises `WordingError` when it has no meaning, and `OutcomeError` when it names a tool that
         no event has had in its context.
         """
-        types = () if self._source is None else self.session.policy.policy.items
+        types = () if self._source is None else self.session.policy.items
         meant = selection(phrase, types)
         if meant.tool is not None and self.turns:
             tools = {fate.item.tool for turn in self.turns for fate in turn.fates}

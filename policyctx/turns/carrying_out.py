@@ -63,7 +63,7 @@ def _after(outcome: list[Any] | StoreError, planned: Plan, warnings: list[str]) 
     """The plan with what the store made of it; raises its error where the policy says so."""
     if not isinstance(outcome, StoreError):
         return planned.settled(outcome)
-    if planned.conversation.policy.policy.store.on_failure == "raise":
+    if planned.conversation.policy.store.on_failure == "raise":
         raise outcome
     warnings.append(str(outcome))
     return planned.unsaved(str(outcome))

@@ -136,12 +136,12 @@ class Compacting:
         )
 
     def _summarising(self) -> Summarising:
-        settings, policy = self._settings.summary, self._known.conversation.policy.policy
+        settings, model = self._settings.summary, self._known.conversation.policy.model
         return Summarising(
             self._summarizer,
             SummaryRequest(self._history(), settings, self._facts.counter, self._pinned),
             self._replacing.tokens,
-            policy.model.price if settings.price is None else settings.price,
+            model.price if settings.price is None else settings.price,
         )
 
     def _history(self) -> History:
@@ -270,6 +270,6 @@ class Compacting:
         )
 
     def _refused(self, error: StoreError) -> str:
-        if self._known.conversation.policy.policy.store.on_failure == "raise":
+        if self._known.conversation.policy.store.on_failure == "raise":
             raise error
         return str(error)

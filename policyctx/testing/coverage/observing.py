@@ -39,7 +39,7 @@ _TOO_SMALL = frozenset({"nothing_long", "would_not_shrink"})
 def decided_sides(plan: Plan) -> set[Side]:
     """Return the sides of rules that a plan made decide; some may be of keys that have defaults."""
     policy = plan.conversation.policy
-    steps = {step.name: step for step in policy.policy.steps}
+    steps = {step.name: step for step in policy.all_steps}
     found = set(_types(plan, policy))
     for decision in plan.new:
         found.update(_of_decision(decision, steps[decision.step], policy))
@@ -56,7 +56,7 @@ def decided_sides(plan: Plan) -> set[Side]:
 
 def _types(plan: Plan, policy: OffloadPolicy) -> Iterator[Side]:
     for item_type in {item.type for item in plan.items}:
-        rule = policy.policy.items.get(item_type)
+        rule = policy.items.get(item_type)
         if rule is not None and rule.match is not None:
             yield ("items", item_type, "match"), "matched"
 
@@ -95,7 +95,7 @@ def _of_outcome(outcome: Outcome, step: Step, plan: Plan) -> Iterator[Side]:
     codes = {reason.code for _, reason in outcome.left}
     if "not_saved" in codes:
         yield ("store", "on_failure"), "failed"
-        if plan.conversation.policy.policy.store.on_conflict == "error":
+        if plan.conversation.policy.store.on_conflict == "error":
             yield ("store", "on_conflict"), "taken"
     if codes & _TOO_SMALL:
         yield (*name, "must_shrink"), "would not shrink"
@@ -120,7 +120,7 @@ def _of_compaction(outcome: Outcome, plan: Plan) -> Iterator[Side]:
 def carried_out_sides(compacted: Compacted, plan: Plan) -> set[Side]:
     """Return the sides of rules that a compaction made decide, once it was made."""
     found: set[Side] = set()
-    policy = plan.conversation.policy.policy
+    policy = plan.conversation.policy
     for above in (("steps", compacted.replacement.step, "compaction"), ("compaction",)):
         wordings = {"compaction_summary": "summary", "restored_file": "restored"}
         for item_type in compacted.replacement.types:
@@ -175,7 +175,7 @@ class _StepSides:
         if verdict.taken:
             yield from self._ready(item, treatment)
         else:
-            yield from self._stays(item, treatment, verdict)
+            yield from self._stays(position, item, verdict)
 
     def _arrived_before(self, position: int) -> bool:
         """Is it passed over by a step on arrival because it has been here for a while."""
@@ -212,10 +212,10 @@ class _StepSides:
             yield offload_given(given)[1], "allowed"
         yield nearest_given(given, "pin")[1], "not pinned"
 
-    def _stays(self, item: Item, treatment: Treatment, verdict: ItemVerdict) -> Iterator[Side]:
+    def _stays(self, position: int, item: Item, verdict: ItemVerdict) -> Iterator[Side]:
         code = verdict.reason.code
         if code in _RECENT:
-            if self._candidates.refusal(item, treatment) is None:
+            if not self._candidates.stays_when_old(position):
                 yield verdict.rule, "recent"
         elif code in _STAYS:
             yield verdict.rule, _STAYS[code]
