@@ -316,7 +316,7 @@ class Conversation:
         return self.facts.tokens(self.items[position]) if known is None else known
 
     def is_there(self, position: int) -> bool:
-        """Is anything of the item left in the list, of one inside of another by itself."""
+        """Return whether anything of the item, also of one inside another, is left in the list."""
         fate, inside = self.fates.get(position), self.items[position].inside
         return (fate is None or not fate.action.leaves_nothing) and inside not in self.fates
 

@@ -1,4 +1,4 @@
-"""`Outlook`: the list as it would be with what a plan has decided so far."""
+"""`Outlook`: the message list as the decisions that a plan has made so far would leave it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
 
 class Outlook:
-    """A conversation, which stays as it is, beside the decisions that a plan has come to."""
+    """A conversation, which does not change, with the decisions of a plan that is being made."""
 
     def __init__(self, conversation: Conversation, facts: Facts) -> None:
         self.conversation, self.facts = conversation, facts
         self.at = conversation.checkpoint()
         self.taken: dict[int, Decision] = {}
         self.removed: set[int] = set()
-        """Messages that the plan leaves nothing of."""
+        """Messages that are empty after the plan."""
         self.gone = 0
-        """How often the plan has left nothing of an item, or of one inside of it, by itself."""
+        """Number of decisions after which other items may become free: those that leave no item."""
         self._paths = FreePaths(beyond=conversation.paths)
         self._lost: dict[Unit, int] = {}
 
     def take(self, decision: Decision) -> None:
-        """Count a decision as made."""
+        """Add a decision."""
         for unit in self._lost:
             before = self.size(decision.position, unit)
             self._lost[unit] += before - self._left(decision, unit)
@@ -40,7 +40,7 @@ class Outlook:
         return self.taken.get(position) or self.conversation.fates.get(position)
 
     def is_out(self, position: int, *, even_of_placeholders: bool = False) -> bool:
-        """Is there nothing of the item left for a step to take."""
+        """Return whether nothing of the item is left for a step to take."""
         inner = self.conversation.items[position].inside
         fate = self.fate(position)
         if fate is not None:
@@ -48,14 +48,14 @@ class Outlook:
         return inner is not None and self.fate(inner) is not None
 
     def is_there(self, position: int) -> bool:
-        """Is anything of the item left in the list, of one inside of another by itself."""
+        """Return whether anything of the item is left in the list; see `Conversation.is_there`."""
         fate, inside = self.fate(position), self.conversation.items[position].inside
         if inside is not None and self.fate(inside) is not None:
             return False
         return fate is None or not fate.action.leaves_nothing
 
     def is_removed(self, message: int) -> bool:
-        """Is nothing left of a message."""
+        """Return whether nothing is left of a message."""
         return message in self.removed or message in self.conversation.removed
 
     def size(self, position: int, unit: Unit) -> int:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from policyctx.planning.facts import Facts, Unit
     from policyctx.planning.outlook import Outlook
     from policyctx.planning.placeholders import Wording
+    from policyctx.policy.lookup import RulePath
     from policyctx.policy.models import Step
 
 _NEWEST = Reason("protected", {"why": "the newest user message stays"})
@@ -40,13 +41,13 @@ _PENDING = Reason("answer_pending")
 def protection(
     conversation: Conversation, position: int, step: Step, at: Checkpoint
 ) -> Reason | None:
-    """Return why the item cannot be taken yet, None when nothing holds it.
+    """Return why the item cannot be taken yet, None when it can.
 
-    These are the newest user message, a pending call with all after it, any call without an
-    answer, and thinking of the current turn. A call is pending while it has no answer and no later
-    assistant message shows that the agent went on without one; an abandoned call stays itself, but
-    holds nothing else. While results arrive one by one, calls made together with them still run,
-    so on arrival only the calls themselves are held.
+    The loop still needs the newest user message, a pending call with all after it, any call without
+    an answer, and the thinking of the current turn. A call is pending while it has no answer and no
+    later assistant message shows that the agent went on without one; an abandoned call stays, but
+    nothing after it does. While results arrive one by one, calls made together with them still run,
+    so on arrival only the calls themselves stay.
     """
     item = conversation.items[position]
     if item.message >= at.pending and step.on == "model_call":
@@ -69,9 +70,9 @@ NO_FILE = File("", "")
 class Draft:
     """An item that a step would take.
 
-    `wanted_path` is where its file would like to be, below the root, before names that are taken
-    are passed over; empty where nothing is saved. `sizes` are those that the step's gates ask for:
-    what it takes now in `tokens` and `chars`, and the tokens `freed` without it.
+    `wanted_path` is the path of its file below the root, whether or not the name is free; empty
+    where nothing is saved. `sizes` are those that the step's gates need: what the item takes now in
+    `tokens` and `chars`, and the tokens `freed` without it.
     """
 
     wanted_path: str
@@ -81,9 +82,9 @@ class Draft:
 def drafted(
     conversation: Conversation, position: int, step: Step, treatment: Treatment
 ) -> Draft | Reason:
-    """Return the draft for an item, or why nothing is to be gained by it."""
+    """Return the draft for an item, or why nothing is gained by taking it."""
     item, facts = conversation.items[position], conversation.facts
-    path = wanted_path(item, conversation.policy, facts) if step.action.saves else ""
+    path = wanted_path(item, step, conversation.policy, facts)
     if step.action.leaves_nothing:
         return Draft(path)
     file = expected_file(path, facts)
@@ -110,14 +111,14 @@ def freed_tokens(
 
 
 def may_be_kept(item: Item, step: Step) -> bool:
-    """May an item stay for the sake of its size; see `not_shrinking`."""
+    """Return whether the item may stay because of its size; see `not_shrinking`."""
     return item.kind == "tool_call" or step.must_shrink
 
 
 def not_shrinking(
     item: Item, step: Step, text: str | None, unit: Unit, facts: Facts
 ) -> Reason | None:
-    """Return why an item stays that gains nothing by a text in its place, None when it may go."""
+    """Return why an item stays whose replacement `text` is no shorter, None when it may go."""
     if not may_be_kept(item, step):
         return None
     if text is None:
@@ -139,9 +140,9 @@ def left_in_place(
 ) -> str | None:
     """Return the text that takes the item's place; of a call, the JSON of its input.
 
-    Every string of an input that is longer than the placeholder gives way to it, or longer than
-    the one that names the `planned` file, where the file became another. None when there is no
-    such string.
+    In an input, the placeholder replaces every string that is longer than it; where the file
+    became another one than `planned`, that is longer than the placeholder that names `planned`.
+    None when no string is.
     """
     text = rendered_placeholder(wording, item, file, facts)
     if item.kind != "tool_call":
@@ -158,8 +159,13 @@ def unit_of(treatment: Treatment) -> Unit:
     return "tokens" if treatment.threshold is None else treatment.threshold.unit
 
 
-def wanted_path(item: Item, policy: OffloadPolicy, facts: Facts) -> str:
-    """Return the path of an item's file below the root, whether or not the name is free."""
+def wanted_path(item: Item, step: Step, policy: OffloadPolicy, facts: Facts) -> str:
+    """Return the path of an item's file below the root, whether or not the name is free.
+
+    Empty for a step that saves nothing.
+    """
+    if not step.action.saves:
+        return ""
     values = {
         "item_id": item.item_id,
         "item_type": item.type,
@@ -172,7 +178,7 @@ def wanted_path(item: Item, policy: OffloadPolicy, facts: Facts) -> str:
 
 
 def expected_file(path: str, facts: Facts) -> File:
-    """Return the file at a path below the root; none for an empty path."""
+    """Return the file at a path below the root, `NO_FILE` for an empty path."""
     return File(path, f"{facts.root}/{path}") if path else NO_FILE
 
 
@@ -185,9 +191,9 @@ _LONE_THINKING = Reason("without_it", {"what": "only thinking would be left of i
 def removed_with(
     position: int, step: Step, outlook: Outlook, at: Checkpoint
 ) -> dict[int, Reason | None] | Reason:
-    """Return the items that go when one is dropped, each with why; or why it has to stay.
+    """Return the items that leave with a removed one, each with the reason; or why it stays.
 
-    The item itself comes first, and its reason is None: it is the step's.
+    The item itself comes first; its reason is None, since the step's verdict has it.
     """
     unit: dict[int, Reason | None] = {position: None}
     conversation = outlook.conversation
@@ -234,7 +240,7 @@ def _why_not(
 
 
 def messages_without(unit: Iterable[int], outlook: Outlook) -> Iterator[int]:
-    """Yield the messages of which nothing is left without these items."""
+    """Yield the messages that are empty without these items."""
     going = set(unit)
     for message, member in {outlook.conversation.items[i].message: i for i in going}.items():
         if outlook.conversation.items[member].inside is None and all(
@@ -244,7 +250,7 @@ def messages_without(unit: Iterable[int], outlook: Outlook) -> Iterator[int]:
 
 
 def _leaves_any(gone: set[int], outlook: Outlook) -> bool:
-    """Is there a message that stays, beside those of the system."""
+    """Whether a message other than a system message stays."""
     roles = outlook.conversation.roles
     return any(
         roles[i] not in SYSTEM_ROLES and i not in gone and not outlook.is_removed(i)
@@ -253,7 +259,7 @@ def _leaves_any(gone: set[int], outlook: Outlook) -> bool:
 
 
 def _turns_to_assistant(messages: Iterable[int], gone: set[int], outlook: Outlook) -> bool:
-    """Would the first of these that stays be an assistant's, where it was not before."""
+    """Whether the first of these to stay is an assistant message, which the first now is not."""
     roles, is_changed = outlook.conversation.roles, False
     for message in messages:
         if roles[message] in SYSTEM_ROLES or outlook.is_removed(message):
@@ -267,7 +273,7 @@ def _turns_to_assistant(messages: Iterable[int], gone: set[int], outlook: Outloo
 
 
 class Taking:
-    """What a step makes of an item that it takes."""
+    """What one step takes in a plan: decisions on the items, and on what goes with them."""
 
     def __init__(self, outlook: Outlook, step: Step, at: Checkpoint) -> None:
         self._outlook, self._step, self._at = outlook, step, at
@@ -275,47 +281,54 @@ class Taking:
         self.left: list[tuple[int, Reason]] = []
         """What was ready and stays, by position."""
         self.took: dict[int, ItemVerdict] = {}
-        """What the step took and why, by position; what went along is not among it."""
+        """What the step took and why, by position, without what went along with it."""
 
     def is_out(self, position: int) -> bool:
-        """Is there nothing of the item for this step to take."""
+        """Return whether nothing of the item is left for this step to take."""
         return self._outlook.is_out(position, even_of_placeholders=self._step.action.leaves_nothing)
 
     def take(self, position: int, draft: Draft, treatment: Treatment, verdict: ItemVerdict) -> None:
         """Decide that the item leaves, with what has to leave with it; or note why it stays."""
         if self._step.action.leaves_nothing:
-            self._drop(position, verdict)
-            return
-        unit = unit_of(treatment)
-        decision = self._replaced(position, draft.wanted_path, treatment.wording, unit)
-        item = self._in.items[position]
-        refused = not_shrinking(item, self._step, decision.placeholder, unit, self._facts)
-        if refused is not None:
+            refused = self._remove(position, verdict)
+        else:
+            refused = self._replace(position, draft, treatment, verdict)
+        if refused is None:
+            self.took[position] = verdict
+        else:
             self.left.append((position, refused))
-            return
-        self._outlook.take(replace(decision, reason=verdict.reason, rule_path=verdict.rule))
-        self.took[position] = verdict
-        call = self._in.reading.partners.get(position) if item.kind == "tool_result" else None
-        if treatment.with_input and call is not None:
-            self._shorten(call, unit)
 
     def put_off(self) -> list[int]:
-        """Forget, and return, what stayed for the sake of the rest of the list."""
+        """Remove from `left`, and return, what stayed for the sake of the rest of the list."""
         found = [position for position, reason in self.left if reason.code == "without_it"]
         self.left = [(p, reason) for p, reason in self.left if reason.code != "without_it"]
         return found
 
+    def _replace(
+        self, position: int, draft: Draft, treatment: Treatment, verdict: ItemVerdict
+    ) -> Reason | None:
+        """Leave a placeholder for an item, and one in the input of its call; or return why not."""
+        item, unit = self._in.items[position], unit_of(treatment)
+        decision = self._replaced(position, draft.wanted_path, treatment.wording, unit)
+        refused = not_shrinking(item, self._step, decision.placeholder, unit, self._facts)
+        if refused is not None:
+            return refused
+        self._outlook.take(replace(decision, reason=verdict.reason, rule_path=verdict.rule))
+        call = self._in.reading.partners.get(position) if item.kind == "tool_result" else None
+        if treatment.with_input and call is not None:
+            self._shorten(call, unit)
+        return None
+
     def _replaced(self, position: int, wanted: str, wording: Wording, unit: Unit) -> Decision:
         item = self._in.items[position]
         file = self._outlook.file(wanted) if wanted else None
-        text = left_in_place(item, wording, file or NO_FILE, self._facts, unit)
         return Decision(
             position,
             item,
             self._step.action,
             Reason("selected"),
             self._step.name,
-            placeholder=text,
+            placeholder=left_in_place(item, wording, file or NO_FILE, self._facts, unit),
             wording=wording,
             unit=unit,
             file=file,
@@ -324,14 +337,13 @@ class Taking:
         )
 
     def _shorten(self, call: int, unit: Unit) -> None:
-        """Let the input of a call share the fate of its result."""
-        item = self._in.items[call]
-        if self.is_out(call) or not self._in.policy.goes_along(item.type, item.tool):
+        """Replace the long strings in the input of a call whose result was taken."""
+        item, policy = self._in.items[call], self._in.policy
+        if self.is_out(call) or not policy.goes_along(item.type, item.tool):
             return
-        wording = self._in.policy.wording(self._step, item.type, item.tool)
-        saves = self._step.action.saves
-        wanted = wanted_path(item, self._in.policy, self._facts) if saves else ""
-        # No name is used up for what would stay under any.
+        wording = policy.wording(self._step, item.type, item.tool)
+        wanted = wanted_path(item, self._step, policy, self._facts)
+        # An input that stays as it is uses up no name of a file.
         if not self._shortens(item, wording, expected_file(wanted, self._facts), unit):
             return
         decision = self._replaced(call, wanted, wording, unit)
@@ -343,27 +355,21 @@ class Taking:
         text = left_in_place(item, wording, file, self._facts, unit)
         return text is not None and self._facts.length(text, unit) < self._facts.size(item, unit)
 
-    def _drop(self, position: int, verdict: ItemVerdict) -> None:
+    def _remove(self, position: int, verdict: ItemVerdict) -> Reason | None:
+        """Leave nothing of an item and of what has to go with it, or return why they stay."""
         going = removed_with(position, self._step, self._outlook, self._at)
         if isinstance(going, Reason):
-            self.left.append((position, going))
-            return
-        self.took[position] = verdict
+            return going
         self._outlook.removed.update(messages_without(going, self._outlook))
         for member, reason in going.items():
-            item, fate = self._in.items[member], self._outlook.fate(member)
-            saved = fate is not None and fate.file is not None
-            wanted = wanted_path(item, self._in.policy, self._facts)
-            self._outlook.take(
-                Decision(
-                    member,
-                    item,
-                    self._step.action,
-                    reason or verdict.reason,
-                    self._step.name,
-                    verdict.rule,
-                    file=fate.file if fate and saved else self._outlook.file(wanted),
-                    wanted_path=fate.wanted_path if fate and saved else wanted,
-                    saves=fate.saves if fate and saved else True,
-                )
-            )
+            self._outlook.take(self._removed(member, reason or verdict.reason, verdict.rule))
+        return None
+
+    def _removed(self, position: int, reason: Reason, rule: RulePath) -> Decision:
+        item, fate = self._in.items[position], self._outlook.fate(position)
+        decision = Decision(position, item, self._step.action, reason, self._step.name, rule)
+        if fate is not None and fate.file is not None:  # its content has a file already
+            return replace(decision, file=fate.file, wanted_path=fate.wanted_path, saves=fate.saves)
+        wanted = wanted_path(item, self._step, self._in.policy, self._facts)
+        file = self._outlook.file(wanted) if wanted else None
+        return replace(decision, file=file, wanted_path=wanted, saves=file is not None)
