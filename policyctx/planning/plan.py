@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 # What is counted of a result that holds nothing but media.
 _NO_BLOCKS = "[]"
+_NOTHING: Mapping[int, ItemVerdict] = {}  # a read-only view of it could not be pickled
 
 
 class StepVerdict(NamedTuple):
-    """One step's word on one item: taken by it or not, why, and the key that says so."""
+    """One step's verdict on one item: whether it is taken, why, and the key that decides it."""
 
     step: str
     taken: bool
@@ -40,46 +41,163 @@ class StepVerdict(NamedTuple):
 
     @property
     def rule(self) -> str:
-        """The key in one word: `tools.mcp__*.min_tokens`."""
+        """The key as text: `tools.mcp__*.min_tokens`."""
         return ".".join(self.rule_path)
 
 
-def decisions_at(plan: Plan) -> Iterator[Decision]:
-    """Yield the decision on each item that is out or is a candidate of a step, in order."""
-    record = _Record(plan)
-    for position in range(plan.at.items):
-        decision = record.decision(position)
-        if decision.step or decision.action is not Action.KEEP:
-            yield decision
+class Outcome(NamedTuple):
+    """The outcome of one step in a plan: its gates, what it took, and why it stopped early."""
+
+    step: str
+    gates: tuple[GateVerdict, ...] = ()
+    is_open: bool = True
+    took: Mapping[int, ItemVerdict] = _NOTHING
+    """What it took and why, by position; a later step may have taken some of that further."""
+    stopped: Reason | None = None
+    """Why the items stay that were ready and not taken."""
+    left: tuple[tuple[int, Reason], ...] = ()
+    """Items that were ready and stay for a reason of their own, by position."""
+    replaces: Replacing | None = None
+    """What a summary is to replace; None for a step that makes none."""
 
 
-def decision_on(plan: Plan, position: int) -> Decision:
-    """Return the decision on one item."""
-    return _Record(plan).decision(position)
+@dataclass(frozen=True)
+class Plan:
+    """The result of planning: each step's gates, and for every item what happens to it and why.
 
+    `new` are the decisions that this plan makes. `decisions` also has those of earlier plans and
+    the items that stay; it is computed on first use.
+    """
 
-def verdicts_on(plan: Plan, position: int) -> Iterator[StepVerdict]:
-    """Yield what each step says of one item, also that it does not select it."""
-    return _Record(plan).verdicts(position)
+    new: tuple[Decision, ...]
+    outcomes: tuple[Outcome, ...]
+    facts: Facts
+    at: Checkpoint
+    conversation: Conversation
+    candidates: Mapping[str, Candidates] = field(repr=False, compare=False)
+    """Of each step, by its name; they grow with the conversation."""
+    comes_back: bool = False
+    """Whether the list was given as it was handed out in the turn before."""
+    judged: int = 0
+    """Number of arriving items that are no longer new after this plan."""
 
+    @property
+    def items(self) -> Sequence[Item]:
+        """The items of the list, in its order."""
+        return self.conversation.items[: self.at.items]
 
-def tokens_at(plan: Plan, fates: Mapping[int, Decision]) -> int:
-    """Return the tokens of the list, with what is sent beside it, when these items are out."""
-    facts, total = plan.facts, plan.facts.tokens_beside
-    for position, item in enumerate(plan.items):
-        fate = fates.get(position)
-        own = 0 if item.inside is not None else facts.tokens(item)
-        if fate is None:
-            total += own
-        elif item.inside is None:
-            total += facts.length(fate.placeholder or "", "tokens")
-        elif item.inside not in fates:
-            total += facts.length(fate.placeholder or "", "tokens") - facts.tokens(item)
-    return total
+    @cached_property
+    def fates(self) -> Mapping[int, Decision]:
+        """The decisions on what is out after this plan, by position."""
+        before = self.conversation.fates_at(self.at)
+        return before | {decision.position: decision for decision in self.new}
+
+    @cached_property
+    def decisions(self) -> tuple[Decision, ...]:
+        """The decision on each item that is out or is a candidate of a step, in order."""
+        record = _Record(self)
+        found = (record.decision(position) for position in range(self.at.items))
+        return tuple(d for d in found if d.step or d.action is not Action.KEEP)
+
+    def decision(self, position: int) -> Decision:
+        """Return the decision on one item; kept, with no step, if it is no candidate of a step."""
+        return _Record(self).decision(position)
+
+    @property
+    def compaction(self) -> Replacing | None:
+        """What a summary is to replace, after all other decisions; None for nothing."""
+        return next((o.replaces for o in self.outcomes if o.replaces is not None), None)
+
+    @property
+    def gates(self) -> tuple[GateVerdict, ...]:
+        """Every comparison that the gates made, step by step."""
+        return tuple(verdict for outcome in self.outcomes for verdict in outcome.gates)
+
+    def verdicts(self, position: int) -> tuple[StepVerdict, ...]:
+        """Return what each step says of one item, in the order of the steps."""
+        return tuple(_Record(self).verdicts(position))
+
+    @property
+    def to_save(self) -> tuple[Decision, ...]:
+        """The decisions whose content is not on disk yet."""
+        return tuple(decision for decision in self.new if decision.saves)
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """What the new decisions change in the messages."""
+        return tuple(Edit(d.item, d.placeholder) for d in self.new)
+
+    @property
+    def tokens_before(self) -> int:
+        """Tokens of the context as it was given: messages, system prompt, tool schemas."""
+        return _tokens_at(self, self.conversation.fates_at(self.at) if self.comes_back else {})
+
+    @property
+    def tokens_after(self) -> int:
+        """Tokens of the context once the decisions have been carried out.
+
+        A compaction is not deducted: how long its summary will be is not known.
+        """
+        return _tokens_at(self, self.fates)
+
+    @property
+    def freed_chars(self) -> int:
+        """Characters of all that newly leaves, without deducting the placeholders."""
+        return sum(len(decision.item.text) for decision in self.new if decision.saves)
+
+    @property
+    def net_freed_chars(self) -> int:
+        """Characters of all that newly leaves, less those of the placeholders."""
+        return self.freed_chars - sum(len(d.placeholder or "") for d in self.new if d.saves)
+
+    def settled(self, files: Sequence[File]) -> Plan:
+        """Return the plan with the files as written, one for each decision of `to_save`."""
+        written = dict(zip((d.position for d in self.to_save), files, strict=True))
+        return replace(self, new=tuple(self._at(d, written.get(d.position)) for d in self.new))
+
+    def unsaved(self, error: str) -> Plan:
+        """Return the plan with everything kept that needed saving, and the error as the reason."""
+        return self._keeping(Reason("not_saved", {"error": error}), even_cleared=False)
+
+    def unsummarised(self) -> Plan:
+        """Return the plan without a compaction, since no summary was made."""
+        reason = Reason("not_summarised")
+        outcomes = (
+            o if o.replaces is None else o._replace(replaces=None, stopped=reason)
+            for o in self.outcomes
+        )
+        return replace(self, outcomes=tuple(outcomes))
+
+    def without_decisions(self, problem: str) -> Plan:
+        """Return the plan with everything kept, since a provider would refuse its result."""
+        return self._keeping(Reason("invalid", {"problem": problem}), even_cleared=True)
+
+    def _keeping(self, reason: Reason, *, even_cleared: bool) -> Plan:
+        made = tuple(
+            d
+            for d in self.new
+            if d.action.leaves_placeholder and not d.action.saves and not even_cleared
+        )
+        kept = [d for d in self.new if d not in made]
+        outcomes = tuple(
+            o._replace(left=(*o.left, *((d.position, reason) for d in kept if d.step == o.step)))
+            for o in self.outcomes
+        )
+        return replace(self, new=made, outcomes=outcomes, judged=0)
+
+    def _at(self, decision: Decision, file: File | None) -> Decision:
+        if file is None or file == decision.file:
+            return decision
+        if decision.wording is None:
+            return replace(decision, file=file)
+        text = left_in_place(
+            decision.item, decision.wording, file, self.facts, decision.unit, planned=decision.file
+        )
+        return replace(decision, file=file, placeholder=text)
 
 
 class _Record:
-    """A plan beside what was decided before it, by position."""
+    """The explanation of a plan: the verdict of each step on each item."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan, self._in = plan, plan.conversation
@@ -96,7 +214,7 @@ class _Record:
         if found is None and self._is_emptied(position):
             return Decision(position, self._in.items[position], Action.KEEP, Reason("emptied"))
         said = [v for v in self.verdicts(position) if v.reason.code != "not_selected"]
-        # That history is not summarised is no word on an item, unless there is no other.
+        # The verdict of a step that summarises counts only where there is no other.
         said = [v for v in said if v.taken or v.step not in self._in.policy.compacting] or said
         item = self._in.items[position]
         if not said:
@@ -155,7 +273,7 @@ class _Record:
         return self._left(position, outcome) if verdict.taken else verdict
 
     def _summarised(self, position: int, outcome: Outcome) -> ItemVerdict:
-        """A `compact` step's word: it takes messages, whole, and knows no other candidates."""
+        """Return the verdict of a `compact` step, which takes whole messages."""
         rule = ("steps", outcome.step)
         if outcome.replaces is None:
             return self._left(position, outcome)
@@ -168,14 +286,14 @@ class _Record:
         return ItemVerdict(taken=taken, reason=reason, rule=rule)
 
     def _carrying(self, outcome: Outcome) -> RulePath:
-        """The key by which the user's newest message stays: the step's own, or the policy's."""
+        """Return the key that keeps the user's newest message: the step's own, or the policy's."""
         key, steps = "keep_newest_user_message", self._in.policy.all_steps
         own = next(step.compaction for step in steps if step.name == outcome.step)
         is_own = own is not None and key in own.model_fields_set
         return ("steps", outcome.step, "compaction", key) if is_own else ("compaction", key)
 
     def _left(self, position: int, outcome: Outcome) -> ItemVerdict:
-        """Why a step left an item that it might have taken."""
+        """Return why a step left an item that it could have taken."""
         own = next((reason for left, reason in outcome.left if left == position), None)
         if own is not None:
             return ItemVerdict(taken=False, reason=own)
@@ -195,153 +313,16 @@ class _Record:
         return ItemVerdict(taken=False, reason=Reason("arrived_before"), rule=rule)
 
 
-_NOTHING: Mapping[int, ItemVerdict] = {}  # a read-only view of it could not be pickled
-
-
-class Outcome(NamedTuple):
-    """What became of one step in a plan: its gates, and why it stopped before it had taken all."""
-
-    step: str
-    gates: tuple[GateVerdict, ...] = ()
-    is_open: bool = True
-    took: Mapping[int, ItemVerdict] = _NOTHING
-    """What it took and why, by position; a later step may have moved some of that up."""
-    stopped: Reason | None = None
-    """Why what is ready and was not taken stays."""
-    left: tuple[tuple[int, Reason], ...] = ()
-    """Items that were ready and stay for a reason of their own, by position."""
-    replaces: Replacing | None = None
-    """What a summary is to stand for; None for a step that makes none."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a turn comes to: each step's gates, and for every item what happens to it and why.
-
-    `new` are the decisions that this plan makes; what earlier plans decided and what stays is in
-    `decisions`, which are found when they are asked for.
-    """
-
-    new: tuple[Decision, ...]
-    outcomes: tuple[Outcome, ...]
-    facts: Facts
-    at: Checkpoint
-    conversation: Conversation
-    candidates: Mapping[str, Candidates] = field(repr=False, compare=False)
-    """Of each step, by its name; they grow with the conversation."""
-    comes_back: bool = False
-    """Was the list given as it was handed out in the turn before, and not as the caller kept it."""
-    judged: int = 0
-    """How many of the arriving items are no longer new after this plan."""
-
-    @property
-    def items(self) -> Sequence[Item]:
-        """The items of the list, in its order."""
-        return self.conversation.items[: self.at.items]
-
-    @cached_property
-    def fates(self) -> Mapping[int, Decision]:
-        """The decisions on what is out once this plan was carried out, by position."""
-        before = self.conversation.fates_at(self.at)
-        return before | {decision.position: decision for decision in self.new}
-
-    @cached_property
-    def decisions(self) -> tuple[Decision, ...]:
-        """The decision on each item that a step has as a candidate, or that is out already."""
-        return tuple(decisions_at(self))
-
-    def decision(self, position: int) -> Decision:
-        """Return what becomes of one item; kept, with no step, when none has it as a candidate."""
-        return decision_on(self, position)
-
-    @property
-    def compaction(self) -> Replacing | None:
-        """What is to be replaced by a summary, after all else; None for nothing."""
-        return next((o.replaces for o in self.outcomes if o.replaces is not None), None)
-
-    @property
-    def gates(self) -> tuple[GateVerdict, ...]:
-        """Every comparison that the gates made, step by step."""
-        return tuple(verdict for outcome in self.outcomes for verdict in outcome.gates)
-
-    def verdicts(self, position: int) -> tuple[StepVerdict, ...]:
-        """Return what each step says of one item, in the order of the steps."""
-        return tuple(verdicts_on(self, position))
-
-    @property
-    def to_save(self) -> tuple[Decision, ...]:
-        """The decisions whose content is not on disk yet."""
-        return tuple(decision for decision in self.new if decision.saves)
-
-    @property
-    def edits(self) -> tuple[Edit, ...]:
-        """What the new decisions change in the messages."""
-        return tuple(Edit(d.item, d.placeholder) for d in self.new)
-
-    @property
-    def tokens_before(self) -> int:
-        """Tokens of the context as it was given: messages, system prompt, tool schemas."""
-        return tokens_at(self, self.conversation.fates_at(self.at) if self.comes_back else {})
-
-    @property
-    def tokens_after(self) -> int:
-        """Tokens of the context once the decisions have been carried out.
-
-        A compaction is not deducted: how long its summary will be is not known.
-        """
-        return tokens_at(self, self.fates)
-
-    @property
-    def freed_chars(self) -> int:
-        """Characters of all that newly leaves; what the placeholders take is not deducted."""
-        return sum(len(decision.item.text) for decision in self.new if decision.saves)
-
-    @property
-    def net_freed_chars(self) -> int:
-        """Characters of all that newly leaves, less those of the placeholders."""
-        return self.freed_chars - sum(len(d.placeholder or "") for d in self.new if d.saves)
-
-    def settled(self, files: Sequence[File]) -> Plan:
-        """Return the plan with the files really written, one for each decision of `to_save`."""
-        written = dict(zip((d.position for d in self.to_save), files, strict=True))
-        return replace(self, new=tuple(self._at(d, written.get(d.position)) for d in self.new))
-
-    def unsaved(self, error: str) -> Plan:
-        """Return the plan with everything kept that needed saving, and the error as the reason."""
-        return self._keeping(Reason("not_saved", {"error": error}), even_cleared=False)
-
-    def unsummarised(self) -> Plan:
-        """Return the plan with nothing replaced by a summary, since none was made."""
-        reason = Reason("not_summarised")
-        outcomes = (
-            o if o.replaces is None else o._replace(replaces=None, stopped=reason)
-            for o in self.outcomes
-        )
-        return replace(self, outcomes=tuple(outcomes))
-
-    def without_decisions(self, problem: str) -> Plan:
-        """Return the plan with everything kept, since a provider would refuse what it came to."""
-        return self._keeping(Reason("invalid", {"problem": problem}), even_cleared=True)
-
-    def _keeping(self, reason: Reason, *, even_cleared: bool) -> Plan:
-        made = tuple(
-            d
-            for d in self.new
-            if d.action.leaves_placeholder and not d.action.saves and not even_cleared
-        )
-        kept = [d for d in self.new if d not in made]
-        outcomes = tuple(
-            o._replace(left=(*o.left, *((d.position, reason) for d in kept if d.step == o.step)))
-            for o in self.outcomes
-        )
-        return replace(self, new=made, outcomes=outcomes, judged=0)
-
-    def _at(self, decision: Decision, file: File | None) -> Decision:
-        if file is None or file == decision.file:
-            return decision
-        if decision.wording is None:
-            return replace(decision, file=file)
-        text = left_in_place(
-            decision.item, decision.wording, file, self.facts, decision.unit, planned=decision.file
-        )
-        return replace(decision, file=file, placeholder=text)
+def _tokens_at(plan: Plan, fates: Mapping[int, Decision]) -> int:
+    """Return the tokens of the list, with what is sent beside it, when these items are out."""
+    facts, total = plan.facts, plan.facts.tokens_beside
+    for position, item in enumerate(plan.items):
+        fate = fates.get(position)
+        own = 0 if item.inside is not None else facts.tokens(item)
+        if fate is None:
+            total += own
+        elif item.inside is None:
+            total += facts.length(fate.placeholder or "", "tokens")
+        elif item.inside not in fates:
+            total += facts.length(fate.placeholder or "", "tokens") - facts.tokens(item)
+    return total
