@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A list of messages in three: what stays before, what is replaced, what stays behind."""
+    """The three parts of a message list: what stays before, what is replaced, what stays behind."""
 
     head: int
     """System messages at the beginning."""
@@ -48,10 +48,10 @@ class Partition:
 
 
 def partition(outlook: Outlook, settings: Compaction, kept: int) -> Partition:
-    """Part the list as a plan has left it so far; `kept` is how many `keep_recent` counts.
+    """Divide the list as a plan has left it so far; `kept` is the number that `keep_recent` keeps.
 
-    Both edges are moved so that more stays where they would part a call from its result. A call
-    that is not answered yet stays, with all behind it.
+    Where an edge would separate a call from its result, it is moved so that more stays. A call
+    without an answer stays, with all behind it.
     """
     roles = outlook.conversation.roles
     head = next((i for i, role in enumerate(roles) if role not in SYSTEM_ROLES), len(roles))
@@ -76,7 +76,7 @@ def _newest_of_user(outlook: Outlook) -> int | None:
 
 
 def _first(outlook: Outlook, settings: Compaction, head: int) -> int:
-    """Where what `keep_first` keeps ends."""
+    """Return the position behind the messages that `keep_first` keeps."""
     position, left = head, settings.keep_first
     while left and position < len(outlook.conversation.roles):
         left -= not outlook.is_removed(position)
@@ -85,7 +85,7 @@ def _first(outlook: Outlook, settings: Compaction, head: int) -> int:
 
 
 def _tail(outlook: Outlook, settings: Compaction, kept: int, head: int) -> int:
-    """Where what `keep_recent` keeps begins."""
+    """Return the position of the first message that `keep_recent` keeps."""
     conversation = outlook.conversation
     shape, count = shape_of(settings.keep_recent), len(conversation.roles)
     if shape == "turns":
@@ -150,15 +150,15 @@ class Replacing:
     settings: Compaction
     parts: Partition
     messages: int
-    """How many are replaced, of those that are still in the list."""
+    """Number of messages that are replaced, without those that earlier steps removed."""
     tokens: int
-    """What they take as the steps before have left them."""
+    """Their size as the steps before have left them."""
     pinned: tuple[str, ...] = ()
     """Texts among them that the summary carries over as they are."""
 
 
 def replacing(step: Step, outlook: Outlook) -> Replacing | Reason:
-    """Return what a step whose gates are open replaces, or why there is nothing to do."""
+    """Return what a step with open gates replaces, or why it replaces nothing."""
     policy = outlook.conversation.policy
     settings = policy.compaction(step)
     parts = partition(outlook, settings, policy.kept(settings.keep_recent))
@@ -171,7 +171,7 @@ def replacing(step: Step, outlook: Outlook) -> Replacing | Reason:
     tokens = sum(tokens_of(message, outlook) for message in there)
     came = sum(tokens_of(message, outlook) for message in new)
     needed = -(-tokens * settings.min_new.numerator // settings.min_new.denominator)
-    # Nothing is held back but what was summarised before.
+    # `min_new` only matters where a part was summarised before.
     if came < tokens and came < needed:
         return Reason("hardly_new", {"new": came, "tokens": tokens, "needed": needed})
     pinned = tuple(_pinned(parts, outlook))
@@ -183,9 +183,9 @@ def replacing(step: Step, outlook: Outlook) -> Replacing | Reason:
 def _too_large(
     pinned: tuple[str, ...], tokens: int, settings: Summary, facts: Facts
 ) -> Reason | None:
-    """Why a summary of so many tokens of history could not carry what is pinned, if it could not.
+    """Return why a summary of so many tokens of history cannot hold what is pinned, if it cannot.
 
-    Its limit is `must_shrink_to`, and `max_words` where that is off. The same text counts once.
+    Its limit is `must_shrink_to`, or `max_words` where that is off. The same text counts once.
     """
     texts, limit = dict.fromkeys(pinned), settings.must_shrink_to
     if isinstance(limit, Share):

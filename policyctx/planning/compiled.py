@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class TypeTable:
-    """Knows the policy's own types by the built-in type that they refine."""
+    """The policy's own types, by the built-in type that they refine."""
 
     def __init__(self, items: Mapping[str, ItemRule]) -> None:
         self._items = items
@@ -91,7 +91,7 @@ def _has(wanted: TextMatch, text: str) -> bool:
 
 
 class SizeThreshold(NamedTuple):
-    """From which size on an item is taken, and the key that says so."""
+    """The least size of an item that is taken, and the key that gives it."""
 
     amount: int
     unit: Unit
@@ -102,7 +102,8 @@ class SizeThreshold(NamedTuple):
 class Treatment:
     """How one step treats the items of one type and tool: the nearest of every key.
 
-    `refusal` is why it takes none of them, with the key that says so; None when it may.
+    `refusal` is why it takes none of them, with the key that says so; None when it may. The first
+    applies: the step never takes the type, `except_tools`, `ephemeral`, `pin`, `offload: false`.
     """
 
     refusal: tuple[Reason, RulePath] | None
@@ -111,7 +112,7 @@ class Treatment:
     keep_recent: KeepRecent | None
     keep_recent_rule: RulePath
     kept: int
-    """How many of what `keep_recent` counts stay."""
+    """The number that `keep_recent` keeps."""
     pinned: RulePath | None
     """The key that pins them, None when they are not."""
     wording: Wording
@@ -136,7 +137,7 @@ class OffloadPolicy:
         self.path_parts = path_parts(policy.store.path)
         self.types = TypeTable(policy.items)
         self.tree = root
-        """What the policy was read from, with the place of each value; None for one from code."""
+        """The file of the policy, with the place of each value; None for a policy from code."""
         self.hints = hints or {}
         self._hints = {tool: ToolRule.model_validate(rule) for tool, rule in (hints or {}).items()}
         self._steps = {
@@ -155,13 +156,13 @@ class OffloadPolicy:
 
     @cached_property
     def digest(self) -> str:
-        """What the ledger knows this policy by: 16 hex digits of the hash of all its values."""
+        """The name of this policy in the ledger: 16 hex digits of the hash of all its values."""
         text = self.policy.model_dump_json()
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @cached_property
     def asks_for_time(self) -> bool:
-        """Does a gate ask how long ago the last model call was."""
+        """Whether a gate needs the time since the last model call."""
         gates = [gates for step in self.policy.steps for gates in step.when]
         return any(gate.idle is not None or gate.pays_back is not None for gate in gates)
 
@@ -172,7 +173,7 @@ class OffloadPolicy:
 
     @cached_property
     def keeps_by_tokens(self) -> bool:
-        """Does a `keep_recent` count tokens."""
+        """Whether a `keep_recent` counts tokens."""
         policy = self.policy
         rules = (*policy.items.values(), *policy.tools.values(), *self._hints.values())
         kept = [rule.keep_recent for rule in rules]
@@ -214,7 +215,7 @@ class OffloadPolicy:
         return self._steps[moment]
 
     def place(self, rule: RulePath) -> Place | None:
-        """Return where the policy's file says this; None for a default, or a policy from code."""
+        """Return the place of a key in the file; None for a default or a policy from code."""
         return self.tree.written(rule) if self.tree is not None and rule else None
 
     def typed(self, item: Item, built_in: str | None = None) -> Item:
@@ -229,7 +230,7 @@ class OffloadPolicy:
         return item if found == item.type else item._replace(type=found)
 
     def as_before(self, item: Item, kind: str, item_type: str) -> Item:
-        """Return a placeholder as what it stands for: of this kind, and of the type that it had.
+        """Return a placeholder with the kind and the type of the item that it stands for.
 
         A type that this policy does not know counts as the kind.
         """
@@ -245,7 +246,7 @@ class OffloadPolicy:
 
     @cached_property
     def compaction_forms(self) -> CompactionForms:
-        """By which what a compaction left is known without a record of it."""
+        """The wordings by which messages of a compaction are recognised without a record."""
         steps = (step for step in self.policy.steps if step.action.takes_messages)
         return CompactionForms(self.compaction(step).wording for step in steps)
 
@@ -287,7 +288,7 @@ class OffloadPolicy:
         return self._treatments[key]
 
     def selects(self, step: Step, item_type: str) -> bool:
-        """Does the step select items of this type.
+        """Return whether the step selects items of this type.
 
         It names the type or one that it refines, or names none and the type is offloaded.
         """
@@ -301,13 +302,13 @@ class OffloadPolicy:
         return _pinned(self._levels(item_type, tool))
 
     def goes_along(self, item_type: str, tool: str | None) -> bool:
-        """May an item be replaced along with another: it is not pinned, and nothing forbids it."""
+        """Return whether an item may be replaced along with another: no pin or rule forbids it."""
         given = self._levels(item_type, tool)
         offload, rule = offload_given(given)
         return _pinned(given) is None and (offload or rule == ("offload",))
 
     def wording(self, step: Step, item_type: str, tool: str | None) -> Wording:
-        """Return what `step` leaves in the place of such an item, whether or not it selects it."""
+        """Return the placeholder's wording for such an item, whether or not the step selects it."""
         return self._wording(step, self._levels(item_type, tool))
 
     def _looked_up(self, step: Step, item_type: str, tool: str | None) -> Treatment | None:
@@ -340,7 +341,7 @@ class OffloadPolicy:
     def _refusal(
         self, step: Step, item_type: str, tool: str | None, given: list[Level]
     ) -> tuple[Reason, RulePath] | None:
-        """Why the step takes none of these; the order is that in which reasons are told."""
+        """Return why the step takes none of these; the first reason in the order of evaluation."""
         name = ("steps", step.name, "select")
         if (why := why_never(step, self.types.lineage(item_type))) is not None:
             return Reason("protected", {"why": why}), ()
@@ -364,7 +365,7 @@ class OffloadPolicy:
         return amount.of(window) if isinstance(amount, Share) else amount
 
     def kept(self, keep: KeepRecent | None) -> int:
-        """Return how many of what a `keep_recent` counts stay."""
+        """Return the number that a `keep_recent` keeps."""
         if keep is None:
             return 0
         counted = keep.items, keep.messages, keep.turns

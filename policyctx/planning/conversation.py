@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Tally:
-    """Sums of one number a message, each changed or asked for in the logarithm of their count.
+    """The size of a list that grows, as sums over its messages, each in logarithmic time.
 
     A Fenwick tree: the node at `i` holds the sum of the `i & -i` messages that end there.
     """
@@ -53,7 +53,7 @@ class Tally:
         self.total += amount
 
     def change(self, message: int, by: int) -> None:
-        """Let the message at this position grow by `by`."""
+        """Change the size of the message at this position by `by`."""
         self.total += by
         node = message + 1
         while node < len(self._tree):
@@ -83,11 +83,11 @@ class Checkpoint(NamedTuple):
     """Number of changes of fates so far."""
 
 
-# What arrives is known by its kind, its tool-use id and its text.
+# What identifies an item that arrives: its kind, its tool-use id and its text.
 Arrived: TypeAlias = tuple[str, str | None, str]
 
 _NO_REASON = Reason("decided")
-# What parts the words of a command, so that a path in it stands alone, and a quoted one whole.
+# What separates the words of a command; a quoted path may contain these.
 _BETWEEN_WORDS = re.compile(r"""[\s"'`,;=()<>|&]+""")
 _QUOTES = re.compile("[\"'`]")
 
@@ -103,11 +103,11 @@ class Watcher(Protocol):
 
 
 class Conversation:
-    """The items of one session under one policy, and what became of each.
+    """The items of one session under one policy, and the fate of each.
 
     `facts` give sizes and the store's root; `written` are the texts of what compactions wrote, with
-    the type of each, empty for a mere reply. Nothing but `extend` and `adopt` changes what a plan
-    is made from.
+    the type of each, empty for a mere reply. Only `extend` and `adopt` change what a plan is made
+    from, and inform those that `watch`.
     """
 
     def __init__(
@@ -123,29 +123,29 @@ class Conversation:
         self.policy, self.ledger, self.facts = policy, ledger, facts
         self.gone_before, self._written = gone, written or {}
         self.judged = Counter() if judged is None else judged
-        """What steps on arrival have seen, and how often one list of the session had it."""
+        """What the steps on arrival have judged, and how often it occurred in one list."""
         self._met: Counter[Arrived] = Counter()
         self.reading = Reading()
         self.items: list[Item] = []
-        """As the policy types them; a placeholder has the kind and type of what it stands for."""
+        """With the types of the policy; a placeholder has those of the item that it stands for."""
         self.newest_user = -1
         """Position of the newest message with a `user_message` item, -1 without one."""
         self.roles = self.reading.roles
         self.fates: dict[int, Decision] = {}
-        """What became of each item that is not in the context as it was, by position."""
+        """The decision on each item that is not in the context as it was, by position."""
         self.held_back: dict[int, Reason] = {}
-        """Why each item stays that the ledger says was dropped, by position."""
+        """Why each item stays that was dropped according to the ledger, by position."""
         self.history: list[tuple[int, Decision | None]] = []
         """Each change of a fate, with the fate before it."""
         self.counts: Counter[str] = Counter()
-        """Items by type, of those of which anything is left in the list."""
+        """Number of items by type, without those of which nothing is left."""
         self.removed: set[int] = set()
         """Messages of which nothing is left."""
         self.removed_turns = 0
         self.arriving: list[int] = []
-        """Items that the steps on arrival have not judged."""
+        """Positions of the items that the steps on arrival have not judged."""
         self.sent = 0
-        """Messages that a model has been sent, from the first on."""
+        """Number of messages, from the first on, that were sent to a model."""
         self.paths = FreePaths(ledger.paths)
         self._watchers: list[Watcher] = []
         self._has_arrival = bool(policy.steps("arrival"))
@@ -202,7 +202,7 @@ class Conversation:
         self.ledger.add(entries)
 
     def entry(self, decision: Decision) -> LedgerEntry:
-        """Return what the ledger has to keep of a decision."""
+        """Return the entry of a decision for the ledger."""
         earlier = self._identities.replaced(decision.position)
         return replace(
             self._known(decision.position) if earlier is None else earlier,
@@ -218,18 +218,18 @@ class Conversation:
         )
 
     def rewritten(self, position: int, text: str) -> LedgerEntry:
-        """Return the entry by which a result is known again with this text left of it."""
+        """Return the entry by which a result is recognised when only this text is left of it."""
         earlier = self._identities.replaced(position)
         known = self._known(position) if earlier is None else earlier
         return replace(known, action=Action.KEEP, placeholder=None, rewritten=content_hash(text))
 
     def entries(self) -> dict[int, LedgerEntry]:
-        """Return what the ledger says of each item that is out, by position."""
+        """Return the ledger's entry of each item that is out, by position."""
         found = {i: self._identities.entry(i) for i in sorted(self.fates)}
         return {position: entry for position, entry in found.items() if entry is not None}
 
     def known_keys(self, messages: Iterable[int]) -> tuple[ItemKey, ...]:
-        """Return the keys of the items in these messages whose like the ledger knows."""
+        """Return the keys of the items in these messages that the ledger may know."""
         return tuple(
             self._identities.key(i)
             for message in messages
@@ -248,7 +248,7 @@ class Conversation:
         return may_apply_with(self.reading, self.held_back, more)
 
     def report(self) -> None:
-        """Note all items as judged: they are not new when another list of the session has them."""
+        """Add all items to `judged`, so that they are not new in another list of the session."""
         if not self._has_arrival:
             return
         waiting, seen = set(self.arriving), Counter[Arrived]()
@@ -273,7 +273,7 @@ class Conversation:
         )
 
     def fates_at(self, at: Checkpoint) -> dict[int, Decision]:
-        """Return what had become of the items at a moment, by position."""
+        """Return the fates that the items had at a point, by position."""
         fates = dict(self.fates)
         for position, earlier in reversed(self.history[at.changes :]):
             if earlier is None:
@@ -300,7 +300,7 @@ class Conversation:
                 yield i
 
     def size(self, position: int, unit: Unit) -> int:
-        """Return what the item takes now; one inside a result is a part of that one's size."""
+        """Return the present size of an item; one inside a result is a part of that one's size."""
         item, fate = self.items[position], self.fates.get(position)
         if fate is None:
             own = self.facts.size(item, unit)
@@ -385,7 +385,7 @@ class Conversation:
         return self.policy.typed(item, self._written_type(item))
 
     def _known(self, position: int) -> LedgerEntry:
-        """Return what the ledger keeps of an item whatever becomes of it."""
+        """Return what the entries of an item have in common, whatever its fate."""
         item = self.items[position]
         is_medium = item.kind in {"image", "document"} and item.inside is None
         return LedgerEntry(
@@ -408,7 +408,7 @@ class Conversation:
         return self._written.get(item.text) or None
 
     def is_written(self, message: int) -> bool:
-        """Is all of a message what a compaction wrote: a summary, a file, a reply to one."""
+        """Return whether a compaction wrote all of a message: a summary, a file, a reply to one."""
         positions = self.items_of(message)
         return all(self._is_written(i) for i in positions)
 
@@ -426,7 +426,7 @@ class Conversation:
         return self._met[arrived] <= self.judged[arrived]
 
     def _reads_back(self, position: int) -> bool:
-        """Does the call that this result answers name a file of the store."""
+        """Return whether the call that this result answers names a file of the store."""
         call = self.reading.partners.get(position)
         if call is None:
             return False
@@ -449,9 +449,8 @@ class Conversation:
                 item,
                 entry.action,
                 _NO_REASON,
-                entry.step,
-                (),
-                entry.placeholder,
+                step=entry.step,
+                placeholder=entry.placeholder,
                 file=file,
             )
         )
@@ -475,11 +474,11 @@ class Conversation:
             self.removed_turns += message in self.reading.turn_starts
 
     def _share(self, position: int, unit: Unit) -> int:
-        """What the item has of its message's size; none inside of what is out."""
+        """Return the item's part of its message's size; none for one inside an item that is out."""
         return 0 if self.items[position].inside in self.fates else self.size(position, unit)
 
     def _change_of(self, position: int, unit: Unit) -> int:
-        """What the list has lost by the fate of an item inside of another."""
+        """Return by how much the fate of an item inside another has changed the size."""
         if position not in self.fates:
             return 0
         return self.size(position, unit) - self.facts.size(self.items[position], unit)
@@ -489,7 +488,7 @@ class Conversation:
 
 
 def _words(text: str) -> Iterator[str]:
-    """Yield what may be a path in a call's input: strings, what is quoted in them, words."""
+    """Yield what may be a path in a call's input: strings, quoted parts of them, and words."""
     for value in strings_in(text):
         yield value
         yield from _QUOTES.split(value)

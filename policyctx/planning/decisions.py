@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from policyctx.planning.placeholders import Wording
     from policyctx.policy.lookup import RulePath
 
-# What each code says; the fields are the reason's values.
+# The sentence of each code; the fields are the values of the reason.
 SENTENCES = {
     "answer_pending": "a call up to here has no answer yet",
     "arrived_before": "it arrived in an earlier turn, and this step takes only what is new",
@@ -70,7 +70,7 @@ _RECENCY = {
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why an item was decided so: a code, and the values compared.
+    """The reason of a decision: a code, and the values compared.
 
     What concerns recency has `shape` (the key of `keep_recent`), `kept`, and `rank` (1 for the
     newest) or `newer` (tokens).
@@ -101,12 +101,12 @@ def ordinal(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What happens to one item: kept, or out of the context by the `action` of a step.
+    """The decision on one item: kept, or taken out of the context by the `action` of a step.
 
-    An offloaded item goes to `file` and leaves its `placeholder`, a cleared one only leaves that,
-    a dropped one goes to `file` and leaves nothing. A summarised one goes with its message, for
-    which a summary is to stand; that is no decision of its own, and not in `Plan.new`. `step` is
-    the step that decided.
+    An offloaded item is saved to `file` and leaves its `placeholder`, a cleared one only leaves a
+    placeholder, a dropped one is saved to `file` and leaves nothing. A summarised one leaves with
+    its message, which a summary replaces; that is not in `Plan.new`. `step` is the step that
+    decided.
     """
 
     position: int
@@ -116,31 +116,31 @@ class Decision:
     reason: Reason
     step: str = ""
     rule_path: RulePath = ()
-    """The key that it went by, empty for what is so under every policy."""
+    """The key that decided; empty for what holds under every policy."""
     placeholder: str | None = None
     """The text in the item's place; of a call, the JSON of its input with the placeholder in it."""
     wording: Wording | None = None
     unit: Unit = "tokens"
-    """Of the threshold that it went by: what is long is measured in it."""
+    """Of the threshold that decided; lengths are measured in it."""
     file: File | None = None
     wanted_path: str = ""
-    """The file's path below the root before names that are taken were passed over."""
+    """The path of the file below the root, if its name were free."""
     saves: bool = False
-    """Is the item's content still to be written."""
+    """Whether the content of the item is not written yet."""
 
     @property
     def rule(self) -> str:
-        """The key that it went by, in one word: `tools.mcp__*.min_tokens`."""
+        """The key that decided, as text: `tools.mcp__*.min_tokens`."""
         return ".".join(self.rule_path)
 
     @property
     def is_new(self) -> bool:
-        """Does the item leave the context, or what is left of it, by this very plan."""
+        """Whether this plan takes the item, or its placeholder, out of the context."""
         return self.action is not Action.KEEP and self.reason.code != "decided"
 
 
 class ItemVerdict(NamedTuple):
-    """One step's word on one candidate: whether it may be taken, why, and by which key."""
+    """One step's verdict on one candidate: whether it may be taken, why, and by which key."""
 
     taken: bool
     reason: Reason

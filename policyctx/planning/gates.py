@@ -33,7 +33,7 @@ Number: TypeAlias = int | float | Fraction
 
 
 class StepGate(NamedTuple):
-    """One gate of a step: what the policy gives for it, and the limit of each comparison."""
+    """One gate of a step: its value in the policy, and the limit of each comparison."""
 
     name: str
     given: Limits[Any]
@@ -103,7 +103,7 @@ def opens(verdicts: Sequence[GateVerdict]) -> bool:
 
 
 def sizes_of_selection(step: Step) -> frozenset[str]:
-    """Return which sizes of what a step selects its gates need: tokens, chars, freed."""
+    """Return the sizes of its selection that a step's gates need: tokens, chars, freed."""
     found = set()
     for gates in step.when:
         for name, gate in GATES.items():
@@ -119,7 +119,15 @@ def _compared(step: str, gate: StepGate, measured: Measured) -> Iterator[GateVer
     for comparison, limit in gate.limits:
         holds = number is not None and _holds(number, COMPARISONS[comparison], limit)
         yield GateVerdict(
-            step, gate.name, comparison, number, limit, holds, kind, gate.alternative, note
+            step=step,
+            gate=gate.name,
+            comparison=comparison,
+            number=number,
+            limit=limit,
+            opens=holds,
+            kind=kind,
+            alternative=gate.alternative,
+            note=note,
         )
 
 
@@ -158,9 +166,10 @@ def _shown(number: Number, kind: Kind) -> str:
 
 
 class Measures:
-    """What the gates of one step compare, in the list as the steps before it would leave it.
+    """The numbers that the gates of one step compare, in the list as earlier steps leave it.
 
-    Each gate has a method of its name, which takes what the policy gives for the gate.
+    Each gate has a method of its name, which takes the gate's value in the policy. A measure must
+    not cost more as the list grows: the selection is summed up as items become ready.
     """
 
     def __init__(self, outlook: Outlook, candidates: Candidates) -> None:
@@ -222,7 +231,7 @@ class Measures:
         return Nothing.SAVED if calls == math.inf else calls
 
     def _cached_behind(self) -> int:
-        """Tokens behind the first change that the provider's cache still holds."""
+        """Return the tokens behind the first change that the provider's cache still holds."""
         cache, idle = self._in.policy.model.cache, self._outlook.facts.idle
         tally = self._in.tally("tokens")
         sent = tally.before(self._in.sent)
@@ -232,13 +241,13 @@ class Measures:
         return max(0, sent - tally.before(self._in.items[first].message))
 
     def _freed_unsent(self) -> int:
-        """Tokens that the step would free of what no model has been sent."""
+        """Return the tokens that the step would free of messages that no model was sent."""
         new = range(self._in.items_of(self._in.sent).start, len(self._in.items))
         ready = (draft for i in new if (draft := self._candidates.ready.get(i)) is not None)
         return sum(draft.sizes.get("freed", 0) for draft in ready)
 
     def _sum(self, size: str) -> int:
-        """The sum over what is ready, as what the plan has taken already leaves it."""
+        """Return the sum over what is ready, after what the plan has taken already."""
         unit: Unit = "chars" if size == "chars" else "tokens"
         candidates, total = self._candidates, self._candidates.sums[size]
         to_drop = candidates.step.action.leaves_nothing
@@ -252,7 +261,7 @@ class Measures:
         return total
 
     def _touched(self) -> set[int]:
-        """What the plan has taken, with the items inside of it and the one around it."""
+        """Return what the plan has taken, with the items inside and around."""
         taken = self._outlook.taken
         around = {d.item.inside for d in taken.values() if d.item.inside is not None}
         return around.union(taken, *map(self._in.inside, taken))

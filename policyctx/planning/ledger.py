@@ -1,4 +1,4 @@
-"""`Ledger`: a session's memory of its decisions, so that a decided item looks the same for ever."""
+"""`Ledger`: the decisions of a session, by which an item looks the same in every later turn."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from policyctx.messages.items import Item, Message
 
 
-# What parts a file's name from what is around it in a JSON text; an escape does too.
+# What separates a file's name from its surroundings in a JSON text; an escape does too.
 _BETWEEN_NAMES = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|[^A-Za-z0-9._%-]+")
 
 
 class ItemKey(NamedTuple):
-    """What an item is known by, in whatever list it stands.
+    """The identity of an item, independent of the list that it is in.
 
-    That is its kind, its tool-use id, the hash of its text, and how many equal ones came before
-    it: a beginning that is cut off moves nothing else.
+    The parts are its kind, its tool-use id, the hash of its text, and the number of equal items
+    before it, so that the rest keep their keys when the beginning of a list is cut off.
     """
 
     kind: str
@@ -39,7 +39,7 @@ class ItemKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """What was decided for one item, and how it was rendered."""
+    """The decision on one item, and how the item was rendered."""
 
     key: ItemKey
     chars: int
@@ -54,17 +54,17 @@ class LedgerEntry:
     relative_path: str | None = None
     """Of its file below the store's root."""
     alike: int = 0
-    """Of one that was dropped: how many equal to it the whole list had then, itself among them."""
+    """Of a dropped item: the number of items equal to it in the list then, itself included."""
     tool: str | None = None
     reads_as: str = ""
-    """The kind of item that its placeholder is read as, where that is not the item's own."""
+    """The kind that its placeholder is read as, where it differs from the item's own."""
     names_file: bool = False
-    """Of a call: did its input lead to a file of the store."""
+    """Of a call: whether its input names a file of the store."""
     tokens: int | None = None
     """Of the item, where the policy keeps the newest by their tokens."""
     rewritten: str | None = None
-    """The SHA-256 of the text of a kept result after items inside it left; such an entry decides
-    nothing, it only says which result that text is."""
+    """The SHA-256 of the text of a kept result after items inside it left. Such an entry is no
+    decision; it only identifies the result by that text."""
 
     def record(self) -> dict[str, Any]:
         """Return the entry as plain values for JSON."""
@@ -117,7 +117,7 @@ class LedgerEntry:
 
     @property
     def place(self) -> RenderedKey:
-        """What its placeholder is found by: the kind it is read as, its tool-use id, its text.
+        """The key to find its placeholder by: the kind it is read as, its tool-use id, its text.
 
         A rewritten result is found by the hash of its text instead.
         """
@@ -130,7 +130,7 @@ RenderedKey: TypeAlias = tuple[str, str | None, str | None]
 
 
 class Ledger:
-    """The decided items of a session. It grows by what each plan that was carried out decided."""
+    """The decided items of a session; it grows with each plan that is carried out."""
 
     def __init__(self, entries: Iterable[LedgerEntry] = ()) -> None:
         self.entries: dict[ItemKey, LedgerEntry] = {}
@@ -142,16 +142,16 @@ class Ledger:
         self.newest_path = ""
         """Of the file that was named last, below the store's root; empty before there is one."""
         self._endings: set[str] = set()
-        """With which the names of files end: a look for one of these is cheaper than for them."""
+        """The endings of the files' names, which are cheaper to look for than the names."""
         self._has_odd_names = False
-        """Is a file's name made of more than files usually are, by the policy's own `path`."""
+        """Whether a file's name, by the policy's own `path`, has unusual characters."""
         self.add(entries)
 
     def __len__(self) -> int:
         return len(self.entries)
 
     def add(self, entries: Iterable[LedgerEntry]) -> None:
-        """Remember what was decided; an item that was decided before moves up to the new state."""
+        """Add decisions; an item that was decided before gets the new state."""
         for entry in entries:
             kind, call, *_ = entry.key
             if entry.rewritten is not None:
@@ -178,7 +178,7 @@ class Ledger:
         return set().union(*self._files.values())
 
     def may_name_file(self, given: str) -> bool:
-        """May a call's input, as JSON, lead to a file; False is certain, and cheap to have."""
+        """Return whether a call's input, as JSON, may name a file; False is certain, and cheap."""
         if self._has_odd_names:
             return True
         if not any(ending in given for ending in self._endings):
@@ -186,7 +186,7 @@ class Ledger:
         return not self._files.keys().isdisjoint(_BETWEEN_NAMES.split(given))
 
     def has_file(self, path: str) -> bool:
-        """Does a path, absolute or relative, lead to a file that an entry names."""
+        """Return whether a path, absolute or relative, is a file that an entry names."""
         known = self._files.get(path.rpartition("/")[2], ())
         return any(path == file or path.endswith(f"/{file}") for file in known)
 
@@ -208,14 +208,14 @@ class Ledger:
         return list(self._left[equal].values()) if equal in self._left else []
 
     def may_know(self, item: Item) -> bool:
-        """May there be an entry for the item; False is certain, and cheap to have."""
+        """Return whether there may be an entry for the item; False is certain, and cheap."""
         return (item.kind, item.tool_use_id, len(item.text)) in self._lengths
 
 
 def taken_out(
     messages: Sequence[Message], ledger: Ledger, summarised: frozenset[ItemKey] = frozenset()
 ) -> frozenset[ItemKey]:
-    """Return the keys of what was dropped and is missing from a list that is not known.
+    """Return the keys of the dropped items that are missing from an unknown list.
 
     A dropped item is missing when the list has fewer equal ones than the list that it was dropped
     from. Where it has as many, they may have been said since. A call or result with an id was not;
@@ -246,7 +246,7 @@ def taken_out(
 
 
 class Identities:
-    """The keys of the items of a list that grows, each made when it is asked for.
+    """The keys of the items of a list that grows, each computed on first use.
 
     A placeholder counts as what it stands for, so an item has the same key in the list as it was
     and in the list as it was edited; of placeholders that are alike each stands for the next.
@@ -267,7 +267,7 @@ class Identities:
         self._unclaimed: dict[RenderedKey, Iterator[LedgerEntry]] = {}
 
     def entry(self, position: int) -> LedgerEntry | None:
-        """Return what the ledger says of an item, whether it stands there whole or replaced.
+        """Return the ledger's entry of an item, whether it is whole or replaced.
 
         That is the newest decision on it: an older placeholder may stand in a list that comes
         again.
@@ -286,7 +286,7 @@ class Identities:
         return self._replaced.get(position)
 
     def key(self, position: int) -> ItemKey:
-        """Return what the item at this position is known by."""
+        """Return the key of the item at this position."""
         if (replaced := self.replaced(position)) is not None:
             return replaced.key
         alike, found = self._of_likeness(position), self._hash(position)
@@ -299,7 +299,7 @@ class Identities:
         return ItemKey(kind, call, found, before)
 
     def _left_inside(self, result: int, equal: tuple[str, str | None, str]) -> int:
-        """Return how many of what is equal are no items, but placeholders inside of results.
+        """Return how many of the equal texts are placeholders inside results instead of items.
 
         Up to this result; what stands for an image there is a text like any other.
         """
@@ -318,7 +318,7 @@ class Identities:
         )
 
     def alike(self, position: int) -> int:
-        """Return how many are equal to the item at this position, with what was taken out."""
+        """Return the number of items equal to the one at this position, with those taken out."""
         kind, call, found, _ = self.key(position)
         gone = self._gone.get((kind, call, found), ())
         return sum(self._hash(i) == found for i in self._of_likeness(position)) + len(gone)
@@ -340,7 +340,7 @@ class Identities:
         return occurrence in self._gone.get((kind, call, sha256), ())
 
     def _of_likeness(self, position: int) -> list[int]:
-        """Return the positions of all that may be equal to the item at this one."""
+        """Return the positions of all items that may be equal to the one at this position."""
         for i in range(len(self._likenesses), len(self._items)):
             self._likenesses.append(self._likeness(i))
             self._alike[self._likenesses[i]].append(i)

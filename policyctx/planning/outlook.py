@@ -36,7 +36,7 @@ class Outlook:
         self.gone += decision.action.leaves_nothing or decision.item.inside is not None or held
 
     def fate(self, position: int) -> Decision | None:
-        """Return what became of an item, by this plan or before; None while it stands."""
+        """Return the fate of an item, by this plan or before; None while it stands."""
         return self.taken.get(position) or self.conversation.fates.get(position)
 
     def is_out(self, position: int, *, even_of_placeholders: bool = False) -> bool:
@@ -59,7 +59,7 @@ class Outlook:
         return message in self.removed or message in self.conversation.removed
 
     def size(self, position: int, unit: Unit) -> int:
-        """Return what the item takes in the list as it would be."""
+        """Return the size of an item in the list as it would be."""
         if (decision := self.taken.get(position)) is not None:
             return self._left(decision, unit)
         size = self.conversation.size(position, unit)
@@ -81,7 +81,7 @@ class Outlook:
         return self.facts.correction.corrected(self.total("tokens") + self.facts.tokens_beside)
 
     def file(self, wanted_path: str) -> File:
-        """Return the file expected for a path; only the store knows which names the disk has."""
+        """Return the file expected for a path; only the store knows the names on the disk."""
         path = wanted_path
         if self.conversation.policy.store.on_conflict == "suffix":
             path = self._paths.take(wanted_path)

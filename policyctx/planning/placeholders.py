@@ -37,13 +37,11 @@ if TYPE_CHECKING:
 
 _CUT = "…"
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
-# How many characters a token is taken for at first; about what it has in prose.
-_CHARS_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """What is shown of a text, and how much of it is not.
+    """The part of a text that is shown, and the amount that is not.
 
     Where no line was cut or numbered, `head` is a prefix of the text and `tail` a suffix of what
     comes after it.
@@ -97,7 +95,7 @@ def line_count(text: str) -> int:
 
 
 def _head_end(text: str, extent: Extent | None, counter: TokenCounter) -> int:
-    """Where the head ends."""
+    """Return the end of the head."""
     if extent is None:
         return 0
     if extent.tokens is not None:
@@ -114,7 +112,7 @@ def _head_end(text: str, extent: Extent | None, counter: TokenCounter) -> int:
 
 
 def _tail_start(text: str, end: int, extent: Extent | None, counter: TokenCounter) -> int:
-    """Where the tail starts: nowhere before `end`, where the head ends."""
+    """Return the start of the tail, which is not before `end`, the end of the head."""
     size, left = len(text), len(text) - end
     if extent is None:
         return size
@@ -132,9 +130,9 @@ def _tail_start(text: str, end: int, extent: Extent | None, counter: TokenCounte
 
 
 def _shown(part: str, max_line_chars: int | None, first: int, width: int) -> tuple[str, int]:
-    """Return the part with lines cut, and numbered from `first`, and how much the cuts hide.
+    """Return the part with lines cut and numbered from `first`, and the length of what is cut.
 
-    A `width` of 0 is no numbers.
+    A `width` of 0 means no numbers.
     """
     if max_line_chars is None and not width:
         return part, 0
@@ -166,7 +164,6 @@ _VALUES: dict[str, Callable[[Item, File, Facts], object]] = {
 }
 
 
-# What a placeholder says of the item itself, whatever its content was.
 _OF_FILE = frozenset(FILE_FIELDS)
 _HASH_NAME = "sha256-[0-9a-f]{16}"
 _OF_ITEM = frozenset({"item_id", "tool_name", "tool_use_id", "session_id"})
@@ -237,7 +234,7 @@ def _form(field: str, item: Item, file: File, facts: Facts) -> str | None:
 
 
 def _excerpt_values(shown: Placeholder, item: Item, facts: Facts) -> dict[str, object]:
-    """The fields of an excerpt; the newline at the end of what is shown is left to the wording."""
+    """Return the fields of an excerpt, without the newline at the end of what is shown."""
     found = excerpt(item.text, shown, facts.counter)
     return {
         "head": found.head.removesuffix("\n").removesuffix("\r"),
@@ -253,7 +250,7 @@ def content_hash(text: str) -> str:
 
 
 class Left(NamedTuple):
-    """A text that has the form of what a compaction leaves."""
+    """A text in the wording of a compaction."""
 
     item_type: str
     says: str
@@ -261,7 +258,7 @@ class Left(NamedTuple):
 
 
 class CompactionForms:
-    """The wordings of a policy's compactions. One that begins with a field shows nothing."""
+    """The wordings of a policy's compactions; one that begins with a field recognises nothing."""
 
     def __init__(self, wordings: Iterable[CompactionWording]) -> None:
         self._forms: list[tuple[str, str, re.Pattern[str]]] = []
@@ -280,7 +277,7 @@ class CompactionForms:
         return None
 
     def is_reply(self, text: str) -> bool:
-        """Is this what the assistant is made to say to a summary or to a restored file."""
+        """Return whether this is the assistant's scripted reply to a summary or a restored file."""
         return text in self._replies
 
     def _add(self, wording: str, fields: tuple[str, str], item_type: str) -> None:

@@ -77,7 +77,7 @@ def _reason(fate: Decision, what: str) -> Reason:
 
 
 class _HeldBack:
-    """The removals that apply, and those that do not, until no more has to be held back."""
+    """The removals that apply and those held back, found by repetition until nothing changes."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class _HeldBack:
         self.why: dict[int, str] = {}
 
     def finds_more(self) -> bool:
-        """Hold back what has to be; returns whether anything was."""
+        """Hold back what each rule requires; return whether there was anything."""
         before = len(self.why)
         self._newest_user_message()
         self._pairs()
@@ -140,7 +140,7 @@ class _HeldBack:
                 self._hold(others, _LONE_THINKING)
 
     def _edges(self) -> None:
-        """Keep an assistant message from coming first or last where none did."""
+        """Hold back removals that would put an assistant message first or last where none was."""
         roles = self._in.roles
         stands = [i for i, role in enumerate(roles) if role not in SYSTEM_ROLES]
         if not stands:
@@ -157,7 +157,7 @@ class _HeldBack:
             self._restore(range(left[-1] + 1, last + 1), _LAST)
 
     def _restore(self, messages: Iterable[int], why: str) -> None:
-        """Restore the nearest message that is best: with words, not the assistant's, or any."""
+        """Restore the nearest message: one with words, else one not of the assistant, else any."""
         dropped = {
             message: [i for i in self._in.items_of(message) if i in self._drops]
             for message in messages

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from policyctx.messages.blocks import SYSTEM_ROLES
 from policyctx.messages.inputs import shortened_input
 from policyctx.planning.decisions import Decision, Reason
-from policyctx.planning.paths import EXTENSIONS, File, relative_path
+from policyctx.planning.paths import File, item_path
 from policyctx.planning.placeholders import named_path, rendered_placeholder
 
 if TYPE_CHECKING:
@@ -166,15 +166,7 @@ def wanted_path(item: Item, step: Step, policy: OffloadPolicy, facts: Facts) -> 
     """
     if not step.action.saves:
         return ""
-    values = {
-        "item_id": item.item_id,
-        "item_type": item.type,
-        "tool_name": item.tool,
-        "tool_use_id": item.tool_use_id,
-        "session_id": facts.session_id,
-        "ext": EXTENSIONS[policy.store.format],
-    }
-    return relative_path(policy.path_parts, values, item.text)
+    return item_path(policy.path_parts, item, facts.session_id, policy.store.format)
 
 
 def expected_file(path: str, facts: Facts) -> File:
@@ -327,7 +319,7 @@ class Taking:
             item,
             self._step.action,
             Reason("selected"),
-            self._step.name,
+            step=self._step.name,
             placeholder=left_in_place(item, wording, file or NO_FILE, self._facts, unit),
             wording=wording,
             unit=unit,
@@ -367,7 +359,9 @@ class Taking:
 
     def _removed(self, position: int, reason: Reason, rule: RulePath) -> Decision:
         item, fate = self._in.items[position], self._outlook.fate(position)
-        decision = Decision(position, item, self._step.action, reason, self._step.name, rule)
+        decision = Decision(
+            position, item, self._step.action, reason, step=self._step.name, rule_path=rule
+        )
         if fate is not None and fate.file is not None:  # its content has a file already
             return replace(decision, file=fate.file, wanted_path=fate.wanted_path, saves=fate.saves)
         wanted = wanted_path(item, self._step, self._in.policy, self._facts)
