@@ -22,7 +22,7 @@ from benchmarks.runner import Ratio
 from policyctx.errors import UnreadableRecordingError
 from policyctx.messages.items import compact_json
 from policyctx.messages.reading import items_of
-from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.reading import files_in, recordings_in
 from policyctx.replay.recording import ModelCall, Recording
 from policyctx.replay.simulation import simulated
@@ -98,13 +98,13 @@ def _replayed_files(paths: Sequence[Path], policy: OffloadPolicy) -> None:
     _forget()
     for path in paths:
         for recording in recordings_in(path):
-            figures_of(simulated(recording, policy), policy.policy.model)
+            figures_of(simulated(recording, policy), policy.model)
 
 
 def _replayed(recording: Recording, policy: OffloadPolicy, *, times: int = 1) -> None:
     for _ in range(times):
         _forget()
-        figures_of(simulated(recording, policy), policy.policy.model)
+        figures_of(simulated(recording, policy), policy.model)
 
 
 def _forget() -> None:

@@ -23,7 +23,7 @@ from selenium.webdriver.support.ui import Select
 
 from benchmarks.browser import chromium, emulated
 from benchmarks.runner import markdown_table
-from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.report.page import write_report
 from policyctx.replay.running import Done, FailedRecording, PassedOver, files, replayed, worked
 

@@ -32,10 +32,9 @@ if TYPE_CHECKING:
         VocabularyError,
     )
     from policyctx.messages.items import Item
-    from policyctx.planning.decisions import Decision
-    from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.planning.compiled import OffloadPolicy
+    from policyctx.planning.decisions import Decision, Reason
     from policyctx.planning.plan import Plan
-    from policyctx.planning.reasons import Reason
     from policyctx.policy.loading import load_policy
     from policyctx.recipes.compacting import (
         CompactOptions,
@@ -76,13 +75,13 @@ _HOMES = {
     "Item": "policyctx.messages.items",
     "MessagesError": "policyctx.errors",
     "MissingExtraError": "policyctx.errors",
-    "OffloadPolicy": "policyctx.planning.offload_policy",
+    "OffloadPolicy": "policyctx.planning.compiled",
     "OffloadResult": "policyctx.recipes.offloading",
     "OffloadResults": "policyctx.recipes.offloading",
     "Plan": "policyctx.planning.plan",
     "PolicyError": "policyctx.errors",
     "PolicyctxError": "policyctx.errors",
-    "Reason": "policyctx.planning.reasons",
+    "Reason": "policyctx.planning.decisions",
     "Result": "policyctx.turns.result",
     "Session": "policyctx.session",
     "StoreError": "policyctx.errors",

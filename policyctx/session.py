@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, cast
 from policyctx.definitions.fields import ROOT_FIELDS, SESSION_FIELDS
 from policyctx.errors import PolicyctxError, StoreError
 from policyctx.messages.reading import listed
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import Facts
 from policyctx.planning.ledger import taken_out
-from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.planning.paths import safe_part
-from policyctx.planning.planner import BOTH, plan
-from policyctx.policy.lookup import compaction_of
+from policyctx.planning.planner import BOTH
 from policyctx.policy.models import Policy
 from policyctx.policy.options import checks_options
 from policyctx.policy.values import parsed_template
@@ -41,8 +40,8 @@ if TYPE_CHECKING:
     from policyctx.compaction.restoration import FileReader
     from policyctx.compaction.summarizers import Summarize, Summarizer
     from policyctx.messages.items import Message
-    from policyctx.planning.compacting import Replacing
-    from policyctx.planning.ledger import Key, Ledger
+    from policyctx.planning.compact import Replacing
+    from policyctx.planning.ledger import ItemKey, Ledger
     from policyctx.planning.plan import Plan
     from policyctx.planning.planner import Moment
     from policyctx.tokens.counter import MemoStats
@@ -94,15 +93,15 @@ class Session:
         elif not isinstance(policy, OffloadPolicy):
             policy = OffloadPolicy.load(policy, hints=hints)
         self.policy = policy
-        self._settings = policy.policy
-        form, model = self._settings.store.session_id, self._settings.model
-        self.session_id = _new_session_id(form) if session_id is None else session_id
+        settings = self.policy.store
+        self.session_id = _new_session_id(settings.session_id) if session_id is None else session_id
         self._clock = clock
         self._cwd = _working_directory()
         self.store: SessionStore = self._folder(root) if store is None else store
+        model = self.policy.model
         self._counter = counter_for(model.tokenizer, language_model=model.name)
-        self._keeps_state = self._settings.store.keeps_state
-        self._summarizer = _summarizer(self._settings, summarizer)
+        self._keeps_state = self.policy.store.keeps_state
+        self._summarizer = _summarizer(policy, summarizer)
         self._reader = reader
         self._on_invalid = on_invalid
         self._notices_given = 0
@@ -142,7 +141,7 @@ class Session:
         memory = self._run(self._recall())
         known = self._list_of(messages, memory)
         facts = self._facts(memory, system, tools)
-        return plan(known.conversation, facts, comes_back=known.comes_back)
+        return known.planner.plan(facts, comes_back=known.comes_back)
 
     def apply(
         self,
@@ -268,7 +267,7 @@ class Session:
             raise
 
     def _folder(self, root: str | os.PathLike[str] | None) -> ContextFileSystem:
-        settings = self._settings.store
+        settings = self.policy.store
         shared = root is not None or "{session_id}" not in settings.root
         return ContextFileSystem(
             _root(settings.root, self.session_id) if root is None else root,
@@ -390,7 +389,7 @@ class Session:
             replacing,
             result.plan.facts,
             memory.replacements,
-            settings=self._settings,
+            settings=self.policy.policy,
             summarizer=cast("Summarizer", self._summarizer),
             reader=self._reader,
         )
@@ -426,13 +425,13 @@ class Session:
         facts: Facts,
     ) -> Turn[Result]:
         """Plan the steps of these moments, and carry the plan out."""
-        planned = plan(known.conversation, facts, moments=moments, comes_back=known.comes_back)
+        planned = known.planner.plan(facts, moments=moments, comes_back=known.comes_back)
         return carry_out(
             planned,
             known,
             messages,
             on_invalid=self._on_invalid,
-            settings=self._settings.store,
+            settings=self.policy.store,
         )
 
     def _recall(self) -> Turn[Memory]:
@@ -473,7 +472,7 @@ class Session:
         return known
 
     def _new_list(
-        self, memory: Memory, gone: frozenset[Key] = frozenset(), *, is_guess: bool = False
+        self, memory: Memory, gone: frozenset[ItemKey] = frozenset(), *, is_guess: bool = False
     ) -> KnownList:
         return KnownList(
             Conversation(
@@ -488,7 +487,7 @@ class Session:
         )
 
     def _facts(self, memory: Memory, *beside: object) -> Facts:
-        model, called_at = self._settings.model, memory.called_at
+        model, called_at = self.policy.model, memory.called_at
         return Facts(
             session_id=self.session_id,
             root=str(self.store.root),
@@ -502,9 +501,9 @@ class Session:
         )
 
 
-def _summarizer(policy: Policy, given: Summarizer | Summarize | None) -> Summarizer | None:
+def _summarizer(policy: OffloadPolicy, given: Summarizer | Summarize | None) -> Summarizer | None:
     """Return the summarizer of the policy's `compact` step; None if it has no such step."""
-    step = next((step for step in policy.steps if step.action.takes_messages), None)
+    step = policy.compacting_step
     if step is None:
         return None
     from policyctx.compaction.summarizers import (  # noqa: PLC0415 - most policies need none
@@ -514,7 +513,7 @@ def _summarizer(policy: Policy, given: Summarizer | Summarize | None) -> Summari
 
     if given is not None:
         return summarizer_of(given)
-    return summarizer_for(compaction_of(policy, step).summary.by)
+    return summarizer_for(policy.compaction(step).summary.by)
 
 
 def _working_directory() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.sources import PolicySource
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from policyctx.messages.items import Message
-    from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.planning.compiled import OffloadPolicy
 
 
 def tool_message(call_id: str, text: str) -> Message:

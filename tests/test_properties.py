@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from policyctx.messages.editing import edited
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
-from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.session import Session
 from policyctx.testing import strategies
 from policyctx.testing.strategies import message_lists

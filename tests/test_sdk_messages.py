@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from anthropic.types import Message as AnthropicMessage
 
-    from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.planning.compiled import OffloadPolicy
 
 ARGUMENTS = json.dumps({"path": "a.py", "content": "x" * 600})
 STORE = "store: {sync: never}\n"

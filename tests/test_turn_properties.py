@@ -15,8 +15,8 @@ from tests.sessions import session_under, tool_message
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from policyctx.planning.compiled import OffloadPolicy
     from policyctx.planning.decisions import Decision
-    from policyctx.planning.offload_policy import OffloadPolicy
     from policyctx.planning.plan import Plan
     from policyctx.turns.result import Result
 

@@ -76,7 +76,7 @@ class Given:
         correction = learnt(self.whole or recording, self.learns_from, facts)
         if correction.last is not None:
             session.take_over(correction)
-        window = session.policy.policy.model.context_window
+        window = session.policy.model.context_window
         over = [size for size in _billed(recording) if size > window]
         if over and not quiet:
             calls = "call was" if len(over) == 1 else "calls were"
@@ -92,7 +92,7 @@ class Given:
         if recording is None or not recording.calls:
             return {"recording": None}
         sizes = list(_billed(recording))
-        window = session.policy.policy.model.context_window
+        window = session.policy.model.context_window
         return {
             "recording": {
                 "name": recording.name,

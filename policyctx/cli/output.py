@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from policyctx.compaction.assembly import SummaryUsage
-    from policyctx.planning.decisions import Decision
+    from policyctx.planning.compiled import OffloadPolicy
+    from policyctx.planning.decisions import Decision, Reason
     from policyctx.planning.gates import GateVerdict
-    from policyctx.planning.offload_policy import OffloadPolicy
     from policyctx.planning.plan import Plan
-    from policyctx.planning.reasons import Reason
     from policyctx.policy.lookup import RulePath
 
 # The actions that the summary line of a plan counts beside the offloaded items.

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from policyctx.cli.output import console
 from policyctx.errors import Diagnostic, Location, PolicyError
-from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import preset_names
 from policyctx.replay.reading import PIPE_REFUSED
 from policyctx.replay.running import Done, FailedRecording, PassedOver, files, worked

@@ -6,8 +6,10 @@ reads each message of a list once.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import MessagesError
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from policyctx.messages.blocks import MessagePosition
     from policyctx.messages.items import Item, Message
 
+_message = attrgetter("message")
 # Types that cannot be a block or a call, unlike an object of a provider's SDK.
 _NO_OBJECT = (str, int, float, list)
 
@@ -52,6 +55,11 @@ class Reading:
             if self.items[i].kind == "tool_call" and i not in self.partners:
                 return self.items[i].message
         return None
+
+    def items_of(self, message: int) -> range:
+        """Return the positions of a message's items."""
+        first = bisect_left(self.items, message, key=_message)
+        return range(first, bisect_left(self.items, message + 1, lo=first, key=_message))
 
     def extend(self, messages: Sequence[Message]) -> None:
         """Read the messages that follow those read so far.

@@ -1,56 +1,113 @@
 """`Conversation`: a message list that grows, as the ledger and the steps have left it.
 
-What is known of an item is found once, when the item is first seen; a turn costs what is new.
+Each item is read once, when it is new, and its size is kept up to date; a turn costs what is new.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import Counter
 from dataclasses import replace
-from operator import attrgetter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from policyctx.definitions.actions import Action
 from policyctx.messages.blocks import kind_of_text
 from policyctx.messages.editing import strings_in
 from policyctx.messages.reading import Reading
-from policyctx.planning.decisions import Decision
-from policyctx.planning.ledger import Entry, Identities
+from policyctx.planning.decisions import Decision, Reason
+from policyctx.planning.ledger import Identities, LedgerEntry
 from policyctx.planning.paths import File, FreePaths
 from policyctx.planning.placeholders import content_hash
-from policyctx.planning.reapplying import all_held_back, held_back
-from policyctx.planning.reasons import Reason
-from policyctx.planning.selection import Candidates
-from policyctx.planning.tally import Tally
+from policyctx.planning.reapplying import all_held_back, held_back, may_apply_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from policyctx.messages.items import Item, Message
+    from policyctx.planning.compiled import OffloadPolicy
     from policyctx.planning.facts import Facts, Unit
-    from policyctx.planning.ledger import Key, Ledger
-    from policyctx.planning.offload_policy import OffloadPolicy
-    from policyctx.planning.plan import Plan
-    from policyctx.planning.snapshot import Snapshot
+    from policyctx.planning.ledger import ItemKey, Ledger
 
-# What arrives is known by its kind, its tool-use id and its text.
+
+class Tally:
+    """The size of a list that grows, as sums over its messages, each in logarithmic time.
+
+    A Fenwick tree: the node at `i` holds the sum of the `i & -i` messages that end there.
+    """
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._tree = [0]
+
+    def __len__(self) -> int:
+        return len(self._tree) - 1
+
+    def append(self, amount: int) -> None:
+        """Add a message of this size at the end."""
+        end = len(self._tree)
+        held, width = amount, 1
+        while width < end & -end:
+            held += self._tree[end - width]
+            width *= 2
+        self._tree.append(held)
+        self.total += amount
+
+    def change(self, message: int, by: int) -> None:
+        """Change the size of the message at this position by `by`."""
+        self.total += by
+        node = message + 1
+        while node < len(self._tree):
+            self._tree[node] += by
+            node += node & -node
+
+    def before(self, message: int) -> int:
+        """Return the size of all messages before this position."""
+        found, node = 0, min(message, len(self))
+        while node:
+            found += self._tree[node]
+            node -= node & -node
+        return found
+
+
+class Checkpoint(NamedTuple):
+    """A point in the growth of a conversation: the one that a plan was made at."""
+
+    items: int
+    messages: int
+    turns: int
+    newest_user: int
+    """Position of the newest message of the user, -1 without one."""
+    pending: float
+    """Position of the message with a call that is not answered yet, infinity without one."""
+    changes: int
+    """Number of changes of fates so far."""
+
+
+# What identifies an item that arrives: its kind, its tool-use id and its text.
 Arrived: TypeAlias = tuple[str, str | None, str]
 
-_message = attrgetter("message")
 _NO_REASON = Reason("decided")
-# What parts the words of a command, so that a path in it stands alone, and a quoted one whole.
+# What separates the words of a command; a quoted path may contain these.
 _BETWEEN_WORDS = re.compile(r"""[\s"'`,;=()<>|&]+""")
 _QUOTES = re.compile("[\"'`]")
 
 
+class Watcher(Protocol):
+    """An object that follows a conversation as it grows, so that a turn costs what is new."""
+
+    def changed(self, position: int, fate: Decision) -> None:
+        """Take note of a new fate of an item; of an earlier decision, before the item is seen."""
+
+    def seen(self, position: int, item: Item) -> None:
+        """Take note of an item that is new in the list."""
+
+
 class Conversation:
-    """The items of one session under one policy, and what became of each.
+    """The items of one session under one policy, and the fate of each.
 
     `facts` give sizes and the store's root; `written` are the texts of what compactions wrote, with
-    the type of each, empty for a mere reply. Nothing but `extend` and `adopt` changes what a plan
-    is made from.
+    the type of each, empty for a mere reply. Only `extend` and `adopt` change what a plan is made
+    from, and inform those that `watch`.
     """
 
     def __init__(
@@ -60,45 +117,45 @@ class Conversation:
         facts: Facts,
         judged: Counter[Arrived] | None = None,
         *,
-        gone: frozenset[Key] = frozenset(),
+        gone: frozenset[ItemKey] = frozenset(),
         written: Mapping[str, str] | None = None,
     ) -> None:
         self.policy, self.ledger, self.facts = policy, ledger, facts
         self.gone_before, self._written = gone, written or {}
         self.judged = Counter() if judged is None else judged
-        """What steps on arrival have seen, and how often one list of the session had it."""
+        """What the steps on arrival have judged, and how often it occurred in one list."""
         self._met: Counter[Arrived] = Counter()
         self.reading = Reading()
         self.items: list[Item] = []
-        """As the policy types them; a placeholder has the kind and type of what it stands for."""
+        """With the types of the policy; a placeholder has those of the item that it stands for."""
         self.newest_user = -1
         """Position of the newest message with a `user_message` item, -1 without one."""
         self.roles = self.reading.roles
         self.fates: dict[int, Decision] = {}
-        """What became of each item that is not in the context as it was, by position."""
+        """The decision on each item that is not in the context as it was, by position."""
         self.held_back: dict[int, Reason] = {}
-        """Why each item stays that the ledger says was dropped, by position."""
+        """Why each item stays that was dropped according to the ledger, by position."""
         self.history: list[tuple[int, Decision | None]] = []
         """Each change of a fate, with the fate before it."""
         self.counts: Counter[str] = Counter()
-        """Items by type, of those of which anything is left in the list."""
+        """Number of items by type, without those of which nothing is left."""
         self.removed: set[int] = set()
         """Messages of which nothing is left."""
         self.removed_turns = 0
         self.arriving: list[int] = []
-        """Items that the steps on arrival have not judged."""
+        """Positions of the items that the steps on arrival have not judged."""
         self.sent = 0
-        """Messages that a model has been sent, from the first on."""
+        """Number of messages, from the first on, that were sent to a model."""
         self.paths = FreePaths(ledger.paths)
-        self.candidates = {step.name: Candidates(step, self) for step in policy.policy.steps}
-        self.compacting = {step.name for step in policy.policy.steps if step.action.takes_messages}
-        """The steps that take messages instead of items."""
-        before_call = {step.name for step in policy.steps("model_call")} - self.compacting
-        self._growing = [c for name, c in self.candidates.items() if name in before_call]
+        self._watchers: list[Watcher] = []
         self._has_arrival = bool(policy.steps("arrival"))
         self._identities = Identities(self.reading.items, ledger, gone)
         self._tallies: dict[Unit, Tally] = {}
         self._tallied: dict[Unit, int] = {}
+
+    def watch(self, watcher: Watcher) -> None:
+        """Let a watcher see all items from here on, and each change of a fate."""
+        self._watchers.append(watcher)
 
     def extend(
         self,
@@ -120,13 +177,20 @@ class Conversation:
             new = range(first, len(self.items))
             self.arriving.extend(i for i in new if not self._is_judged(self.items[i]))
 
-    def adopt(self, plan: Plan, rewritten: Iterable[Entry] = ()) -> None:
-        """Take a plan as carried out: the ledger and what is known of the items move on.
+    def adopt(
+        self,
+        decisions: Sequence[Decision],
+        *,
+        judged: int = 0,
+        rewritten: Iterable[LedgerEntry] = (),
+    ) -> None:
+        """Add decisions that were carried out to the ledger and to the fates of the items.
 
-        `rewritten` are the entries of the results inside which its decisions change something.
+        The steps on arrival have `judged` so many of the `arriving` items. `rewritten` are the
+        entries of the results inside which the decisions change something.
         """
-        entries = [*(self.entry(decision) for decision in plan.new), *rewritten]
-        for decision in plan.new:
+        entries = [*(self.entry(decision) for decision in decisions), *rewritten]
+        for decision in decisions:
             position, message = decision.position, decision.item.message
             before = {unit: self._share(position, unit) for unit in self._tallies_up_to_date()}
             self._set_fate(position, decided(decision))
@@ -134,11 +198,11 @@ class Conversation:
                 self._tallies[unit].change(message, self._share(position, unit) - size)
             if decision.file is not None:
                 self.paths.add(decision.file.relative_path)
-        del self.arriving[: plan.judged]
+        del self.arriving[:judged]
         self.ledger.add(entries)
 
-    def entry(self, decision: Decision) -> Entry:
-        """Return what the ledger has to keep of a decision."""
+    def entry(self, decision: Decision) -> LedgerEntry:
+        """Return the entry of a decision for the ledger."""
         earlier = self._identities.replaced(decision.position)
         return replace(
             self._known(decision.position) if earlier is None else earlier,
@@ -153,19 +217,19 @@ class Conversation:
             rewritten=None,
         )
 
-    def rewritten(self, position: int, text: str) -> Entry:
-        """Return the entry by which a result is known again with this text left of it."""
+    def rewritten(self, position: int, text: str) -> LedgerEntry:
+        """Return the entry by which a result is recognised when only this text is left of it."""
         earlier = self._identities.replaced(position)
         known = self._known(position) if earlier is None else earlier
         return replace(known, action=Action.KEEP, placeholder=None, rewritten=content_hash(text))
 
-    def entries(self) -> dict[int, Entry]:
-        """Return what the ledger says of each item that is out, by position."""
+    def entries(self) -> dict[int, LedgerEntry]:
+        """Return the ledger's entry of each item that is out, by position."""
         found = {i: self._identities.entry(i) for i in sorted(self.fates)}
         return {position: entry for position, entry in found.items() if entry is not None}
 
-    def known_keys(self, messages: Iterable[int]) -> tuple[Key, ...]:
-        """Return the keys of the items in these messages whose like the ledger knows."""
+    def known_keys(self, messages: Iterable[int]) -> tuple[ItemKey, ...]:
+        """Return the keys of the items in these messages that the ledger may know."""
         return tuple(
             self._identities.key(i)
             for message in messages
@@ -174,13 +238,17 @@ class Conversation:
         )
 
     @property
-    def gone(self) -> frozenset[Key]:
+    def gone(self) -> frozenset[ItemKey]:
         """The keys of what was dropped, from this list and before it came back."""
         dropped = (i for i, fate in self.fates.items() if fate.action.leaves_nothing)
         return self.gone_before | {self._identities.key(i) for i in dropped}
 
+    def may_drop_again_with(self, more: Sequence[Item]) -> bool:
+        """Return whether an earlier removal that is held back may apply once these items follow."""
+        return may_apply_with(self.reading, self.held_back, more)
+
     def report(self) -> None:
-        """Note all items as judged: they are not new when another list of the session has them."""
+        """Add all items to `judged`, so that they are not new in another list of the session."""
         if not self._has_arrival:
             return
         waiting, seen = set(self.arriving), Counter[Arrived]()
@@ -192,8 +260,20 @@ class Conversation:
                     seen[item.kind, item.tool_use_id, str(fate.placeholder)] += 1
         self.judged |= seen
 
-    def fates_at(self, at: Snapshot) -> dict[int, Decision]:
-        """Return what had become of the items at a moment, by position."""
+    def checkpoint(self) -> Checkpoint:
+        """Return how far the conversation has come."""
+        pending = self.reading.pending
+        return Checkpoint(
+            items=len(self.items),
+            messages=self.reading.message_count,
+            turns=len(self.reading.turn_starts),
+            newest_user=self.newest_user,
+            pending=float("inf") if pending is None else pending,
+            changes=len(self.history),
+        )
+
+    def fates_at(self, at: Checkpoint) -> dict[int, Decision]:
+        """Return the fates that the items had at a point, by position."""
         fates = dict(self.fates)
         for position, earlier in reversed(self.history[at.changes :]):
             if earlier is None:
@@ -211,9 +291,7 @@ class Conversation:
 
     def items_of(self, message: int) -> range:
         """Return the positions of a message's items."""
-        items = self.reading.items
-        first = bisect_left(items, message, key=_message)
-        return range(first, bisect_left(items, message + 1, lo=first, key=_message))
+        return self.reading.items_of(message)
 
     def of_message(self, position: int) -> Iterator[int]:
         """Yield the items of the same message, but for those inside of another."""
@@ -222,7 +300,7 @@ class Conversation:
                 yield i
 
     def size(self, position: int, unit: Unit) -> int:
-        """Return what the item takes now; one inside a result is a part of that one's size."""
+        """Return the present size of an item; one inside a result is a part of that one's size."""
         item, fate = self.items[position], self.fates.get(position)
         if fate is None:
             own = self.facts.size(item, unit)
@@ -238,7 +316,7 @@ class Conversation:
         return self.facts.tokens(self.items[position]) if known is None else known
 
     def is_there(self, position: int) -> bool:
-        """Is anything of the item left in the list, of one inside of another by itself."""
+        """Return whether anything of the item, also of one inside another, is left in the list."""
         fate, inside = self.fates.get(position), self.items[position].inside
         return (fate is None or not fate.action.leaves_nothing) and inside not in self.fates
 
@@ -272,8 +350,8 @@ class Conversation:
         self.counts[item.type] += item.inside not in self.fates
         if fate is not None:
             self._set_fate(position, replace(fate, item=item))
-        for candidates in self._growing:
-            candidates.add(position, item)
+        for watcher in self._watchers:
+            watcher.seen(position, item)
 
     def _reapplied(
         self, new: range, is_valid: Callable[[Mapping[int, Decision]], bool]
@@ -283,7 +361,13 @@ class Conversation:
             return {}
         found = ((i, self._identities.entry(i)) for i in new)
         fates = {i: self._remembered(i, entry) for i, entry in found if entry is not None}
-        held = held_back(self, fates)
+        held = held_back(
+            self.reading,
+            fates,
+            before=self.fates,
+            removed=self.removed,
+            newest_user=self.newest_user,
+        )
         applied = {i: fate for i, fate in fates.items() if i not in held}
         drops = any(fate.action.leaves_nothing for fate in applied.values())
         if drops and not is_valid(applied):
@@ -300,11 +384,11 @@ class Conversation:
                 return self.policy.typed(item, "recalled")
         return self.policy.typed(item, self._written_type(item))
 
-    def _known(self, position: int) -> Entry:
-        """Return what the ledger keeps of an item whatever becomes of it."""
+    def _known(self, position: int) -> LedgerEntry:
+        """Return what the entries of an item have in common, whatever its fate."""
         item = self.items[position]
         is_medium = item.kind in {"image", "document"} and item.inside is None
-        return Entry(
+        return LedgerEntry(
             key=self._identities.key(position),
             chars=len(item.text),
             item_id=item.item_id,
@@ -324,7 +408,7 @@ class Conversation:
         return self._written.get(item.text) or None
 
     def is_written(self, message: int) -> bool:
-        """Is all of a message what a compaction wrote: a summary, a file, a reply to one."""
+        """Return whether a compaction wrote all of a message: a summary, a file, a reply to one."""
         positions = self.items_of(message)
         return all(self._is_written(i) for i in positions)
 
@@ -342,7 +426,7 @@ class Conversation:
         return self._met[arrived] <= self.judged[arrived]
 
     def _reads_back(self, position: int) -> bool:
-        """Does the call that this result answers name a file of the store."""
+        """Return whether the call that this result answers names a file of the store."""
         call = self.reading.partners.get(position)
         if call is None:
             return False
@@ -356,7 +440,7 @@ class Conversation:
     def _names_file(self, given: str) -> bool:
         return self.ledger.may_name_file(given) and any(map(self.ledger.has_file, _words(given)))
 
-    def _remembered(self, position: int, entry: Entry) -> Decision:
+    def _remembered(self, position: int, entry: LedgerEntry) -> Decision:
         item, path = self.reading.items[position], entry.relative_path
         file = None if path is None else File(path, f"{self.facts.root}/{path}")
         return decided(
@@ -365,9 +449,8 @@ class Conversation:
                 item,
                 entry.action,
                 _NO_REASON,
-                entry.step,
-                (),
-                entry.placeholder,
+                step=entry.step,
+                placeholder=entry.placeholder,
                 file=file,
             )
         )
@@ -380,8 +463,8 @@ class Conversation:
         self.counts.subtract(self.items[i].type for i in there if not self.is_there(i))
         if fate.action.leaves_nothing and (earlier is None or not earlier.action.leaves_nothing):
             self._note_removal(position)
-        for candidates in self._growing:
-            candidates.note(position, fate)
+        for watcher in self._watchers:
+            watcher.changed(position, fate)
 
     def _note_removal(self, position: int) -> None:
         fates = map(self.fates.get, self.of_message(position))
@@ -391,11 +474,11 @@ class Conversation:
             self.removed_turns += message in self.reading.turn_starts
 
     def _share(self, position: int, unit: Unit) -> int:
-        """What the item has of its message's size; none inside of what is out."""
+        """Return the item's part of its message's size; none for one inside an item that is out."""
         return 0 if self.items[position].inside in self.fates else self.size(position, unit)
 
     def _change_of(self, position: int, unit: Unit) -> int:
-        """What the list has lost by the fate of an item inside of another."""
+        """Return by how much the fate of an item inside another has changed the size."""
         if position not in self.fates:
             return 0
         return self.size(position, unit) - self.facts.size(self.items[position], unit)
@@ -405,7 +488,7 @@ class Conversation:
 
 
 def _words(text: str) -> Iterator[str]:
-    """Yield what may be a path in a call's input: strings, what is quoted in them, words."""
+    """Yield what may be a path in a call's input: strings, quoted parts of them, and words."""
     for value in strings_in(text):
         yield value
         yield from _QUOTES.split(value)

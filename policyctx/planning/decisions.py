@@ -1,29 +1,112 @@
-"""`Decision`: what happens to one item, and why."""
+"""Decisions: what happens to an item, which step decided it, and the reason.
+
+A reason is data: a code with the values compared, and a sentence for people.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.definitions.actions import Action
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from policyctx.messages.items import Item
     from policyctx.planning.facts import Unit
     from policyctx.planning.paths import File
     from policyctx.planning.placeholders import Wording
-    from policyctx.planning.reasons import Reason
     from policyctx.policy.lookup import RulePath
+
+# The sentence of each code; the fields are the values of the reason.
+SENTENCES = {
+    "answer_pending": "a call up to here has no answer yet",
+    "arrived_before": "it arrived in an earlier turn, and this step takes only what is new",
+    "batch_recent": "called together with a recent one",
+    "below_threshold": "{size:,} < {threshold:,} {unit}",
+    "carried": "the newest message of the user stays, behind the summary",
+    "decided": "decided earlier, step {step}",
+    "emptied": "all that was in it is removed; a short text stands there",
+    "excluded_tool": "{tool} is excepted",
+    "failed_result": "a failed result stays",
+    "gate_closed": "{gate}",
+    "hardly_new": "{new:,} of {tokens:,} tokens came since the last compaction, {needed:,} needed",
+    "inside": "it went with the result that it stands in",
+    "invalid": "{problem}",
+    "large": "{size:,} >= {threshold:,} {unit}",
+    "nothing_long": "no string of its input is longer than the placeholder",
+    "not_ephemeral": "no type or tool gives it a keep_recent",
+    "not_selected": "the step selects no such item",
+    "nothing_new": "nothing has come since the compaction before",
+    "nothing_to_summarise": "there is nothing that it may replace",
+    "not_saved": "{error}",
+    "offload_off": "its type or tool may not be offloaded",
+    "not_replaced": "the summary stands for messages {first} to {last}",
+    "not_summarised": "no summary was made; a warning says why",
+    "old": "{recency}",
+    "old_and_large": "{size:,} >= {threshold:,} {unit}; {recency}",
+    "pinned": "pinned",
+    "pins_too_large": "the pinned alone have {pins:,} {unit}, and the summary may have {limit:,}",
+    "placeholder": "it names the file to which an earlier call offloaded it",
+    "protected": "{why}",
+    "recent": "{recency}",
+    "restored": "step {step} dropped it earlier; it stays here, since without it {what}",
+    "selected": "the step takes all that it selects",
+    "summarised": "the summary stands for messages {first} to {last}",
+    "until_reached": "{until}",
+    "with_call": "it goes with its call",
+    "with_result": "it goes with its result",
+    "without_it": "without it {what}",
+    "would_not_shrink": "its placeholder has {placeholder:,} {unit}, it has {size:,}",
+}
+_RECENCY = {
+    "items": "{nth} newest of {among}, {kept:,} kept",
+    "messages": "in the {nth} newest message, {kept:,} kept",
+    "turns": "in the {nth} newest turn, {kept:,} kept",
+    "tokens": "{newer:,} newer tokens of {among}, {kept:,} kept",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """The reason of a decision: a code, and the values compared.
+
+    What concerns recency has `shape` (the key of `keep_recent`), `kept`, and `rank` (1 for the
+    newest) or `newer` (tokens).
+    """
+
+    code: str
+    values: Mapping[str, str | int] = field(default_factory=dict)
+
+    @property
+    def sentence(self) -> str:
+        """The reason without its code, for people: `812 < 2,000 tokens`."""
+        values = dict(self.values)
+        if (shape := values.get("shape")) is not None:
+            nth = ordinal(int(values.get("rank", 0)))
+            values["recency"] = _RECENCY[str(shape)].format_map({**values, "nth": nth})
+        return SENTENCES[self.code].format_map(values)
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.sentence}"
+
+
+def ordinal(number: int) -> str:
+    """Return `1st`, `2nd`, `3rd`, `4th`, …"""
+    suffixes = {1: "st", 2: "nd", 3: "rd"}
+    in_teens = number % 100 in {11, 12, 13}
+    return f"{number}{'th' if in_teens else suffixes.get(number % 10, 'th')}"
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What happens to one item: kept, or out of the context by the `action` of a step.
+    """The decision on one item: kept, or taken out of the context by the `action` of a step.
 
-    An offloaded item goes to `file` and leaves its `placeholder`, a cleared one only leaves that,
-    a dropped one goes to `file` and leaves nothing. A summarised one goes with its message, for
-    which a summary is to stand; that is no decision of its own, and not in `Plan.new`. `step` is
-    the step that decided.
+    An offloaded item is saved to `file` and leaves its `placeholder`, a cleared one only leaves a
+    placeholder, a dropped one is saved to `file` and leaves nothing. A summarised one leaves with
+    its message, which a summary replaces; that is not in `Plan.new`. `step` is the step that
+    decided.
     """
 
     position: int
@@ -33,24 +116,32 @@ class Decision:
     reason: Reason
     step: str = ""
     rule_path: RulePath = ()
-    """The key that it went by, empty for what is so under every policy."""
+    """The key that decided; empty for what holds under every policy."""
     placeholder: str | None = None
     """The text in the item's place; of a call, the JSON of its input with the placeholder in it."""
     wording: Wording | None = None
     unit: Unit = "tokens"
-    """Of the threshold that it went by: what is long is measured in it."""
+    """Of the threshold that decided; lengths are measured in it."""
     file: File | None = None
     wanted_path: str = ""
-    """The file's path below the root before names that are taken were passed over."""
+    """The path of the file below the root, if its name were free."""
     saves: bool = False
-    """Is the item's content still to be written."""
+    """Whether the content of the item is not written yet."""
 
     @property
     def rule(self) -> str:
-        """The key that it went by, in one word: `tools.mcp__*.min_tokens`."""
+        """The key that decided, as text: `tools.mcp__*.min_tokens`."""
         return ".".join(self.rule_path)
 
     @property
     def is_new(self) -> bool:
-        """Does the item leave the context, or what is left of it, by this very plan."""
+        """Whether this plan takes the item, or its placeholder, out of the context."""
         return self.action is not Action.KEEP and self.reason.code != "decided"
+
+
+class ItemVerdict(NamedTuple):
+    """One step's verdict on one candidate: whether it may be taken, why, and by which key."""
+
+    taken: bool
+    reason: Reason
+    rule: RulePath = ()

@@ -1,11 +1,13 @@
-"""Gates: whether a step runs, with the numbers compared."""
+"""Gates: whether a step runs, the numbers that are compared, and how each number is measured."""
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from policyctx.definitions.gates import Nothing
+from policyctx.planning.prices import calls_to_pay_back
 from policyctx.policy.models.gates import COMPARISONS, GATES
 from policyctx.policy.values import Duration, Share
 
@@ -13,15 +15,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from policyctx.definitions.gates import Comparison, Kind
+    from policyctx.planning.facts import Unit
+    from policyctx.planning.outlook import Outlook
+    from policyctx.planning.select import Candidates
     from policyctx.policy.lookup import RulePath
     from policyctx.policy.models import Model, Step
-    from policyctx.policy.models.gates import Limits
+    from policyctx.policy.models.gates import (
+        CountGate,
+        IdleGate,
+        ItemsGate,
+        Limits,
+        RatioGate,
+        TokensGate,
+    )
 
 Number: TypeAlias = int | float | Fraction
 
 
 class StepGate(NamedTuple):
-    """One gate of a step: what the policy gives for it, and the limit of each comparison."""
+    """One gate of a step: its value in the policy, and the limit of each comparison."""
 
     name: str
     given: Limits[Any]
@@ -91,7 +103,7 @@ def opens(verdicts: Sequence[GateVerdict]) -> bool:
 
 
 def sizes_of_selection(step: Step) -> frozenset[str]:
-    """Return which sizes of what a step selects its gates need: tokens, chars, freed."""
+    """Return the sizes of its selection that a step's gates need: tokens, chars, freed."""
     found = set()
     for gates in step.when:
         for name, gate in GATES.items():
@@ -107,7 +119,15 @@ def _compared(step: str, gate: StepGate, measured: Measured) -> Iterator[GateVer
     for comparison, limit in gate.limits:
         holds = number is not None and _holds(number, COMPARISONS[comparison], limit)
         yield GateVerdict(
-            step, gate.name, comparison, number, limit, holds, kind, gate.alternative, note
+            step=step,
+            gate=gate.name,
+            comparison=comparison,
+            number=number,
+            limit=limit,
+            opens=holds,
+            kind=kind,
+            alternative=gate.alternative,
+            note=note,
         )
 
 
@@ -143,3 +163,105 @@ def _shown(number: Number, kind: Kind) -> str:
         return f"{float(number):,.0f} s"
     whole = int(number) if number == int(number) else float(number)
     return f"{whole:,} tokens" if kind == "tokens" else f"{whole:,}"
+
+
+class Measures:
+    """The numbers that the gates of one step compare, in the list as earlier steps leave it.
+
+    Each gate has a method of its name, which takes the gate's value in the policy. A measure must
+    not cost more as the list grows: the selection is summed up as items become ready.
+    """
+
+    def __init__(self, outlook: Outlook, candidates: Candidates) -> None:
+        self._outlook, self._candidates = outlook, candidates
+        self._in = outlook.conversation
+
+    def of(self, gate: StepGate) -> Measured:
+        """Return the number that a gate compares, or why there is none."""
+        measured: Measured = getattr(self, gate.name)(gate.given)
+        return measured
+
+    def tokens(self, _: TokensGate) -> int:
+        """Return the tokens of the list, with what is sent beside it."""
+        return self._outlook.tokens()
+
+    def messages(self, _: CountGate) -> int:
+        """Return the number of messages in the list."""
+        removed = len(self._in.removed) + len(self._outlook.removed)
+        return self._in.reading.message_count - removed
+
+    def turns(self, _: CountGate) -> int:
+        """Return the number of turns in the list."""
+        starts = set(self._in.reading.turn_starts) if self._outlook.removed else set()
+        return self._in.turns() - len(starts & self._outlook.removed)
+
+    def items(self, gate: ItemsGate) -> int:
+        """Return the number of items of the gate's types in the list."""
+        lineage = self._in.policy.types.lineage
+
+        def is_counted(item_type: str) -> bool:
+            return not {"*", *lineage(item_type)}.isdisjoint(gate.types)
+
+        counted = sum(n for item_type, n in self._in.counts.items() if is_counted(item_type))
+        gone = (i for i in self._touched() if not self._outlook.is_there(i))
+        types_gone = (self._in.items[i].type for i in gone if self._in.is_there(i))
+        return counted - sum(map(is_counted, types_gone))
+
+    def ratio(self, gate: RatioGate) -> Fraction | Nothing:
+        """Return the size of all that the step selects, divided by that of all messages."""
+        selected, everything = self._sum(gate.of), self._outlook.total(gate.of)
+        if everything == 0:
+            return Nothing.MEASURED
+        return Fraction(selected, everything) if selected else Nothing.SELECTED
+
+    def frees(self, _: TokensGate) -> int:
+        """Return the tokens that the step would free, net of placeholders."""
+        return self._sum("freed")
+
+    def idle(self, _: IdleGate) -> float | Nothing:
+        """Return the seconds since the last model call."""
+        idle = self._outlook.facts.idle
+        return Nothing.CALLED if idle is None else idle
+
+    def pays_back(self, _: CountGate) -> float | Nothing:
+        """Return the model calls until the saving has paid for rewriting the changed prefix."""
+        model, freed = self._in.policy.model, self._sum("freed")
+        rewritten = max(0, self._cached_behind() - (freed - self._freed_unsent()))
+        calls = calls_to_pay_back(rewritten=rewritten, freed=freed, model=model)
+        return Nothing.SAVED if calls == math.inf else calls
+
+    def _cached_behind(self) -> int:
+        """Return the tokens behind the first change that the provider's cache still holds."""
+        cache, idle = self._in.policy.model.cache, self._outlook.facts.idle
+        tally = self._in.tally("tokens")
+        sent = tally.before(self._in.sent)
+        first = self._candidates.first()
+        if first is None or idle is None or idle > cache.ttl.seconds or sent < cache.min_tokens:
+            return 0
+        return max(0, sent - tally.before(self._in.items[first].message))
+
+    def _freed_unsent(self) -> int:
+        """Return the tokens that the step would free of messages that no model was sent."""
+        new = range(self._in.items_of(self._in.sent).start, len(self._in.items))
+        ready = (draft for i in new if (draft := self._candidates.ready.get(i)) is not None)
+        return sum(draft.sizes.get("freed", 0) for draft in ready)
+
+    def _sum(self, size: str) -> int:
+        """Return the sum over what is ready, after what the plan has taken already."""
+        unit: Unit = "chars" if size == "chars" else "tokens"
+        candidates, total = self._candidates, self._candidates.sums[size]
+        to_drop = candidates.step.action.leaves_nothing
+        for position in self._touched():
+            if (draft := candidates.ready.get(position)) is not None and draft.sizes:
+                total -= draft.sizes[size]
+                small = candidates.is_small(position, self._outlook.taken.get(position))
+                if not small and not self._outlook.is_out(position, even_of_placeholders=to_drop):
+                    lost = self._in.size(position, unit) - self._outlook.size(position, unit)
+                    total += draft.sizes[size] - lost
+        return total
+
+    def _touched(self) -> set[int]:
+        """Return what the plan has taken, with the items inside and around."""
+        taken = self._outlook.taken
+        around = {d.item.inside for d in taken.values() if d.item.inside is not None}
+        return around.union(taken, *map(self._in.inside, taken))

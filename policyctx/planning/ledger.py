@@ -1,4 +1,4 @@
-"""`Ledger`: a session's memory of its decisions, so that a decided item looks the same for ever."""
+"""`Ledger`: the decisions of a session, by which an item looks the same in every later turn."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from policyctx.messages.items import Item, Message
 
 
-# What parts a file's name from what is around it in a JSON text; an escape does too.
+# What separates a file's name from its surroundings in a JSON text; an escape does too.
 _BETWEEN_NAMES = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|[^A-Za-z0-9._%-]+")
 
 
-class Key(NamedTuple):
-    """What an item is known by, in whatever list it stands.
+class ItemKey(NamedTuple):
+    """The identity of an item, independent of the list that it is in.
 
-    That is its kind, its tool-use id, the hash of its text, and how many equal ones came before
-    it: a beginning that is cut off moves nothing else.
+    The parts are its kind, its tool-use id, the hash of its text, and the number of equal items
+    before it, so that the rest keep their keys when the beginning of a list is cut off.
     """
 
     kind: str
@@ -38,10 +38,10 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """What was decided for one item, and how it was rendered."""
+class LedgerEntry:
+    """The decision on one item, and how the item was rendered."""
 
-    key: Key
+    key: ItemKey
     chars: int
     """Of the item's text."""
     item_id: str
@@ -54,17 +54,17 @@ class Entry:
     relative_path: str | None = None
     """Of its file below the store's root."""
     alike: int = 0
-    """Of one that was dropped: how many equal to it the whole list had then, itself among them."""
+    """Of a dropped item: the number of items equal to it in the list then, itself included."""
     tool: str | None = None
     reads_as: str = ""
-    """The kind of item that its placeholder is read as, where that is not the item's own."""
+    """The kind that its placeholder is read as, where it differs from the item's own."""
     names_file: bool = False
-    """Of a call: did its input lead to a file of the store."""
+    """Of a call: whether its input names a file of the store."""
     tokens: int | None = None
     """Of the item, where the policy keeps the newest by their tokens."""
     rewritten: str | None = None
-    """The SHA-256 of the text of a kept result after items inside it left; such an entry decides
-    nothing, it only says which result that text is."""
+    """The SHA-256 of the text of a kept result after items inside it left. Such an entry is no
+    decision; it only identifies the result by that text."""
 
     def record(self) -> dict[str, Any]:
         """Return the entry as plain values for JSON."""
@@ -92,11 +92,11 @@ class Entry:
         }
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Entry | None:
+    def of(cls, record: Mapping[str, Any]) -> LedgerEntry | None:
         """Return the entry that `record` was made of, None for a record of another kind."""
         if record.get("record") != "decision":
             return None
-        key = Key(*(record[part] for part in ("kind", "tool_use_id", "sha256", "occurrence")))
+        key = ItemKey(*(record[part] for part in ("kind", "tool_use_id", "sha256", "occurrence")))
         return cls(
             key=key,
             chars=record["chars"],
@@ -116,8 +116,8 @@ class Entry:
         )
 
     @property
-    def place(self) -> Place:
-        """What its placeholder is found by: the kind it is read as, its tool-use id, its text.
+    def place(self) -> RenderedKey:
+        """The key to find its placeholder by: the kind it is read as, its tool-use id, its text.
 
         A rewritten result is found by the hash of its text instead.
         """
@@ -126,32 +126,32 @@ class Entry:
 
 
 # A kind of item, a tool-use id, and the text of a placeholder or the hash of a rewritten result.
-Place: TypeAlias = tuple[str, str | None, str | None]
+RenderedKey: TypeAlias = tuple[str, str | None, str | None]
 
 
 class Ledger:
-    """The decided items of a session. It grows by what each plan that was carried out decided."""
+    """The decided items of a session; it grows with each plan that is carried out."""
 
-    def __init__(self, entries: Iterable[Entry] = ()) -> None:
-        self.entries: dict[Key, Entry] = {}
-        self._rendered: defaultdict[Place, dict[Key, Entry]] = defaultdict(dict)
-        self._left: defaultdict[tuple[str, str | None, str], dict[Key, str]] = defaultdict(dict)
+    def __init__(self, entries: Iterable[LedgerEntry] = ()) -> None:
+        self.entries: dict[ItemKey, LedgerEntry] = {}
+        self._rendered: defaultdict[RenderedKey, dict[ItemKey, LedgerEntry]] = defaultdict(dict)
+        self._left: defaultdict[tuple[str, str | None, str], dict[ItemKey, str]] = defaultdict(dict)
         self._lengths: set[tuple[str, str | None, int]] = set()
         self._has_rewritten: set[tuple[str, str | None]] = set()
         self._files: dict[str, set[str]] = defaultdict(set)
         self.newest_path = ""
         """Of the file that was named last, below the store's root; empty before there is one."""
         self._endings: set[str] = set()
-        """With which the names of files end: a look for one of these is cheaper than for them."""
+        """The endings of the files' names, which are cheaper to look for than the names."""
         self._has_odd_names = False
-        """Is a file's name made of more than files usually are, by the policy's own `path`."""
+        """Whether a file's name, by the policy's own `path`, has unusual characters."""
         self.add(entries)
 
     def __len__(self) -> int:
         return len(self.entries)
 
-    def add(self, entries: Iterable[Entry]) -> None:
-        """Remember what was decided; an item that was decided before moves up to the new state."""
+    def add(self, entries: Iterable[LedgerEntry]) -> None:
+        """Add decisions; an item that was decided before gets the new state."""
         for entry in entries:
             kind, call, *_ = entry.key
             if entry.rewritten is not None:
@@ -178,7 +178,7 @@ class Ledger:
         return set().union(*self._files.values())
 
     def may_name_file(self, given: str) -> bool:
-        """May a call's input, as JSON, lead to a file; False is certain, and cheap to have."""
+        """Return whether a call's input, as JSON, may name a file; False is certain, and cheap."""
         if self._has_odd_names:
             return True
         if not any(ending in given for ending in self._endings):
@@ -186,11 +186,11 @@ class Ledger:
         return not self._files.keys().isdisjoint(_BETWEEN_NAMES.split(given))
 
     def has_file(self, path: str) -> bool:
-        """Does a path, absolute or relative, lead to a file that an entry names."""
+        """Return whether a path, absolute or relative, is a file that an entry names."""
         known = self._files.get(path.rpartition("/")[2], ())
         return any(path == file or path.endswith(f"/{file}") for file in known)
 
-    def rendered(self, item: Item) -> dict[Key, Entry]:
+    def rendered(self, item: Item) -> dict[ItemKey, LedgerEntry]:
         """Return the entries that left this very text, oldest first."""
         found = self._rendered.get((item.kind, item.tool_use_id, item.text))
         if found is None and (item.kind, item.tool_use_id) in self._has_rewritten:
@@ -198,7 +198,7 @@ class Ledger:
             found = self._rendered.get(place)
         return found or {}
 
-    def is_dropped(self, key: Key) -> bool:
+    def is_dropped(self, key: ItemKey) -> bool:
         """Return whether the newest decision on an item removed it."""
         entry = self.entries.get(key)
         return entry is not None and entry.action.leaves_nothing
@@ -208,14 +208,14 @@ class Ledger:
         return list(self._left[equal].values()) if equal in self._left else []
 
     def may_know(self, item: Item) -> bool:
-        """May there be an entry for the item; False is certain, and cheap to have."""
+        """Return whether there may be an entry for the item; False is certain, and cheap."""
         return (item.kind, item.tool_use_id, len(item.text)) in self._lengths
 
 
 def taken_out(
-    messages: Sequence[Message], ledger: Ledger, summarised: frozenset[Key] = frozenset()
-) -> frozenset[Key]:
-    """Return the keys of what was dropped and is missing from a list that is not known.
+    messages: Sequence[Message], ledger: Ledger, summarised: frozenset[ItemKey] = frozenset()
+) -> frozenset[ItemKey]:
+    """Return the keys of the dropped items that are missing from an unknown list.
 
     A dropped item is missing when the list has fewer equal ones than the list that it was dropped
     from. Where it has as many, they may have been said since. A call or result with an id was not;
@@ -232,8 +232,8 @@ def taken_out(
     present = Counter(key[:3] for key in summarised)
     present.update(identities.key(i)[:3] for i in known)
     missing = {entry.key for entry in dropped if present[entry.key[:3]] < entry.alike}
-    said_since: list[Key] = []
-    unsure: list[Key] = []
+    said_since: list[ItemKey] = []
+    unsure: list[ItemKey] = []
     for entry in dropped:
         if entry.key in missing:
             said_since += unsure
@@ -246,7 +246,7 @@ def taken_out(
 
 
 class Identities:
-    """The keys of the items of a list that grows, each made when it is asked for.
+    """The keys of the items of a list that grows, each computed on first use.
 
     A placeholder counts as what it stands for, so an item has the same key in the list as it was
     and in the list as it was edited; of placeholders that are alike each stands for the next.
@@ -254,7 +254,7 @@ class Identities:
     came back: what is equal to it keeps the key that it had.
     """
 
-    def __init__(self, items: Sequence[Item], ledger: Ledger, gone: Iterable[Key] = ()) -> None:
+    def __init__(self, items: Sequence[Item], ledger: Ledger, gone: Iterable[ItemKey] = ()) -> None:
         self._items, self._ledger = items, ledger
         self._gone: dict[tuple[str, str | None, str], list[int]] = defaultdict(list)
         for kind, call, sha256, occurrence in sorted(gone, key=lambda key: key.occurrence):
@@ -262,12 +262,12 @@ class Identities:
         self._alike: dict[tuple[str, str | None, int], list[int]] = defaultdict(list)
         self._likenesses: list[tuple[str, str | None, int]] = []
         self._hashes: dict[int, str] = {}
-        self._replaced: dict[int, Entry] = {}
+        self._replaced: dict[int, LedgerEntry] = {}
         self._looked_at = 0
-        self._unclaimed: dict[Place, Iterator[Entry]] = {}
+        self._unclaimed: dict[RenderedKey, Iterator[LedgerEntry]] = {}
 
-    def entry(self, position: int) -> Entry | None:
-        """Return what the ledger says of an item, whether it stands there whole or replaced.
+    def entry(self, position: int) -> LedgerEntry | None:
+        """Return the ledger's entry of an item, whether it is whole or replaced.
 
         That is the newest decision on it: an older placeholder may stand in a list that comes
         again.
@@ -277,7 +277,7 @@ class Identities:
         item = self._items[position]
         return self._ledger.entries.get(self.key(position)) if self._ledger.may_know(item) else None
 
-    def replaced(self, position: int) -> Entry | None:
+    def replaced(self, position: int) -> LedgerEntry | None:
         """Return the entry of what a placeholder stands for; None for an item that stands whole."""
         for i in range(self._looked_at, len(self._items)):
             if found := self._ledger.rendered(self._items[i]):
@@ -285,8 +285,8 @@ class Identities:
         self._looked_at = len(self._items)
         return self._replaced.get(position)
 
-    def key(self, position: int) -> Key:
-        """Return what the item at this position is known by."""
+    def key(self, position: int) -> ItemKey:
+        """Return the key of the item at this position."""
         if (replaced := self.replaced(position)) is not None:
             return replaced.key
         alike, found = self._of_likeness(position), self._hash(position)
@@ -296,10 +296,10 @@ class Identities:
             before += self._left_inside(result, (kind, call, found))
         for occurrence in self._gone.get((kind, call, found), ()):
             before += occurrence <= before
-        return Key(kind, call, found, before)
+        return ItemKey(kind, call, found, before)
 
     def _left_inside(self, result: int, equal: tuple[str, str | None, str]) -> int:
-        """Return how many of what is equal are no items, but placeholders inside of results.
+        """Return how many of the equal texts are placeholders inside results instead of items.
 
         Up to this result; what stands for an image there is a text like any other.
         """
@@ -318,12 +318,12 @@ class Identities:
         )
 
     def alike(self, position: int) -> int:
-        """Return how many are equal to the item at this position, with what was taken out."""
+        """Return the number of items equal to the one at this position, with those taken out."""
         kind, call, found, _ = self.key(position)
         gone = self._gone.get((kind, call, found), ())
         return sum(self._hash(i) == found for i in self._of_likeness(position)) + len(gone)
 
-    def _next_of(self, found: dict[Key, Entry]) -> Entry:
+    def _next_of(self, found: dict[ItemKey, LedgerEntry]) -> LedgerEntry:
         """Return the first of equal placeholders that is not in the list yet, else the last.
 
         Those that still stand come before those of items that were dropped later.
@@ -335,12 +335,12 @@ class Identities:
             self._unclaimed[last.place] = iter([found[key] for key in here])
         return next(self._unclaimed[last.place], last)
 
-    def _is_gone(self, key: Key) -> bool:
+    def _is_gone(self, key: ItemKey) -> bool:
         kind, call, sha256, occurrence = key
         return occurrence in self._gone.get((kind, call, sha256), ())
 
     def _of_likeness(self, position: int) -> list[int]:
-        """Return the positions of all that may be equal to the item at this one."""
+        """Return the positions of all items that may be equal to the one at this position."""
         for i in range(len(self._likenesses), len(self._items)):
             self._likenesses.append(self._likeness(i))
             self._alike[self._likenesses[i]].append(i)

@@ -1,4 +1,4 @@
-"""Where an item's file goes below the root: a template filled with values that cannot lead out."""
+"""The path of an item's file below the root: a template whose values cannot lead outside."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from policyctx.policy.values import parsed_template
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from policyctx.messages.items import Item
     from policyctx.policy.values import Template
 
 _KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
@@ -66,6 +67,19 @@ def relative_path(
     )
 
 
+def item_path(parts: Sequence[Template], item: Item, session_id: str, file_format: str) -> str:
+    """Return the path of an item's file below the root; `file_format` is that of the store."""
+    values = {
+        "item_id": item.item_id,
+        "item_type": item.type,
+        "tool_name": item.tool,
+        "tool_use_id": item.tool_use_id,
+        "session_id": session_id,
+        "ext": EXTENSIONS[file_format],
+    }
+    return relative_path(parts, values, item.text)
+
+
 def _part(value: str | None, content: str) -> str:
     return safe_part(value) if value else hash_name(content)
 
@@ -110,16 +124,16 @@ def numbered_forms(path: str) -> str:
 
 
 def _split(path: str) -> tuple[str, str]:
-    """Part a path before its extension, where a number goes."""
+    """Split a path before its extension, where a number goes."""
     folder, slash, name = path.rpartition("/")
     stem, dot, extension = name.rpartition(".")
     return (f"{folder}{slash}{stem}", f"{dot}{extension}") if stem else (path, "")
 
 
 class FreePaths:
-    """Hands out paths, each only once: `path`, then `path-1`, `path-2`, … before the extension.
+    """Paths that are given out only once: `path`, then `path-1`, `path-2`, … with its extension.
 
-    What is `taken`, or was given out by those `beyond`, is not handed out.
+    Those `taken`, and those given out by `beyond`, are not given out.
     """
 
     def __init__(self, taken: Iterable[str] = (), *, beyond: FreePaths | None = None) -> None:
@@ -131,7 +145,7 @@ class FreePaths:
         return path in self._given or (self._beyond is not None and path in self._beyond)
 
     def add(self, path: str) -> None:
-        """Know that this path is taken."""
+        """Add a path that is taken."""
         self._given.add(path)
 
     def take(self, path: str, *, passes: Callable[[str], bool] = lambda _: True) -> str:

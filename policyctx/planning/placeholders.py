@@ -1,25 +1,152 @@
-"""The text that takes an offloaded item's place."""
+"""The texts that a policy leaves in place of items, and how they are recognised in a list.
+
+A placeholder may show an excerpt: the beginning and the end of the text that it replaces. A line
+ends with a newline (U+000A), which a carriage return may precede; no other character ends a line.
+
+Placeholders and the messages of a compaction are recognised by the wordings of the policy where no
+ledger has a record of them, such as in a list that an earlier call or another session has edited.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from policyctx.definitions.fields import EXCERPT_FIELDS, FILE_FIELDS, PLACEHOLDER_FIELDS
+from policyctx.definitions.fields import (
+    EXCERPT_FIELDS,
+    FILE_FIELDS,
+    PLACEHOLDER_FIELDS,
+    RESTORED_FIELDS,
+    SUMMARY_FIELDS,
+)
 from policyctx.messages.blocks import REMOVED
-from policyctx.planning.excerpts import excerpt, line_count
 from policyctx.planning.paths import hash_name, numbered_forms, path_from
 from policyctx.policy.values import Template, parsed_template
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from policyctx.messages.items import Item
     from policyctx.planning.facts import Facts
     from policyctx.planning.paths import File
-    from policyctx.policy.models.placeholder import Placeholder
+    from policyctx.policy.models.compaction import CompactionWording
+    from policyctx.policy.models.placeholder import Extent, Placeholder
+    from policyctx.tokens.counter import TokenCounter
+
+_CUT = "…"
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """The part of a text that is shown, and the amount that is not.
+
+    Where no line was cut or numbered, `head` is a prefix of the text and `tail` a suffix of what
+    comes after it.
+    """
+
+    head: str
+    tail: str
+    omitted_lines: int
+    """Lines of which nothing is shown."""
+    omitted_chars: int
+    """Code points that are not shown, those hidden in cut lines among them."""
+
+
+def excerpt(text: str, wording: Placeholder, counter: TokenCounter) -> Excerpt:
+    """Return the head and the tail of `text` that `wording` asks for; one not asked for is empty.
+
+    Both measure the text itself; the marks of cut lines and the numbers come on top. The head has
+    precedence: the tail is taken from what it leaves.
+
+    `lines: N` is the first or last N lines, each with the newline that ends it; `chars: N` is N
+    code points. `tokens: N` is at most N tokens by `counter`, where one code point more would be
+    more than N. A few more than one may have N tokens again, since a whole word can have fewer
+    tokens than a part of it. A code point is never cut; a sign made of several may be.
+
+    `max_line_chars` leaves so many code points of what is shown of a line, then `…`; the newline
+    stays. `line_numbers` puts a line's number in the whole text before it, from 1, as wide as
+    the largest number shown, and a tab; a line of which a part is shown has its number too.
+
+    The time grows with what is shown, and with one look for newlines through the rest.
+    """
+    end = _head_end(text, wording.head, counter)
+    start = _tail_start(text, end, wording.tail, counter)
+    head_lines, tail_lines = line_count(text[:end]), line_count(text[start:])
+    before_tail = text.count("\n", 0, start) if tail_lines else line_count(text)
+    width = 0
+    if wording.line_numbers:
+        width = len(str(before_tail + tail_lines if tail_lines else head_lines))
+    head, hidden_in_head = _shown(text[:end], wording.max_line_chars, 1, width)
+    tail, hidden_in_tail = _shown(text[start:], wording.max_line_chars, before_tail + 1, width)
+    return Excerpt(
+        head=head,
+        tail=tail,
+        omitted_lines=max(before_tail - head_lines, 0),
+        omitted_chars=start - end + hidden_in_head + hidden_in_tail,
+    )
+
+
+def line_count(text: str) -> int:
+    """Return the number of lines; the last one needs no newline to be one."""
+    return text.count("\n") + (text[-1:] not in {"", "\n"})
+
+
+def _head_end(text: str, extent: Extent | None, counter: TokenCounter) -> int:
+    """Return the end of the head."""
+    if extent is None:
+        return 0
+    if extent.tokens is not None:
+        return len(counter.truncate(text, extent.tokens))
+    if extent.chars is not None:
+        return min(extent.chars, len(text))
+    end = 0
+    for _ in range(extent.lines or 0):
+        newline = text.find("\n", end)
+        if newline < 0:
+            return len(text)
+        end = newline + 1
+    return end
+
+
+def _tail_start(text: str, end: int, extent: Extent | None, counter: TokenCounter) -> int:
+    """Return the start of the tail, which is not before `end`, the end of the head."""
+    size, left = len(text), len(text) - end
+    if extent is None:
+        return size
+    if extent.tokens is not None:
+        return size - len(counter.truncate(text[end:], extent.tokens, end=True))
+    if extent.chars is not None:
+        return size - min(extent.chars, left)
+    start = size
+    for _ in range(extent.lines or 0):
+        # The newline right before `start` ends the line that is looked for.
+        start = text.rfind("\n", end, max(start - 1, end)) + 1
+        if start <= end:
+            return end
+    return start
+
+
+def _shown(part: str, max_line_chars: int | None, first: int, width: int) -> tuple[str, int]:
+    """Return the part with lines cut and numbered from `first`, and the length of what is cut.
+
+    A `width` of 0 means no numbers.
+    """
+    if max_line_chars is None and not width:
+        return part, 0
+    lines, hidden = [], 0
+    for number, match in enumerate(_LINE.finditer(part), first):
+        line = match.group()
+        ending = next(ending for ending in ("\r\n", "\n", "") if line.endswith(ending))
+        over = len(line) - len(ending) - (max_line_chars or len(line))
+        if over > 0:
+            line = f"{line[:max_line_chars]}{_CUT}{ending}"
+            hidden += over
+        lines.append(f"{number:>{width}}\t{line}" if width else line)
+    return "".join(lines), hidden
+
 
 _VALUES: dict[str, Callable[[Item, File, Facts], object]] = {
     "path": lambda _item, file, _facts: file.path,
@@ -37,7 +164,6 @@ _VALUES: dict[str, Callable[[Item, File, Facts], object]] = {
 }
 
 
-# What a placeholder says of the item itself, whatever its content was.
 _OF_FILE = frozenset(FILE_FIELDS)
 _HASH_NAME = "sha256-[0-9a-f]{16}"
 _OF_ITEM = frozenset({"item_id", "tool_name", "tool_use_id", "session_id"})
@@ -108,7 +234,7 @@ def _form(field: str, item: Item, file: File, facts: Facts) -> str | None:
 
 
 def _excerpt_values(shown: Placeholder, item: Item, facts: Facts) -> dict[str, object]:
-    """The fields of an excerpt; the newline at the end of what is shown is left to the wording."""
+    """Return the fields of an excerpt, without the newline at the end of what is shown."""
     found = excerpt(item.text, shown, facts.counter)
     return {
         "head": found.head.removesuffix("\n").removesuffix("\r"),
@@ -121,3 +247,49 @@ def _excerpt_values(shown: Placeholder, item: Item, facts: Facts) -> dict[str, o
 def content_hash(text: str) -> str:
     """Return the sha256 of the text as it is saved, in hex."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Left(NamedTuple):
+    """A text in the wording of a compaction."""
+
+    item_type: str
+    says: str
+    """The summary without its wording; of a restored file the path."""
+
+
+class CompactionForms:
+    """The wordings of a policy's compactions; one that begins with a field recognises nothing."""
+
+    def __init__(self, wordings: Iterable[CompactionWording]) -> None:
+        self._forms: list[tuple[str, str, re.Pattern[str]]] = []
+        replies: set[str] = set()
+        for wording in wordings:
+            replies |= {wording.summary_reply, wording.restored_reply}
+            self._add(wording.summary, SUMMARY_FIELDS, "compaction_summary")
+            self._add(wording.restored, RESTORED_FIELDS, "restored_file")
+        self._replies = replies - {""}
+
+    def left(self, text: str) -> Left | None:
+        """Return what a text of this form is, None for any other text."""
+        for start, item_type, form in self._forms:
+            if text.startswith(start) and (found := form.fullmatch(text)) is not None:
+                return Left(item_type, found[1])
+        return None
+
+    def is_reply(self, text: str) -> bool:
+        """Return whether this is the assistant's scripted reply to a summary or a restored file."""
+        return text in self._replies
+
+    def _add(self, wording: str, fields: tuple[str, str], item_type: str) -> None:
+        start, *pieces = parsed_template(wording, fields).pieces
+        if not start.strip():
+            return
+        pattern, told = re.escape(start), fields[0]
+        for field, literal in zip(pieces[::2], pieces[1::2], strict=True):
+            # The end of the text is where the last field ends: the first of two ends at once.
+            some = ".*" if len(pieces) == 2 or field == "content" else ".*?"  # noqa: PLR2004
+            pattern += f"({some})" if field == told else some
+            pattern += re.escape(literal)
+            told = "" if field == told else told
+        if not told:
+            self._forms.append((start, item_type, re.compile(pattern, re.DOTALL)))

@@ -1,67 +1,85 @@
-"""`Plan`: the decisions for one message list. Nothing has happened yet."""
+"""`Plan`: the decisions for one message list, and every step's verdict on each item.
+
+Nothing has happened yet. The decision on an item that stays is found when it is asked for.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from policyctx.definitions.actions import Action
 from policyctx.messages.editing import Edit
-from policyctx.planning.drafts import left_in_place
-from policyctx.planning.explaining import decision_on, decisions_at, tokens_at, verdicts_on
-from policyctx.planning.reasons import Reason
+from policyctx.planning.decisions import Decision, ItemVerdict, Reason
+from policyctx.planning.take import left_in_place
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.messages.items import Item
-    from policyctx.planning.compacting import Replacing
-    from policyctx.planning.conversation import Conversation
-    from policyctx.planning.decisions import Decision
-    from policyctx.planning.explaining import StepVerdict
+    from policyctx.planning.compact import Replacing
+    from policyctx.planning.conversation import Checkpoint, Conversation
     from policyctx.planning.facts import Facts
     from policyctx.planning.gates import GateVerdict
     from policyctx.planning.paths import File
-    from policyctx.planning.selection import Verdict
-    from policyctx.planning.snapshot import Snapshot
+    from policyctx.planning.select import Candidates
+    from policyctx.policy.lookup import RulePath
+
+# What is counted of a result that holds nothing but media.
+_NO_BLOCKS = "[]"
+_NOTHING: Mapping[int, ItemVerdict] = {}  # a read-only view of it could not be pickled
 
 
-_NOTHING: Mapping[int, Verdict] = {}  # a read-only view of it could not be pickled
+class StepVerdict(NamedTuple):
+    """One step's verdict on one item: whether it is taken, why, and the key that decides it."""
+
+    step: str
+    taken: bool
+    reason: Reason
+    rule_path: RulePath
+
+    @property
+    def rule(self) -> str:
+        """The key as text: `tools.mcp__*.min_tokens`."""
+        return ".".join(self.rule_path)
 
 
 class Outcome(NamedTuple):
-    """What became of one step in a plan: its gates, and why it stopped before it had taken all."""
+    """The outcome of one step in a plan: its gates, what it took, and why it stopped early."""
 
     step: str
     gates: tuple[GateVerdict, ...] = ()
     is_open: bool = True
-    took: Mapping[int, Verdict] = _NOTHING
-    """What it took and why, by position; a later step may have moved some of that up."""
+    took: Mapping[int, ItemVerdict] = _NOTHING
+    """What it took and why, by position; a later step may have taken some of that further."""
     stopped: Reason | None = None
-    """Why what is ready and was not taken stays."""
+    """Why the items stay that were ready and not taken."""
     left: tuple[tuple[int, Reason], ...] = ()
     """Items that were ready and stay for a reason of their own, by position."""
     replaces: Replacing | None = None
-    """What a summary is to stand for; None for a step that makes none."""
+    """What a summary is to replace; None for a step that makes none."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a turn comes to: each step's gates, and for every item what happens to it and why.
+    """The result of planning: each step's gates, and for every item what happens to it and why.
 
-    `new` are the decisions that this plan makes; what earlier plans decided and what stays is in
-    `decisions`, which are found when they are asked for.
+    `new` are the decisions that this plan makes. `decisions` also has those of earlier plans and
+    the items that stay; it is computed on first use.
     """
 
     new: tuple[Decision, ...]
     outcomes: tuple[Outcome, ...]
     facts: Facts
-    at: Snapshot
+    at: Checkpoint
     conversation: Conversation
+    candidates: Mapping[str, Candidates] = field(repr=False, compare=False)
+    """Of each step, by its name; they grow with the conversation."""
     comes_back: bool = False
-    """Was the list given as it was handed out in the turn before, and not as the caller kept it."""
+    """Whether the list was given as it was handed out in the turn before."""
     judged: int = 0
-    """How many of the arriving items are no longer new after this plan."""
+    """Number of arriving items that are no longer new after this plan."""
 
     @property
     def items(self) -> Sequence[Item]:
@@ -70,22 +88,24 @@ class Plan:
 
     @cached_property
     def fates(self) -> Mapping[int, Decision]:
-        """The decisions on what is out once this plan was carried out, by position."""
+        """The decisions on what is out after this plan, by position."""
         before = self.conversation.fates_at(self.at)
         return before | {decision.position: decision for decision in self.new}
 
     @cached_property
     def decisions(self) -> tuple[Decision, ...]:
-        """The decision on each item that a step has as a candidate, or that is out already."""
-        return tuple(decisions_at(self))
+        """The decision on each item that is out or is a candidate of a step, in order."""
+        record = _Record(self)
+        found = (record.decision(position) for position in range(self.at.items))
+        return tuple(d for d in found if d.step or d.action is not Action.KEEP)
 
     def decision(self, position: int) -> Decision:
-        """Return what becomes of one item; kept, with no step, when none has it as a candidate."""
-        return decision_on(self, position)
+        """Return the decision on one item; kept, with no step, if it is no candidate of a step."""
+        return _Record(self).decision(position)
 
     @property
     def compaction(self) -> Replacing | None:
-        """What is to be replaced by a summary, after all else; None for nothing."""
+        """What a summary is to replace, after all other decisions; None for nothing."""
         return next((o.replaces for o in self.outcomes if o.replaces is not None), None)
 
     @property
@@ -95,7 +115,7 @@ class Plan:
 
     def verdicts(self, position: int) -> tuple[StepVerdict, ...]:
         """Return what each step says of one item, in the order of the steps."""
-        return tuple(verdicts_on(self, position))
+        return tuple(_Record(self).verdicts(position))
 
     @property
     def to_save(self) -> tuple[Decision, ...]:
@@ -110,7 +130,7 @@ class Plan:
     @property
     def tokens_before(self) -> int:
         """Tokens of the context as it was given: messages, system prompt, tool schemas."""
-        return tokens_at(self, self.conversation.fates_at(self.at) if self.comes_back else {})
+        return _tokens_at(self, self.conversation.fates_at(self.at) if self.comes_back else {})
 
     @property
     def tokens_after(self) -> int:
@@ -118,11 +138,11 @@ class Plan:
 
         A compaction is not deducted: how long its summary will be is not known.
         """
-        return tokens_at(self, self.fates)
+        return _tokens_at(self, self.fates)
 
     @property
     def freed_chars(self) -> int:
-        """Characters of all that newly leaves; what the placeholders take is not deducted."""
+        """Characters of all that newly leaves, without deducting the placeholders."""
         return sum(len(decision.item.text) for decision in self.new if decision.saves)
 
     @property
@@ -131,7 +151,7 @@ class Plan:
         return self.freed_chars - sum(len(d.placeholder or "") for d in self.new if d.saves)
 
     def settled(self, files: Sequence[File]) -> Plan:
-        """Return the plan with the files really written, one for each decision of `to_save`."""
+        """Return the plan with the files as written, one for each decision of `to_save`."""
         written = dict(zip((d.position for d in self.to_save), files, strict=True))
         return replace(self, new=tuple(self._at(d, written.get(d.position)) for d in self.new))
 
@@ -140,7 +160,7 @@ class Plan:
         return self._keeping(Reason("not_saved", {"error": error}), even_cleared=False)
 
     def unsummarised(self) -> Plan:
-        """Return the plan with nothing replaced by a summary, since none was made."""
+        """Return the plan without a compaction, since no summary was made."""
         reason = Reason("not_summarised")
         outcomes = (
             o if o.replaces is None else o._replace(replaces=None, stopped=reason)
@@ -149,7 +169,7 @@ class Plan:
         return replace(self, outcomes=tuple(outcomes))
 
     def without_decisions(self, problem: str) -> Plan:
-        """Return the plan with everything kept, since a provider would refuse what it came to."""
+        """Return the plan with everything kept, since a provider would refuse its result."""
         return self._keeping(Reason("invalid", {"problem": problem}), even_cleared=True)
 
     def _keeping(self, reason: Reason, *, even_cleared: bool) -> Plan:
@@ -174,3 +194,135 @@ class Plan:
             decision.item, decision.wording, file, self.facts, decision.unit, planned=decision.file
         )
         return replace(decision, file=file, placeholder=text)
+
+
+class _Record:
+    """The explanation of a plan: the verdict of each step on each item."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan, self._in = plan, plan.conversation
+        self._fates = plan.conversation.fates_at(plan.at)
+        self._new = {decision.position: decision for decision in plan.new}
+
+    def decision(self, position: int) -> Decision:
+        found = self._plan.fates.get(position)
+        if found is not None and (found.action.leaves_nothing or not self._is_replaced(position)):
+            return found
+        if found is None and (restored := self._in.held_back.get(position)) is not None:
+            step = str(restored.values["step"])
+            return Decision(position, self._in.items[position], Action.KEEP, restored, step)
+        if found is None and self._is_emptied(position):
+            return Decision(position, self._in.items[position], Action.KEEP, Reason("emptied"))
+        said = [v for v in self.verdicts(position) if v.reason.code != "not_selected"]
+        # The verdict of a step that summarises counts only where there is no other.
+        said = [v for v in said if v.taken or v.step not in self._in.policy.compacting] or said
+        item = self._in.items[position]
+        if not said:
+            return Decision(position, item, Action.KEEP, Reason("not_selected"))
+        step, taken, reason, rule = said[-1]
+        return Decision(
+            position, item, Action.SUMMARISE if taken else Action.KEEP, reason, step, rule
+        )
+
+    def _is_emptied(self, position: int) -> bool:
+        """Whether a result stays while all that it held is dropped."""
+        item, fates = self._in.items[position], self._plan.fates
+        if not item.media or item.counted != _NO_BLOCKS:
+            return False
+        dropped = [
+            i for i in self._in.inside(position) if i in fates and fates[i].action.leaves_nothing
+        ]
+        return len(dropped) == len(item.media)
+
+    def _is_replaced(self, position: int) -> bool:
+        replacing = self._plan.compaction
+        return replacing is not None and self._in.items[position].message in replacing.parts
+
+    def verdicts(self, position: int) -> Iterator[StepVerdict]:
+        for outcome in self._plan.outcomes:
+            summarises = outcome.step in self._in.policy.compacting
+            say = self._summarised if summarises else self._verdict
+            taken, reason, rule = say(position, outcome)
+            yield StepVerdict(outcome.step, taken, reason, rule)
+
+    def _verdict(self, position: int, outcome: Outcome) -> ItemVerdict:
+        new, fate = self._new.get(position), self._fates.get(position)
+        if new is not None and new.step == outcome.step:
+            return ItemVerdict(taken=True, reason=new.reason, rule=new.rule_path)
+        if (took := outcome.took.get(position)) is not None and new is not None:
+            return took
+        restored = self._in.held_back.get(position)
+        if restored is not None and restored.values["step"] == outcome.step:
+            return ItemVerdict(taken=False, reason=restored)
+        return self._verdict_of_candidates(position, outcome, fate)
+
+    def _verdict_of_candidates(
+        self, position: int, outcome: Outcome, fate: Decision | None
+    ) -> ItemVerdict:
+        """Return why a step left an item that none of its decisions is about."""
+        inner = self._in.items[position].inside
+        plan, candidates = self._plan, self._plan.candidates[outcome.step]
+        verdict = candidates.verdict(position, plan.at, plan.fates.get)
+        if verdict is None:
+            select = ("steps", outcome.step, "select")
+            return ItemVerdict(taken=False, reason=Reason("not_selected"), rule=select)
+        if fate is not None and not (verdict.taken and not fate.action.leaves_nothing):
+            return ItemVerdict(taken=False, reason=Reason("decided", {"step": fate.step}))
+        if inner is not None and (inner in self._fates or inner in self._new):
+            return ItemVerdict(taken=False, reason=Reason("inside"))
+        return self._left(position, outcome) if verdict.taken else verdict
+
+    def _summarised(self, position: int, outcome: Outcome) -> ItemVerdict:
+        """Return the verdict of a `compact` step, which takes whole messages."""
+        rule = ("steps", outcome.step)
+        if outcome.replaces is None:
+            return self._left(position, outcome)
+        parts = outcome.replaces.parts
+        taken = self._in.items[position].message in parts
+        if self._in.items[position].message == parts.carried:
+            return ItemVerdict(taken=False, reason=Reason("carried"), rule=self._carrying(outcome))
+        numbers = {"first": parts.start, "last": parts.end - 1}
+        reason = Reason("summarised" if taken else "not_replaced", numbers)
+        return ItemVerdict(taken=taken, reason=reason, rule=rule)
+
+    def _carrying(self, outcome: Outcome) -> RulePath:
+        """Return the key that keeps the user's newest message: the step's own, or the policy's."""
+        key, steps = "keep_newest_user_message", self._in.policy.all_steps
+        own = next(step.compaction for step in steps if step.name == outcome.step)
+        is_own = own is not None and key in own.model_fields_set
+        return ("steps", outcome.step, "compaction", key) if is_own else ("compaction", key)
+
+    def _left(self, position: int, outcome: Outcome) -> ItemVerdict:
+        """Return why a step left an item that it could have taken."""
+        own = next((reason for left, reason in outcome.left if left == position), None)
+        if own is not None:
+            return ItemVerdict(taken=False, reason=own)
+        if not outcome.is_open:
+            closed = [verdict for verdict in outcome.gates if not verdict.opens]
+            gate = "; ".join(verdict.sentence for verdict in closed)
+            reason = Reason("gate_closed", {"gate": gate})
+            return ItemVerdict(taken=False, reason=reason, rule=closed[0].rule)
+        if outcome.stopped is not None:
+            until: RulePath = ("steps", outcome.step, "select", "until")
+            until = until[:2] if outcome.step in self._in.policy.compacting else until
+            return ItemVerdict(taken=False, reason=outcome.stopped, rule=until)
+        decided = self._plan.fates.get(position)
+        if decided is not None:
+            return ItemVerdict(taken=False, reason=Reason("decided", {"step": decided.step}))
+        rule = ("steps", outcome.step, "on")
+        return ItemVerdict(taken=False, reason=Reason("arrived_before"), rule=rule)
+
+
+def _tokens_at(plan: Plan, fates: Mapping[int, Decision]) -> int:
+    """Return the tokens of the list, with what is sent beside it, when these items are out."""
+    facts, total = plan.facts, plan.facts.tokens_beside
+    for position, item in enumerate(plan.items):
+        fate = fates.get(position)
+        own = 0 if item.inside is not None else facts.tokens(item)
+        if fate is None:
+            total += own
+        elif item.inside is None:
+            total += facts.length(fate.placeholder or "", "tokens")
+        elif item.inside not in fates:
+            total += facts.length(fate.placeholder or "", "tokens") - facts.tokens(item)
+    return total

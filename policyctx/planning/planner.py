@@ -1,4 +1,4 @@
-"""`plan`: from a conversation to decisions. Pure: nothing is read or written.
+"""`Planner`: makes plans for a conversation. Pure: nothing is read or written.
 
 The steps of each moment run in the order of the policy; a step sees the list as the ledger and
 the steps before it have left it.
@@ -8,56 +8,106 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from policyctx.planning.compacting import replacing
-from policyctx.planning.drafts import Draft, drafted
-from policyctx.planning.gates import gate_verdicts, opens
-from policyctx.planning.ordering import Until, in_order
-from policyctx.planning.outlook import Measures, Outlook
+from policyctx.planning.compact import replacing
+from policyctx.planning.decisions import Reason
+from policyctx.planning.gates import Measures, gate_verdicts, gates_of, opens, sizes_of_selection
+from policyctx.planning.outlook import Outlook
 from policyctx.planning.plan import Outcome, Plan
-from policyctx.planning.reasons import Reason
-from policyctx.planning.taking import Taking
+from policyctx.planning.select import Candidates
+from policyctx.planning.take import Draft, Taking
+from policyctx.policy.values import Share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from policyctx.messages.items import Item
     from policyctx.planning.conversation import Conversation
+    from policyctx.planning.decisions import Decision
     from policyctx.planning.facts import Facts
+    from policyctx.planning.gates import GateVerdict
+    from policyctx.planning.ledger import LedgerEntry
     from policyctx.policy.models import Step
+    from policyctx.policy.models.gates import Until
+
 
 Moment = Literal["arrival", "model_call"]
 BOTH: tuple[Moment, ...] = ("arrival", "model_call")
 
 
-def plan(
-    conversation: Conversation,
-    facts: Facts,
-    *,
-    moments: tuple[Moment, ...] = BOTH,
-    comes_back: bool = False,
-) -> Plan:
-    """Decide what becomes of each item of a conversation; what was decided stays decided.
+class Planner:
+    """The plans for one conversation, and the candidates of each step.
 
-    The conversation remembers nothing of it until it adopts the plan. `comes_back` says that the
-    list was given as it was handed out in the turn before; it only matters for what is reported.
+    The planner watches the conversation, so a plan costs what is new since the one before.
     """
-    outlook = Outlook(conversation, facts)
-    outcomes: list[Outcome] = []
-    judged = 0
-    if "arrival" in moments:
-        arrival = _Arrival(outlook, with_pending="model_call" in moments)
-        outcomes += arrival.outcomes()
-        judged = arrival.judged
-    if "model_call" in moments:
-        outcomes += _before_call(outlook)
-    new = tuple(outlook.taken[i] for i in sorted(outlook.taken))
-    return Plan(new, tuple(outcomes), facts, outlook.at, conversation, comes_back, judged)
+
+    def __init__(self, conversation: Conversation) -> None:
+        """Take up what the conversation has so far, then follow it."""
+        self.conversation = conversation
+        policy = conversation.policy
+        self.gates = {step.name: gates_of(step, policy.model) for step in policy.all_steps}
+        self.candidates = {
+            step.name: Candidates(step, conversation, sizes_of_selection(step))
+            for step in policy.all_steps
+        }
+        before_call = (step.name for step in policy.steps("model_call"))
+        self._growing = [
+            self.candidates[name] for name in before_call if name not in policy.compacting
+        ]
+        for position, item in enumerate(conversation.items):
+            self.seen(position, item)
+        conversation.watch(self)
+
+    def seen(self, position: int, item: Item) -> None:
+        """Add an item that is new in the list to the candidates of each step that selects it."""
+        for candidates in self._growing:
+            candidates.add(position, item)
+
+    def changed(self, position: int, fate: Decision) -> None:
+        """Tell the candidates of each step that an item has a new fate."""
+        for candidates in self._growing:
+            candidates.note(position, fate)
+
+    def plan(
+        self, facts: Facts, *, moments: tuple[Moment, ...] = BOTH, comes_back: bool = False
+    ) -> Plan:
+        """Decide what becomes of each item; earlier decisions stay.
+
+        The conversation does not change until `adopt` carries the plan out. `comes_back` says that
+        the list was given as it was handed out in the turn before; it only affects the report.
+        """
+        outlook = Outlook(self.conversation, facts)
+        outcomes: list[Outcome] = []
+        judged = 0
+        if "arrival" in moments:
+            arrival = _Arrival(self, outlook, with_pending="model_call" in moments)
+            outcomes += arrival.outcomes()
+            judged = arrival.judged
+        if "model_call" in moments:
+            outcomes += _before_call(self, outlook)
+        return Plan(
+            new=tuple(outlook.taken[i] for i in sorted(outlook.taken)),
+            outcomes=tuple(outcomes),
+            facts=facts,
+            at=outlook.at,
+            conversation=self.conversation,
+            candidates=self.candidates,
+            comes_back=comes_back,
+            judged=judged,
+        )
+
+    def adopt(self, plan: Plan, rewritten: Iterable[LedgerEntry] = ()) -> None:
+        """Add the decisions of a plan that was carried out to the conversation and its ledger.
+
+        `rewritten` are the entries of the results inside which the plan changes something.
+        """
+        self.conversation.adopt(plan.new, judged=plan.judged, rewritten=rewritten)
 
 
 class _Arrival:
     """The steps on arrival, over the items that are new."""
 
-    def __init__(self, outlook: Outlook, *, with_pending: bool) -> None:
-        self._outlook = outlook
+    def __init__(self, planner: Planner, outlook: Outlook, *, with_pending: bool) -> None:
+        self._planner, self._outlook = planner, outlook
         self._at = outlook.at
         arriving, items = outlook.conversation.arriving, outlook.conversation.items
         # In a list, what stands behind a call without an answer is judged when that is there.
@@ -71,48 +121,45 @@ class _Arrival:
 
     def _outcome(self, step: Step) -> Outcome:
         conversation = self._outlook.conversation
-        candidates = conversation.candidates[step.name]
+        candidates = self._planner.candidates[step.name]
         taking = Taking(self._outlook, step, self._at)
         for position in conversation.arriving[: self.judged]:
-            item = conversation.items[position]
-            treatment = conversation.policy.treatment(step, item.type, item.tool)
-            if treatment is None or taking.is_out(position):
+            if taking.is_out(position):
                 continue
-            if candidates.refusal(item, treatment) is None:
-                verdict = candidates.verdict(position, self._at, self._outlook.fate)
-                if verdict is not None and verdict.taken:
-                    draft = drafted(conversation, position, step, treatment)
-                    assert isinstance(draft, Draft)  # noqa: S101 - the verdict has seen to it
-                    taking.take(position, draft, treatment, verdict)
+            draft = candidates.draft_on_arrival(position, self._at, self._outlook.fate)
+            if draft is not None:
+                verdict = candidates.taken(position, self._at)
+                taking.take(position, draft, candidates.treatment(position), verdict)
         return Outcome(step.name, took=taking.took, left=tuple(taking.left))
 
 
-def _before_call(outlook: Outlook) -> Iterator[Outcome]:
-    """Run the steps before a model call in order, and let each go on where later ones made room."""
+def _before_call(planner: Planner, outlook: Outlook) -> Iterator[Outcome]:
+    """Run the steps before a model call in order; each goes on where later ones made room."""
     steps = outlook.conversation.policy.steps("model_call")
     begun: list[_BeforeCall] = []
     for step in steps:
         if not step.action.takes_messages:
-            begun.append(_BeforeCall(step, outlook))
+            begun.append(_BeforeCall(planner, step, outlook))
             begun[-1].run()
     while any(each.go_on() for each in begun):
         pass
     yield from (each.outcome() for each in begun)
-    yield from (_compacted(step, outlook) for step in steps if step.action.takes_messages)
+    for step in steps:
+        if step.action.takes_messages:
+            yield _compacted(planner, step, outlook)
 
 
 class _BeforeCall:
-    """A step before a model call: what it takes now, and what it takes when others made room."""
+    """A step before a model call: what it takes now, and what when later steps made room."""
 
-    def __init__(self, step: Step, outlook: Outlook) -> None:
+    def __init__(self, planner: Planner, step: Step, outlook: Outlook) -> None:
         self._step, self._outlook = step, outlook
-        conversation = outlook.conversation
-        self._candidates = conversation.candidates[step.name]
+        self._candidates = planner.candidates[step.name]
         self._candidates.settle()
-        measures = Measures(outlook, self._candidates)
-        self._verdicts = gate_verdicts(step.name, conversation.policy.gates[step.name], measures.of)
+        self._verdicts = _verdicts(planner, step, outlook)
         self._is_open = opens(self._verdicts)
-        self._taking, self._until = Taking(outlook, step, outlook.at), Until(step, outlook)
+        self._taking = Taking(outlook, self._step, outlook.at)
+        self._until = StopConditions(self._step, outlook)
         self._stopped: Reason | None = None
         self._gone = 0
 
@@ -123,9 +170,9 @@ class _BeforeCall:
             self.go_on()
 
     def go_on(self) -> bool:
-        """Take what could not go while that stood which has left the list since.
+        """Take what other items held that have left the list since.
 
-        Returns whether anything was taken.
+        Returns whether it took anything.
         """
         took = len(self._taking.took)
         while self._is_open and self._stopped is None and self._gone < self._outlook.gone:
@@ -155,7 +202,7 @@ class _BeforeCall:
         return [*waiting, *candidates.grown(taken, self._outlook.fate), *self._released()]
 
     def _released(self) -> Iterator[int]:
-        """Yield what was held back by what the plan has taken out of the list."""
+        """Yield what only items held that the plan has taken out of the list."""
         if self._outlook.gone:
             yield from self._candidates.released(self._outlook.fate)
 
@@ -176,14 +223,89 @@ class _BeforeCall:
         self._until.pause()
 
 
-def _compacted(step: Step, outlook: Outlook) -> Outcome:
-    """Say what a summary is to stand for, in the list as the steps before leave it."""
-    conversation = outlook.conversation
-    measures = Measures(outlook, conversation.candidates[step.name])
-    verdicts = gate_verdicts(step.name, conversation.policy.gates[step.name], measures.of)
+def _compacted(planner: Planner, step: Step, outlook: Outlook) -> Outcome:
+    """Return what a summary is to replace, in the list as the steps before leave it."""
+    verdicts = _verdicts(planner, step, outlook)
     if not opens(verdicts):
         return Outcome(step.name, verdicts, is_open=False)
     found = replacing(step, outlook)
     if isinstance(found, Reason):
         return Outcome(step.name, verdicts, stopped=found)
     return Outcome(step.name, verdicts, replaces=found)
+
+
+def _verdicts(planner: Planner, step: Step, outlook: Outlook) -> tuple[GateVerdict, ...]:
+    measures = Measures(outlook, planner.candidates[step.name])
+    return gate_verdicts(step.name, planner.gates[step.name], measures.of)
+
+
+def in_order(positions: Iterable[int], step: Step, outlook: Outlook) -> list[list[int]]:
+    """Return the positions in the step's order, in portions; `until` is evaluated before each.
+
+    A portion is one item; under `by_type`, all items of one of the types.
+    """
+    oldest = sorted(positions)
+    if step.select.order == "by_type":
+        return _by_type(oldest, step, outlook)
+    if step.select.order == "largest":
+        unit = outlook.conversation.policy.unit(step)
+        oldest.sort(key=lambda position: -outlook.size(position, unit))
+    return [[position] for position in oldest]
+
+
+def _by_type(oldest: Sequence[int], step: Step, outlook: Outlook) -> list[list[int]]:
+    conversation = outlook.conversation
+    named = step.select.types or ()
+    portions: dict[int, list[int]] = {}
+    for position in oldest:
+        lineage = conversation.policy.types.lineage(conversation.items[position].type)
+        rank = next((i for i, name in enumerate(named) if name in lineage), len(named))
+        portions.setdefault(rank, []).append(position)
+    return [portions[rank] for rank in sorted(portions)]
+
+
+class StopConditions:
+    """The conditions of `until`: any of a list ends the step, of a map all have to hold."""
+
+    def __init__(self, step: Step, outlook: Outlook) -> None:
+        self._conditions = step.select.until or ()
+        self._outlook = outlook
+        self._freed = self._since = 0
+
+    def resume(self) -> None:
+        """Count what is freed from here on."""
+        self._since = self._total()
+
+    def pause(self) -> None:
+        """Stop counting while other steps take items."""
+        self._freed += self._since - self._total()
+
+    def reached(self) -> Reason | None:
+        """Return the condition that holds, with its numbers; None while the step goes on."""
+        for condition in self._conditions:
+            holds = self._comparison(condition)
+            if holds is not None:
+                return Reason("until_reached", {"until": holds})
+        return None
+
+    def _comparison(self, condition: Until) -> str | None:
+        window = self._outlook.conversation.policy.model.context_window
+        compared = []
+        if condition.tokens is not None:
+            tokens, under = self._outlook.tokens(), _exact(condition.tokens.under, window)
+            if tokens >= under:
+                return None
+            compared.append(f"tokens: {tokens:,} < {float(under):,.10g}")
+        if condition.frees is not None:
+            freed = self._freed + self._since - self._total()
+            if freed < (least := _exact(condition.frees.at_least, window)):
+                return None
+            compared.append(f"frees: {freed:,} >= {float(least):,.10g} tokens")
+        return "; ".join(compared)
+
+    def _total(self) -> int:
+        return self._outlook.total("tokens") if self._conditions else 0
+
+
+def _exact(amount: int | Share, window: int) -> float:
+    return amount.percent * window / 100 if isinstance(amount, Share) else amount  # type: ignore[return-value]

@@ -1,9 +1,9 @@
-"""Which earlier removals apply again in a list that is read anew.
+"""Which earlier removals apply again to a list that is read anew.
 
-A list may come in another form: cut off at either end, mixed from the caller's own list and one
-that was handed out, or with other results. What was removed from the list as it was then must not
-make this one invalid, so some of it is held back: a call and its result are removed together or
-not at all, the newest user message stays, and so does what keeps the roles legal.
+A list may return in another form: cut off at either end, mixed from the caller's own list and one
+that was handed out, or with other results. The earlier removals must not make this list invalid,
+so some are held back: a call and its result are removed together or not at all, the newest user
+message stays, and so do messages without which the order of the roles would be wrong.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyctx.messages.blocks import SYSTEM_ROLES, call_key
-from policyctx.planning.reasons import Reason
+from policyctx.planning.decisions import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from policyctx.messages.items import Item
-    from policyctx.planning.conversation import Conversation
+    from policyctx.messages.reading import Reading
     from policyctx.planning.decisions import Decision
 
 _NEWEST = "no newer message of the user is in this list"
@@ -32,15 +32,23 @@ _INVALID = "a provider would refuse the list"
 _UNTIL_MORE = (_LAST, _EMPTY, _INVALID)
 
 
-def held_back(conversation: Conversation, remembered: Mapping[int, Decision]) -> dict[int, Reason]:
-    """Return the removals among the `remembered` fates that do not apply, each with why.
+def held_back(
+    reading: Reading,
+    remembered: Mapping[int, Decision],
+    *,
+    before: Mapping[int, Decision],
+    removed: set[int],
+    newest_user: int,
+) -> dict[int, Reason]:
+    """Return the removals among the `remembered` fates that do not apply, each with the reason.
 
-    `conversation` has read the items that they are of, and has not taken up any of their fates.
+    `before` are the fates of the items before these, by which the messages `removed` are empty.
+    `newest_user` is the position of the newest message of the user there, -1 without one.
     """
     drops = {i for i, fate in remembered.items() if fate.action.leaves_nothing}
     if not drops:
         return {}
-    held = _HeldBack(conversation, drops)
+    held = _HeldBack(reading, drops, before, removed, newest_user)
     while held.finds_more():
         pass
     return {i: _reason(remembered[i], what) for i, what in held.why.items()}
@@ -52,13 +60,13 @@ def all_held_back(remembered: Mapping[int, Decision]) -> dict[int, Reason]:
     return {i: _reason(remembered[i], _INVALID) for i in drops}
 
 
-def may_apply_with(conversation: Conversation, more: Sequence[Item]) -> bool:
-    """Whether a removal that is held back may apply once these items follow."""
+def may_apply_with(reading: Reading, held: Mapping[int, Reason], more: Sequence[Item]) -> bool:
+    """Return whether a removal that is held back may apply once these items follow."""
     is_newest = any(item.kind == "user_message" for item in more)
     answered = {call_key(item) for item in more if item.kind == "tool_result"}
-    for position, reason in conversation.held_back.items():
+    for position, reason in held.items():
         what = reason.values["what"]
-        is_answered = call_key(conversation.reading.items[position]) in answered
+        is_answered = call_key(reading.items[position]) in answered
         if what in _UNTIL_MORE or (is_newest if what == _NEWEST else is_answered):
             return True
     return False
@@ -69,16 +77,23 @@ def _reason(fate: Decision, what: str) -> Reason:
 
 
 class _HeldBack:
-    """The removals that apply, and those that do not, until no more has to be held back."""
+    """The removals that apply and those held back, found by repetition until nothing changes."""
 
-    def __init__(self, conversation: Conversation, drops: set[int]) -> None:
-        self._in, self._drops = conversation, drops
-        self._items = conversation.reading.items
-        self._partners = conversation.reading.partners
+    def __init__(
+        self,
+        reading: Reading,
+        drops: set[int],
+        before: Mapping[int, Decision],
+        removed: set[int],
+        newest_user: int,
+    ) -> None:
+        self._in, self._drops, self._before = reading, drops, before
+        self._removed, self._known_user = removed, newest_user
+        self._items, self._partners = reading.items, reading.partners
         self.why: dict[int, str] = {}
 
     def finds_more(self) -> bool:
-        """Hold back what has to be; returns whether anything was."""
+        """Hold back what each rule requires; return whether there was anything."""
         before = len(self.why)
         self._newest_user_message()
         self._pairs()
@@ -94,12 +109,12 @@ class _HeldBack:
                 self.why[position] = why
 
     def _is_dropped(self, position: int) -> bool:
-        fate = self._in.fates.get(position)
+        fate = self._before.get(position)
         return position in self._drops or (fate is not None and fate.action.leaves_nothing)
 
     def _newest_user_message(self) -> None:
         newest = max((self._items[i].message for i in self._users()), default=None)
-        if newest is not None and newest >= self._in.newest_user:
+        if newest is not None and newest >= self._known_user:
             said = (i for i in self._in.items_of(newest) if self._items[i].kind == "user_message")
             self._hold(said, _NEWEST)
 
@@ -125,14 +140,14 @@ class _HeldBack:
                 self._hold(others, _LONE_THINKING)
 
     def _edges(self) -> None:
-        """Keep an assistant message from coming first or last where none did."""
+        """Hold back removals that would put an assistant message first or last where none was."""
         roles = self._in.roles
         stands = [i for i, role in enumerate(roles) if role not in SYSTEM_ROLES]
         if not stands:
             return
         first, last = stands[0], stands[-1]
         removed = {message for message in self._touched() if self._is_removed(message)}
-        removed |= self._in.removed
+        removed |= self._removed
         left = [message for message in stands if message not in removed]
         if not left:
             self._restore(reversed(stands), _EMPTY)
@@ -142,7 +157,7 @@ class _HeldBack:
             self._restore(range(left[-1] + 1, last + 1), _LAST)
 
     def _restore(self, messages: Iterable[int], why: str) -> None:
-        """Restore the nearest message that is best: with words, not the assistant's, or any."""
+        """Restore the nearest message: one with words, else one not of the assistant, else any."""
         dropped = {
             message: [i for i in self._in.items_of(message) if i in self._drops]
             for message in messages

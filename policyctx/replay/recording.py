@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.messages.items import Item, Message
+    from policyctx.planning.compact import Partition
     from policyctx.planning.conversation import Conversation
-    from policyctx.planning.partition import Partition
     from policyctx.tokens.usage import Usage
 
 

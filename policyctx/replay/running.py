@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from policyctx.errors import PolicyctxError, ReaderError, UnreadableRecordingError
-from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.reading import files_in, is_folder, recordings_in
 from policyctx.replay.simulation import simulated
 

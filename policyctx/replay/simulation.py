@@ -12,8 +12,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from policyctx.errors import StoreError
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.facts import Facts
-from policyctx.planning.offload_policy import OffloadPolicy
 from policyctx.planning.paths import File, FreePaths
 from policyctx.replay.cost import call_shares
 from policyctx.replay.regret.needs import needs_of
@@ -54,7 +54,7 @@ OFFLINE = "extractive"
 def online_summarizers(policy: OffloadPolicy) -> tuple[str, ...]:
     """Return who would make the policy's summaries, by name, but for the text itself."""
     whole = policy.policy.compaction
-    compacting = [step for step in policy.policy.steps if step.action.takes_messages]
+    compacting = [step for step in policy.all_steps if step.action.takes_messages]
     names = {
         step.compaction.summary.by if step.compaction and _names_one(step) else whole.summary.by
         for step in compacting
@@ -213,7 +213,7 @@ class _Simulation:
         self._session = Session(
             policy, session_id=_SESSION_ID, on_invalid="keep", clock=self._clock
         )
-        self._store = UnwrittenStore(self._session.store.root, policy.policy.store)
+        self._store = UnwrittenStore(self._session.store.root, policy.store)
         self._session.store = self._store
         self._sizes = MessageSizes()
         self._whole = self._edited = SentList(self._sizes)
@@ -230,7 +230,7 @@ class _Simulation:
         self._needs: dict[Removal, list[Need]] = {}
         """What shows that a removed item was needed, in whichever part that was."""
         self._types: dict[str, TypeTokens] = {}
-        self._fired: dict[str, StepUse] = {step.name: StepUse() for step in policy.policy.steps}
+        self._fired: dict[str, StepUse] = {step.name: StepUse() for step in policy.all_steps}
         self._warnings: Counter[str] = Counter()
 
     def measure(self, messages: Iterable[Message]) -> None:
@@ -245,7 +245,7 @@ class _Simulation:
         return call_shares(recording, self._sizes, self._facts())
 
     def _facts(self) -> Facts:
-        model = self._policy.policy.model
+        model = self._policy.model
         return Facts(
             session_id=self._session.session_id,
             root=str(self._store.root),
@@ -303,8 +303,8 @@ class _Simulation:
             name=recording.name,
             format=recording.format,
             path=path,
-            policy=self._policy.policy.name,
-            window=self._policy.policy.model.context_window,
+            policy=self._policy.name,
+            window=self._policy.model.context_window,
             calls=tuple(self._calls),
             removals=tuple(self._removals),
             steps=self._fired,

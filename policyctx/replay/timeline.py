@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from policyctx.definitions.actions import Action
 from policyctx.messages.items import compact_json
-from policyctx.planning.decisions import Decision
-from policyctx.planning.reasons import Reason
+from policyctx.planning.decisions import Decision, Reason
 from policyctx.replay.recording import RecordedItems
 from policyctx.replay.simulated import Removal, TypeTokens
 
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from policyctx.messages.items import Item, Message
-    from policyctx.planning.compacting import Replacing
+    from policyctx.planning.compact import Replacing
+    from policyctx.planning.compiled import OffloadPolicy
     from policyctx.planning.conversation import Conversation
-    from policyctx.planning.offload_policy import OffloadPolicy
     from policyctx.planning.plan import Plan
     from policyctx.policy.lookup import RulePath
     from policyctx.replay.simulation import UnwrittenStore

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
-from policyctx.planning.excerpts import line_count
+from policyctx.planning.placeholders import line_count
 from policyctx.store import journal
 from policyctx.store.content import Origin
 from policyctx.store.encoding import decoded, encoded, sha256_of

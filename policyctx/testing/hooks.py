@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.planning.compiled import OffloadPolicy
     from policyctx.planning.plan import Plan
     from policyctx.policy.sources import PolicySource
     from policyctx.testing.fates import Turn

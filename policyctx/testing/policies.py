@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import UnknownPolicyError
-from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.loading import resolved, validated
 from policyctx.policy.sources import PolicySource, policy_source
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pytest_bdd.parser import Feature, Scenario, Step
 
-    from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.planning.compiled import OffloadPolicy
     from policyctx.policy.sources import PolicySource
     from policyctx.testing.fates import Turn
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from policyctx.planning.compiled import OffloadPolicy
     from policyctx.planning.decisions import Decision
-    from policyctx.planning.offload_policy import OffloadPolicy
     from policyctx.planning.plan import Plan
     from policyctx.policy.sources import PolicySource
     from policyctx.testing.contents import Pieces
@@ -310,7 +310,7 @@ class World:
         Raises `WordingError` when it has no meaning, and `OutcomeError` when it names a tool that
         no event has had in its context.
         """
-        types = () if self._source is None else self.session.policy.policy.items
+        types = () if self._source is None else self.session.policy.items
         meant = selection(phrase, types)
         if meant.tool is not None and self.turns:
             tools = {fate.item.tool for turn in self.turns for fate in turn.fates}

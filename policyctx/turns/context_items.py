@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from policyctx.messages.items import Item
     from policyctx.planning.conversation import Conversation
-    from policyctx.planning.ledger import Entry, Ledger
+    from policyctx.planning.ledger import Ledger, LedgerEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def context_items(
 
 
 def _in_list(
-    conversation: Conversation, known: dict[int, Entry], root: str
+    conversation: Conversation, known: dict[int, LedgerEntry], root: str
 ) -> Iterator[ContextItem]:
     for position, item in enumerate(conversation.items):
         if position in known:
@@ -61,7 +61,7 @@ def _in_list(
             yield _seen(item)
 
 
-def _left(entry: Entry, root: str) -> ContextItem:
+def _left(entry: LedgerEntry, root: str) -> ContextItem:
     path = _path(entry, root)
     return ContextItem(
         entry.item_id,
@@ -86,5 +86,5 @@ def _seen(item: Item, *, path: str | None = None, destroyed: bool = False) -> Co
     )
 
 
-def _path(entry: Entry, root: str) -> str | None:
+def _path(entry: LedgerEntry, root: str) -> str | None:
     return None if entry.relative_path is None else f"{root}/{entry.relative_path}"

@@ -14,7 +14,7 @@ from policyctx.messages.blocks import comparable
 from policyctx.messages.editing import Edit, block_of, edited_message
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems_around
-from policyctx.planning.reapplying import may_apply_with
+from policyctx.planning.planner import Planner
 from policyctx.store.content import Content, Origin
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from policyctx.messages.items import Item, Message
     from policyctx.planning.conversation import Conversation
     from policyctx.planning.decisions import Decision
-    from policyctx.planning.ledger import Entry, Key
+    from policyctx.planning.ledger import ItemKey, LedgerEntry
     from policyctx.planning.plan import Plan
 
 
@@ -38,7 +38,7 @@ class KnownList:
     """
 
     def __init__(self, conversation: Conversation, *, is_guess: bool = False) -> None:
-        self.conversation = conversation
+        self.conversation, self.planner = conversation, Planner(conversation)
         self.is_guess = is_guess
         self._given: list[Message] = []
         self._left: list[Message | None] = []
@@ -103,7 +103,7 @@ class KnownList:
                 left[message] = self._left[message]
         self._given, self._left = given, left
 
-    def gone_from(self, messages: Sequence[Message]) -> frozenset[Key] | None:
+    def gone_from(self, messages: Sequence[Message]) -> frozenset[ItemKey] | None:
         """Return the dropped items of this list that another list lacks because of it.
 
         Returns None if the other list begins neither as this one was given nor as it was returned,
@@ -133,7 +133,7 @@ class KnownList:
             items = items_of(more)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return False
-        return self._guessed_wrong(items) or may_apply_with(conversation, items)
+        return self._guessed_wrong(items) or conversation.may_drop_again_with(items)
 
     def _guessed_wrong(self, more: Iterable[Item]) -> bool:
         """Whether the items that follow include one that seemed to be taken out of the list."""
@@ -199,7 +199,7 @@ class KnownList:
                 raise InvalidResultError(problems)
         return changes
 
-    def rewritten(self, plan: Plan, changes: Mapping[int, Message | None]) -> list[Entry]:
+    def rewritten(self, plan: Plan, changes: Mapping[int, Message | None]) -> list[LedgerEntry]:
         """Return an entry for each result that stays while the plan changes items inside it.
 
         By this entry the result is recognised when the returned list comes back.

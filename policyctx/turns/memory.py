@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from policyctx.definitions.actions import BY_STATE
 from policyctx.errors import UsageError
-from policyctx.planning.ledger import Entry, Ledger
+from policyctx.planning.ledger import Ledger, LedgerEntry
 from policyctx.tokens.usage import Correction, correction_of
 from policyctx.turns.replacements import Replacement, Replacements
 
@@ -57,7 +57,7 @@ class Memory:
     def of(cls, records: Sequence[Mapping[str, Any]]) -> Memory:
         """Return the memory that the records of a session describe; other records are skipped."""
         readable, unreadable = _parted(records, _is_readable)
-        found = (Entry.of(record) for record in readable)
+        found = (LedgerEntry.of(record) for record in readable)
         entries = [entry for entry in found if entry is not None]
         halves = _half_pairs(entries)
         lost, whole = _parted(entries, lambda entry: _is_half_pair(entry, halves))
@@ -108,7 +108,7 @@ def _parted(values: Iterable[T], condition: Callable[[T], bool]) -> tuple[list[T
     return met, others
 
 
-def _half_pairs(entries: list[Entry]) -> set[str | None]:
+def _half_pairs(entries: list[LedgerEntry]) -> set[str | None]:
     """Return the tool-use ids whose call or result was dropped while the other half was lost.
 
     A call may be dropped with several results, one in each form of the list, so only an id with
@@ -123,7 +123,7 @@ def _half_pairs(entries: list[Entry]) -> set[str | None]:
     return calls ^ answers
 
 
-def _is_half_pair(entry: Entry, halves: set[str | None]) -> bool:
+def _is_half_pair(entry: LedgerEntry, halves: set[str | None]) -> bool:
     is_dropped = entry.action.leaves_nothing and entry.key.kind in _PAIR
     return is_dropped and entry.key.tool_use_id in halves
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.messages.blocks import SYSTEM_ROLES, comparable, role_of
 from policyctx.messages.items import compact_json
-from policyctx.planning.ledger import Key
+from policyctx.planning.ledger import ItemKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ class Replacement:
     """The summary without the wording around it."""
     pinned: tuple[str, ...] = ()
     """Texts that the summary contains verbatim."""
-    gone: tuple[Key, ...] = ()
+    gone: tuple[ItemKey, ...] = ()
     """The ledger's keys of the replaced items."""
     step: str = ""
     archive: str | None = None
@@ -83,7 +83,7 @@ class Replacement:
             paths=tuple(record["paths"]),
             summary=record["summary"],
             pinned=tuple(record["pinned"]),
-            gone=tuple(Key(*key) for key in record["gone"]),
+            gone=tuple(ItemKey(*key) for key in record["gone"]),
             step=record["step"],
             archive=record["archive"],
             carried=record.get("carried"),
@@ -162,7 +162,7 @@ class Replacements:
         self._given, self._seen, self._lacks_reply = list(given), list(seen), False
 
     @property
-    def gone(self) -> frozenset[Key]:
+    def gone(self) -> frozenset[ItemKey]:
         """The ledger's keys of all replaced items."""
         return frozenset(key for one in self.made for key in one.gone)
 

@@ -106,7 +106,7 @@ def carry_out(
             planned = _unsaved(planned, error, warnings, settings)
             changes = known.edited(planned)
             rewritten = known.rewritten(planned, changes)
-    known.conversation.adopt(planned, rewritten)
+    known.planner.adopt(planned, rewritten)
     return Result(known.apply(messages, changes), planned, tuple(warnings))
 
 

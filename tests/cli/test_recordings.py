@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.reading import recordings_in
 from policyctx.replay.simulation import simulated
 from tests.cli.running import policyctx

@@ -24,7 +24,7 @@ from tests.policies import policy
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.planning.compiled import OffloadPolicy
 
 
 @pytest.fixture(autouse=True)

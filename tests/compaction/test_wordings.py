@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyctx import compact_messages
-from policyctx.planning.compaction_forms import CompactionForms
+from policyctx.planning.placeholders import CompactionForms
 from policyctx.policy.models.compaction import CompactionWording
 from tests.conversations import call, results, session_of, user
 

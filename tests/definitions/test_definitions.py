@@ -14,7 +14,7 @@ from policyctx.definitions.fields import EXCERPT_FIELDS, FIELDS, PLACEHOLDER_FIE
 from policyctx.definitions.gates import Kind, Nothing
 from policyctx.definitions.item_types import BUILT_IN_TYPES, ITEM_TYPES
 from policyctx.definitions.tokenizers import TOKENIZERS
-from policyctx.planning.outlook import Measures
+from policyctx.planning.gates import Measures
 from policyctx.planning.placeholders import _VALUES
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import validated

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from policyctx.messages.items import Message
-    from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.planning.compiled import OffloadPolicy
     from policyctx.turns.result import Result
 
 _MARKER = re.compile(r"m\d+z")

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from policyctx.errors import PolicyError
-from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.sources import PolicySource
 from tests.fuzz.conversations import TOOLS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import Facts
 from policyctx.planning.ledger import Ledger
-from policyctx.planning.planner import BOTH, plan
+from policyctx.planning.planner import BOTH, Planner
 from policyctx.tokens.counter import counter_for
 from tests.policies import policy
 
@@ -29,16 +29,16 @@ def idle(seconds: float) -> Facts:
     return replace(FACTS, idle=seconds)
 
 
-def conversation(
+def planner(
     text: str,
     messages: Sequence[Message],
     *,
     ledger: Ledger | None = None,
     facts: Facts = FACTS,
-) -> Conversation:
-    """Read a list under all of a policy but its first two keys."""
-    found = Conversation(policy(text), Ledger() if ledger is None else ledger, facts)
-    found.extend(messages)
+) -> Planner:
+    """Read a list under a policy that is given without its first two keys."""
+    found = Planner(Conversation(policy(text), Ledger() if ledger is None else ledger, facts))
+    found.conversation.extend(messages)
     return found
 
 
@@ -51,13 +51,13 @@ def planned(
     moments: tuple[Moment, ...] = BOTH,
 ) -> Plan:
     """Plan for a list under all of a policy but its first two keys."""
-    return plan(conversation(text, messages, ledger=ledger, facts=facts), facts, moments=moments)
+    return planner(text, messages, ledger=ledger, facts=facts).plan(facts, moments=moments)
 
 
-def adopted(text: str, messages: Sequence[Message], *, facts: Facts = FACTS) -> Conversation:
-    """Return a conversation whose first plan was carried out."""
-    found = conversation(text, messages, facts=facts)
-    found.adopt(plan(found, facts))
+def adopted(text: str, messages: Sequence[Message], *, facts: Facts = FACTS) -> Planner:
+    """Return the planner of a conversation whose first plan was carried out."""
+    found = planner(text, messages, facts=facts)
+    found.adopt(found.plan(facts))
     return found
 
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from policyctx import Session
-from policyctx.planning.planner import plan
 from tests.conversations import calls, chat_calls, chat_result, results, session_of, user
-from tests.planning.plans import ALL, FACTS, adopted, conversation, planned
+from tests.planning.plans import ALL, FACTS, adopted, planned, planner
 from tests.policies import policy
 
 if TYPE_CHECKING:
@@ -73,12 +72,15 @@ def test_chat_results_are_reported_too(session: Session) -> None:
 
 def test_a_judged_item_is_not_judged_again() -> None:
     """A second policy with the same ledger would take it, had it not been judged."""
-    first = conversation(LATER, session_of(LARGE))
-    assert len(first.arriving) == 3
+    first = planner(LATER, session_of(LARGE))
+    assert len(first.conversation.arriving) == 3
     after = adopted(LATER, session_of(LARGE))
-    assert after.arriving == []
-    after.extend([calls(("d", "Bash")), results(("d", "more"))])
-    assert [after.items[i].tool_use_id for i in after.arriving] == ["d", "d"]
+    assert after.conversation.arriving == []
+    after.conversation.extend([calls(("d", "Bash")), results(("d", "more"))])
+    assert [after.conversation.items[i].tool_use_id for i in after.conversation.arriving] == [
+        "d",
+        "d",
+    ]
 
 
 @pytest.mark.parametrize("reads_anew", [True, False])
@@ -205,12 +207,12 @@ def test_an_item_that_arrived_before_says_so() -> None:
     after = adopted(LATER, session_of(LARGE))
     again = planned(LATER, session_of(LARGE))
     assert [v.reason.code for v in again.verdicts(2)] == ["below_threshold"]
-    assert after.arriving == []
+    assert after.conversation.arriving == []
 
 
 def test_the_decision_on_a_call_in_an_old_plan_stays_when_its_answer_arrives() -> None:
     text = f"{ALL}steps: [{{name: s, on: arrival, do: offload, select: {{types: ['*']}}}}]"
-    growing = conversation(text, [user(), calls(("a", "Bash"))])
-    found = plan(growing, FACTS)
-    growing.extend([results(("a", "ok"))])
+    growing = planner(text, [user(), calls(("a", "Bash"))])
+    found = growing.plan(FACTS)
+    growing.conversation.extend([results(("a", "ok"))])
     assert found.decisions[-1].reason.code == "answer_pending"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.planning.excerpts import Excerpt, excerpt, line_count
+from policyctx.planning.placeholders import Excerpt, excerpt, line_count
 from policyctx.policy.models.placeholder import Placeholder
 from policyctx.tokens.counter import MemoCounter, counter_for
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.session import Session
 from policyctx.testing.strategies import message_lists
 from tests.policies import policy

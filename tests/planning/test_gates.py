@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from policyctx import Session
-from policyctx.planning.planner import plan
 from tests.conversations import calls, picture, results, session_of, user
 from tests.planning.plans import FACTS, adopted, idle, planned
 from tests.policies import policy
@@ -155,7 +154,7 @@ def test_dropped_items_are_not_counted() -> None:
     [verdict] = planned(text, session_of(LARGE, LARGE)).gates
     assert verdict.number == 1
     after = adopted(text, session_of(LARGE, LARGE))
-    [again] = plan(after, FACTS).gates
+    [again] = after.plan(FACTS).gates
     assert again.number == 1
 
 
@@ -171,7 +170,7 @@ def test_an_image_goes_from_the_count_with_the_result_that_it_is_in() -> None:
     messages = session_of([picture()])
     [verdict] = planned(text, messages).gates
     assert verdict.number == 0
-    [again] = plan(adopted(text, messages), FACTS).gates
+    [again] = adopted(text, messages).plan(FACTS).gates
     assert again.number == 0
 
 
@@ -230,8 +229,8 @@ class TestRatio:
         text = gated("{ratio: {at_least: 0, of: chars}}")
         messages = session_of(LARGE)
         after = adopted(text, messages)
-        after.extend([calls(("d", "Bash")), results(("d", LARGE))])
-        [verdict] = plan(after, FACTS).gates
+        after.conversation.extend([calls(("d", "Bash")), results(("d", LARGE))])
+        [verdict] = after.plan(FACTS).gates
         assert verdict.number == Fraction(400, len("the task") + 2 + 8 + 2 + 400)
 
     def test_an_offloaded_image_does_not_count_towards_its_result(self) -> None:
@@ -252,7 +251,7 @@ class TestRatio:
         left = within.number.numerator
         assert left < within.number.denominator < 600
         alone = text.replace("{at_least: 0, of: chars}", "{at_least: 1, of: chars}")
-        [later] = plan(adopted(alone, messages), FACTS).gates
+        [later] = adopted(alone, messages).plan(FACTS).gates
         assert later.number == within.number
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from policyctx import Session
 from policyctx.messages.reading import items_of
-from policyctx.planning.reasons import Reason
+from policyctx.planning.decisions import Reason
 from tests.conversations import calls, results, user
 from tests.policies import policy
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from policyctx.definitions.actions import Action
 from policyctx.messages.reading import items_of
-from policyctx.planning.ledger import Entry, Identities, Key, Ledger
+from policyctx.planning.ledger import Identities, ItemKey, Ledger, LedgerEntry
 from policyctx.planning.placeholders import content_hash
 from tests.conversations import calls, results, session_of, user
-from tests.planning.plans import ALL, adopted, conversation, planned
+from tests.planning.plans import ALL, adopted, planned, planner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 OFFLOAD = f"{ALL}steps: [{{name: s, do: offload, must_shrink: false}}]"
 
 
-def keys(messages: Sequence[Message], ledger: Ledger | None = None) -> list[Key]:
+def keys(messages: Sequence[Message], ledger: Ledger | None = None) -> list[ItemKey]:
     items = items_of(messages)
     identities = Identities(items, ledger or Ledger())
     return [identities.key(i) for i in range(len(items))]
 
 
-def entry(key: Key, text: str, action: Action = Action.OFFLOAD) -> Entry:
+def entry(key: ItemKey, text: str, action: Action = Action.OFFLOAD) -> LedgerEntry:
     placeholder = None if action == "drop" else "[gone]"
-    return Entry(
+    return LedgerEntry(
         key, len(text), "id", key.kind, action, "step", "digest", placeholder, "folder/file.md"
     )
 
@@ -106,8 +106,8 @@ def test_an_entry_survives_as_json() -> None:
     full = replace(
         original, alike=2, tool="Read", reads_as="user_message", names_file=True, tokens=5
     )
-    assert Entry.of(json.loads(json.dumps(full.record()))) == full
-    assert Entry.of(json.loads(json.dumps(original.record()))) == original
+    assert LedgerEntry.of(json.loads(json.dumps(full.record()))) == full
+    assert LedgerEntry.of(json.loads(json.dumps(original.record()))) == original
 
 
 def test_its_files_are_known_by_absolute_and_relative_paths() -> None:
@@ -124,19 +124,24 @@ def test_its_files_are_known_by_absolute_and_relative_paths() -> None:
 def test_a_new_conversation_with_the_entries_repeats_the_decisions() -> None:
     messages = session_of("x" * 99, "y" * 99)
     before = adopted(OFFLOAD, messages)
-    records = [each.record() for each in before.ledger.entries.values()]
-    entries = (Entry.of(record) for record in json.loads(json.dumps(records)))
+    records = [each.record() for each in before.conversation.ledger.entries.values()]
+    entries = (LedgerEntry.of(record) for record in json.loads(json.dumps(records)))
     restored = Ledger(entry for entry in entries if entry is not None)
-    again = conversation(OFFLOAD, messages, ledger=restored)
-    left = {position: (fate.placeholder, fate.file) for position, fate in before.fates.items()}
-    assert {i: (fate.placeholder, fate.file) for i, fate in again.fates.items()} == left
+    again = planner(OFFLOAD, messages, ledger=restored)
+    left = {
+        position: (fate.placeholder, fate.file)
+        for position, fate in before.conversation.fates.items()
+    }
+    assert {
+        i: (fate.placeholder, fate.file) for i, fate in again.conversation.fates.items()
+    } == left
     assert planned(OFFLOAD, messages, ledger=restored).new == ()
 
 
 def test_a_conversation_begun_anew_gives_no_path_twice() -> None:
     before = adopted(OFFLOAD, [user(), *session_of("x" * 99)[1:]])
     more = [calls(("c0", "Bash")), results(("c0", "z" * 99))]
-    ledger = Ledger(before.ledger.entries.values())
+    ledger = Ledger(before.conversation.ledger.entries.values())
     [decision] = planned(OFFLOAD, [user(), *session_of("x" * 99)[1:], *more], ledger=ledger).new
     assert decision.file is not None
     assert decision.file.relative_path == "tool_result/Bash/c0-1.md"
@@ -146,7 +151,7 @@ def test_equal_items_are_decided_one_by_one() -> None:
     recent = f"{ALL}steps: [{{name: s, do: offload, select: {{types: [user_message]}}}}]"
     messages = [user("x" * 999), user("x" * 999), user("new")]
     before = adopted(recent, messages)
-    assert [each.key.occurrence for each in before.ledger.entries.values()] == [0, 1]
+    assert [each.key.occurrence for each in before.conversation.ledger.entries.values()] == [0, 1]
     longer = [*messages, user("x" * 999), user("newer")]
-    [decision] = planned(recent, longer, ledger=before.ledger).new
+    [decision] = planned(recent, longer, ledger=before.conversation.ledger).new
     assert decision.position == 3

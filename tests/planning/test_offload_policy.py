@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from policyctx.definitions.item_types import BUILT_IN_TYPES
-from policyctx.planning.offload_policy import OffloadPolicy, Treatment
-from policyctx.planning.reasons import Reason
+from policyctx.planning.compiled import OffloadPolicy, Treatment
+from policyctx.planning.decisions import Reason
 from policyctx.policy.lookup import matches
 from tests.policies import policy
 

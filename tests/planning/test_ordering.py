@@ -138,7 +138,7 @@ def test_the_next_turn_continues_where_the_step_stopped() -> None:
     select = "{types: [tool_result], until: {tokens: {under: 305}}}"
     before = adopted(stepping(select), sized(100, 100, 100))
     more = sized(100, 100, 100, 100)
-    found = planned(stepping(select), more, ledger=before.ledger)
+    found = planned(stepping(select), more, ledger=before.conversation.ledger)
     assert [d.item.item_id for d in found.new] == ["c1"]
 
 

@@ -10,7 +10,7 @@ from tests.conversations import call, calls, chat_calls, chat_result, results, s
 from tests.planning.plans import planned
 
 if TYPE_CHECKING:
-    from policyctx.planning.compacting import Replacing
+    from policyctx.planning.compact import Replacing
     from tests.conversations import Message
 
 SYSTEM: Message = {"role": "system", "content": "rules"}

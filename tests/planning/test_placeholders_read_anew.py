@@ -9,15 +9,14 @@ import pytest
 
 from policyctx.definitions.actions import Action
 from policyctx.messages.editing import edited
-from policyctx.planning.ledger import Entry, Ledger
-from policyctx.planning.planner import plan
+from policyctx.planning.ledger import Ledger, LedgerEntry
 from tests.conversations import calls, picture, results, user
-from tests.planning.plans import FACTS, conversation
+from tests.planning.plans import FACTS, planner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from policyctx.planning.conversation import Conversation
+    from policyctx.planning.planner import Planner
     from tests.conversations import Message
 
 DATA = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}
@@ -50,16 +49,18 @@ def text(words: str) -> dict[str, Any]:
 
 def read_anew(
     policy: str, messages: Sequence[Message], *more: Message, under: str | None = None
-) -> Conversation:
+) -> Planner:
     """Carry a plan out, and read what it left, and more behind it, as after a restart."""
-    before = conversation(policy, messages)
-    found = plan(before, FACTS)
+    before = planner(policy, messages)
+    found = before.plan(FACTS)
     before.adopt(found)
-    records = json.loads(json.dumps([each.record() for each in before.ledger.entries.values()]))
-    entries = (Entry.of(record) for record in records)
+    records = json.loads(
+        json.dumps([each.record() for each in before.conversation.ledger.entries.values()])
+    )
+    entries = (LedgerEntry.of(record) for record in records)
     ledger = Ledger(entry for entry in entries if entry is not None)
     left = [*edited(messages, found.edits), *more]
-    return conversation(under or policy, left, ledger=ledger)
+    return planner(under or policy, left, ledger=ledger)
 
 
 @pytest.mark.parametrize("action", ["offload", "clear"])
@@ -79,29 +80,41 @@ def test_the_placeholder_of_a_block_keeps_the_type_of_the_block(
 ) -> None:
     messages = [shown(text("look"), block), user("go on")]
     again = read_anew(taking(item_type, action), messages)
-    assert [item.type for item in again.items] == ["user_message", item_type, "user_message"]
-    assert again.fates[1].action == action
-    assert plan(again, FACTS).new == ()
+    assert [item.type for item in again.conversation.items] == [
+        "user_message",
+        item_type,
+        "user_message",
+    ]
+    assert again.conversation.fates[1].action == action
+    assert again.plan(FACTS).new == ()
 
 
 def test_the_placeholder_of_a_block_keeps_its_kind_and_key() -> None:
     messages = [shown(text("look"), picture()), user("go on")]
     again = read_anew(taking("image"), messages)
-    [entry] = again.ledger.entries.values()
-    assert again.items[1].kind == entry.key.kind == "image"
-    assert again.entries() == {1: entry}
+    [entry] = again.conversation.ledger.entries.values()
+    assert again.conversation.items[1].kind == entry.key.kind == "image"
+    assert again.conversation.entries() == {1: entry}
 
 
 def test_the_placeholder_in_an_assistant_message_keeps_its_type() -> None:
     messages = [user("draw"), {"role": "assistant", "content": [picture()]}, user("go on")]
     again = read_anew(taking("image"), messages)
-    assert [item.type for item in again.items] == ["user_message", "chart", "user_message"]
+    assert [item.type for item in again.conversation.items] == [
+        "user_message",
+        "chart",
+        "user_message",
+    ]
 
 
 def test_words_that_repeat_the_placeholder_of_an_image_in_another_role_are_words() -> None:
     echo = {"role": "assistant", "content": "[old]"}
     again = read_anew(taking("image"), [shown(picture()), user("go on")], echo)
-    assert [item.type for item in again.items] == ["chart", "user_message", "assistant_message"]
+    assert [item.type for item in again.conversation.items] == [
+        "chart",
+        "user_message",
+        "assistant_message",
+    ]
 
 
 def test_an_image_equal_to_a_replaced_one_in_a_result_is_distinguished() -> None:
@@ -110,8 +123,12 @@ def test_an_image_equal_to_a_replaced_one_in_a_result_is_distinguished() -> None
         [results(("again", [text("a"), picture()]))],
         results(("again", [picture()])),
     )
-    assert [item.kind for item in again.items] == ["tool_result", "tool_result", "image"]
-    assert again.fates == {}
+    assert [item.kind for item in again.conversation.items] == [
+        "tool_result",
+        "tool_result",
+        "image",
+    ]
+    assert again.conversation.fates == {}
 
 
 def test_equal_placeholders_in_one_message_keep_the_types_of_their_items() -> None:
@@ -119,19 +136,19 @@ def test_equal_placeholders_in_one_message_keep_the_types_of_their_items() -> No
     messages = [shown(*blocks), user("go on")]
     again = read_anew(taking("image, document, skill_prompt"), messages)
     types = ["skill_prompt", "chart", "document", "user_message"]
-    assert [item.type for item in again.items] == types
-    assert [entry.item_type for entry in again.entries().values()] == types[:3]
+    assert [item.type for item in again.conversation.items] == types
+    assert [entry.item_type for entry in again.conversation.entries().values()] == types[:3]
 
 
 def test_a_repeated_placeholder_text_is_not_a_new_item() -> None:
     again = read_anew(taking("image"), [shown(picture()), user("go on")], user("[old]"))
-    assert plan(again, FACTS).new == ()
+    assert again.plan(FACTS).new == ()
 
 
 def test_the_placeholder_of_an_image_is_not_the_newest_message_of_the_user() -> None:
     again = read_anew(taking("image, user_message"), [user("the task"), shown(picture())])
-    assert [item.type for item in again.items] == ["user_message", "chart"]
-    assert plan(again, FACTS).new == ()
+    assert [item.type for item in again.conversation.items] == ["user_message", "chart"]
+    assert again.plan(FACTS).new == ()
 
 
 def test_the_placeholder_of_an_image_is_not_counted_among_the_messages_that_stay() -> None:
@@ -145,22 +162,22 @@ steps:
 """
     messages = [user("one"), user("two"), shown(text("three"), picture())]
     again = read_anew(forget, messages)
-    assert len(again.roles) == 2
-    assert plan(again, FACTS).new == ()
+    assert len(again.conversation.roles) == 2
+    assert again.plan(FACTS).new == ()
 
 
 def test_a_type_unknown_to_a_later_policy_falls_back_to_the_built_in_type() -> None:
     later = "items: {image: {offload: true}}\nsteps: []"
     again = read_anew(taking("chart"), [shown(picture()), user("go on")], under=later)
-    assert [item.type for item in again.items] == ["image", "user_message"]
+    assert [item.type for item in again.conversation.items] == ["image", "user_message"]
 
 
 def test_an_item_is_remembered_as_it_was_when_its_placeholder_is_dropped() -> None:
     drop = f"items:\n{ITEMS}steps: [{{name: go, do: drop, select: {{types: [image]}}}}]"
     again = read_anew(taking("image"), [shown(text("look"), picture()), user("go on")], under=drop)
-    [before] = again.ledger.entries.values()
-    again.adopt(plan(again, FACTS))
-    [after] = again.ledger.entries.values()
+    [before] = again.conversation.ledger.entries.values()
+    again.adopt(again.plan(FACTS))
+    [after] = again.conversation.ledger.entries.values()
     assert (before.action, after.action) == ("offload", "drop")
     assert (after.chars, after.item_id, after.item_type) == (
         before.chars,
@@ -183,4 +200,4 @@ steps:
         *[calls(("b", "B")), results(("b", "y" * 400))],
     ]
     again = read_anew(by_tokens, messages, calls(("c", "A")), results(("c", "z" * 40)))
-    assert [d.item.tool_use_id for d in plan(again, FACTS).new] == ["a"]
+    assert [d.item.tool_use_id for d in again.plan(FACTS).new] == ["a"]

@@ -5,8 +5,9 @@ import hashlib
 import pytest
 
 from policyctx.planning.facts import Facts
+from policyctx.planning.planner import Planner
 from tests.conversations import calls, results, session_of, user
-from tests.planning.plans import ALL, FACTS, adopted, outcomes, placeholders, planned
+from tests.planning.plans import ALL, FACTS, adopted, outcomes, placeholders, planned, planner
 
 
 def test_from_the_threshold_on_an_item_is_offloaded() -> None:
@@ -167,10 +168,12 @@ def test_items_in_the_ledger_keep_their_placeholder() -> None:
     text = f"{ALL}steps: [{{name: s, do: offload}}]"
     messages = session_of("x" * 999)
     before = adopted(text, messages)
-    again = planned(f"placeholder: other\n{text}", messages, ledger=before.ledger)
+    again = planned(f"placeholder: other\n{text}", messages, ledger=before.conversation.ledger)
     assert again.new == ()
     found = {position: fate.placeholder for position, fate in again.conversation.fates.items()}
-    assert found == {position: fate.placeholder for position, fate in before.fates.items()}
+    assert found == {
+        position: fate.placeholder for position, fate in before.conversation.fates.items()
+    }
     assert [str(d.reason) for d in again.decisions if d.item.tool] == [
         "decided: decided earlier, step s"
     ]
@@ -179,14 +182,14 @@ def test_items_in_the_ledger_keep_their_placeholder() -> None:
 def test_an_id_that_carries_another_text_is_another_item() -> None:
     text = f"{ALL}steps: [{{name: s, do: offload}}]"
     before = adopted(text, session_of("x" * 999))
-    assert len(planned(text, session_of("y" * 999), ledger=before.ledger).new) == 1
+    assert len(planned(text, session_of("y" * 999), ledger=before.conversation.ledger).new) == 1
 
 
 def test_a_placeholder_is_not_offloaded_again() -> None:
     text = f"min_chars: 1\n{ALL}steps: [{{name: s, do: offload, must_shrink: false}}]"
     before = adopted(text, session_of("x" * 999))
-    [placeholder] = [fate.placeholder for fate in before.fates.values()]
-    again = planned(text, session_of(placeholder), ledger=before.ledger)
+    [placeholder] = [fate.placeholder for fate in before.conversation.fates.values()]
+    again = planned(text, session_of(placeholder), ledger=before.conversation.ledger)
     assert again.new == ()
     [decision] = [d for d in again.decisions if d.item.tool]
     assert (decision.action, decision.placeholder) == ("offload", placeholder)
@@ -226,3 +229,11 @@ def test_totals_decrease_by_the_removed_size_minus_the_placeholder() -> None:
     found = planned(text, session_of("x" * 400))
     assert found.tokens_before - found.tokens_after == 100 - 2
     assert found.freed_chars == 400
+
+
+def test_a_planner_made_later_makes_the_same_plan() -> None:
+    text = f"{ALL}steps: [{{name: s, do: offload, select: {{keep_recent: 1}}}}]"
+    found = planner(text, session_of("x" * 999, "y" * 999))
+    later = Planner(found.conversation)
+    assert later.plan(FACTS).new == found.plan(FACTS).new
+    assert [d.item.item_id for d in later.plan(FACTS).new] == ["c0"]

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from policyctx import Session
-from policyctx.planning.planner import plan
 from policyctx.planning.prices import calls_to_pay_back
 from policyctx.policy.models import Model
 from tests.conversations import session_of, user
-from tests.planning.plans import FACTS, conversation
+from tests.planning.plans import FACTS, planner
 from tests.policies import policy
 
 if TYPE_CHECKING:
@@ -70,9 +69,9 @@ def test_a_free_cache_read_never_pays_back() -> None:
 
 def verdict(messages: list[Message], *, sent: int, idle: float | None = 0) -> GateVerdict:
     facts = replace(FACTS, idle=idle)
-    found = conversation(PAYING.replace("LIMIT", "12"), messages, facts=facts)
-    found.sent = sent
-    [only] = plan(found, facts).gates
+    found = planner(PAYING.replace("LIMIT", "12"), messages, facts=facts)
+    found.conversation.sent = sent
+    [only] = found.plan(facts).gates
     return only
 
 

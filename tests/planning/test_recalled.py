@@ -9,7 +9,7 @@ import pytest
 
 from policyctx import Session
 from policyctx.definitions.actions import Action
-from policyctx.planning.ledger import Entry, Key, Ledger
+from policyctx.planning.ledger import ItemKey, Ledger, LedgerEntry
 from tests.conversations import call, chat_calls, chat_result, results, session_of, user
 from tests.policies import policy
 
@@ -188,6 +188,8 @@ def test_a_name_with_spaces_may_always_be_meant() -> None:
     assert Ledger([_entry("result of a.md")]).may_name_file("cat 'result of a.md'")
 
 
-def _entry(path: str) -> Entry:
-    key = Key("tool_result", "t", "0" * 64, 0)
-    return Entry(key, 1, "t", "tool_result", Action.OFFLOAD, "step", "policy", relative_path=path)
+def _entry(path: str) -> LedgerEntry:
+    key = ItemKey("tool_result", "t", "0" * 64, 0)
+    return LedgerEntry(
+        key, 1, "t", "tool_result", Action.OFFLOAD, "step", "policy", relative_path=path
+    )

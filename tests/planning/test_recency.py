@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from policyctx.planning.planner import plan
 from tests.conversations import calls, picture, results, session_of, user
 from tests.planning.plans import FACTS, adopted, outcomes, planned, taken
 
@@ -86,7 +85,7 @@ def test_the_small_count_among_the_newest() -> None:
 def test_the_decided_count_among_the_newest() -> None:
     messages = session_of(LARGE, LARGE, LARGE)
     before = adopted(keeping("1"), messages)
-    again = planned(keeping("{items: 2, per: all}"), messages, ledger=before.ledger)
+    again = planned(keeping("{items: 2, per: all}"), messages, ledger=before.conversation.ledger)
     assert [d.action for d in again.decisions if d.item.tool] == ["offload", "offload", "keep"]
     assert again.new == ()
 
@@ -119,9 +118,9 @@ def test_a_placeholder_that_outgrew_the_threshold_stays_as_long_as_its_batch_is_
         """
     both = [calls(("a", "Bash"), ("b", "Bash")), results(("a", "x"), ("b", "y"))]
     after = adopted(text, [user("t"), *both])
-    assert plan(after, FACTS).new == ()
-    after.extend([calls(("c", "Bash")), results(("c", "z"))])
-    gone = [d.item.tool_use_id for d in plan(after, FACTS).new if d.action == "drop"]
+    assert after.plan(FACTS).new == ()
+    after.conversation.extend([calls(("c", "Bash")), results(("c", "z"))])
+    gone = [d.item.tool_use_id for d in after.plan(FACTS).new if d.action == "drop"]
     assert set(gone) == {"a", "b"}
 
 

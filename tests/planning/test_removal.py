@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx import OffloadPolicy, Session
 from policyctx.messages.validity import new_problems
-from policyctx.planning.planner import plan
 from tests.conversations import (
     calls,
     chat_calls,
@@ -327,7 +326,7 @@ def test_messages_and_turns_that_are_gone_are_not_counted() -> None:
     messages = [*session_of(LARGE), said("done"), *session_of(LARGE)]
     numbers = [verdict.number for verdict in planned(text, messages).gates]
     assert numbers == [3, 1]
-    again = plan(adopted(text, messages), FACTS)
+    again = adopted(text, messages).plan(FACTS)
     assert [verdict.number for verdict in again.gates] == [3, 1]
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx.definitions.item_types import WITHOUT_TOOL
-from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.codes import FINDINGS
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import loaded
@@ -21,7 +21,7 @@ from policyctx.testing.strategies import policy_documents
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from policyctx.planning.offload_policy import Treatment
+    from policyctx.planning.compiled import Treatment
 
 TOOLS = ["read", "reader", "web_get", "w", "bash"]
 GLOBS = st.sampled_from(["read", "r*", "web_*", "w*", "*", "bash", "*e*"])

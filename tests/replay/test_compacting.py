@@ -16,7 +16,7 @@ from tests.replay.sessions import turn_by_turn
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.planning.compiled import OffloadPolicy
     from policyctx.replay.simulated import SimulatedSession
 
 LONG = "one more line of some output\n" * 20

@@ -14,7 +14,7 @@ from tests.policies import policy
 from tests.replay.sessions import recording, turn_by_turn
 
 if TYPE_CHECKING:
-    from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.planning.compiled import OffloadPolicy
     from policyctx.replay.cost import BilledCall
     from policyctx.replay.recording import Recording
 

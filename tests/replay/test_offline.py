@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.models import Policy
 from policyctx.replay.simulation import offline, online_summarizers
 

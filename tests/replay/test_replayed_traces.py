@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.reading import recordings_in
 from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import figures_of

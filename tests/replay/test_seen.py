@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyctx.cli.output import place
-from policyctx.planning.offload_policy import OffloadPolicy
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.simulation import simulated
 from policyctx.session import Session
 from tests.conversations import picture, results, session_of, user

@@ -17,7 +17,7 @@ from tests.policies import policy
 from tests.store.contents import result
 
 if TYPE_CHECKING:
-    from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.planning.compiled import OffloadPolicy
     from policyctx.store.files import Format
 
 

@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from policyctx.messages.items import Item
-    from policyctx.planning.decisions import Decision
-    from policyctx.planning.offload_policy import OffloadPolicy, Treatment
+    from policyctx.planning.compiled import OffloadPolicy, Treatment
+    from policyctx.planning.decisions import Decision, ItemVerdict
     from policyctx.planning.plan import Outcome, Plan
-    from policyctx.planning.selection import Verdict
     from policyctx.policy.lookup import Level
     from policyctx.policy.models import Step
     from policyctx.turns.compacting import Compacted
@@ -40,7 +39,7 @@ _TOO_SMALL = frozenset({"nothing_long", "would_not_shrink"})
 def decided_sides(plan: Plan) -> set[Side]:
     """Return the sides of rules that a plan made decide; some may be of keys that have defaults."""
     policy = plan.conversation.policy
-    steps = {step.name: step for step in policy.policy.steps}
+    steps = {step.name: step for step in policy.all_steps}
     found = set(_types(plan, policy))
     for decision in plan.new:
         found.update(_of_decision(decision, steps[decision.step], policy))
@@ -57,7 +56,7 @@ def decided_sides(plan: Plan) -> set[Side]:
 
 def _types(plan: Plan, policy: OffloadPolicy) -> Iterator[Side]:
     for item_type in {item.type for item in plan.items}:
-        rule = policy.policy.items.get(item_type)
+        rule = policy.items.get(item_type)
         if rule is not None and rule.match is not None:
             yield ("items", item_type, "match"), "matched"
 
@@ -96,7 +95,7 @@ def _of_outcome(outcome: Outcome, step: Step, plan: Plan) -> Iterator[Side]:
     codes = {reason.code for _, reason in outcome.left}
     if "not_saved" in codes:
         yield ("store", "on_failure"), "failed"
-        if plan.conversation.policy.policy.store.on_conflict == "error":
+        if plan.conversation.policy.store.on_conflict == "error":
             yield ("store", "on_conflict"), "taken"
     if codes & _TOO_SMALL:
         yield (*name, "must_shrink"), "would not shrink"
@@ -121,7 +120,7 @@ def _of_compaction(outcome: Outcome, plan: Plan) -> Iterator[Side]:
 def carried_out_sides(compacted: Compacted, plan: Plan) -> set[Side]:
     """Return the sides of rules that a compaction made decide, once it was made."""
     found: set[Side] = set()
-    policy = plan.conversation.policy.policy
+    policy = plan.conversation.policy
     for above in (("steps", compacted.replacement.step, "compaction"), ("compaction",)):
         wordings = {"compaction_summary": "summary", "restored_file": "restored"}
         for item_type in compacted.replacement.types:
@@ -146,7 +145,7 @@ class _StepSides:
     def __init__(self, plan: Plan, outcome: Outcome, step: Step) -> None:
         self._plan, self._step = plan, step
         self._policy = plan.conversation.policy
-        self._candidates = plan.conversation.candidates[step.name]
+        self._candidates = plan.candidates[step.name]
         self._before = plan.conversation.fates_at(plan.at)
         self._new = {d.position for d in plan.new if d.step == step.name}
         self._left = {position for position, _ in outcome.left}
@@ -176,7 +175,7 @@ class _StepSides:
         if verdict.taken:
             yield from self._ready(item, treatment)
         else:
-            yield from self._stays(item, treatment, verdict)
+            yield from self._stays(position, item, verdict)
 
     def _arrived_before(self, position: int) -> bool:
         """Is it passed over by a step on arrival because it has been here for a while."""
@@ -213,10 +212,10 @@ class _StepSides:
             yield offload_given(given)[1], "allowed"
         yield nearest_given(given, "pin")[1], "not pinned"
 
-    def _stays(self, item: Item, treatment: Treatment, verdict: Verdict) -> Iterator[Side]:
+    def _stays(self, position: int, item: Item, verdict: ItemVerdict) -> Iterator[Side]:
         code = verdict.reason.code
         if code in _RECENT:
-            if self._candidates.refusal(item, treatment) is None:
+            if not self._candidates.stays_when_old(position):
                 yield verdict.rule, "recent"
         elif code in _STAYS:
             yield verdict.rule, _STAYS[code]

@@ -25,7 +25,7 @@ from policyctx.testing.policies import named_source
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from policyctx.planning.offload_policy import OffloadPolicy
+    from policyctx.planning.compiled import OffloadPolicy
     from policyctx.planning.plan import Plan
     from policyctx.policy.sources import PolicySource
     from policyctx.testing.coverage.observing import Side
@@ -54,9 +54,7 @@ class RuleCoverage:
         """Note which rules the event made decide."""
         if not self._is_asked_for(source) or source.path is None or policy.tree is None:
             return
-        known = self._coverage.setdefault(
-            source.path, PolicyCoverage(policy.policy.name, source.path)
-        )
+        known = self._coverage.setdefault(source.path, PolicyCoverage(policy.name, source.path))
         known.add_rules(rules_of(policy.tree))
         known.add(self._sides(turn, policy, scenario), scenario)
 
@@ -160,7 +158,7 @@ class RuleCoverage:
             yield from decided_sides(turn.plan)
         if turn.plan is not None and turn.result is not None and turn.result.compaction is not None:
             yield from carried_out_sides(turn.result.compaction, turn.plan)
-        if turn.result is not None and policy.policy.store.on_conflict == "overwrite":
+        if turn.result is not None and policy.store.on_conflict == "overwrite":
             yield from self._of_names(turn.result.plan, scenario)
 
     def _of_names(self, plan: Plan, scenario: str) -> Iterator[Side]:

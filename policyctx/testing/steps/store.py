@@ -25,7 +25,7 @@ def _(policyctx_world: World) -> None:
     compressed, as by `policyctx store gc`.
     """
     policyctx_world.require_no_error()
-    limits = policyctx_world.policy.policy.store.retention
+    limits = policyctx_world.policy.store.retention
     age = limits.max_age.seconds if limits and limits.max_age else None
     size = limits.max_bytes.bytes if limits and limits.max_bytes else None
     policyctx_world.store.collect(max_age=age, max_bytes=size)

@@ -1,7 +1,8 @@
-"""Which messages a compaction replaces: all behind the head, but a beginning and an end that stay.
+"""What a `compact` step would replace, or why it replaces nothing; the summary comes later.
 
-The user's newest message may stay as well, behind what replaces the others. The head is the system
-messages that a list begins with (PRD context-compact F-003).
+It replaces all messages behind the head except for a beginning and an end that stay. The newest
+message of the user may stay as well, behind the summary. The head is the system messages that a
+list begins with (PRD context-compact F-003).
 """
 
 from __future__ import annotations
@@ -10,19 +11,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from policyctx.messages.blocks import SYSTEM_ROLES
-from policyctx.planning.recency import shape_of
+from policyctx.planning.decisions import Reason
+from policyctx.planning.select import shape_of
+from policyctx.policy.values import Share
+from policyctx.tokens.words import words_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from policyctx.planning.facts import Facts
     from policyctx.planning.outlook import Outlook
-    from policyctx.planning.recency import Shape
-    from policyctx.policy.models.compaction import Compaction
+    from policyctx.planning.select import Shape
+    from policyctx.policy.models import Step
+    from policyctx.policy.models.compaction import Compaction, Summary
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A list of messages in three: what stays before, what is replaced, what stays behind."""
+    """The three parts of a message list: what stays before, what is replaced, what stays behind."""
 
     head: int
     """System messages at the beginning."""
@@ -42,10 +48,10 @@ class Partition:
 
 
 def partition(outlook: Outlook, settings: Compaction, kept: int) -> Partition:
-    """Part the list as a plan has left it so far; `kept` is how many `keep_recent` counts.
+    """Divide the list as a plan has left it so far; `kept` is the number that `keep_recent` keeps.
 
-    Both edges are moved so that more stays where they would part a call from its result. A call
-    that is not answered yet stays, with all behind it.
+    Where an edge would separate a call from its result, it is moved so that more stays. A call
+    without an answer stays, with all behind it.
     """
     roles = outlook.conversation.roles
     head = next((i for i, role in enumerate(roles) if role not in SYSTEM_ROLES), len(roles))
@@ -70,7 +76,7 @@ def _newest_of_user(outlook: Outlook) -> int | None:
 
 
 def _first(outlook: Outlook, settings: Compaction, head: int) -> int:
-    """Where what `keep_first` keeps ends."""
+    """Return the position behind the messages that `keep_first` keeps."""
     position, left = head, settings.keep_first
     while left and position < len(outlook.conversation.roles):
         left -= not outlook.is_removed(position)
@@ -79,7 +85,7 @@ def _first(outlook: Outlook, settings: Compaction, head: int) -> int:
 
 
 def _tail(outlook: Outlook, settings: Compaction, kept: int, head: int) -> int:
-    """Where what `keep_recent` keeps begins."""
+    """Return the position of the first message that `keep_recent` keeps."""
     conversation = outlook.conversation
     shape, count = shape_of(settings.keep_recent), len(conversation.roles)
     if shape == "turns":
@@ -130,3 +136,72 @@ def _whole_behind(edge: int, outlook: Outlook) -> int:
         if moved <= edge:
             return edge
         edge, before = moved, last
+
+
+_EMPTY = Reason("nothing_to_summarise")
+_NOTHING_NEW = Reason("nothing_new")
+
+
+@dataclass(frozen=True, slots=True)
+class Replacing:
+    """The messages that a compaction is to replace."""
+
+    step: str
+    settings: Compaction
+    parts: Partition
+    messages: int
+    """Number of messages that are replaced, without those that earlier steps removed."""
+    tokens: int
+    """Their size as the steps before have left them."""
+    pinned: tuple[str, ...] = ()
+    """Texts among them that the summary carries over as they are."""
+
+
+def replacing(step: Step, outlook: Outlook) -> Replacing | Reason:
+    """Return what a step with open gates replaces, or why it replaces nothing."""
+    policy = outlook.conversation.policy
+    settings = policy.compaction(step)
+    parts = partition(outlook, settings, policy.kept(settings.keep_recent))
+    there = [i for i in parts if not outlook.is_removed(i)]
+    if not there:
+        return _EMPTY
+    new = [message for message in there if not outlook.conversation.is_written(message)]
+    if not new:
+        return _NOTHING_NEW
+    tokens = sum(tokens_of(message, outlook) for message in there)
+    came = sum(tokens_of(message, outlook) for message in new)
+    needed = -(-tokens * settings.min_new.numerator // settings.min_new.denominator)
+    # `min_new` only matters where a part was summarised before.
+    if came < tokens and came < needed:
+        return Reason("hardly_new", {"new": came, "tokens": tokens, "needed": needed})
+    pinned = tuple(_pinned(parts, outlook))
+    if (too_large := _too_large(pinned, tokens, settings.summary, outlook.facts)) is not None:
+        return too_large
+    return Replacing(step.name, settings, parts, len(there), tokens, pinned)
+
+
+def _too_large(
+    pinned: tuple[str, ...], tokens: int, settings: Summary, facts: Facts
+) -> Reason | None:
+    """Return why a summary of so many tokens of history cannot hold what is pinned, if it cannot.
+
+    Its limit is `must_shrink_to`, or `max_words` where that is off. The same text counts once.
+    """
+    texts, limit = dict.fromkeys(pinned), settings.must_shrink_to
+    if isinstance(limit, Share):
+        unit, most = "tokens", limit.of(tokens)
+        pins = sum(facts.length(text, "tokens") for text in texts)
+    else:
+        unit, most = "words", settings.max_words
+        pins = sum(map(words_in, texts))
+    if pins <= most:
+        return None
+    return Reason("pins_too_large", {"pins": pins, "limit": most, "unit": unit})
+
+
+def _pinned(parts: Partition, outlook: Outlook) -> Iterator[str]:
+    conversation = outlook.conversation
+    for position, item in enumerate(conversation.items):
+        is_there = item.message in parts and item.inside is None and outlook.is_there(position)
+        if is_there and conversation.policy.pinned(item.type, item.tool) is not None:
+            yield item.text

@@ -1,25 +1,27 @@
-"""`OffloadPolicy`: the compiled policy, tables keyed by type and tool, ready to plan with."""
+"""`OffloadPolicy`: the compiled policy, with the rules looked up by item type and tool.
+
+A policy's own item types each refine a built-in one, and are tried in the order written.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyctx.definitions.item_types import BUILT_IN_TYPES
-from policyctx.planning.compaction_forms import CompactionForms
-from policyctx.planning.gates import gates_of
-from policyctx.planning.item_types import TypeTable
+from policyctx.planning.decisions import Reason
 from policyctx.planning.paths import path_parts
-from policyctx.planning.placeholders import Wording
-from policyctx.planning.reasons import Reason
+from policyctx.planning.placeholders import CompactionForms, Wording
 from policyctx.policy.loading import loaded
 from policyctx.policy.lookup import (
     Level,
     RulePath,
     compaction_of,
     levels,
+    lineage,
     matches,
     nearest_given,
     offload_given,
@@ -35,16 +37,61 @@ if TYPE_CHECKING:
 
     from policyctx.errors import Location
     from policyctx.messages.items import Item
-    from policyctx.planning.gates import StepGate
-    from policyctx.policy.models import KeepRecent, Policy, Step
+    from policyctx.planning.facts import Unit
+    from policyctx.policy.models import KeepRecent, Model, Policy, Step
+    from policyctx.policy.models.compaction import Compaction
+    from policyctx.policy.models.rules import ItemRule, Match, TextMatch
+    from policyctx.policy.models.store import Store
     from policyctx.policy.nodes import Node
     from policyctx.policy.sources import PolicyName
 
-Unit = Literal["tokens", "chars"]
+
+class TypeTable:
+    """The policy's own types, by the built-in type that they refine."""
+
+    def __init__(self, items: Mapping[str, ItemRule]) -> None:
+        self._items = items
+        self._refinements: dict[str, list[tuple[str, Match]]] = {}
+        for name, rule in items.items():
+            if rule.match is not None:
+                self._refinements.setdefault(rule.match.type, []).append((name, rule.match))
+
+    def lineage(self, item_type: str) -> tuple[str, ...]:
+        """Return the type, then the types that it refines, the nearest first."""
+        return lineage(item_type, self._items)
+
+    def type_of(self, item: Item, built_in: str) -> str:
+        """Return the first of the policy's own types that the item matches, else `built_in`."""
+        refinements = self._refinements.get(built_in)
+        if refinements is None:
+            return built_in
+        return next((name for name, match in refinements if _matches(match, item)), built_in)
 
 
-class Threshold(NamedTuple):
-    """From which size on an item is taken, and the key that says so."""
+def _matches(match: Match, item: Item) -> bool:
+    return (
+        (match.tool is None or _any_glob(item.tool, match.tool))
+        and (match.role is None or item.role == match.role)
+        and (match.error is None or item.error == match.error)
+        and (match.media_type is None or _any_glob(item.media_type, (match.media_type,)))
+        and (match.text is None or _has(match.text, item.text))
+    )
+
+
+def _any_glob(name: str | None, globs: tuple[str, ...]) -> bool:
+    return name is not None and any(fnmatchcase(name, glob) for glob in globs)
+
+
+def _has(wanted: TextMatch, text: str) -> bool:
+    return (
+        (wanted.startswith is None or text.startswith(wanted.startswith))
+        and (wanted.endswith is None or text.endswith(wanted.endswith))
+        and (wanted.contains is None or any(part in text for part in wanted.contains))
+    )
+
+
+class SizeThreshold(NamedTuple):
+    """The least size of an item that is taken, and the key that gives it."""
 
     amount: int
     unit: Unit
@@ -55,16 +102,17 @@ class Threshold(NamedTuple):
 class Treatment:
     """How one step treats the items of one type and tool: the nearest of every key.
 
-    `refusal` is why it takes none of them, with the key that says so; None when it may.
+    `refusal` is why it takes none of them, with the key that says so; None when it may. The first
+    applies: the step never takes the type, `except_tools`, `ephemeral`, `pin`, `offload: false`.
     """
 
     refusal: tuple[Reason, RulePath] | None
-    threshold: Threshold | None
+    threshold: SizeThreshold | None
     """None where no threshold binds."""
     keep_recent: KeepRecent | None
     keep_recent_rule: RulePath
     kept: int
-    """How many of what `keep_recent` counts stay."""
+    """The number that `keep_recent` keeps."""
     pinned: RulePath | None
     """The key that pins them, None when they are not."""
     wording: Wording
@@ -89,7 +137,7 @@ class OffloadPolicy:
         self.path_parts = path_parts(policy.store.path)
         self.types = TypeTable(policy.items)
         self.tree = root
-        """What the policy was read from, with the place of each value; None for one from code."""
+        """The file of the policy, with the place of each value; None for a policy from code."""
         self.hints = hints or {}
         self._hints = {tool: ToolRule.model_validate(rule) for tool, rule in (hints or {}).items()}
         self._steps = {
@@ -108,36 +156,66 @@ class OffloadPolicy:
 
     @cached_property
     def digest(self) -> str:
-        """What the ledger knows this policy by: 16 hex digits of the hash of all its values."""
+        """The name of this policy in the ledger: 16 hex digits of the hash of all its values."""
         text = self.policy.model_dump_json()
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @cached_property
     def asks_for_time(self) -> bool:
-        """Does a gate ask how long ago the last model call was."""
+        """Whether a gate needs the time since the last model call."""
         gates = [gates for step in self.policy.steps for gates in step.when]
         return any(gate.idle is not None or gate.pays_back is not None for gate in gates)
 
     @cached_property
-    def gates(self) -> Mapping[str, tuple[StepGate, ...]]:
-        """The gates of each step, by its name."""
-        return {step.name: gates_of(step, self.policy.model) for step in self.policy.steps}
+    def compacting(self) -> frozenset[str]:
+        """The names of the steps that take messages instead of items."""
+        return frozenset(step.name for step in self.policy.steps if step.action.takes_messages)
 
     @cached_property
     def keeps_by_tokens(self) -> bool:
-        """Does a `keep_recent` count tokens."""
+        """Whether a `keep_recent` counts tokens."""
         policy = self.policy
         rules = (*policy.items.values(), *policy.tools.values(), *self._hints.values())
         kept = [rule.keep_recent for rule in rules]
         kept += [step.select.keep_recent for step in policy.steps]
         return any(keep is not None and keep.tokens is not None for keep in kept)
 
+    @property
+    def name(self) -> str:
+        """The policy's name."""
+        return self.policy.name
+
+    @property
+    def model(self) -> Model:
+        """The model that the policy is for: window, prices, cache."""
+        return self.policy.model
+
+    @property
+    def store(self) -> Store:
+        """The settings of the store."""
+        return self.policy.store
+
+    @property
+    def items(self) -> Mapping[str, ItemRule]:
+        """The rules of the item types, by type."""
+        return self.policy.items
+
+    @property
+    def tools(self) -> Mapping[str, ToolRule]:
+        """The rules of the tools, by name or glob."""
+        return self.policy.tools
+
+    @property
+    def all_steps(self) -> tuple[Step, ...]:
+        """The steps in order."""
+        return self.policy.steps
+
     def steps(self, moment: str) -> tuple[Step, ...]:
         """The steps that run at `arrival` or before a `model_call`, in order."""
         return self._steps[moment]
 
     def place(self, rule: RulePath) -> Location | None:
-        """Return where the policy's file says this; None for a default, or a policy from code."""
+        """Return the place of a key in the file; None for a default or a policy from code."""
         return self.tree.written(rule) if self.tree is not None and rule else None
 
     def typed(self, item: Item, built_in: str | None = None) -> Item:
@@ -152,7 +230,7 @@ class OffloadPolicy:
         return item if found == item.type else item._replace(type=found)
 
     def as_before(self, item: Item, kind: str, item_type: str) -> Item:
-        """Return a placeholder as what it stands for: of this kind, and of the type that it had.
+        """Return a placeholder with the kind and the type of the item that it stands for.
 
         A type that this policy does not know counts as the kind.
         """
@@ -168,9 +246,18 @@ class OffloadPolicy:
 
     @cached_property
     def compaction_forms(self) -> CompactionForms:
-        """By which what a compaction left is known without a record of it."""
+        """The wordings by which messages of a compaction are recognised without a record."""
         steps = (step for step in self.policy.steps if step.action.takes_messages)
-        return CompactionForms(compaction_of(self.policy, step).wording for step in steps)
+        return CompactionForms(self.compaction(step).wording for step in steps)
+
+    @property
+    def compacting_step(self) -> Step | None:
+        """The step that takes messages; a policy has one at most."""
+        return next((step for step in self.policy.steps if step.action.takes_messages), None)
+
+    def compaction(self, step: Step) -> Compaction:
+        """Return the settings of a step that takes messages."""
+        return compaction_of(self.policy, step)
 
     def reads_file(self, tool: str) -> str | None:
         """Return the first of `path_fields`; None for a tool that reads no file."""
@@ -184,6 +271,15 @@ class OffloadPolicy:
         found = (rule.reads_file for rule in (*named, *globs) if rule.reads_file is not None)
         return next(found, ())
 
+    def unit(self, step: Step) -> Unit:
+        """Return the unit of the threshold of a step, else of the policy; tokens without one."""
+        for level in (step.select, self.policy):
+            if level.min_chars is not None:
+                return "chars"
+            if level.min_tokens is not None:
+                return "tokens"
+        return "tokens"
+
     def treatment(self, step: Step, item_type: str, tool: str | None) -> Treatment | None:
         """Look up how `step` treats items of this type and tool; None when it selects none."""
         key = (step.name, item_type, tool)
@@ -192,7 +288,7 @@ class OffloadPolicy:
         return self._treatments[key]
 
     def selects(self, step: Step, item_type: str) -> bool:
-        """Does the step select items of this type.
+        """Return whether the step selects items of this type.
 
         It names the type or one that it refines, or names none and the type is offloaded.
         """
@@ -206,13 +302,13 @@ class OffloadPolicy:
         return _pinned(self._levels(item_type, tool))
 
     def goes_along(self, item_type: str, tool: str | None) -> bool:
-        """May an item be replaced along with another: it is not pinned, and nothing forbids it."""
+        """Return whether an item may be replaced along with another: no pin or rule forbids it."""
         given = self._levels(item_type, tool)
         offload, rule = offload_given(given)
         return _pinned(given) is None and (offload or rule == ("offload",))
 
     def wording(self, step: Step, item_type: str, tool: str | None) -> Wording:
-        """Return what `step` leaves in the place of such an item, whether or not it selects it."""
+        """Return the placeholder's wording for such an item, whether or not the step selects it."""
         return self._wording(step, self._levels(item_type, tool))
 
     def _looked_up(self, step: Step, item_type: str, tool: str | None) -> Treatment | None:
@@ -245,7 +341,7 @@ class OffloadPolicy:
     def _refusal(
         self, step: Step, item_type: str, tool: str | None, given: list[Level]
     ) -> tuple[Reason, RulePath] | None:
-        """Why the step takes none of these; the order is that in which reasons are told."""
+        """Return why the step takes none of these; the first reason in the order of evaluation."""
         name = ("steps", step.name, "select")
         if (why := why_never(step, self.types.lineage(item_type))) is not None:
             return Reason("protected", {"why": why}), ()
@@ -255,13 +351,13 @@ class OffloadPolicy:
             return Reason("not_ephemeral"), (*name, "ephemeral")
         return _kept_by_rule(step, given)
 
-    def _threshold(self, given: list[Level]) -> Threshold | None:
+    def _threshold(self, given: list[Level]) -> SizeThreshold | None:
         for path, level in given:
             if level.min_chars is not None:
-                return Threshold(level.min_chars, "chars", (*path, "min_chars"))
+                return SizeThreshold(level.min_chars, "chars", (*path, "min_chars"))
             if level.min_tokens is not None:
                 amount = self._tokens(level.min_tokens)
-                return Threshold(amount, "tokens", (*path, "min_tokens"))
+                return SizeThreshold(amount, "tokens", (*path, "min_tokens"))
         return None
 
     def _tokens(self, amount: int | Share) -> int:
@@ -269,7 +365,7 @@ class OffloadPolicy:
         return amount.of(window) if isinstance(amount, Share) else amount
 
     def kept(self, keep: KeepRecent | None) -> int:
-        """Return how many of what a `keep_recent` counts stay."""
+        """Return the number that a `keep_recent` keeps."""
         if keep is None:
             return 0
         counted = keep.items, keep.messages, keep.turns

@@ -1,0 +1,484 @@
+"""Which items a step may take, and why the others stay.
+
+`ORDER` is the language's order of evaluation. A verdict goes through it from the beginning. To keep
+a turn cheap, `Candidates` asks for most of it only once for each item: for what lasts when the item
+stops being recent, for what may pass while it waits, and for its draft when nothing holds it.
+
+`keep_recent` keeps the newest candidates, in each of its shapes. Every candidate has a mark on a
+scale that only grows: its number among those counted together, its message, its turn, or the tokens
+up to it. It is recent while fewer than `kept` lie between its mark and the end of the scale.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from dataclasses import replace
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from policyctx.planning.decisions import ItemVerdict, Reason
+from policyctx.planning.take import Draft, drafted, freed_tokens, protection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from policyctx.messages.items import Item
+    from policyctx.planning.compiled import SizeThreshold, Treatment
+    from policyctx.planning.conversation import Checkpoint, Conversation
+    from policyctx.planning.decisions import Decision
+    from policyctx.planning.facts import Facts, Unit
+    from policyctx.policy.lookup import RulePath
+    from policyctx.policy.models import KeepRecent, Step
+
+Shape: TypeAlias = Literal["items", "messages", "turns", "tokens"]
+
+
+class RecentGroup:
+    """The candidates of a step that are counted together, in the order of the list.
+
+    They share the key that gives their `keep_recent`, and what it counts per: a tool, a type, or
+    all. Positions are those of items in their list.
+    """
+
+    def __init__(self, keep: KeepRecent, kept: int, among: str) -> None:
+        self.shape = shape_of(keep)
+        self.kept = kept
+        self.among = among
+        self._positions: list[int] = []
+        self._marks: list[int] = []
+        self._aged = 0
+
+    def add(self, position: int, item: Item, tokens: int) -> None:
+        """Count one more; `tokens` are the item's own, and only count in the shape of tokens."""
+        last = self._marks[-1] if self._marks else 0
+        marks = {"items": last + 1, "messages": item.message, "turns": item.turn}
+        self._positions.append(position)
+        self._marks.append(marks.get(self.shape, last + tokens))
+
+    def aged(self, messages: int, turns: int) -> Iterator[int]:
+        """Yield each candidate that is no longer recent and was not yielded before.
+
+        `messages` and `turns` are how many the whole list has.
+        """
+        end = self._end(len(self._marks), messages, turns)
+        while self._aged < len(self._marks) and end - self._marks[self._aged] >= self.kept:
+            self._aged += 1
+            yield self._positions[self._aged - 1]
+
+    def distance(self, position: int, items: int, messages: int, turns: int) -> int:
+        """Return how far from the end a candidate stood when the list had so many items."""
+        end = self._end(bisect_left(self._positions, items), messages, turns)
+        return end - self._marks[bisect_left(self._positions, position)]
+
+    def values(self, distance: int) -> dict[str, str | int]:
+        """Return a distance as the values of a reason."""
+        counted = "newer" if self.shape == "tokens" else "rank"
+        number = distance if self.shape == "tokens" else distance + 1
+        return {"shape": self.shape, counted: number, "among": self.among, "kept": self.kept}
+
+    def _end(self, counted: int, messages: int, turns: int) -> int:
+        if self.shape == "messages":
+            return messages - 1
+        if self.shape == "turns":
+            return turns
+        return self._marks[counted - 1] if counted else 0
+
+
+def shape_of(keep: KeepRecent) -> Shape:
+    """Return the key of a `keep_recent` that says what is counted."""
+    shapes: tuple[Shape, ...] = ("items", "messages", "turns", "tokens")
+    return next(shape for shape in shapes if getattr(keep, shape) is not None)
+
+
+def among(item: Item, keep: KeepRecent) -> str:
+    """Return among whom an item is counted: its tool, its type, or `all`."""
+    return {"tool": item.tool or item.type, "type": item.type, "all": "all"}[keep.per]
+
+
+# The fate of the item at a position, None while it stands.
+FateOf: TypeAlias = "Callable[[int], Decision | None]"
+
+
+class Recency:
+    """The candidates of a step that `keep_recent` counts, and those that were called together."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._in = conversation
+        self._groups: dict[tuple[RulePath, str], RecentGroup] = {}
+        self._group_of: dict[int, RecentGroup] = {}
+        self._batches: defaultdict[int, list[int]] = defaultdict(list)
+
+    def add(self, position: int, item: Item, treatment: Treatment) -> None:
+        """Count a candidate whose treatment has a `keep_recent`."""
+        assert treatment.keep_recent is not None  # noqa: S101 - the caller has seen to it
+        name = among(item, treatment.keep_recent)
+        key = (treatment.keep_recent_rule, name)
+        group = self._groups.get(key)
+        if group is None:
+            group = RecentGroup(treatment.keep_recent, treatment.kept, name)
+            self._groups[key] = group
+        counts_tokens = group.shape == "tokens"
+        group.add(position, item, self._in.own_tokens(position) if counts_tokens else 0)
+        self._group_of[position] = group
+        if item.call_message is not None:
+            self._batches[item.call_message].append(position)
+
+    def aged(self) -> Iterator[int]:
+        """Yield each candidate that is no longer recent and was not yielded before."""
+        messages, turns = self._in.reading.message_count, len(self._in.reading.turn_starts)
+        for group in self._groups.values():
+            yield from group.aged(messages, turns)
+
+    def is_recent(self, position: int, at: Checkpoint) -> bool:
+        """Return whether a candidate was among the newest."""
+        group = self._group_of.get(position)
+        return group is not None and _distance(group, position, at) < group.kept
+
+    def recent_in_batch(self, position: int, at: Checkpoint, fate_of: FateOf) -> int | None:
+        """Return a recent candidate, not gone, that was called together with this item."""
+        call = self._in.items[position].call_message
+        if call is None:
+            return None
+        for other in self._batches.get(call, ()):
+            is_other = other != position and other < at.items
+            if is_other and self.is_recent(other, at) and self._stands(other, fate_of):
+                return other
+        return None
+
+    def values(self, position: int, at: Checkpoint) -> dict[str, str | int]:
+        """Return the values of a reason for a candidate's age; none where nothing counts it."""
+        group = self._group_of.get(position)
+        return {} if group is None else group.values(_distance(group, position, at))
+
+    def _stands(self, position: int, fate_of: FateOf) -> bool:
+        """Whether an item is there; one inside another has no placeholder that stands for it."""
+        fate, inside = fate_of(position), self._in.items[position].inside
+        if inside is not None:
+            return fate is None and fate_of(inside) is None
+        return fate is None or not fate.action.leaves_nothing
+
+
+def _distance(group: RecentGroup, position: int, at: Checkpoint) -> int:
+    return group.distance(position, at.items, at.messages, at.turns)
+
+
+class View(NamedTuple):
+    """A point of a conversation, and the fate that each item had then."""
+
+    at: Checkpoint
+    fate_of: FateOf
+
+
+class Case(NamedTuple):
+    """A candidate of a step, as `ORDER` looks at it."""
+
+    step: Step
+    conversation: Conversation
+    recency: Recency
+    position: int
+    item: Item
+    treatment: Treatment
+    seen_at: View | None = None
+    """None for a case that is only looked at for what lasts."""
+
+    @property
+    def view(self) -> View:
+        """The point of the conversation that the case is looked at."""
+        assert self.seen_at is not None  # noqa: S101 - only what lasts does without
+        return self.seen_at
+
+
+# Why a candidate stays. What nobody may read is not computed: a reason may count tokens.
+Why: TypeAlias = "Callable[[], ItemVerdict]"
+
+
+def _recent(case: Case) -> Why | None:
+    """`keep_recent` counts it among the newest."""
+    at, rule = case.view.at, case.treatment.keep_recent_rule
+    if not case.recency.is_recent(case.position, at):
+        return None
+    return lambda: _stays(Reason("recent", case.recency.values(case.position, at)), rule)
+
+
+def _recent_in_batch(case: Case) -> Why | None:
+    """A recent candidate was called together with it."""
+    other = case.recency.recent_in_batch(case.position, *case.view)
+    if other is None:
+        return None
+    item = case.conversation.items[other]
+    treatment = case.conversation.policy.treatment(case.step, item.type, item.tool)
+    rule = () if treatment is None else treatment.keep_recent_rule
+    return lambda: _stays(Reason("batch_recent"), rule)
+
+
+def _protected(case: Case) -> Why | None:
+    """The loop still needs it as it is."""
+    reason = protection(case.conversation, case.position, case.step, case.view.at)
+    return None if reason is None else lambda: _stays(reason)
+
+
+def _refused(case: Case) -> Why | None:
+    """It is never taken, excepted, pinned, or `offload: false`; see `Treatment.refusal`."""
+    refusal = case.treatment.refusal
+    return None if refusal is None else lambda: _stays(*refusal)
+
+
+def _failed(case: Case) -> Why | None:
+    """It is a failed result, and the step leaves those."""
+    if not case.item.error or case.step.select.errors:
+        return None
+    return lambda: _stays(Reason("failed_result"), ("steps", case.step.name, "select", "errors"))
+
+
+def _small(case: Case) -> Why | None:
+    """It is below the threshold."""
+    threshold, item, facts = case.treatment.threshold, case.item, case.conversation.facts
+    if threshold is None or facts.reaches(item, threshold.amount, threshold.unit):
+        return None
+    return lambda: _stays(Reason("below_threshold", _sizes(item, threshold, facts)), threshold.rule)
+
+
+def _without_gain(case: Case) -> Why | None:
+    """Its placeholder would be no smaller, or it is a placeholder itself."""
+    draft = drafted(case.conversation, case.position, case.step, case.treatment)
+    if isinstance(draft, Draft):
+        return None
+    is_rule = draft.code != "placeholder"
+    return lambda: _stays(draft, ("steps", case.step.name, "must_shrink") if is_rule else ())
+
+
+Check: TypeAlias = "Callable[[Case], Why | None]"
+# What a candidate may outgrow as the list grows.
+PASSING = (_recent, _recent_in_batch, _protected)
+# What holds for good, as long as the item is as it is.
+LASTING = (_refused, _failed, _small)
+# The order of evaluation: a candidate stays for the first of these that applies.
+ORDER: tuple[Check, ...] = (*PASSING, *LASTING, _without_gain)
+
+
+def _obstacle(case: Case, checks: tuple[Check, ...]) -> Check | None:
+    for check in checks:
+        if check(case) is not None:
+            return check
+    return None
+
+
+class Candidates:
+    """The items that one step may take from a conversation that grows.
+
+    An item is judged when it stops being recent and nothing holds it back any more; from then on
+    it is ready, until a step takes it. `sizes` are those of the ready items that are summed up.
+    """
+
+    def __init__(
+        self, step: Step, conversation: Conversation, sizes: frozenset[str] = frozenset()
+    ) -> None:
+        self.step = step
+        self.ready: dict[int, Draft] = {}
+        """What the step would take if its gates were open, by position."""
+        self.sums: Counter[str] = Counter()
+        """The sizes of all that is ready, added up."""
+        self._in, self._sizes = conversation, sizes
+        self._recency = Recency(conversation)
+        self._first: list[int] = []
+        self._waiting: list[int] = []
+        self._below: set[int] = set()
+
+    def add(self, position: int, item: Item) -> None:
+        """Look at an item that is new in the list."""
+        treatment = self._in.policy.treatment(self.step, item.type, item.tool)
+        if treatment is None:
+            return
+        if treatment.keep_recent is not None:
+            self._recency.add(position, item, treatment)
+        else:
+            self._await(position, treatment)
+
+    def settle(self) -> None:
+        """Make ready each item that is old enough and that nothing holds back any more."""
+        for position in self._recency.aged():
+            self._await(position, self.treatment(position))
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        now = View(self._in.checkpoint(), self._in.fates.get)
+        for position in waiting:
+            if self._is_held(position, now):
+                self._waiting.append(position)
+            else:
+                self._make_ready(position)
+
+    def note(self, position: int, fate: Decision) -> None:
+        """Take note of the new fate of an item."""
+        was_ready = self._forget(position)
+        for inner in self._in.inside(position):
+            self._forget(inner)
+        if was_ready:
+            self._make_ready(position)
+        elif position in self._below and self._may_take(position, fate):
+            self._waiting.append(position)
+        around = self._in.items[position].inside
+        if around is not None and self._forget(around):
+            self._make_ready(around)
+
+    def first(self) -> int | None:
+        """Return the position of the first item that is ready."""
+        while self._first and self._first[0] not in self.ready:
+            heappop(self._first)
+        return self._first[0] if self._first else None
+
+    def verdict(self, position: int, at: Checkpoint, fate_of: FateOf) -> ItemVerdict | None:
+        """Judge one item as the list stood `at` that point; None for what is no candidate.
+
+        `fate_of` returns the fate that each item had then.
+        """
+        item = self._in.items[position]
+        treatment = self._in.policy.treatment(self.step, item.type, item.tool)
+        if treatment is None:
+            return None
+        case = self._case(position, treatment, View(at, fate_of))
+        for check in ORDER:
+            if (why := check(case)) is not None:
+                return why()
+        return self.taken(position, at)
+
+    def draft_on_arrival(self, position: int, at: Checkpoint, fate_of: FateOf) -> Draft | None:
+        """Return the draft for an item that arrives; None where the step leaves it."""
+        item = self._in.items[position]
+        treatment = self._in.policy.treatment(self.step, item.type, item.tool)
+        if treatment is None:
+            return None
+        case = self._case(position, treatment, View(at, fate_of))
+        if _obstacle(case, LASTING) or _obstacle(case, PASSING):  # the cheapest first
+            return None
+        draft = self.draft(position)
+        return draft if isinstance(draft, Draft) else None
+
+    def taken(self, position: int, at: Checkpoint) -> ItemVerdict:
+        """Return the verdict on a candidate that nothing holds."""
+        treatment, item = self.treatment(position), self._in.items[position]
+        recency, threshold = self._recency.values(position, at), treatment.threshold
+        if threshold is None:
+            rule = treatment.keep_recent_rule if recency else ("steps", self.step.name, "select")
+            return ItemVerdict(
+                taken=True, reason=Reason("old" if recency else "selected", recency), rule=rule
+            )
+        values = _sizes(item, threshold, self._in.facts) | recency
+        reason = Reason("old_and_large" if recency else "large", values)
+        return ItemVerdict(taken=True, reason=reason, rule=threshold.rule)
+
+    def stays_when_old(self, position: int) -> bool:
+        """Return whether a candidate stays whatever its age."""
+        case = self._case(position, self.treatment(position))
+        return _obstacle(case, LASTING) is not None
+
+    def treatment(self, position: int) -> Treatment:
+        """Return how the step treats a candidate."""
+        item = self._in.items[position]
+        treatment = self._in.policy.treatment(self.step, item.type, item.tool)
+        assert treatment is not None  # noqa: S101 - only candidates are asked about
+        return treatment
+
+    def grown(self, taken: Mapping[int, Decision], fate_of: FateOf) -> Iterator[int]:
+        """Yield what was below the threshold before a placeholder larger than it was left."""
+        if self.step.action.leaves_nothing:
+            yield from self._free(sorted(self._below.intersection(taken)), fate_of)
+
+    def released(self, fate_of: FateOf) -> Iterator[int]:
+        """Yield what only a recent item held back that is gone according to `fate_of`."""
+        yield from self._free(self._waiting, fate_of)
+
+    def draft(self, position: int) -> Draft | Reason:
+        """Return the draft for a candidate, or why nothing is gained by taking it."""
+        ready = self.ready.get(position)
+        return ready or drafted(self._in, position, self.step, self.treatment(position))
+
+    def is_small(self, position: int, fate: Decision | None) -> bool:
+        """Return whether the placeholder that is left of a candidate is below the threshold."""
+        threshold = self.treatment(position).threshold
+        if fate is None or fate.placeholder is None or threshold is None:
+            return False
+        return self._in.facts.length(fate.placeholder, threshold.unit) < threshold.amount
+
+    def _case(self, position: int, treatment: Treatment, view: View | None = None) -> Case:
+        item = self._in.items[position]
+        return Case(self.step, self._in, self._recency, position, item, treatment, view)
+
+    def _await(self, position: int, treatment: Treatment) -> None:
+        """Let an item that is not recent wait until nothing holds it, unless it stays for good."""
+        case = self._case(position, treatment)
+        found = _obstacle(case, LASTING)
+        if found is _small:
+            self._below.add(position)
+        fate = self._in.fates.get(position)
+        # A placeholder that was left of a small item may be larger than the threshold.
+        may_leave = found is None or (found is _small and fate is not None)
+        if may_leave and self._may_take(position, fate):
+            self._waiting.append(position)
+
+    def _make_ready(self, position: int) -> None:
+        if not self._may_take(position, self._in.fates.get(position)):
+            return
+        treatment = self.treatment(position)
+        draft = drafted(self._in, position, self.step, treatment)
+        if isinstance(draft, Reason):
+            return
+        self.ready[position] = draft
+        if self._sizes:
+            self._measure(position, treatment)
+            heappush(self._first, position)
+
+    def _measure(self, position: int, treatment: Treatment) -> None:
+        """Add an item's sizes to the sums; those of one inside another are a part of that one's."""
+        if self._in.items[position].inside in self.ready:
+            return
+        for inner in self._in.inside(position):
+            if (part := self.ready.get(inner)) is not None:
+                self.sums.subtract(part.sizes)
+                self.ready[inner] = replace(part, sizes={})
+        draft = self.ready[position]
+        draft = replace(draft, sizes=self._sizes_now(position, treatment, draft.wanted_path))
+        self.ready[position] = draft
+        self.sums.update(draft.sizes)
+
+    def _sizes_now(self, position: int, treatment: Treatment, path: str) -> dict[str, int]:
+        units: tuple[Unit, ...] = ("tokens", "chars")
+        sizes = {str(unit): self._in.size(position, unit) for unit in units if unit in self._sizes}
+        if "freed" in self._sizes:
+            sizes["freed"] = freed_tokens(self._in, position, self.step, treatment, path)
+        return sizes
+
+    def _forget(self, position: int) -> bool:
+        draft = self.ready.pop(position, None)
+        if draft is not None:
+            self.sums.subtract(draft.sizes)
+        return draft is not None
+
+    def _may_take(self, position: int, fate: Decision | None) -> bool:
+        """Whether the step's action goes further than the fate, and enough is left of the item."""
+        if fate is None:
+            return True
+        is_above = self.step.action.leaves_nothing and not fate.action.leaves_nothing
+        return is_above and not self.is_small(position, fate)
+
+    def _free(self, positions: Iterable[int], fate_of: FateOf) -> Iterator[int]:
+        """Yield those that nothing holds and of which enough is left."""
+        now = View(self._in.checkpoint(), fate_of)
+        for position in positions:
+            if not self._is_held(position, now) and self._may_take(position, fate_of(position)):
+                yield position
+
+    def _is_held(self, position: int, view: View) -> bool:
+        case = self._case(position, self.treatment(position), view)
+        return _obstacle(case, PASSING) is not None
+
+
+def _sizes(item: Item, threshold: SizeThreshold, facts: Facts) -> dict[str, str | int]:
+    """Return the values of a reason that compares an item with its threshold."""
+    size = facts.size(item, threshold.unit)
+    return {"size": size, "threshold": threshold.amount, "unit": threshold.unit}
+
+
+def _stays(reason: Reason, rule: RulePath = ()) -> ItemVerdict:
+    return ItemVerdict(taken=False, reason=reason, rule=rule)

@@ -1,0 +1,369 @@
+"""What a step makes of an item: whether it may go at all, what is left, and what goes with it.
+
+The attributes of the step's `Action` decide whether the content is saved, and whether a
+placeholder or nothing is left.
+
+Before anything is decided, a `Draft` says what would be left in the item's place. An action that
+leaves nothing takes a call together with its result, and thinking together with the last part of
+what it led to, since no message may hold nothing but thinking. A removal that would leave an
+assistant message first or last, or no message at all, is not made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from policyctx.messages.blocks import SYSTEM_ROLES
+from policyctx.messages.editing import shortened_input
+from policyctx.planning.decisions import Decision, Reason
+from policyctx.planning.paths import File, item_path
+from policyctx.planning.placeholders import named_path, rendered_placeholder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from policyctx.messages.items import Item
+    from policyctx.planning.compiled import OffloadPolicy, Treatment
+    from policyctx.planning.conversation import Checkpoint, Conversation
+    from policyctx.planning.decisions import ItemVerdict
+    from policyctx.planning.facts import Facts, Unit
+    from policyctx.planning.outlook import Outlook
+    from policyctx.planning.placeholders import Wording
+    from policyctx.policy.lookup import RulePath
+    from policyctx.policy.models import Step
+
+_NEWEST = Reason("protected", {"why": "the newest user message stays"})
+_THINKING = Reason("protected", {"why": "the thinking of the current turn stays"})
+_PENDING = Reason("answer_pending")
+
+
+def protection(
+    conversation: Conversation, position: int, step: Step, at: Checkpoint
+) -> Reason | None:
+    """Return why the item cannot be taken yet, None when it can.
+
+    The loop still needs the newest user message, a pending call with all after it, any call without
+    an answer, and the thinking of the current turn. A call is pending while it has no answer and no
+    later assistant message shows that the agent went on without one; an abandoned call stays, but
+    nothing after it does. While results arrive one by one, calls made together with them still run,
+    so on arrival only the calls themselves stay.
+    """
+    item = conversation.items[position]
+    if item.message >= at.pending and step.on == "model_call":
+        return _PENDING
+    if item.kind == "tool_call":
+        result = conversation.reading.partners.get(position)
+        if result is None or result >= at.items:
+            return _PENDING
+    if item.kind == "user_message" and item.message == at.newest_user:
+        return _NEWEST
+    if item.kind == "thinking" and item.turn == at.turns:
+        return _THINKING
+    return None
+
+
+NO_FILE = File("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An item that a step would take.
+
+    `wanted_path` is the path of its file below the root, whether or not the name is free; empty
+    where nothing is saved. `sizes` are those that the step's gates need: what the item takes now in
+    `tokens` and `chars`, and the tokens `freed` without it.
+    """
+
+    wanted_path: str
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+
+def drafted(
+    conversation: Conversation, position: int, step: Step, treatment: Treatment
+) -> Draft | Reason:
+    """Return the draft for an item, or why nothing is gained by taking it."""
+    item, facts = conversation.items[position], conversation.facts
+    path = wanted_path(item, step, conversation.policy, facts)
+    if step.action.leaves_nothing:
+        return Draft(path)
+    file = expected_file(path, facts)
+    if path and (named := named_path(treatment.wording, item, file, facts)) is not None:
+        return Reason("placeholder", {"path": named})
+    if not may_be_kept(item, step):
+        return Draft(path)
+    unit = unit_of(treatment)
+    text = left_in_place(item, treatment.wording, file, facts, unit)
+    return not_shrinking(item, step, text, unit, facts) or Draft(path)
+
+
+def freed_tokens(
+    conversation: Conversation, position: int, step: Step, treatment: Treatment, path: str
+) -> int:
+    """Return the tokens that the list loses when the step takes this item."""
+    now = conversation.size(position, "tokens")
+    if step.action.leaves_nothing:
+        return now
+    item, facts = conversation.items[position], conversation.facts
+    file = expected_file(path, facts)
+    text = left_in_place(item, treatment.wording, file, facts, unit_of(treatment))
+    return now - (0 if text is None else facts.length(text, "tokens"))
+
+
+def may_be_kept(item: Item, step: Step) -> bool:
+    """Return whether the item may stay because of its size; see `not_shrinking`."""
+    return item.kind == "tool_call" or step.must_shrink
+
+
+def not_shrinking(
+    item: Item, step: Step, text: str | None, unit: Unit, facts: Facts
+) -> Reason | None:
+    """Return why an item stays whose replacement `text` is no shorter, None when it may go."""
+    if not may_be_kept(item, step):
+        return None
+    if text is None:
+        return Reason("nothing_long")
+    size, placeholder = facts.size(item, unit), facts.length(text, unit)
+    if placeholder < size or not step.must_shrink:
+        return None
+    return Reason("would_not_shrink", {"size": size, "placeholder": placeholder, "unit": unit})
+
+
+def left_in_place(
+    item: Item,
+    wording: Wording,
+    file: File,
+    facts: Facts,
+    unit: Unit,
+    *,
+    planned: File | None = None,
+) -> str | None:
+    """Return the text that takes the item's place; of a call, the JSON of its input.
+
+    In an input, the placeholder replaces every string that is longer than it; where the file
+    became another one than `planned`, that is longer than the placeholder that names `planned`.
+    None when no string is.
+    """
+    text = rendered_placeholder(wording, item, file, facts)
+    if item.kind != "tool_call":
+        return text
+    expected = text if planned is None else rendered_placeholder(wording, item, planned, facts)
+    length = facts.length(expected, unit)
+    return shortened_input(
+        item.text, lambda value: text if facts.length(value, unit) > length else None
+    )
+
+
+def unit_of(treatment: Treatment) -> Unit:
+    """Return the unit of the threshold that selects an item, tokens without one."""
+    return "tokens" if treatment.threshold is None else treatment.threshold.unit
+
+
+def wanted_path(item: Item, step: Step, policy: OffloadPolicy, facts: Facts) -> str:
+    """Return the path of an item's file below the root, whether or not the name is free.
+
+    Empty for a step that saves nothing.
+    """
+    if not step.action.saves:
+        return ""
+    return item_path(policy.path_parts, item, facts.session_id, policy.store.format)
+
+
+def expected_file(path: str, facts: Facts) -> File:
+    """Return the file at a path below the root, `NO_FILE` for an empty path."""
+    return File(path, f"{facts.root}/{path}") if path else NO_FILE
+
+
+_FIRST = Reason("without_it", {"what": "an assistant message would come first"})
+_LAST = Reason("without_it", {"what": "an assistant message would come last"})
+_NONE_LEFT = Reason("without_it", {"what": "no message would be left"})
+_LONE_THINKING = Reason("without_it", {"what": "only thinking would be left of its message"})
+
+
+def removed_with(
+    position: int, step: Step, outlook: Outlook, at: Checkpoint
+) -> dict[int, Reason | None] | Reason:
+    """Return the items that leave with a removed one, each with the reason; or why it stays.
+
+    The item itself comes first; its reason is None, since the step's verdict has it.
+    """
+    unit: dict[int, Reason | None] = {position: None}
+    conversation = outlook.conversation
+    partner = conversation.reading.partners.get(position)
+    if partner is not None and not outlook.is_out(partner, even_of_placeholders=True):
+        is_result = conversation.items[position].kind == "tool_result"
+        unit[partner] = Reason("with_result" if is_result else "with_call")
+    for member in list(unit):
+        rest = [i for i in _left_of_message(member, outlook) if i not in unit]
+        if rest and all(conversation.items[i].kind == "thinking" for i in rest):
+            if conversation.items[member].kind == "thinking":
+                continue
+            unit.update(dict.fromkeys(rest, Reason("with_call")))
+    return _why_not(unit, step, outlook, at) or unit
+
+
+def _left_of_message(position: int, outlook: Outlook) -> Iterator[int]:
+    for i in outlook.conversation.of_message(position):
+        if not outlook.is_out(i, even_of_placeholders=True):
+            yield i
+
+
+def _why_not(
+    unit: dict[int, Reason | None], step: Step, outlook: Outlook, at: Checkpoint
+) -> Reason | None:
+    conversation = outlook.conversation
+    for member, reason in unit.items():
+        item = conversation.items[member]
+        held = protection(conversation, member, step, at)
+        if held is not None:
+            return _LONE_THINKING if item.kind == "thinking" and reason is not None else held
+        if conversation.policy.pinned(item.type, item.tool) is not None:
+            return Reason("pinned")
+    gone = set(messages_without(unit, outlook))
+    if not gone:
+        return None
+    if not _leaves_any(gone, outlook):
+        return _NONE_LEFT
+    roles = conversation.roles
+    forwards, backwards = range(len(roles)), range(len(roles) - 1, -1, -1)
+    if _turns_to_assistant(forwards, gone, outlook):
+        return _FIRST
+    return _LAST if _turns_to_assistant(backwards, gone, outlook) else None
+
+
+def messages_without(unit: Iterable[int], outlook: Outlook) -> Iterator[int]:
+    """Yield the messages that are empty without these items."""
+    going = set(unit)
+    for message, member in {outlook.conversation.items[i].message: i for i in going}.items():
+        if outlook.conversation.items[member].inside is None and all(
+            i in going for i in _left_of_message(member, outlook)
+        ):
+            yield message
+
+
+def _leaves_any(gone: set[int], outlook: Outlook) -> bool:
+    """Whether a message other than a system message stays."""
+    roles = outlook.conversation.roles
+    return any(
+        roles[i] not in SYSTEM_ROLES and i not in gone and not outlook.is_removed(i)
+        for i in range(len(roles) - 1, -1, -1)
+    )
+
+
+def _turns_to_assistant(messages: Iterable[int], gone: set[int], outlook: Outlook) -> bool:
+    """Whether the first of these to stay is an assistant message, which the first now is not."""
+    roles, is_changed = outlook.conversation.roles, False
+    for message in messages:
+        if roles[message] in SYSTEM_ROLES or outlook.is_removed(message):
+            continue
+        if message not in gone:
+            return is_changed and roles[message] == "assistant"
+        if not is_changed and roles[message] == "assistant":
+            return False
+        is_changed = True
+    return False
+
+
+class Taking:
+    """What one step takes in a plan: decisions on the items, and on what goes with them."""
+
+    def __init__(self, outlook: Outlook, step: Step, at: Checkpoint) -> None:
+        self._outlook, self._step, self._at = outlook, step, at
+        self._in, self._facts = outlook.conversation, outlook.facts
+        self.left: list[tuple[int, Reason]] = []
+        """What was ready and stays, by position."""
+        self.took: dict[int, ItemVerdict] = {}
+        """What the step took and why, by position, without what went along with it."""
+
+    def is_out(self, position: int) -> bool:
+        """Return whether nothing of the item is left for this step to take."""
+        return self._outlook.is_out(position, even_of_placeholders=self._step.action.leaves_nothing)
+
+    def take(self, position: int, draft: Draft, treatment: Treatment, verdict: ItemVerdict) -> None:
+        """Decide that the item leaves, with what has to leave with it; or note why it stays."""
+        if self._step.action.leaves_nothing:
+            refused = self._remove(position, verdict)
+        else:
+            refused = self._replace(position, draft, treatment, verdict)
+        if refused is None:
+            self.took[position] = verdict
+        else:
+            self.left.append((position, refused))
+
+    def put_off(self) -> list[int]:
+        """Remove from `left`, and return, what stayed for the sake of the rest of the list."""
+        found = [position for position, reason in self.left if reason.code == "without_it"]
+        self.left = [(p, reason) for p, reason in self.left if reason.code != "without_it"]
+        return found
+
+    def _replace(
+        self, position: int, draft: Draft, treatment: Treatment, verdict: ItemVerdict
+    ) -> Reason | None:
+        """Leave a placeholder for an item, and one in the input of its call; or return why not."""
+        item, unit = self._in.items[position], unit_of(treatment)
+        decision = self._replaced(position, draft.wanted_path, treatment.wording, unit)
+        refused = not_shrinking(item, self._step, decision.placeholder, unit, self._facts)
+        if refused is not None:
+            return refused
+        self._outlook.take(replace(decision, reason=verdict.reason, rule_path=verdict.rule))
+        call = self._in.reading.partners.get(position) if item.kind == "tool_result" else None
+        if treatment.with_input and call is not None:
+            self._shorten(call, unit)
+        return None
+
+    def _replaced(self, position: int, wanted: str, wording: Wording, unit: Unit) -> Decision:
+        item = self._in.items[position]
+        file = self._outlook.file(wanted) if wanted else None
+        return Decision(
+            position,
+            item,
+            self._step.action,
+            Reason("selected"),
+            step=self._step.name,
+            placeholder=left_in_place(item, wording, file or NO_FILE, self._facts, unit),
+            wording=wording,
+            unit=unit,
+            file=file,
+            wanted_path=wanted,
+            saves=file is not None,
+        )
+
+    def _shorten(self, call: int, unit: Unit) -> None:
+        """Replace the long strings in the input of a call whose result was taken."""
+        item, policy = self._in.items[call], self._in.policy
+        if self.is_out(call) or not policy.goes_along(item.type, item.tool):
+            return
+        wording = policy.wording(self._step, item.type, item.tool)
+        wanted = wanted_path(item, self._step, policy, self._facts)
+        # An input that stays as it is uses up no name of a file.
+        if not self._shortens(item, wording, expected_file(wanted, self._facts), unit):
+            return
+        decision = self._replaced(call, wanted, wording, unit)
+        if self._shortens(item, wording, decision.file or NO_FILE, unit):
+            rule = ("steps", self._step.name, "select", "with_input")
+            self._outlook.take(replace(decision, reason=Reason("with_result"), rule_path=rule))
+
+    def _shortens(self, item: Item, wording: Wording, file: File, unit: Unit) -> bool:
+        text = left_in_place(item, wording, file, self._facts, unit)
+        return text is not None and self._facts.length(text, unit) < self._facts.size(item, unit)
+
+    def _remove(self, position: int, verdict: ItemVerdict) -> Reason | None:
+        """Leave nothing of an item and of what has to go with it, or return why they stay."""
+        going = removed_with(position, self._step, self._outlook, self._at)
+        if isinstance(going, Reason):
+            return going
+        self._outlook.removed.update(messages_without(going, self._outlook))
+        for member, reason in going.items():
+            self._outlook.take(self._removed(member, reason or verdict.reason, verdict.rule))
+        return None
+
+    def _removed(self, position: int, reason: Reason, rule: RulePath) -> Decision:
+        item, fate = self._in.items[position], self._outlook.fate(position)
+        decision = Decision(
+            position, item, self._step.action, reason, step=self._step.name, rule_path=rule
+        )
+        if fate is not None and fate.file is not None:  # its content has a file already
+            return replace(decision, file=fate.file, wanted_path=fate.wanted_path, saves=fate.saves)
+        wanted = wanted_path(item, self._step, self._in.policy, self._facts)
+        file = self._outlook.file(wanted) if wanted else None
+        return replace(decision, file=file, wanted_path=wanted, saves=file is not None)
