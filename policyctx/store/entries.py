@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -16,9 +15,8 @@ if TYPE_CHECKING:
 STATE_FOLDER = ".policyctx"
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-# Parts of a path that lead elsewhere, and what the system reads as an end, separator or drive.
+# The parts of a path that lead elsewhere.
 _ELSEWHERE = frozenset({"", ".", ".."})
-_FORBIDDEN = frozenset("\0\\:" if os.name == "nt" else "\0")
 _TEXTS = ("item_id", "item_type", "tool_use_id", "tool_name", "role")
 _NUMBERS = ("message", "turn", "tokens")
 
@@ -101,7 +99,7 @@ def entry_of(value: object) -> Entry | None:
 
 def is_inside(path: object) -> bool:
     """Is this the path of a content: relative, leading nowhere else, and not the store's own."""
-    if not isinstance(path, str) or _FORBIDDEN & set(path):
+    if not isinstance(path, str) or "\0" in path:
         return False
     parts = path.split("/")
     return not _ELSEWHERE & set(parts) and parts[0].casefold() != STATE_FOLDER

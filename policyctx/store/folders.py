@@ -1,7 +1,6 @@
-"""A folder held open: what is done in it is done there, and no link in it is followed.
+"""A folder that is held open by its descriptor, so that no link in it is followed.
 
-Where the system has it, all goes by the folder's descriptor. Elsewhere names are looked at before
-they are used; see `checked.py`.
+Importing this module raises `ImportError` on a system that has no such descriptors.
 """
 
 from __future__ import annotations
@@ -14,16 +13,15 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 if TYPE_CHECKING:
     from pathlib import Path
 
-NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
-BINARY = getattr(os, "O_BINARY", 0)
+if os.open not in os.supports_dir_fd:
+    raise ImportError("policyctx.store needs a POSIX system: it opens files by their folder")
+
 # A pipe in the place of a file must not make its reader wait.
-READING = os.O_RDONLY | NO_FOLLOW | BINARY | getattr(os, "O_NONBLOCK", 0)
-NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW | BINARY
+READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 # What opening says of a link, a folder or a pipe in the place of a file.
 NO_FILE_OF_OURS = frozenset({errno.ELOOP, errno.EISDIR, errno.EINVAL})
-_FOLDER = os.O_RDONLY | NO_FOLLOW | getattr(os, "O_DIRECTORY", 0)
-_NEEDED = {os.open, os.link, os.mkdir, os.rename, os.stat, os.unlink}
-HAS_DESCRIPTORS = bool(NO_FOLLOW) and os.supports_dir_fd >= _NEEDED
+_FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY
 
 
 class Folder(Protocol):
@@ -154,11 +152,7 @@ class _DescriptorFolder:
 
 def opened(path: Path) -> Folder:
     """Open a folder by its path; links on the way there are the user's own, and are followed."""
-    if HAS_DESCRIPTORS:
-        return _DescriptorFolder(os.open(path, _FOLDER & ~NO_FOLLOW), str(path))
-    from policyctx.store.checked import checked_folder  # noqa: PLC0415 - seldom needed
-
-    return checked_folder(path)
+    return _DescriptorFolder(os.open(path, _FOLDER & ~os.O_NOFOLLOW), str(path))
 
 
 def check_regular(descriptor: int, path: str) -> os.stat_result:
@@ -170,8 +164,8 @@ def check_regular(descriptor: int, path: str) -> os.stat_result:
 
 
 def set_mode(descriptor: int, mode: int) -> None:
-    """Set the mode of what is open, whatever the umask was; Windows has none."""
-    if hasattr(os, "fchmod") and stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
+    """Set the mode of an open file or folder, whatever the umask is."""
+    if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
         os.fchmod(descriptor, mode)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from filelock import lock_descriptor, unlock_descriptor
 
 from policyctx.errors import StoreError
-from policyctx.store.folders import NO_FOLLOW, set_mode
+from policyctx.store.folders import set_mode
 
 if TYPE_CHECKING:
     from policyctx.store.folders import Folder
@@ -68,9 +68,9 @@ class Lock:
 
     def _opened(self) -> int:
         try:
-            return self._folder.open(self._name, os.O_RDWR | NO_FOLLOW)
+            return self._folder.open(self._name, os.O_RDWR | os.O_NOFOLLOW)
         except FileNotFoundError:
-            flags = os.O_RDWR | os.O_CREAT | NO_FOLLOW
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
             descriptor = self._folder.open(self._name, flags, self._mode)
             set_mode(descriptor, self._mode)
             return descriptor
@@ -94,7 +94,7 @@ def is_held(folder: Folder, name: str) -> bool:
     A free lock is acquired for a moment to find out, so whoever acquires it has to wait.
     """
     try:
-        descriptor = folder.open(name, os.O_RDWR | NO_FOLLOW)
+        descriptor = folder.open(name, os.O_RDWR | os.O_NOFOLLOW)
     except FileNotFoundError:
         return False
     try:

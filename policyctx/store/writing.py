@@ -29,8 +29,6 @@ TEMPORARY = ".tmp"
 _FLUSHING_THREADS = 8
 # Files that wait open for their flush; systems allow some hundreds to a process.
 _WAITING = 64
-# Windows flushes only what may be written.
-_TO_FLUSH = READING | os.O_RDWR if os.name == "nt" else READING
 
 
 class Batch:
@@ -80,7 +78,7 @@ class Batch:
         """Have a file that is there already flushed with the others."""
         if self._flush:
             folder, name = self._tree.place(path)
-            self._wait_for(folder.open(name, _TO_FLUSH))
+            self._wait_for(folder.open(name, READING))
 
     def flush(self) -> None:
         """Wait until the disk keeps the content of everything staged or expected."""

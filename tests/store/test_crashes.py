@@ -20,7 +20,6 @@ from tests.store.contents import names_below, result
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs signals")
 
 # `POLICYCTX_KILLS=2000` looks longer.
 RUNS = int(os.environ.get("POLICYCTX_KILLS", "200"))

@@ -213,7 +213,6 @@ if sys.argv[2] == "killed":
 """
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs signals")
 @pytest.mark.parametrize("end", ["killed", "ended"])
 def test_in_flight_files_of_a_dead_writer_are_collected(tmp_path: Path, end: str) -> None:
     subprocess.run([sys.executable, "-c", DEAD, str(tmp_path), end], check=False)
@@ -228,7 +227,6 @@ def test_in_flight_files_of_a_dead_writer_are_collected(tmp_path: Path, end: str
     assert last["paths"] == []
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs signals")
 def test_writers_that_do_not_close_leave_one_lock_file_between_them(tmp_path: Path) -> None:
     for _ in range(3):
         subprocess.run([sys.executable, "-c", DEAD, str(tmp_path), "ended"], check=False)
