@@ -1,14 +1,70 @@
-"""What is given to the store, and what it answers: `Content`, `Origin`, `Saved`."""
+"""The values that go into and come out of a store, as bytes, as a hash and as a block.
+
+`Content` is a text to be saved, `Origin` the item that it came from, `Saved` the result. A block is
+kept without its text, which is in the content's file already.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from policyctx.messages.items import compact_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from policyctx.planning.paths import File
+
+
+def encoded(text: str) -> bytes:
+    """Return a text in UTF-8; lone surrogates as CPython's `surrogatepass` writes them."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def decoded(raw: bytes) -> str:
+    """Return the text that was encoded."""
+    return raw.decode("utf-8", "surrogatepass")
+
+
+def sha256_of(raw: bytes) -> str:
+    """Return the sha256 in hex."""
+    return hashlib.sha256(raw).hexdigest()
+
+
+class Encoding:
+    """The pieces of a text in UTF-8, walked once, and what is found of the text meanwhile."""
+
+    def __init__(self, pieces: Iterable[str]) -> None:
+        self._pieces = pieces
+        self._hash = hashlib.sha256()
+        self._newlines, self._last = 0, ""
+        self.size = 0
+        """Bytes so far."""
+        self.chars = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in self._pieces:
+            raw = encoded(piece)
+            self._hash.update(raw)
+            self._newlines += piece.count("\n")
+            self._last = piece[-1:] or self._last
+            self.size += len(raw)
+            self.chars += len(piece)
+            yield raw
+
+    @property
+    def sha256(self) -> str:
+        """The sha256 so far, in hex."""
+        return self._hash.hexdigest()
+
+    @property
+    def lines(self) -> int:
+        """The number of lines so far, as `line_count` counts them."""
+        return self._newlines + (self._last not in {"", "\n"})
+
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 
@@ -85,3 +141,81 @@ class Saved:
     """Did the file hold this very content before."""
     same_as: str | None = None
     """The path below the root of an equal content under another name; the disk holds it once."""
+
+
+BlockPath: TypeAlias = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hollow:
+    """A block whose text was taken out at `place`; None when it does not hold the text."""
+
+    block: JSON
+    place: BlockPath | None
+    kind: Literal["text", "json"] = "text"
+    """Did the text stand there as it is, or as the value that it is the compact JSON of."""
+
+    def as_json(self) -> dict[str, JSON]:
+        """Return what the index holds of it."""
+        if self.place is None:
+            return {"block": self.block}
+        return {"block": self.block, "text_at": [*self.place], "text_as": self.kind}
+
+    def filled(self, text: str) -> JSON:
+        """Return the block as it was; nothing in it is shared with this one."""
+        block: JSON = json.loads(json.dumps(self.block))
+        if self.place is None:
+            return block
+        return _block_with(block, self.place, text if self.kind == "text" else json.loads(text))
+
+
+def hollow(block: JSON, text: str) -> Hollow:
+    """Take the text out of its block: the first string that is the text, or value that it is."""
+    if isinstance(block, dict):  # most often it stands right there
+        for key, value in block.items():
+            if value == text:
+                return Hollow({**block, key: None}, (key,))
+    for place, value in _values(block):
+        if isinstance(value, str) and value == text:
+            return Hollow(_block_with(block, place, None), place)
+    if text[:1] in {"{", "["}:
+        for place, value in _values(block):
+            if isinstance(value, (list, dict)) and compact_json(value) == text:
+                return Hollow(_block_with(block, place, None), place, "json")
+    return Hollow(block, None)
+
+
+def _values(block: JSON) -> list[tuple[BlockPath, JSON]]:
+    """Every value in a block with its place, outer ones first."""
+    found: list[tuple[BlockPath, JSON]] = [((), block)]
+    for place, value in found:
+        if isinstance(value, dict):
+            found += [((*place, key), inner) for key, inner in value.items()]
+        elif isinstance(value, list):
+            found += [((*place, i), inner) for i, inner in enumerate(value)]
+    return found
+
+
+def _block_with(block: JSON, place: BlockPath, value: JSON) -> JSON:
+    """A copy of the block along `place`, with the value there."""
+    if not place:
+        return value
+    first, *rest = place
+    if isinstance(block, dict) and isinstance(first, str):
+        return {**block, first: _block_with(block[first], tuple(rest), value)}
+    if isinstance(block, list) and isinstance(first, int):
+        return [*block[:first], _block_with(block[first], tuple(rest), value), *block[first + 1 :]]
+    raise ValueError(f"no place {place} in this block")
+
+
+STATE_FOLDER = ".policyctx"
+# The parts of a path that lead elsewhere.
+_ELSEWHERE = frozenset({"", ".", ".."})
+
+
+def is_inside(path: object) -> bool:
+    """Is this the path of a content: relative, leading nowhere else, and not the store's own."""
+    if not isinstance(path, str) or "\0" in path:
+        return False
+    parts = path.split("/")
+    return not _ELSEWHERE & set(parts) and parts[0].casefold() != STATE_FOLDER

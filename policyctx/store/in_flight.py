@@ -18,15 +18,15 @@ import re
 import secrets
 from typing import TYPE_CHECKING
 
-from policyctx.store.entries import is_inside
-from policyctx.store.locking import Lock, is_held
-from policyctx.store.packing import PACKED
+from policyctx.store.content import is_inside
+from policyctx.store.files import PACKED
+from policyctx.store.local.lock import Lock, is_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from policyctx.store.content import JSON
-    from policyctx.store.folders import Folder
+    from policyctx.store.local.tree import Folder
 
 # The writer, and the number of its batch.
 _ID = re.compile(r"[0-9a-f]{16}-[0-9]{1,18}")

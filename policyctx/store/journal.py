@@ -4,6 +4,7 @@ A line is `{KIND: VALUE, "n": NUMBER, "crc32": CHECKSUM}`. The first line is num
 is the CRC-32, in hex, of the bytes of the line before `,"crc32"`. A line without number and
 checksum is one of schema version 1.0, which policyctx 0.1 wrote; a journal may begin with such
 lines. The number shows that a line is missing or stands twice, the checksum that its bytes changed.
+`events` reads from the lines what happened to the contents of the session.
 """
 
 from __future__ import annotations
@@ -13,17 +14,19 @@ import os
 import secrets
 import zlib
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from policyctx.store.encoding import encoded
-from policyctx.store.folders import NEW_FILE, READING, check_regular, set_mode
-from policyctx.store.writing import flush_file, write_all
+from policyctx.store.content import encoded
+from policyctx.store.index import entry_of
+from policyctx.store.local.tree import NEW_FILE, READING, check_regular, set_mode
+from policyctx.store.local.write import flush_file, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from policyctx.store.content import JSON
-    from policyctx.store.folders import Folder
+    from policyctx.store.index import IndexEntry
+    from policyctx.store.local.tree import Folder
 
 JOURNAL = "journal.jsonl"
 SCHEMA_VERSION = "2.0"
@@ -64,7 +67,7 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class JournalLines:
     """What lines of a journal hold."""
 
     values: tuple[dict[str, Any], ...]
@@ -76,7 +79,7 @@ class Lines:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class JournalRead:
     """What reading a journal came to."""
 
     position: Position
@@ -96,7 +99,7 @@ def new_head(replaced: Iterable[str] = ()) -> bytes:
     """Return the first line of a new journal, which knows those that it replaces."""
     journal_id = secrets.token_hex(8)
     head: JSON = {"id": journal_id, "schema_version": SCHEMA_VERSION, "replaces": [*replaced]}
-    return line({"journal": head}, 0)
+    return journal_line({"journal": head}, 0)
 
 
 def head_ids(head: bytes) -> tuple[str, ...]:
@@ -112,7 +115,7 @@ def head_ids(head: bytes) -> tuple[str, ...]:
     return (found["id"], *(one for one in earlier if isinstance(one, str)))
 
 
-def line(value: Mapping[str, JSON], number: int) -> bytes:
+def journal_line(value: Mapping[str, JSON], number: int) -> bytes:
     """Return a kind and its value as the line of this number. Raises `ValueError` for no JSON."""
     try:
         start = encoded(f'{encode(value)[:-1]},"n":{number}')
@@ -123,7 +126,7 @@ def line(value: Mapping[str, JSON], number: int) -> bytes:
 
 def numbered(values: Iterable[Mapping[str, JSON]], after: int = 0) -> list[bytes]:
     """Return values as the lines that follow the one numbered `after`."""
-    return [line(value, number) for number, value in enumerate(values, after + 1)]
+    return [journal_line(value, number) for number, value in enumerate(values, after + 1)]
 
 
 def values_of_kind(content: bytes, kind: str) -> list[bytes] | None:
@@ -141,13 +144,15 @@ def values_of_kind(content: bytes, kind: str) -> list[bytes] | None:
     return found
 
 
-def opened(folder: Folder, *, writing: bool) -> int:
+def open_journal(folder: Folder, *, writing: bool) -> int:
     """Return a descriptor of the journal. Raises `FileNotFoundError` when there is none."""
     flags = os.O_RDWR | os.O_APPEND if writing else os.O_RDONLY
     return folder.open(JOURNAL, flags | READING)
 
 
-def read(descriptor: int, known: Position | None, *, folded: Fold | None = None) -> Read:
+def read_journal(
+    descriptor: int, known: Position | None, *, folded: Fold | None = None
+) -> JournalRead:
     """Read a journal on from the known position, or from its beginning where it is another one.
 
     What is `folded` is passed over in the journal that it was folded from.
@@ -155,7 +160,7 @@ def read(descriptor: int, known: Position | None, *, folded: Fold | None = None)
     found = check_regular(descriptor, JOURNAL)
     if known is not None and _is_same(known, found, descriptor):
         if found.st_size == known.bytes:
-            return Read(known, (), is_new=False, damage=(), torn=0)
+            return JournalRead(known, (), is_new=False, damage=(), torn=0)
         return _read_on(known, _bytes_from(descriptor, known.bytes))
     content = _bytes_from(descriptor, 0)
     head = content[: content.find(b"\n") + 1]
@@ -176,7 +181,7 @@ def whole(descriptor: int) -> bytes:
     return _bytes_from(descriptor, 0)
 
 
-def append(
+def append_lines(
     descriptor: int, lines: Iterable[bytes], position: Position, *, torn: int, flush: bool
 ) -> Position:
     """Append whole lines, all or none; what a crash left behind the last one is cut off first."""
@@ -239,15 +244,15 @@ def _bytes_from(descriptor: int, position: int) -> bytes:
         return file.read()
 
 
-def _read_on(known: Position, content: bytes) -> Read:
+def _read_on(known: Position, content: bytes) -> JournalRead:
     whole = content.rfind(b"\n") + 1
     lines = parsed(content[:whole].split(b"\n")[:-1], known.number)
     position = replace(known, bytes=known.bytes + whole, number=lines.number)
     torn = len(content) - whole
-    return Read(position, lines.values, is_new=False, damage=lines.damage, torn=torn)
+    return JournalRead(position, lines.values, is_new=False, damage=lines.damage, torn=torn)
 
 
-def parsed(lines: Sequence[bytes], after: int = 0) -> Lines:
+def parsed(lines: Sequence[bytes], after: int = 0) -> JournalLines:
     """Return what lines hold that follow the one numbered `after`; damaged ones are left out.
 
     A line that stands there twice counts once.
@@ -272,20 +277,21 @@ def parsed(lines: Sequence[bytes], after: int = 0) -> Lines:
             number = own
         last = number
         values.append(value)
-    return Lines(tuple(values), number, tuple(_phrases(unreadable, missing, repeated)))
+    return JournalLines(tuple(values), number, tuple(_phrases(unreadable, missing, repeated)))
 
 
 def _phrases(unreadable: int, missing: int, repeated: int) -> Iterator[str]:
     """Yield what is wrong with lines, by their number."""
     if unreadable:
-        yield f"{_lines(unreadable)} of the journal could not be read"
+        yield f"{_counted_lines(unreadable)} of the journal could not be read"
     if missing:
-        yield f"{_lines(missing)} of the journal {'is' if missing == 1 else 'are'} missing"
+        yield f"{_counted_lines(missing)} of the journal {'is' if missing == 1 else 'are'} missing"
     if repeated:
-        yield f"{_lines(repeated)} of the journal {'appears' if repeated == 1 else 'appear'} twice"
+        verb = "appears" if repeated == 1 else "appear"
+        yield f"{_counted_lines(repeated)} of the journal {verb} twice"
 
 
-def _lines(count: int) -> str:
+def _counted_lines(count: int) -> str:
     return "1 line" if count == 1 else f"{count} lines"
 
 
@@ -321,3 +327,37 @@ def _checked_part(raw: bytes) -> bytes | None:
     if not end.startswith(_CHECKSUM):
         return b""
     return start if end == b'%b%08x"}' % (_CHECKSUM, zlib.crc32(start)) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to one content."""
+
+    what: Literal["saved", "packed", "removed"]
+    path: str
+    """Below the root."""
+    time: float
+    """Seconds since 1970, by the clock of that moment."""
+    item_id: str | None = None
+    entry: IndexEntry | None = None
+    """What was saved, where that is known."""
+    why: str = ""
+    """For what was removed."""
+
+
+def events(lines: Iterable[object]) -> Iterator[Event]:
+    """Yield what the lines of a journal tell, in the order in which it happened."""
+    last: dict[str, IndexEntry] = {}
+    for line in lines:
+        if not isinstance(line, dict) or len(line) != 1:
+            continue
+        ((kind, value),) = line.items()
+        if kind == "saved" and (entry := entry_of(value)) is not None:
+            last[entry.path] = entry
+            yield Event("saved", entry.path, entry.saved_at, entry.item_id, entry)
+        elif kind in {"packed", "removed"} and isinstance(value, dict):
+            path, time = value.get("path"), value.get("time")
+            if isinstance(path, str) and isinstance(time, (int, float)):
+                known = last.get(path)
+                item_id = known.item_id if known else None
+                yield Event(kind, path, time, item_id, known, str(value.get("why", "")))

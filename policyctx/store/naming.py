@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import stat
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from policyctx.errors import StoreError
 from policyctx.planning.paths import numbered
-from policyctx.store.entries import is_inside
-from policyctx.store.files import stored_bytes, text_of
-from policyctx.store.packing import PACKED
-from policyctx.store.streaming import sha256_in
-from policyctx.store.writing import TEMPORARY
+from policyctx.store.content import is_inside
+from policyctx.store.files import PACKED, sha256_in, stored_bytes, text_of
+from policyctx.store.local.write import TEMPORARY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from policyctx.store.index import Index
-    from policyctx.store.opening import Tree
-    from policyctx.store.prepared import Prepared
+    from policyctx.store.local.tree import Tree
+    from policyctx.store.save import Prepared
 
 # What is at a path: nothing, this very content (plain or packed), or something else.
 Occupant: TypeAlias = Literal["nothing", "itself", "itself packed", "another"]
@@ -27,7 +27,7 @@ Occupant: TypeAlias = Literal["nothing", "itself", "itself packed", "another"]
 _SHORT = 200
 
 
-class Names:
+class PathAllocator:
     """Hands out the paths of one call, each only once; what is on the disk counts as taken.
 
     Where the index can be trusted to know every name, the disk is asked only for those that it
@@ -121,3 +121,14 @@ def check_inside(path: str, tree: Tree) -> None:
     if not is_inside(path):
         target = f"{tree.root}/{path}"
         raise StoreError(f"{target} leads out of {tree.root}", path=target)
+
+
+def absolute_root(root: str | os.PathLike[str]) -> Path:
+    """Return the folder that `root` names, with `~` filled in; it need not be there.
+
+    Raises `StoreError` for the home of an unknown user.
+    """
+    try:
+        return Path(root).expanduser().absolute()
+    except RuntimeError as error:
+        raise StoreError(f"{root}: {error}", path=os.fspath(root)) from error

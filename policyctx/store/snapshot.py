@@ -13,25 +13,25 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from policyctx.store.encoding import encoded
-from policyctx.store.folders import (
+from policyctx.store.content import encoded
+from policyctx.store.index import Index
+from policyctx.store.journal import JOURNAL, Fold, encode, head_ids, values_of_kind
+from policyctx.store.local.tree import (
     NEW_FILE,
     NO_FILE_OF_OURS,
     READING,
     check_regular,
+    read_whole,
     set_mode,
 )
-from policyctx.store.index import Index
-from policyctx.store.journal import JOURNAL, Fold, encode, head_ids, values_of_kind
-from policyctx.store.opening import read_whole
-from policyctx.store.writing import TEMPORARY, write_all
+from policyctx.store.local.write import TEMPORARY, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from policyctx.store.content import JSON
     from policyctx.store.journal import Position
-    from policyctx.store.opening import Tree
+    from policyctx.store.local.tree import Tree
 
 
 _SCHEMA_VERSION = "1.0"
@@ -47,7 +47,7 @@ _LEAST_FOLD_BYTES = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class IndexSnapshot:
     """An index as it was when so much of its journal had been written."""
 
     index: Index
@@ -56,7 +56,7 @@ class Snapshot:
     """Bytes of the file."""
 
 
-def read_snapshot(tree: Tree, path: str) -> Snapshot | None:
+def read_snapshot(tree: Tree, path: str) -> IndexSnapshot | None:
     """Return a snapshot, None for one that was not written here or not as a whole.
 
     Raises `OSError` where there is no readable file.
@@ -71,7 +71,7 @@ def read_snapshot(tree: Tree, path: str) -> Snapshot | None:
     index = Index()
     if fold.bytes < 1 or not all(index.apply(line) for line in lines):
         return None
-    return Snapshot(index, fold, len(raw))
+    return IndexSnapshot(index, fold, len(raw))
 
 
 def write_snapshot(
@@ -107,7 +107,7 @@ class Snapshots:
         self._folded_bytes = 0
         self._size: int | None = None
 
-    def read(self, tree: Tree) -> tuple[Snapshot | None, str]:
+    def read(self, tree: Tree) -> tuple[IndexSnapshot | None, str]:
         """Return the snapshot, None where there is none to believe, and what harm was found."""
         try:
             found = read_snapshot(tree, self.path)
@@ -124,7 +124,7 @@ class Snapshots:
         )
         return found, harm
 
-    def begin(self, read: Snapshot | None) -> None:
+    def begin(self, read: IndexSnapshot | None) -> None:
         """Go on from this snapshot; without one, the next occasion writes it."""
         self._folded_bytes = read.fold.bytes if read else 0
         self._size = read.size if read else None

@@ -25,11 +25,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 from policyctx.errors import StoreError
 from policyctx.store.content import Content, Origin
-from policyctx.store.files import Format, text_of
+from policyctx.store.files import PACKED, Format, text_of
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.journal import parsed
-from policyctx.store.packing import PACKED
-from policyctx.store.retention import live_paths  # noqa: F401 - loaded before the writers fork
+from policyctx.store.retain import live_paths  # noqa: F401 - loaded before the writers fork  # noqa: F401 - loaded before the writers fork
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,8 +20,8 @@ from policyctx.policy.diagnosing import nearest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from policyctx.store.entries import Entry
     from policyctx.store.filesystem import ContextFileSystem
+    from policyctx.store.index import IndexEntry
 
 
 def restore_archive(
@@ -59,7 +59,7 @@ def restore_archive(
 
 def _chosen(
     stores: dict[str, ContextFileSystem], archive: str | None, root: Path
-) -> tuple[str, Entry]:
+) -> tuple[str, IndexEntry]:
     """Return an archive and its session: the newest, or the newest of this id or path.
 
     Raises `UnknownArchiveError` when there is none, and `AmbiguousSessionError` when more than one
@@ -77,7 +77,7 @@ def _chosen(
     return chosen[-1]
 
 
-def _archives(stores: dict[str, ContextFileSystem]) -> Iterator[tuple[str, Entry]]:
+def _archives(stores: dict[str, ContextFileSystem]) -> Iterator[tuple[str, IndexEntry]]:
     """Yield each archive with its session."""
     for name, store in stores.items():
         for entry in store.list():
@@ -85,5 +85,5 @@ def _archives(stores: dict[str, ContextFileSystem]) -> Iterator[tuple[str, Entry
                 yield name, entry
 
 
-def _id(entry: Entry) -> str:
+def _id(entry: IndexEntry) -> str:
     return entry.item_id or ""

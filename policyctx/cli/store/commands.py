@@ -25,9 +25,9 @@ from policyctx.errors import AmbiguousSessionError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from policyctx.store.entries import Entry
     from policyctx.store.filesystem import ContextFileSystem
-    from policyctx.store.searching import Match
+    from policyctx.store.index import IndexEntry
+    from policyctx.store.read import TextMatch
 
 
 def ls(
@@ -113,7 +113,7 @@ def search(
 
 
 def _show_matches(
-    some: Iterable[tuple[str, Match]], stores: dict[str, ContextFileSystem], *, as_json: bool
+    some: Iterable[tuple[str, TextMatch]], stores: dict[str, ContextFileSystem], *, as_json: bool
 ) -> None:
     out = console()
     if as_json:
@@ -183,7 +183,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def _is_of(entry: Entry, item_type: str | None, tool: str | None) -> bool:
+def _is_of(entry: IndexEntry, item_type: str | None, tool: str | None) -> bool:
     origin = entry.origin
     found = (origin.item_type, origin.tool_name) if origin else (None, None)
     return item_type in {None, found[0]} and tool in {None, found[1]}
@@ -202,7 +202,7 @@ def _holder(stores: dict[str, ContextFileSystem], key: str) -> tuple[str, Contex
     return name, stores[name]
 
 
-def _match_report(match: Match, store: ContextFileSystem, session: str) -> dict[str, object]:
+def _match_report(match: TextMatch, store: ContextFileSystem, session: str) -> dict[str, object]:
     return {
         "path": f"{store.root}/{match.entry.path}",
         "item_id": match.entry.item_id,

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from policyctx.cli.output import console
 from policyctx.errors import StoreError
 from policyctx.policy.values import byte_size, duration
-from policyctx.store.finding import stores_in
+from policyctx.store.filesystem import stores_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

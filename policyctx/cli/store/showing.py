@@ -5,27 +5,27 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from policyctx.store.retention import states_of
+from policyctx.store.retain import states_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from policyctx.store.collecting import CollectionReport
-    from policyctx.store.entries import Entry
     from policyctx.store.filesystem import ContextFileSystem
-    from policyctx.store.history import Event
+    from policyctx.store.index import IndexEntry
+    from policyctx.store.journal import Event
+    from policyctx.store.retain import CollectionReport
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 _THOUSAND = 1000
 
 
-def entry_report(entry: Entry, store: ContextFileSystem, session: str) -> dict[str, Any]:
+def entry_report(entry: IndexEntry, store: ContextFileSystem, session: str) -> dict[str, Any]:
     """Return what is known of a content, for `--json`; its block is left out."""
     known = {k: v for k, v in entry.as_json().items() if k not in {"block", "text_at", "text_as"}}
     return {**known, "path": f"{store.root}/{entry.path}", "session": session}
 
 
-def entry_rows(stores: dict[str, ContextFileSystem]) -> Iterable[tuple[str, Entry, str]]:
+def entry_rows(stores: dict[str, ContextFileSystem]) -> Iterable[tuple[str, IndexEntry, str]]:
     """Yield session, content and what became of its item, oldest first within a session."""
     for session, store in stores.items():
         states = states_of(store.records(), [str(store.root)])
@@ -34,7 +34,7 @@ def entry_rows(stores: dict[str, ContextFileSystem]) -> Iterable[tuple[str, Entr
             yield session, entry, state or ""
 
 
-def entry_cells(entry: Entry, state: str) -> tuple[object, ...]:
+def entry_cells(entry: IndexEntry, state: str) -> tuple[object, ...]:
     """Return the cells of a content's row: item, type, tool, tokens, chars, saved, state, path."""
     origin = entry.origin
     return (

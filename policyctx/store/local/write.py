@@ -1,8 +1,8 @@
-"""Writing files so that a name never stands for half a content.
+"""Files that are written so that a name never refers to half a content.
 
-Every content goes to a temporary file in its folder first; when all are complete (and flushed to
-stable storage where asked), each gets its name in one step, and the folders are flushed. What has
-its name stays: another process may count on it already.
+Each content goes to a temporary file in its folder first. When all are complete (and flushed to
+stable storage where asked), each gets its name in one step, and the folders are flushed. A file
+that has its name stays: another process may rely on it already.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ import secrets
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self
 
-from policyctx.store.folders import NEW_FILE, READING, set_mode
+from policyctx.store.local.tree import NEW_FILE, READING, set_mode
 
 if TYPE_CHECKING:
-    from policyctx.store.folders import Folder
-    from policyctx.store.opening import Tree
+    from policyctx.store.local.tree import Folder, Tree
 
 try:
     from fcntl import F_FULLFSYNC, fcntl  # type: ignore[attr-defined,unused-ignore] # macOS has it

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from filelock import lock_descriptor, unlock_descriptor
 
 from policyctx.errors import StoreError
-from policyctx.store.folders import set_mode
+from policyctx.store.local.tree import set_mode
 
 if TYPE_CHECKING:
-    from policyctx.store.folders import Folder
+    from policyctx.store.local.tree import Folder
 
 _SESSION = "lock"
 # The system releases the lock of a process that dies at once; a process that hangs keeps it.

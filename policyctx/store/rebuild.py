@@ -1,35 +1,33 @@
-"""What the files themselves tell of the contents in a store, when no index does."""
+"""The entries that the files themselves show, for contents that no index knows."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from policyctx.planning.excerpts import line_count
-from policyctx.store import journal
-from policyctx.store.content import Origin
-from policyctx.store.encoding import decoded, encoded, sha256_of
-from policyctx.store.entries import STATE_FOLDER, Entry
-from policyctx.store.files import origin_in, stored_bytes, text_of
-from policyctx.store.index import Index
+from policyctx.store.content import STATE_FOLDER, Origin, decoded, encoded, sha256_of
+from policyctx.store.files import PACKED, origin_in, stored_bytes, text_of
+from policyctx.store.index import Index, IndexEntry
+from policyctx.store.local.tree import files_below
 from policyctx.store.naming import is_temporary
-from policyctx.store.opening import files_below
-from policyctx.store.packing import PACKED
+from policyctx.store.sessions import other_indexes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from policyctx.store.content import JSON
     from policyctx.store.files import Format
-    from policyctx.store.opening import Tree
+    from policyctx.store.local.tree import Tree
 
 # By the default layout, the first folder is the item's type and the second its tool.
 _WITH_TYPE, _WITH_TOOL = 2, 3
 
 
-def adopted(tree: Tree, index: Index, form: Format, *, but: set[str]) -> Iterator[Entry]:
+def adopted_entries(
+    tree: Tree, index: Index, form: Format, *, but: set[str]
+) -> Iterator[IndexEntry]:
     """Yield an entry for each file that neither this index nor another session's knows.
 
     What it was is taken from the newest record that names the file, from the file, or else from its
@@ -49,7 +47,7 @@ def adopted(tree: Tree, index: Index, form: Format, *, but: set[str]) -> Iterato
         sha256 = sha256_of(content)
         record = records.get(path, {})
         is_ours = record.get("sha256") == sha256
-        yield Entry(
+        yield IndexEntry(
             path=path,
             sha256=sha256,
             size=len(content),
@@ -57,7 +55,7 @@ def adopted(tree: Tree, index: Index, form: Format, *, but: set[str]) -> Iterato
             lines=line_count(text),
             saved_at=saved_at,
             format=form,
-            origin=_origin_in(record, origin) if is_ours else origin,
+            origin=_recorded_origin(record, origin) if is_ours else origin,
             adopted=not is_ours,
         )
 
@@ -76,54 +74,6 @@ def stray_files(tree: Tree, index: Index, *, but: Iterable[str]) -> Iterator[str
     for path in found:
         if path not in known and not is_temporary(path):
             yield path
-
-
-def other_indexes(tree: Tree) -> Iterator[Index]:
-    """Yield what the journal of each session in this root says."""
-    for folder in state_folders(tree):
-        index = Index()
-        try:
-            lines = lines_in(tree, folder)
-        except OSError:
-            continue  # harmed; its own session mends it
-        for line in lines:
-            index.apply(line)
-        yield index
-
-
-def lines_in(tree: Tree, folder: str) -> tuple[object, ...]:
-    """Return every line of the journal in a folder, oldest first; () when there is none."""
-    try:
-        descriptor = journal.opened(tree.folder(folder), writing=False)
-    except FileNotFoundError:
-        return ()
-    try:
-        return journal.read(descriptor, None).lines
-    finally:
-        os.close(descriptor)
-
-
-def state_folders(tree: Tree) -> list[str]:
-    """Return the folder of each session that keeps a journal in this root."""
-    try:
-        names = tree.folder(STATE_FOLDER).names()
-    except FileNotFoundError:
-        return []
-    found = [STATE_FOLDER] if journal.JOURNAL in names else []
-    for name in names:
-        folder = f"{STATE_FOLDER}/{name}"
-        try:
-            if journal.JOURNAL in tree.folder(folder).names():
-                found.append(folder)
-        except OSError:
-            continue  # a file
-    return found
-
-
-def session_of(folder: str) -> str:
-    """Return the id of the session that keeps its state in a folder; "" for the root's own."""
-    name = folder.removeprefix(STATE_FOLDER).removeprefix("/")
-    return decoded(unquote_to_bytes(name))
 
 
 def _changed_at(tree: Tree, path: str) -> float:
@@ -145,7 +95,7 @@ def is_named_after(path: str, key: str) -> bool:
     return item_id == key or (stem == key and number.isdecimal())
 
 
-def _origin_in(record: Mapping[str, JSON], otherwise: Origin) -> Origin:
+def _recorded_origin(record: Mapping[str, JSON], otherwise: Origin) -> Origin:
     """What a record says of the item in its file."""
     names = ("item_id", "item_type", "tool_use_id", "tool")
     values = [record.get(name) for name in names]

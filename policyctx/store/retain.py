@@ -1,26 +1,203 @@
-"""`collect`: letting go of what retention allows, and packing what no placeholder names."""
+"""Retention: which contents may be removed or compressed, and the collection that does it.
+
+A content that a live placeholder names is never removed. A collection also removes what crashes
+left behind: temporary files, and a compressed copy of a file that is still there uncompressed.
+"""
 
 from __future__ import annotations
 
+import os
+import secrets
+from collections import Counter
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from policyctx.store.files import stored_bytes
-from policyctx.store.left_over import remove_left_over
-from policyctx.store.packing import PACKED, packed
-from policyctx.store.retention import Kept, chosen, is_young, live_paths, size_of
-from policyctx.store.writing import Batch
+from policyctx.definitions.actions import Action
+from policyctx.store.files import PACKED, packed, stored_bytes
+from policyctx.store.index import GRACE_S, is_young
+from policyctx.store.local.tree import NEW_FILE
+from policyctx.store.local.write import TEMPORARY, Batch
+from policyctx.store.naming import is_temporary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from policyctx.store.content import JSON
-    from policyctx.store.entries import Entry
-    from policyctx.store.opening import Tree
-    from policyctx.store.retention import Choice
-    from policyctx.store.saving import Rules
+    from policyctx.store.index import Index, IndexEntry
+    from policyctx.store.local.tree import Folder, Tree
+    from policyctx.store.save import Rules
     from policyctx.store.state import State
+
+# States of an item whose placeholder is no longer in the context.
+GONE = frozenset(action.past for action in Action if not action.keeps_place)
+# Packing less than this, in bytes, gains no block of a disk.
+_LEAST_PACKED = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """One file, with every entry of every session that names it, the newest last."""
+
+    path: str
+    entries: tuple[IndexEntry, ...]
+    size: int
+    """Bytes on the disk; files with one `number` take them together."""
+    number: tuple[int, int]
+    is_live: bool
+    """Is it named by a placeholder, or so new that one may."""
+    is_packed: bool
+
+    @property
+    def saved_at(self) -> float:
+        """When it was saved last."""
+        return max(entry.saved_at for entry in self.entries)
+
+    @property
+    def is_adopted(self) -> bool:
+        """Was it found on the disk; then it may be anyone's, and is left alone."""
+        return any(entry.adopted for entry in self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionPlan:
+    """What `collect` is to do."""
+
+    removed: tuple[tuple[StoredFile, str], ...]
+    """Files with the rule that each goes by."""
+    packed: tuple[StoredFile, ...]
+    size_before: int
+    size_after: int
+    """Bytes once the removed are gone; what packing gains is not counted."""
+
+
+def live_paths(index: Index, *, ended: bool) -> frozenset[str]:
+    """Return the paths that the placeholders of a session name, by its records.
+
+    The newest record of an item counts. A session that has `ended` has no placeholders.
+    """
+    if ended:
+        return frozenset()
+    states = states_of(index.records, index.roots)
+    return frozenset(path for (_, path), state in states.items() if state not in GONE)
+
+
+def states_of(
+    records: Iterable[Mapping[str, JSON]], roots: Iterable[str]
+) -> dict[tuple[str | None, str], str]:
+    """Return the newest state of each item that records name, by item id and path."""
+    states: dict[tuple[str | None, str], str] = {}
+    for record in records:
+        item_id, path, state = (record.get(name) for name in ("item_id", "path", "state"))
+        if isinstance(path, str) and isinstance(state, str):
+            known = item_id if isinstance(item_id, str) else None
+            states[known, _below_root(path, roots)] = state
+    return states
+
+
+def chosen(
+    files: Sequence[StoredFile],
+    now: float,
+    *,
+    max_age: float | None,
+    max_bytes: int | None,
+    packs: bool,
+) -> CollectionPlan:
+    """Choose what goes and what is packed; `files` are in the order in which they were saved."""
+    names = Counter(file.number for file in files)
+    before = left = size_of(files)
+    removed: list[tuple[StoredFile, str]] = []
+    for file in _removable(files):
+        if max_age is not None and now - file.saved_at > max_age:
+            removed.append((file, "max_age"))
+        elif max_bytes is not None and left > max_bytes:
+            removed.append((file, "max_bytes"))
+        else:
+            continue
+        names[file.number] -= 1
+        left -= 0 if names[file.number] else file.size
+    gone = {file.path for file, _ in removed}
+    packed = (file for file in _packable(files) if file.path not in gone) if packs else ()
+    return CollectionPlan(tuple(removed), tuple(packed), before, left)
+
+
+def size_of(files: Iterable[StoredFile]) -> int:
+    """Return the bytes that files take, those of several names once."""
+    return sum({file.number: file.size for file in files}.values())
+
+
+def _removable(files: Iterable[StoredFile]) -> Iterable[StoredFile]:
+    return (file for file in files if not file.is_live and not file.is_adopted)
+
+
+def _packable(files: Sequence[StoredFile]) -> Iterable[StoredFile]:
+    """What no live name needs as it is; packing one name of a live content would store it twice."""
+    live = {file.entries[-1].sha256 for file in files if file.is_live}
+    return (
+        file
+        for file in _removable(files)
+        if not file.is_packed
+        and file.entries[-1].sha256 not in live
+        and file.entries[-1].size >= _LEAST_PACKED
+    )
+
+
+def _below_root(path: str, roots: Iterable[str]) -> str:
+    for root in roots:
+        if path.startswith(f"{root}/"):
+            return path[len(root) + 1 :]
+    return path
+
+
+def remove_left_over(
+    tree: Tree,
+    named: Collection[str],
+    folders: Iterable[str],
+    now: float,
+    *,
+    living: Collection[str],
+) -> None:
+    """Remove what was left more than an hour ago in `folders` and beside the `named` contents.
+
+    The temporary files of `living` batches stay. The hour must have passed by the clock of the
+    disk as well, which wrote the time of each file: this process's own may be ahead.
+    """
+    every = {path.rpartition("/")[0] for path in named} | set(folders)
+    for relative in sorted(every):
+        for path in _left_over(tree, relative, named):
+            folder, name = tree.place(path)
+            if name[1:].rpartition("-")[0] in living:
+                continue
+            try:
+                written = folder.stat(name).st_mtime
+                if now - written > GRACE_S and _disk_time(folder) - written > GRACE_S:
+                    folder.remove(name)
+            except FileNotFoundError:
+                continue  # it got its name meanwhile
+
+
+def _disk_time(folder: Folder) -> float:
+    """The time, in seconds since 1970, that a file written now gets."""
+    name = f".{secrets.token_hex(8)}{TEMPORARY}"
+    os.close(folder.open(name, NEW_FILE))
+    try:
+        return folder.stat(name).st_mtime
+    finally:
+        folder.remove(name)
+
+
+def _left_over(tree: Tree, relative: str, named: Collection[str]) -> Iterator[str]:
+    try:
+        names = set(tree.folder(relative).names())
+    except FileNotFoundError:
+        return
+    for name in names:
+        path = f"{relative}/{name}" if relative else name
+        plain = name.removesuffix(PACKED)
+        is_copy = plain != name and plain in names and path.removesuffix(PACKED) in named
+        if is_copy or is_temporary(path):
+            yield path
+
 
 # So many files are packed before the locks are taken to put them in their places.
 _AT_A_TIME = 256
@@ -44,9 +221,9 @@ class Terms:
 class CollectionReport:
     """What `collect` did, or would do in a dry run."""
 
-    removed: tuple[tuple[Entry, str], ...]
+    removed: tuple[tuple[IndexEntry, str], ...]
     """Contents that went, each with the rule by which."""
-    packed: tuple[Entry, ...]
+    packed: tuple[IndexEntry, ...]
     size_before: int
     """Bytes of all contents on the disk."""
     size_after: int
@@ -84,7 +261,7 @@ class Collector:
             dry_run,
         )
 
-    def _choice(self, terms: Terms) -> Choice:
+    def _choice(self, terms: Terms) -> CollectionPlan:
         return chosen(
             self._files(terms),
             self._clock(),
@@ -93,7 +270,7 @@ class Collector:
             packs=terms.packs,
         )
 
-    def _files(self, terms: Terms, only: frozenset[str] | None = None) -> list[Kept]:
+    def _files(self, terms: Terms, only: frozenset[str] | None = None) -> list[StoredFile]:
         """Every file that an entry names and that is there, or `only` these, oldest first."""
         now = self._clock()
         live: set[str] = set()
@@ -103,7 +280,7 @@ class Collector:
             live.update(*state.living(self._tree).values())
             if is_other:  # whatever it names stays
                 live |= {entry.path for entry in state.index}
-        entries: dict[str, list[Entry]] = {}
+        entries: dict[str, list[IndexEntry]] = {}
         for state in self._states:
             for entry in state.index:
                 if only is None or entry.path in only:
@@ -116,7 +293,7 @@ class Collector:
             size, number, is_packed = found
             young = any(is_young(entry, now) for entry in named) and not terms.ended
             files.append(
-                Kept(
+                StoredFile(
                     path,
                     tuple(named),
                     size,
@@ -145,7 +322,7 @@ class Collector:
                 locks.enter_context(state.writing(self._tree))
             yield
 
-    def _removed(self, terms: Terms) -> Choice:
+    def _removed(self, terms: Terms) -> CollectionPlan:
         """Choose again, with nobody else writing, and remove: first the entry, then the file."""
         with self._locked():
             choice = self._choice(terms)
@@ -174,7 +351,7 @@ class Collector:
             remove_left_over(self._tree, named, folders, self._clock(), living=living)
 
     def _pack(
-        self, files: Sequence[Kept], terms: Terms, progress: Callable[[int, int], object]
+        self, files: Sequence[StoredFile], terms: Terms, progress: Callable[[int, int], object]
     ) -> None:
         """Write the packed ones while others may save, and only put them in place by ourselves."""
         done = 0
@@ -191,7 +368,7 @@ class Collector:
             done += len(some)
         progress(done, len(files))
 
-    def _staged(self, batch: Batch, kept: Kept, firsts: dict[str, str]) -> str:
+    def _staged(self, batch: Batch, kept: StoredFile, firsts: dict[str, str]) -> str:
         """Write a content packed, beside itself; "" where that does not make it smaller."""
         entry = kept.entries[-1]
         if entry.format == "text" and firsts.setdefault(entry.sha256, kept.path) != kept.path:
@@ -206,7 +383,7 @@ class Collector:
     def _put(
         self,
         batch: Batch,
-        files: Sequence[Kept],
+        files: Sequence[StoredFile],
         staged: Mapping[str, str],
         firsts: Mapping[str, str],
     ) -> None:
