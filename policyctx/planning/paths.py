@@ -13,6 +13,7 @@ from policyctx.policy.template import parsed_template
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from policyctx.messages.items import Item
     from policyctx.policy.template import Template
 
 _KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
@@ -64,6 +65,25 @@ def relative_path(
         part.render({field: _part(values[field], content) for field in part.fields})
         for part in (*kept, name)
     )
+
+
+def item_path(
+    item: Item,
+    parts: Sequence[Template],
+    *,
+    session_id: str,
+    format: str,  # noqa: A002 - the policy's word
+) -> str:
+    """Return the path that an item's file gets, whether or not the name is free."""
+    values = {
+        "item_id": item.item_id,
+        "item_type": item.type,
+        "tool_name": item.tool,
+        "tool_use_id": item.tool_use_id,
+        "session_id": session_id,
+        "ext": EXTENSIONS[format],
+    }
+    return relative_path(parts, values, item.text)
 
 
 def _part(value: str | None, content: str) -> str:

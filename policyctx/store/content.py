@@ -18,14 +18,17 @@ if TYPE_CHECKING:
 
     from policyctx.planning.paths import File
 
+# The parts of a path that lead elsewhere.
+_ELSEWHERE = frozenset({"", ".", ".."})
+
 
 def encoded(text: str) -> bytes:
-    """Return a text in UTF-8; lone surrogates as CPython's `surrogatepass` writes them."""
+    """Return a text in UTF-8, with lone surrogates as CPython's `surrogatepass` writes them."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def decoded(raw: bytes) -> str:
-    """Return the text that was encoded."""
+    """Return the text that `encoded` encoded."""
     return raw.decode("utf-8", "surrogatepass")
 
 
@@ -35,7 +38,7 @@ def sha256_of(raw: bytes) -> str:
 
 
 class Encoding:
-    """The pieces of a text in UTF-8, walked once, and what is found of the text meanwhile."""
+    """The pieces of a text in UTF-8, iterated once; counts and hashes the text on the way."""
 
     def __init__(self, pieces: Iterable[str]) -> None:
         self._pieces = pieces
@@ -71,7 +74,7 @@ JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | Non
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The item that a content was: what finds it again, and what gives it back as it was."""
+    """The item that a content came from: the keys that find it, and its original block."""
 
     item_id: str
     item_type: str
@@ -83,11 +86,11 @@ class Origin:
     turn: int | None = None
     tokens: int | None = None
     block: JSON = None
-    """The original block, or the whole message where its content is a string; the text may stand
-    in it, and is not stored twice. None: there is nothing to restore but the text."""
+    """The original block, or the whole message where its content is a string. A text that is in it
+    is not stored twice. None: only the text can be restored."""
 
     def without_block(self) -> Origin:
-        """Return what finds the item again, alone."""
+        """Return the origin without its block."""
         return Origin(
             self.item_id,
             self.item_type,
@@ -104,8 +107,9 @@ class Origin:
 class Content:
     """A text to be saved, and the path below the root that it is expected to get.
 
-    `wanted_path` is that path without a number; when the expected one is taken, the first free
-    number behind this one is. A `packed` content is compressed at once, where the store compresses.
+    `wanted_path` is that path without a number. When the expected path is taken, the content gets
+    `wanted_path` with the first free number. A `packed` content is compressed at once, where the
+    store compresses.
     """
 
     relative_path: str
@@ -117,7 +121,7 @@ class Content:
 
     @property
     def text(self) -> str:
-        """The whole text; one that comes in pieces is put together each time."""
+        """The whole text; pieces are joined each time."""
         return self.source if isinstance(self.source, str) else "".join(self.source)
 
     @property
@@ -128,7 +132,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What became of a content: its file, and whether the disk held it already."""
+    """The result of saving a content: its file, and whether the disk held it already."""
 
     file: File
     sha256: str
@@ -138,9 +142,9 @@ class Saved:
     size: int
     """Bytes of the text in UTF-8."""
     reused: bool = False
-    """Did the file hold this very content before."""
+    """Whether the file held this very content before."""
     same_as: str | None = None
-    """The path below the root of an equal content under another name; the disk holds it once."""
+    """The path below the root of an equal content with another name; the disk holds it once."""
 
 
 BlockPath: TypeAlias = tuple[str | int, ...]
@@ -148,21 +152,21 @@ BlockPath: TypeAlias = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Hollow:
-    """A block whose text was taken out at `place`; None when it does not hold the text."""
+    """A block whose text was removed at `place`; None when it does not contain the text."""
 
     block: JSON
     place: BlockPath | None
     kind: Literal["text", "json"] = "text"
-    """Did the text stand there as it is, or as the value that it is the compact JSON of."""
+    """Whether the text was there as it is, or as the value whose compact JSON it is."""
 
     def as_json(self) -> dict[str, JSON]:
-        """Return what the index holds of it."""
+        """Return the keys of the index that describe it."""
         if self.place is None:
             return {"block": self.block}
         return {"block": self.block, "text_at": [*self.place], "text_as": self.kind}
 
     def filled(self, text: str) -> JSON:
-        """Return the block as it was; nothing in it is shared with this one."""
+        """Return a new block with the text in its place."""
         block: JSON = json.loads(json.dumps(self.block))
         if self.place is None:
             return block
@@ -170,8 +174,8 @@ class Hollow:
 
 
 def hollow(block: JSON, text: str) -> Hollow:
-    """Take the text out of its block: the first string that is the text, or value that it is."""
-    if isinstance(block, dict):  # most often it stands right there
+    """Return a block without its text: the first string equal to it, or value with that JSON."""
+    if isinstance(block, dict):  # the usual case
         for key, value in block.items():
             if value == text:
                 return Hollow({**block, key: None}, (key,))
@@ -186,7 +190,7 @@ def hollow(block: JSON, text: str) -> Hollow:
 
 
 def _values(block: JSON) -> list[tuple[BlockPath, JSON]]:
-    """Every value in a block with its place, outer ones first."""
+    """Return every value in a block with its place, outer values first."""
     found: list[tuple[BlockPath, JSON]] = [((), block)]
     for place, value in found:
         if isinstance(value, dict):
@@ -197,7 +201,7 @@ def _values(block: JSON) -> list[tuple[BlockPath, JSON]]:
 
 
 def _block_with(block: JSON, place: BlockPath, value: JSON) -> JSON:
-    """A copy of the block along `place`, with the value there."""
+    """Return a copy of the block, with the value at `place`."""
     if not place:
         return value
     first, *rest = place
@@ -209,12 +213,12 @@ def _block_with(block: JSON, place: BlockPath, value: JSON) -> JSON:
 
 
 STATE_FOLDER = ".policyctx"
-# The parts of a path that lead elsewhere.
-_ELSEWHERE = frozenset({"", ".", ".."})
+# The ending of the name of a compressed file.
+PACKED = ".zst"
 
 
 def is_inside(path: object) -> bool:
-    """Is this the path of a content: relative, leading nowhere else, and not the store's own."""
+    """Whether a content may have this path: it is relative, inside the root, and not the state."""
     if not isinstance(path, str) or "\0" in path:
         return False
     parts = path.split("/")

@@ -95,8 +95,13 @@ class IndexEntry:
         """The id of the item, None where the content came without."""
         return self.origin.item_id if self.origin else None
 
+    def is_of(self, item_type: str | None, tool: str | None) -> bool:
+        """Whether its item has this type and this tool; None matches every one."""
+        found = (self.origin.item_type, self.origin.tool_name) if self.origin else (None, None)
+        return item_type in {None, found[0]} and tool in {None, found[1]}
+
     def as_json(self) -> dict[str, JSON]:
-        """Return what the index holds, without what is not known."""
+        """Return the JSON of the entry, without values that are not known."""
         values: dict[str, JSON] = {
             "path": self.path,
             "sha256": self.sha256,

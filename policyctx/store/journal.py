@@ -10,7 +10,6 @@ lines. The number shows that a line is missing or stands twice, the checksum tha
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import zlib
 from dataclasses import dataclass, replace
@@ -18,37 +17,35 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from policyctx.store.content import encoded
 from policyctx.store.index import entry_of
-from policyctx.store.local.tree import NEW_FILE, READING, check_regular, set_mode
-from policyctx.store.local.write import flush_file, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from policyctx.store.backend import AppendLog, Backend
     from policyctx.store.content import JSON
     from policyctx.store.index import IndexEntry
-    from policyctx.store.local.tree import Folder
 
 JOURNAL = "journal.jsonl"
 SCHEMA_VERSION = "2.0"
 
 _CHECKSUM = b',"crc32":"'
 _CHECKSUM_BYTES = len(_CHECKSUM) + len('00000000"}')
-# What a line of schema version 1.0 may be: it has no checksum that would tell a damaged one.
+# The kinds of lines of schema version 1.0. They have no checksum that would show damage.
 _UNCHECKED_KINDS = frozenset({"journal", "root", "saved", "record", "removed", "packed"})
 
-# Nothing but what JSON demands is escaped: two lone surrogates that are would come back as one
-# character. A line feed always is, so a line is one value.
+# Only what JSON demands is escaped: two escaped lone surrogates would come back as one character. A
+# line feed is always escaped, so a line is one value.
 encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a journal was read: which one it is, and the bytes up to there, whole lines."""
+    """How far a journal was read: which journal it is, and the bytes of all whole lines so far."""
 
     head: bytes
     """Its first line, which no other journal has."""
-    device: int
-    inode: int
+    identity: tuple[int, int]
+    """The identity of its file."""
     bytes: int
     number: int
     """Of the last line up to there."""
@@ -68,42 +65,42 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class JournalLines:
-    """What lines of a journal hold."""
+    """Parsed lines of a journal."""
 
     values: tuple[dict[str, Any], ...]
-    """Of each whole line its kind and value, in order."""
+    """The kind and value of each whole line, in order."""
     number: int
     """Of the last line."""
     damage: tuple[str, ...]
-    """What is wrong with the lines, a phrase for each kind of damage."""
+    """The damage that was found, a phrase for each kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalRead:
-    """What reading a journal came to."""
+    """The result of reading a journal."""
 
     position: Position
     lines: tuple[dict[str, Any], ...]
-    """Values of the lines that were read now; the first line is not among them."""
+    """The values of the lines that were read now, without the first line of the journal."""
     is_new: bool
-    """Was it read from its beginning, as it is not the one known or not read before."""
+    """Whether it was read from its beginning: it is another journal, or the first one read."""
     damage: tuple[str, ...]
-    """What is wrong with the lines, a phrase for each kind of damage."""
+    """The damage that was found, a phrase for each kind."""
     torn: int
-    """Bytes behind the last whole line: one that is being written, or that a crash cut off."""
-    passed_over: bool = False
-    """Do the lines begin behind what was folded already."""
+    """Bytes after the last whole line: one that is being written, or that a crash cut off."""
+    skipped_fold: bool = False
+    """Whether the lines begin after the folded ones."""
 
 
 def new_head(replaced: Iterable[str] = ()) -> bytes:
-    """Return the first line of a new journal, which knows those that it replaces."""
+    """Return the first line of a new journal, with the ids of the journals that it replaces."""
     journal_id = secrets.token_hex(8)
     head: JSON = {"id": journal_id, "schema_version": SCHEMA_VERSION, "replaces": [*replaced]}
     return journal_line({"journal": head}, 0)
 
 
 def head_ids(head: bytes) -> tuple[str, ...]:
-    """Return the id in a first line, and those of the journals that it replaces; () for garbage."""
+    """Return the id in a first line, and those of the journals that it replaces; () for damage."""
     try:
         found = _value(head.removesuffix(b"\n"))[0].get("journal")
     except (ValueError, RecursionError):
@@ -116,7 +113,7 @@ def head_ids(head: bytes) -> tuple[str, ...]:
 
 
 def journal_line(value: Mapping[str, JSON], number: int) -> bytes:
-    """Return a kind and its value as the line of this number. Raises `ValueError` for no JSON."""
+    """Return a kind and its value as the line with this number; `ValueError` for non-JSON."""
     try:
         start = encoded(f'{encode(value)[:-1]},"n":{number}')
     except TypeError as error:
@@ -125,12 +122,12 @@ def journal_line(value: Mapping[str, JSON], number: int) -> bytes:
 
 
 def numbered(values: Iterable[Mapping[str, JSON]], after: int = 0) -> list[bytes]:
-    """Return values as the lines that follow the one numbered `after`."""
+    """Return values as the lines after the one numbered `after`."""
     return [journal_line(value, number) for number, value in enumerate(values, after + 1)]
 
 
 def values_of_kind(content: bytes, kind: str) -> list[bytes] | None:
-    """Return the JSON of each value of one kind as it stands in a journal; None for damage."""
+    """Return the JSON of each value of one kind, byte for byte; None for a damaged journal."""
     start = b'{"%b":' % kind.encode()
     found = []
     for one in content.split(b"\n"):
@@ -144,118 +141,87 @@ def values_of_kind(content: bytes, kind: str) -> list[bytes] | None:
     return found
 
 
-def open_journal(folder: Folder, *, writing: bool) -> int:
-    """Return a descriptor of the journal. Raises `FileNotFoundError` when there is none."""
-    flags = os.O_RDWR | os.O_APPEND if writing else os.O_RDONLY
-    return folder.open(JOURNAL, flags | READING)
+def open_journal(backend: Backend, folder: str, *, writing: bool) -> AppendLog:
+    """Open the journal in a folder. Raises `FileNotFoundError` when there is none."""
+    return backend.open_log(f"{folder}/{JOURNAL}", writing=writing)
 
 
 def read_journal(
-    descriptor: int, known: Position | None, *, folded: Fold | None = None
+    log: AppendLog, known: Position | None = None, *, folded: Fold | None = None
 ) -> JournalRead:
     """Read a journal on from the known position, or from its beginning where it is another one.
 
-    What is `folded` is passed over in the journal that it was folded from.
+    In the journal that they were folded from, the `folded` lines are skipped.
     """
-    found = check_regular(descriptor, JOURNAL)
-    if known is not None and _is_same(known, found, descriptor):
-        if found.st_size == known.bytes:
+    if known is not None and _is_same(known, log):
+        if log.status.size == known.bytes:
             return JournalRead(known, (), is_new=False, damage=(), torn=0)
-        return _read_on(known, _bytes_from(descriptor, known.bytes))
-    content = _bytes_from(descriptor, 0)
+        return _read_on(known, log.read(known.bytes))
+    content = log.read()
     head = content[: content.find(b"\n") + 1]
     ids = head_ids(head)
-    # Where the first line is no head, it may be the second: then it is read with the others.
-    start = Position(head, found.st_dev, found.st_ino, len(head) if ids else 0, 0 if ids else -1)
-    passed_over = False
+    # A first line that is not a head may be the second: then it is read with the others.
+    start = Position(head, log.status.identity, len(head) if ids else 0, 0 if ids else -1)
+    skipped_fold = False
     if folded is not None and folded.number is not None and folded.journal_id in ids[:1]:
-        passed_over = zlib.crc32(content[: folded.bytes]) == folded.checksum
-        if passed_over:
+        skipped_fold = zlib.crc32(content[: folded.bytes]) == folded.checksum
+        if skipped_fold:
             start = replace(start, bytes=folded.bytes, number=folded.number)
     made = _read_on(start, content[start.bytes :])
-    return replace(made, is_new=True, passed_over=passed_over)
-
-
-def whole(descriptor: int) -> bytes:
-    """Return every byte of a journal."""
-    return _bytes_from(descriptor, 0)
+    return replace(made, is_new=True, skipped_fold=skipped_fold)
 
 
 def append_lines(
-    descriptor: int, lines: Iterable[bytes], position: Position, *, torn: int, flush: bool
+    log: AppendLog, lines: Iterable[bytes], position: Position, *, torn: int, flush: bool
 ) -> Position:
-    """Append whole lines, all or none; what a crash left behind the last one is cut off first."""
+    """Append whole lines, all or none; first cut off a line that a crash left incomplete."""
     if torn:
-        os.ftruncate(descriptor, position.bytes)
+        log.truncate(position.bytes)
     content = b"".join(lines)
     try:
-        write_all(descriptor, content)
-        if flush:
-            flush_file(descriptor)
+        log.append(content, flush=flush)
     except OSError:
-        os.ftruncate(descriptor, position.bytes)
+        log.truncate(position.bytes)
         raise
     end, number = position.bytes + len(content), position.number + content.count(b"\n")
     return replace(position, bytes=end, number=number)
 
 
-def write_anew(
-    folder: Folder, head: bytes, lines: Sequence[bytes], *, mode: int, flush: bool
-) -> Position:
-    """Put a new journal, its head and all numbered `lines`, in the place of what is there."""
-    temporary = f".{secrets.token_hex(8)}.tmp"
-    descriptor = folder.open(temporary, NEW_FILE, mode)
-    try:
-        set_mode(descriptor, mode)
-        write_all(descriptor, head + b"".join(lines))
-        if flush:
-            flush_file(descriptor)
-        found = os.fstat(descriptor)
-    except BaseException:
-        folder.remove(temporary)
-        raise
-    finally:
-        os.close(descriptor)
-    folder.replace(temporary, JOURNAL)
-    if flush:
-        folder.flush()
-    return Position(head, found.st_dev, found.st_ino, found.st_size, len(lines))
+def write_journal(backend: Backend, folder: str, head: bytes, lines: Sequence[bytes]) -> Position:
+    """Put a new journal, its head and all numbered `lines`, in the place of the one in a folder."""
+    content = head + b"".join(lines)
+    found = backend.write(f"{folder}/{JOURNAL}", content, flush=True)
+    return Position(head, found.identity, found.size, len(lines))
 
 
-def goes_on(known: Position, found: Position) -> bool:
-    """Does a journal say all that the known one said: by its word, or as it is that one, longer."""
+def continues(known: Position, found: Position) -> bool:
+    """Whether a journal contains the known one: the same one grown, or one that replaced it."""
     before = head_ids(known.head)[:1]
     now, *replaced = head_ids(found.head) or ("",)
     return (before == (now,) and found.bytes >= known.bytes) or bool(set(before) & set(replaced))
 
 
-def _is_same(known: Position, found: os.stat_result, descriptor: int) -> bool:
-    """Is this the journal known: a number of a removed file may be given out again."""
+def _is_same(known: Position, log: AppendLog) -> bool:
+    """Whether this is the known journal; the identity of a removed file may be used again."""
     return (
-        (known.device, known.inode) == (found.st_dev, found.st_ino)
-        and found.st_size >= known.bytes
-        and os.read(descriptor, len(known.head)) == known.head
+        known.identity == log.status.identity
+        and log.status.size >= known.bytes
+        and log.read(0, len(known.head)) == known.head
     )
-
-
-def _bytes_from(descriptor: int, position: int) -> bytes:
-    os.lseek(descriptor, position, os.SEEK_SET)
-    with open(descriptor, "rb", closefd=False) as file:
-        return file.read()
 
 
 def _read_on(known: Position, content: bytes) -> JournalRead:
     whole = content.rfind(b"\n") + 1
-    lines = parsed(content[:whole].split(b"\n")[:-1], known.number)
+    lines = parse_lines(content[:whole].split(b"\n")[:-1], known.number)
     position = replace(known, bytes=known.bytes + whole, number=lines.number)
     torn = len(content) - whole
     return JournalRead(position, lines.values, is_new=False, damage=lines.damage, torn=torn)
 
 
-def parsed(lines: Sequence[bytes], after: int = 0) -> JournalLines:
-    """Return what lines hold that follow the one numbered `after`; damaged ones are left out.
+def parse_lines(lines: Sequence[bytes], after: int = 0) -> JournalLines:
+    """Parse the lines after the one numbered `after`, and leave damaged ones out.
 
-    A line that stands there twice counts once.
+    A line that is repeated counts once.
     """
     values: list[dict[str, Any]] = []
     number, last = after, after
@@ -281,7 +247,7 @@ def parsed(lines: Sequence[bytes], after: int = 0) -> JournalLines:
 
 
 def _phrases(unreadable: int, missing: int, repeated: int) -> Iterator[str]:
-    """Yield what is wrong with lines, by their number."""
+    """Yield a phrase for each kind of damage."""
     if unreadable:
         yield f"{_counted_lines(unreadable)} of the journal could not be read"
     if missing:
@@ -296,7 +262,7 @@ def _counted_lines(count: int) -> str:
 
 
 def _value(raw: bytes) -> tuple[dict[str, Any], int | None]:
-    """Return kind and value of a line, and its number. Raises `ValueError` for a damaged one."""
+    """Return the kind and value of a line, and its number. Raises `ValueError` for damage."""
     checked = _checked_part(raw)
     if checked is None:
         raise ValueError("the checksum is that of another line")
@@ -319,9 +285,9 @@ def _is_unchecked_line(raw: bytes) -> bool:
 
 
 def _checked_part(raw: bytes) -> bytes | None:
-    """Return the bytes that the checksum of a line is of: none where it has no checksum.
+    """Return the part of a line that its checksum covers; b"" for a line without a checksum.
 
-    None for a line that is not what its checksum says.
+    Return None when the checksum does not match.
     """
     start, end = raw[:-_CHECKSUM_BYTES], raw[-_CHECKSUM_BYTES:]
     if not end.startswith(_CHECKSUM):
@@ -331,7 +297,7 @@ def _checked_part(raw: bytes) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to one content."""
+    """An event in the history of one content."""
 
     what: Literal["saved", "packed", "removed"]
     path: str
@@ -340,13 +306,13 @@ class Event:
     """Seconds since 1970, by the clock of that moment."""
     item_id: str | None = None
     entry: IndexEntry | None = None
-    """What was saved, where that is known."""
+    """The entry of the content, where it is known."""
     why: str = ""
-    """For what was removed."""
+    """The rule by which it was removed."""
 
 
 def events(lines: Iterable[object]) -> Iterator[Event]:
-    """Yield what the lines of a journal tell, in the order in which it happened."""
+    """Yield the events that the lines of a journal record, in their order."""
     last: dict[str, IndexEntry] = {}
     for line in lines:
         if not isinstance(line, dict) or len(line) != 1:

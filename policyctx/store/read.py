@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 from policyctx.errors import CorruptContentError, StoreError
 from policyctx.policy.diagnosing import hint
-from policyctx.store.content import decoded, encoded, is_inside, sha256_of
-from policyctx.store.files import PACKED, is_stored, pieces, stored_bytes, text_of
+from policyctx.store.content import PACKED, decoded, encoded, is_inside, sha256_of
+from policyctx.store.files import is_stored, pieces, stored_bytes, text_of
 from policyctx.store.naming import is_temporary
 from policyctx.store.rebuild import is_named_after, stray_files
 
@@ -20,42 +20,49 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from policyctx.store.backend import Backend
     from policyctx.store.content import JSON
     from policyctx.store.files import Format
     from policyctx.store.index import Index, IndexEntry
-    from policyctx.store.local.tree import Tree
 
 
 class ContentReader:
-    """Reads from one store. The `reserved` paths are no contents; None says that it keeps no index.
+    """Reads the contents of one store, and checks each against the index.
+
+    The `reserved` paths are not contents; None means that the store keeps no index.
 
     Raises `OSError`, `StoreError` and `CorruptContentError`.
     """
 
     def __init__(
-        self, tree: Tree, index: Index, form: Format, *, reserved: frozenset[str] | None = None
+        self,
+        backend: Backend,
+        index: Index,
+        form: Format,
+        *,
+        reserved: frozenset[str] | None = None,
     ) -> None:
         self._reserved = reserved
-        self._tree = tree
+        self._backend = backend
         self._index = index
         self._format = form
 
     def text(self, key: str | os.PathLike[str], lines: tuple[int, int] | None = None) -> str:
-        """Return the text of a path, item id or tool-use id; its `lines`, or all of it."""
+        """Return the text of a path, item id or tool-use id: all of it, or the `lines` wanted."""
         entry = self.entry(key)
         found = self._unknown(key) if entry is None else self.of(entry)
         return found if lines is None else _selected_lines(found, *lines)
 
     def has(self, key: str | os.PathLike[str]) -> bool:
-        """Whether the index knows a key, or there is a file at it as a path."""
+        """Whether the index knows a key, or there is a file at that path."""
         path = self._relative(key)
-        return self.entry(key) is not None or (path is not None and is_stored(self._tree, path))
+        return self.entry(key) is not None or (path is not None and is_stored(self._backend, path))
 
     def known(self, key: str | os.PathLike[str]) -> IndexEntry:
-        """Return what the index knows of a key. Raises `StoreError` when that is nothing."""
+        """Return the entry of a key. Raises `StoreError` when the index does not know it."""
         entry = self.entry(key)
         if entry is None:
-            raise StoreError(f"{key} is not in the index of {self._tree.root}", path=str(key))
+            raise StoreError(f"{key} is not in the index of {self._backend.root}", path=str(key))
         return entry
 
     def block(self, key: str | os.PathLike[str]) -> JSON:
@@ -66,7 +73,7 @@ class ContentReader:
         return entry.hollow.filled(self.of(entry))
 
     def entry(self, key: str | os.PathLike[str]) -> IndexEntry | None:
-        """Return what the index knows of a path or an id, a path first."""
+        """Return the entry of a path or an id, None for an unknown key; a path is tried first."""
         path = self._relative(key)
         if path is not None:
             found = self._index.at(path) or self._index.at(path.removesuffix(PACKED))
@@ -77,7 +84,7 @@ class ContentReader:
     def of(self, entry: IndexEntry) -> str:
         """Return the text of an entry. Raises `CorruptContentError` when its file holds another."""
         try:
-            raw = stored_bytes(self._tree, entry.path)
+            raw = stored_bytes(self._backend, entry.path)
             text = decoded(raw) if entry.format == "text" else text_of(raw, entry.format)
         except ValueError as error:
             raise self._corrupt(entry, f"no content: {error}") from error
@@ -87,47 +94,46 @@ class ContentReader:
         return text
 
     def _unknown(self, key: str | os.PathLike[str]) -> str:
-        """The text of a file that no index tells of, such as another session's."""
+        """Return the text of a file that the index does not know, such as another session's."""
         try:
-            return text_of(stored_bytes(self._tree, self._path(key)), self._format)
+            return text_of(stored_bytes(self._backend, self._path(key)), self._format)
         except FileNotFoundError as error:
             found = self._stray(key)
             if found is not None:
                 return found
-            where = str(self._tree.root / key)
+            where = str(self._backend.root / key)
             meant = hint(key, self._index.ids())
             reason = f"No such file, and no item of this id{meant and '; '}{meant}"
             raise StoreError(f"{where} cannot be read: {reason}", path=where) from error
 
     def _stray(self, key: str | os.PathLike[str]) -> str | None:
-        """The text of a file that is named after an item, of which the journal lost every line."""
+        """Return the text of a file that is named after the item, where the journal lost it."""
         if self._reserved is None or not isinstance(key, str):
             return None
-        for path in stray_files(self._tree, self._index, but=self._reserved):
+        for path in stray_files(self._backend, self._index, but=self._reserved):
             if is_named_after(path, key):
                 with suppress(OSError, ValueError):
-                    return text_of(stored_bytes(self._tree, path), self._format)
+                    return text_of(stored_bytes(self._backend, path), self._format)
         return None
 
     def _corrupt(self, entry: IndexEntry, found: str) -> CorruptContentError:
-        target = f"{self._tree.root}/{entry.path}"
+        target = f"{self._backend.root}/{entry.path}"
         return CorruptContentError(path=target, expected=entry.sha256, found=found)
 
     def _path(self, key: str | os.PathLike[str]) -> str:
         path = self._relative(key)
         if path is None or is_temporary(path):
-            where = self._tree.root / key
-            raise StoreError(f"{where} is not in the store {self._tree.root}", path=str(where))
+            where = self._backend.root / key
+            raise StoreError(f"{where} is not in the store {self._backend.root}", path=str(where))
         return path
 
     def _relative(self, key: str | os.PathLike[str]) -> str | None:
-        """The path below the root that `key` may be; None where it lies elsewhere."""
+        """Return the path below the root that `key` may be; None for a path elsewhere."""
         given = Path(key)
         if not given.is_absolute():
             path = given.as_posix()
             return path if is_inside(path) else None
-        here = (self._tree.root, self._tree.root.resolve())
-        for root in (*here, *map(Path, self._index.roots)):
+        for root in (*self._backend.roots(), *map(Path, self._index.roots)):
             if given.is_relative_to(root):
                 path = given.relative_to(root).as_posix()
                 return path if is_inside(path) else None
@@ -139,28 +145,28 @@ def _selected_lines(text: str, first: int, last: int) -> str:
     return "".join(every[max(first, 1) - 1 : max(last, 0)])
 
 
-# How many characters of a long line are shown before and after what was found in it.
+# How many characters of a long line are shown before and after a match.
 _AROUND = 120
 
 
 @dataclass(frozen=True, slots=True)
 class TextMatch:
-    """A line in which a text was found."""
+    """A line that contains the searched text."""
 
     entry: IndexEntry
     line: int
     """From 1 on; a line ends with a line feed."""
     text: str
-    """The line, or what is around the match where it is long."""
+    """The line, or the part of a long line around the match."""
 
 
 def matches(
-    tree: Tree, entries: Iterable[IndexEntry], text: str, *, ignore_case: bool
+    backend: Backend, entries: Iterable[IndexEntry], text: str, *, ignore_case: bool
 ) -> Iterator[TextMatch]:
-    """Yield every line of these contents that has the text, each file once.
+    """Yield every line of these contents that contains the text; search each file once.
 
-    A text of several lines is found where it begins. Raises `ValueError` for an empty text, and
-    `OSError`; what has gone meanwhile is passed over.
+    A text of several lines is reported at its first line. Raises `ValueError` for an empty text,
+    and `OSError`. A file that was removed meanwhile is skipped.
     """
     if not text:
         raise ValueError("an empty text is everywhere")
@@ -171,7 +177,7 @@ def matches(
         seen.add(entry.path)
         finder = Finder(text, ignore_case=ignore_case)
         try:
-            for piece in pieces(tree, entry.path, entry.format):
+            for piece in pieces(backend, entry.path, entry.format):
                 for line, shown in finder.found(piece):
                     yield TextMatch(entry, line, shown)
             for line, shown in finder.found(None):
@@ -181,7 +187,7 @@ def matches(
 
 
 class Finder:
-    """Takes a text piece by piece and keeps only as much as a match and its line need."""
+    """Searches a text piece by piece; its memory does not grow with the text."""
 
     def __init__(self, wanted: str, *, ignore_case: bool) -> None:
         self._wanted = wanted
@@ -192,7 +198,7 @@ class Finder:
         self._shown_line = 0
 
     def found(self, piece: str | None) -> Iterator[tuple[int, str]]:
-        """Yield line and excerpt of what a piece brings to light; None ends the text."""
+        """Yield the line number and excerpt of each match in the next piece; None ends the text."""
         self._window += piece or ""
         behind = 0 if piece is None else len(self._wanted) + _AROUND
         limit = max(len(self._window) - behind, self._searched)
@@ -230,7 +236,7 @@ class Finder:
 
 @dataclass(frozen=True, slots=True)
 class Harm:
-    """A content that is not what was saved."""
+    """A content that differs from what was saved."""
 
     entry: IndexEntry
     kind: Literal["missing", "altered", "unreadable"]
@@ -239,36 +245,36 @@ class Harm:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a look at every content came to; `harmed` names each that was harmed."""
+    """The result of verifying every content; `harmed` lists the damaged ones."""
 
     checked: int
     harmed: tuple[Harm, ...]
 
     @property
     def is_clean(self) -> bool:
-        """Is every content there, and what was saved."""
+        """Whether every content is there as it was saved."""
         return not self.harmed
 
 
 def verify_entries(
-    tree: Tree, entries: Sequence[IndexEntry], progress: Callable[[int, int], object]
+    backend: Backend, entries: Sequence[IndexEntry], progress: Callable[[int, int], object]
 ) -> Verification:
-    """Read every content and compare its hash; `progress` gets how many of how many are done."""
+    """Read every content and compare its hash; `progress` gets the number done and the total."""
     harmed = []
     for done, entry in enumerate(entries):
         progress(done, len(entries))
-        harm = harm_of(tree, entry)
+        harm = harm_of(backend, entry)
         if harm is not None:
             harmed.append(harm)
     progress(len(entries), len(entries))
     return Verification(len(entries), tuple(harmed))
 
 
-def harm_of(tree: Tree, entry: IndexEntry) -> Harm | None:
-    """Return what is wrong with a content, None when nothing is."""
+def harm_of(backend: Backend, entry: IndexEntry) -> Harm | None:
+    """Return the damage of a content, None when it is as it was saved."""
     digest = hashlib.sha256()
     try:
-        for piece in pieces(tree, entry.path, entry.format):
+        for piece in pieces(backend, entry.path, entry.format):
             digest.update(encoded(piece))
     except FileNotFoundError:
         return Harm(entry, "missing", "its file is gone")

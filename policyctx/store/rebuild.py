@@ -7,42 +7,41 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from policyctx.planning.excerpts import line_count
-from policyctx.store.content import STATE_FOLDER, Origin, decoded, encoded, sha256_of
-from policyctx.store.files import PACKED, origin_in, stored_bytes, text_of
+from policyctx.store.content import PACKED, STATE_FOLDER, Origin, decoded, encoded, sha256_of
+from policyctx.store.files import origin_in, stored_bytes, stored_status, text_of
 from policyctx.store.index import Index, IndexEntry
-from policyctx.store.local.tree import files_below
 from policyctx.store.naming import is_temporary
-from policyctx.store.sessions import other_indexes
+from policyctx.store.sessions import all_indexes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from policyctx.store.backend import Backend
     from policyctx.store.content import JSON
     from policyctx.store.files import Format
-    from policyctx.store.local.tree import Tree
 
 # By the default layout, the first folder is the item's type and the second its tool.
 _WITH_TYPE, _WITH_TOOL = 2, 3
 
 
 def adopted_entries(
-    tree: Tree, index: Index, form: Format, *, but: set[str]
+    backend: Backend, index: Index, form: Format, *, but: set[str]
 ) -> Iterator[IndexEntry]:
-    """Yield an entry for each file that neither this index nor another session's knows.
+    """Yield an entry for each file that neither this index nor that of another session knows.
 
-    What it was is taken from the newest record that names the file, from the file, or else from its
-    path as far as the default layout tells. A file that holds what its record says was saved here;
-    any other is adopted.
+    Its origin comes from the newest record that names the file, from the file, or else from its
+    path as far as it follows the default layout. A file with the hash of its record was saved here;
+    any other file is adopted.
     """
     records = {str(record.get("path")).removesuffix(PACKED): record for record in index.records}
-    for path in stray_files(tree, index, but=but):
+    for path in stray_files(backend, index, but=but):
         try:
-            raw = stored_bytes(tree, path)
+            raw = stored_bytes(backend, path)
             text = text_of(raw, form)
             origin = origin_in(raw, form) or origin_by(path)
-            saved_at = _changed_at(tree, path)
+            saved_at = stored_status(backend, path)[0].modified
         except (OSError, ValueError):
-            continue  # no content of this store, or gone meanwhile
+            continue  # not a content of this store, or removed meanwhile
         content = encoded(text)
         sha256 = sha256_of(content)
         record = records.get(path, {})
@@ -60,15 +59,13 @@ def adopted_entries(
         )
 
 
-def stray_files(tree: Tree, index: Index, *, but: Iterable[str]) -> Iterator[str]:
-    """Yield the path of each content's file that no session's index knows."""
+def stray_files(backend: Backend, index: Index, *, but: Iterable[str]) -> Iterator[str]:
+    """Yield the path of each file that no session's index knows, except `but`."""
     known = {entry.path for entry in index}.union(but)
-    for other in other_indexes(tree):
+    for other in all_indexes(backend):
         known |= {entry.path for entry in other}
     try:
-        found = sorted(
-            {_plain(path) for path in files_below(tree, without=frozenset({STATE_FOLDER}))}
-        )
+        found = sorted({_plain(path) for path in backend.files(without=frozenset({STATE_FOLDER}))})
     except FileNotFoundError:
         return
     for path in found:
@@ -76,27 +73,19 @@ def stray_files(tree: Tree, index: Index, *, but: Iterable[str]) -> Iterator[str
             yield path
 
 
-def _changed_at(tree: Tree, path: str) -> float:
-    folder, name = tree.place(path)
-    try:
-        return folder.stat(name).st_mtime
-    except FileNotFoundError:
-        return folder.stat(name + PACKED).st_mtime
-
-
 def _plain(path: str) -> str:
     return path.removesuffix(PACKED)
 
 
 def is_named_after(path: str, key: str) -> bool:
-    """Whether the name of a file is that of an item or tool-use id, with or without a number."""
+    """Whether a file is named after an item id or tool-use id, with or without a number."""
     item_id = origin_by(path).item_id
     stem, _, number = item_id.rpartition("-")
     return item_id == key or (stem == key and number.isdecimal())
 
 
 def _recorded_origin(record: Mapping[str, JSON], otherwise: Origin) -> Origin:
-    """What a record says of the item in its file."""
+    """Return the origin that a record states, completed by another origin."""
     names = ("item_id", "item_type", "tool_use_id", "tool")
     values = [record.get(name) for name in names]
     item_id, item_type, tool_use_id, tool = (v if isinstance(v, str) else None for v in values)
@@ -110,7 +99,7 @@ def _recorded_origin(record: Mapping[str, JSON], otherwise: Origin) -> Origin:
 
 
 def origin_by(path: str) -> Origin:
-    """Return what the path of a file tells of its item, as far as the default layout goes."""
+    """Return the origin that the path of a file shows, by the default layout."""
     *folders, name = path.split("/")
     stem = name.rpartition(".")[0] or name
     item_id = decoded(unquote_to_bytes(stem))

@@ -6,46 +6,42 @@ left behind: temporary files, and a compressed copy of a file that is still ther
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from policyctx.definitions.actions import Action
-from policyctx.store.files import PACKED, packed, stored_bytes
+from policyctx.store.content import PACKED
+from policyctx.store.files import packed, stored_bytes, stored_status
 from policyctx.store.index import GRACE_S, is_young
-from policyctx.store.local.tree import NEW_FILE
-from policyctx.store.local.write import TEMPORARY, Batch
 from policyctx.store.naming import is_temporary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from policyctx.store.backend import Backend, WriteBatch
     from policyctx.store.content import JSON
     from policyctx.store.index import Index, IndexEntry
-    from policyctx.store.local.tree import Folder, Tree
-    from policyctx.store.save import Rules
     from policyctx.store.state import State
 
 # States of an item whose placeholder is no longer in the context.
 GONE = frozenset(action.past for action in Action if not action.keeps_place)
-# Packing less than this, in bytes, gains no block of a disk.
+# Compressing a content of fewer bytes frees no block of a disk.
 _LEAST_PACKED = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """One file, with every entry of every session that names it, the newest last."""
+    """A file, with every entry of every session that names it, the newest last."""
 
     path: str
     entries: tuple[IndexEntry, ...]
     size: int
-    """Bytes on the disk; files with one `number` take them together."""
+    """Bytes on the disk; files with the same `number` share them."""
     number: tuple[int, int]
     is_live: bool
-    """Is it named by a placeholder, or so new that one may."""
+    """Whether a placeholder names it, or may name it since it is new."""
     is_packed: bool
 
     @property
@@ -55,20 +51,20 @@ class StoredFile:
 
     @property
     def is_adopted(self) -> bool:
-        """Was it found on the disk; then it may be anyone's, and is left alone."""
+        """Whether it was found on the disk; it may be anyone's and is left alone."""
         return any(entry.adopted for entry in self.entries)
 
 
 @dataclass(frozen=True, slots=True)
 class CollectionPlan:
-    """What `collect` is to do."""
+    """The files that `collect` will remove and compress."""
 
     removed: tuple[tuple[StoredFile, str], ...]
-    """Files with the rule that each goes by."""
+    """Each file with the rule that removes it."""
     packed: tuple[StoredFile, ...]
     size_before: int
     size_after: int
-    """Bytes once the removed are gone; what packing gains is not counted."""
+    """Bytes after the removals; what compression saves is not counted."""
 
 
 def live_paths(index: Index, *, ended: bool) -> frozenset[str]:
@@ -103,7 +99,7 @@ def chosen(
     max_bytes: int | None,
     packs: bool,
 ) -> CollectionPlan:
-    """Choose what goes and what is packed; `files` are in the order in which they were saved."""
+    """Choose the files to remove and to compress; `files` are in the order of their saving."""
     names = Counter(file.number for file in files)
     before = left = size_of(files)
     removed: list[tuple[StoredFile, str]] = []
@@ -122,7 +118,7 @@ def chosen(
 
 
 def size_of(files: Iterable[StoredFile]) -> int:
-    """Return the bytes that files take, those of several names once."""
+    """Return the bytes of files; a file with several names counts once."""
     return sum({file.number: file.size for file in files}.values())
 
 
@@ -131,7 +127,7 @@ def _removable(files: Iterable[StoredFile]) -> Iterable[StoredFile]:
 
 
 def _packable(files: Sequence[StoredFile]) -> Iterable[StoredFile]:
-    """What no live name needs as it is; packing one name of a live content would store it twice."""
+    """Files to compress: compressing one name of a live content would store the content twice."""
     live = {file.entries[-1].sha256 for file in files if file.is_live}
     return (
         file
@@ -150,64 +146,54 @@ def _below_root(path: str, roots: Iterable[str]) -> str:
 
 
 def remove_left_over(
-    tree: Tree,
+    backend: Backend,
     named: Collection[str],
     folders: Iterable[str],
     now: float,
     *,
     living: Collection[str],
 ) -> None:
-    """Remove what was left more than an hour ago in `folders` and beside the `named` contents.
+    """Remove files left more than an hour ago in `folders` and beside the `named` contents.
 
-    The temporary files of `living` batches stay. The hour must have passed by the clock of the
-    disk as well, which wrote the time of each file: this process's own may be ahead.
+    The temporary files of `living` batches stay. The hour must have passed by the clock of the disk
+    too, which set the time of each file: the clock of this process may be ahead.
     """
     every = {path.rpartition("/")[0] for path in named} | set(folders)
-    for relative in sorted(every):
-        for path in _left_over(tree, relative, named):
-            folder, name = tree.place(path)
+    for folder in sorted(every):
+        for path in _left_over(backend, folder, named):
+            name = path.rpartition("/")[2]
             if name[1:].rpartition("-")[0] in living:
                 continue
             try:
-                written = folder.stat(name).st_mtime
-                if now - written > GRACE_S and _disk_time(folder) - written > GRACE_S:
-                    folder.remove(name)
+                written = backend.status(path).modified
+                if now - written > GRACE_S and backend.time_in(folder) - written > GRACE_S:
+                    backend.remove(path)
             except FileNotFoundError:
                 continue  # it got its name meanwhile
 
 
-def _disk_time(folder: Folder) -> float:
-    """The time, in seconds since 1970, that a file written now gets."""
-    name = f".{secrets.token_hex(8)}{TEMPORARY}"
-    os.close(folder.open(name, NEW_FILE))
+def _left_over(backend: Backend, folder: str, named: Collection[str]) -> Iterator[str]:
     try:
-        return folder.stat(name).st_mtime
-    finally:
-        folder.remove(name)
-
-
-def _left_over(tree: Tree, relative: str, named: Collection[str]) -> Iterator[str]:
-    try:
-        names = set(tree.folder(relative).names())
+        names = set(backend.names(folder))
     except FileNotFoundError:
         return
     for name in names:
-        path = f"{relative}/{name}" if relative else name
+        path = f"{folder}/{name}" if folder else name
         plain = name.removesuffix(PACKED)
         is_copy = plain != name and plain in names and path.removesuffix(PACKED) in named
         if is_copy or is_temporary(path):
             yield path
 
 
-# So many files are packed before the locks are taken to put them in their places.
+# How many files are compressed before the locks are taken to put them in their places.
 _AT_A_TIME = 256
-# In the place of a temporary file: an equal content was packed just now.
+# In the place of a temporary file: an equal content was compressed just now.
 _LINKED = "linked"
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What is asked of `collect`: seconds, bytes, and whether every session here has ended."""
+    """The arguments of `collect`: limits in seconds and bytes, and which sessions have ended."""
 
     max_age: float | None
     max_bytes: int | None
@@ -222,7 +208,7 @@ class CollectionReport:
     """What `collect` did, or would do in a dry run."""
 
     removed: tuple[tuple[IndexEntry, str], ...]
-    """Contents that went, each with the rule by which."""
+    """Removed contents, each with the rule that removed it."""
     packed: tuple[IndexEntry, ...]
     size_before: int
     """Bytes of all contents on the disk."""
@@ -231,25 +217,24 @@ class CollectionReport:
 
 
 class Collector:
-    """Works on every session of a root at once. Raises `OSError` and `StoreError`."""
+    """The collection over all sessions of a root. Raises `OSError` and `StoreError`."""
 
     def __init__(
-        self, tree: Tree, states: Sequence[State], rules: Rules, clock: Callable[[], float]
+        self, backend: Backend, states: Sequence[State], clock: Callable[[], float]
     ) -> None:
-        self._tree = tree
+        self._backend = backend
         self._states = sorted(states, key=lambda state: state.folder)
-        self._rules = rules
         self._clock = clock
 
-    def collected(
+    def collect(
         self, terms: Terms, *, dry_run: bool, progress: Callable[[int, int], object]
     ) -> CollectionReport:
-        """Remove, then pack; `progress` gets how many of how many files are packed."""
+        """Remove, then compress; `progress` gets the number of files compressed and the total."""
         for state in self._states:
-            state.refresh(self._tree)
+            state.refresh(self._backend)
         choice = self._choice(terms)
         if not dry_run:
-            choice = self._removed(terms)
+            choice = self._remove(terms)
             self._pack(choice.packed, terms, progress)
             self._remove_left_over()
         size = choice.size_after if dry_run else size_of(self._files(terms))
@@ -271,14 +256,14 @@ class Collector:
         )
 
     def _files(self, terms: Terms, only: frozenset[str] | None = None) -> list[StoredFile]:
-        """Every file that an entry names and that is there, or `only` these, oldest first."""
+        """Return every existing file that an entry names, or `only` these, oldest first."""
         now = self._clock()
         live: set[str] = set()
         for state in self._states:
             is_other = terms.only not in {None, state.folder}
             live |= live_paths(state.index, ended=terms.ended and not is_other)
-            live.update(*state.living(self._tree).values())
-            if is_other:  # whatever it names stays
+            live.update(*state.living(self._backend).values())
+            if is_other:  # everything that it names stays
                 live |= {entry.path for entry in state.index}
         entries: dict[str, list[IndexEntry]] = {}
         for state in self._states:
@@ -287,43 +272,32 @@ class Collector:
                     entries.setdefault(entry.path, []).append(entry)
         files = []
         for path, named in entries.items():
-            found = self._found(path)
-            if found is None:
+            try:
+                found, is_packed = stored_status(self._backend, path)
+            except FileNotFoundError:
                 continue
-            size, number, is_packed = found
             young = any(is_young(entry, now) for entry in named) and not terms.ended
             files.append(
                 StoredFile(
                     path,
                     tuple(named),
-                    size,
-                    number,
+                    found.size,
+                    found.identity,
                     is_live=young or path in live,
                     is_packed=is_packed,
                 )
             )
         return sorted(files, key=lambda file: file.saved_at)
 
-    def _found(self, path: str) -> tuple[int, tuple[int, int], bool] | None:
-        """Bytes and number of a content's file, and whether it is packed."""
-        for ending in ("", PACKED):
-            try:
-                folder, name = self._tree.place(path + ending)
-                found = folder.stat(name)
-            except FileNotFoundError:
-                continue
-            return found.st_size, (found.st_dev, found.st_ino), bool(ending)
-        return None
-
     @contextmanager
     def _locked(self) -> Iterator[None]:
         with ExitStack() as locks:
             for state in self._states:
-                locks.enter_context(state.writing(self._tree))
+                locks.enter_context(state.writing(self._backend))
             yield
 
-    def _removed(self, terms: Terms) -> CollectionPlan:
-        """Choose again, with nobody else writing, and remove: first the entry, then the file."""
+    def _remove(self, terms: Terms) -> CollectionPlan:
+        """Choose again while no other process writes, and remove: first entries, then files."""
         with self._locked():
             choice = self._choice(terms)
             now = self._clock()
@@ -333,34 +307,34 @@ class Collector:
             for state in self._states:
                 known = [line for line in lines if state.index.at(str(line["path"]))]
                 if known:
-                    state.append(self._tree, removed=known)
-                    state.shorten(self._tree)
+                    state.append(self._backend, removed=known)
+                    state.shorten(self._backend)
             for kept, _ in choice.removed:
                 self._unlink(kept.path)
                 self._unlink(kept.path + PACKED)
         return choice
 
     def _remove_left_over(self) -> None:
-        """Remove what crashes left behind, with nobody else beginning to write."""
+        """Remove what crashes left behind, while no other process begins to write."""
         with self._locked():
             for state in self._states:
-                state.forget_dead(self._tree)
+                state.forget_dead(self._backend)
             named = {entry.path for state in self._states for entry in state.index}
             folders = {state.folder for state in self._states}
-            living = {batch for state in self._states for batch in state.living(self._tree)}
-            remove_left_over(self._tree, named, folders, self._clock(), living=living)
+            living = {batch for state in self._states for batch in state.living(self._backend)}
+            remove_left_over(self._backend, named, folders, self._clock(), living=living)
 
     def _pack(
         self, files: Sequence[StoredFile], terms: Terms, progress: Callable[[int, int], object]
     ) -> None:
-        """Write the packed ones while others may save, and only put them in place by ourselves."""
+        """Compress while others may save; take the locks only to put the files in place."""
         done = 0
         firsts: dict[str, str] = {}
         for start in range(0, len(files), _AT_A_TIME):
             some = files[start : start + _AT_A_TIME]
             progress(done, len(files))
-            with Batch(self._tree, mode=self._rules.mode, flush=self._rules.flush) as batch:
-                staged = {kept.path: self._staged(batch, kept, firsts) for kept in some}
+            with self._backend.batch() as batch:
+                staged = {kept.path: self._stage(batch, kept, firsts) for kept in some}
                 batch.flush()
                 with self._locked():
                     still = self._files(terms, only=frozenset(p for p in staged if staged[p]))
@@ -368,13 +342,13 @@ class Collector:
             done += len(some)
         progress(done, len(files))
 
-    def _staged(self, batch: Batch, kept: StoredFile, firsts: dict[str, str]) -> str:
-        """Write a content packed, beside itself; "" where that does not make it smaller."""
+    def _stage(self, batch: WriteBatch, kept: StoredFile, firsts: dict[str, str]) -> str:
+        """Stage a compressed copy of a content; return "" where that is not smaller."""
         entry = kept.entries[-1]
         if entry.format == "text" and firsts.setdefault(entry.sha256, kept.path) != kept.path:
             return _LINKED
         try:
-            raw = stored_bytes(self._tree, kept.path)
+            raw = stored_bytes(self._backend, kept.path)
         except (FileNotFoundError, ValueError):
             return ""
         smaller = packed(raw)
@@ -382,7 +356,7 @@ class Collector:
 
     def _put(
         self,
-        batch: Batch,
+        batch: WriteBatch,
         files: Sequence[StoredFile],
         staged: Mapping[str, str],
         firsts: Mapping[str, str],
@@ -391,8 +365,8 @@ class Collector:
         for kept in files:
             target = kept.path + PACKED
             if staged[kept.path] != _LINKED:
-                batch.put(staged[kept.path], target)
-            elif not self._linked(batch, firsts[kept.entries[-1].sha256] + PACKED, target):
+                batch.replace(staged[kept.path], target)
+            elif not self._link(batch, firsts[kept.entries[-1].sha256] + PACKED, target):
                 continue
             done.append(kept.path)
         batch.flush_folders()
@@ -402,11 +376,11 @@ class Collector:
                 {"path": path, "time": now} for path in done if state.index.at(path)
             ]
             if known:
-                state.append(self._tree, packed=known)
+                state.append(self._backend, packed=known)
         for path in done:
             self._unlink(path)
 
-    def _linked(self, batch: Batch, first: str, target: str) -> bool:
+    def _link(self, batch: WriteBatch, first: str, target: str) -> bool:
         try:
             batch.link(first, target)
         except OSError:
@@ -414,8 +388,5 @@ class Collector:
         return True
 
     def _unlink(self, path: str) -> None:
-        folder, name = self._tree.place(path)
-        try:
-            folder.remove(name)
-        except FileNotFoundError:
-            return
+        with suppress(FileNotFoundError):
+            self._backend.remove(path)

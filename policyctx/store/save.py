@@ -1,151 +1,145 @@
-"""Saving: write all files, wait for the disk once, name them, then append their entries."""
+"""Saving: write all files, wait for the disk once, name them, then append their entries.
+
+Under `on_conflict: overwrite` the entries come first: a crash in between leaves the earlier
+content, which its new entry names as the one that it replaces.
+"""
 
 from __future__ import annotations
 
-import io
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from policyctx.planning.paths import File
-from policyctx.store.content import Encoding, Saved, hollow
-from policyctx.store.files import PACKED, enveloped, packed, packed_pieces, sha256_in
-from policyctx.store.index import GRACE_S, Index, IndexEntry
-from policyctx.store.local.write import Batch
+from policyctx.errors import StoreError
+from policyctx.store.files import prepare, sha256_in
+from policyctx.store.index import GRACE_S, Index
 from policyctx.store.naming import PathAllocator, check_inside
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from policyctx.store.content import Content
-    from policyctx.store.files import Format
-    from policyctx.store.local.tree import Tree
+    from policyctx.store.backend import Backend, WriteBatch
+    from policyctx.store.content import Content, Saved
+    from policyctx.store.files import Format, Prepared
+    from policyctx.store.index import IndexEntry
     from policyctx.store.state import State
 
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A content with what was found as its text was encoded."""
-
-    content: Content
-    format: Format
-    raw: bytes
-    """The text in UTF-8, compressed in a packed file of the format `text`."""
-    sha256: str
-    size: int
-    """Bytes of the text in UTF-8."""
-    chars: int
-    lines: int
-    is_packed: bool
-
-    @property
-    def wanted(self) -> str:
-        """The path without a number."""
-        return self.content.wanted_path or self.content.relative_path
-
-    @property
-    def item_id(self) -> str | None:
-        """The id of the item, None where the content came without."""
-        return self.content.origin.item_id if self.content.origin else None
-
-    def document(self, now: float) -> bytes:
-        """Return the bytes of its file."""
-        if self.format == "text":
-            return self.raw
-        document = enveloped(self.content.text, self.content.origin, now)
-        return packed(document) if self.is_packed else document
-
-    def stored_path(self, path: str) -> str:
-        """Return where its file is that is read by `path`."""
-        return path + PACKED if self.is_packed else path
-
-    def entry(
-        self, path: str, now: float, *, same_as: str | None = None, replaces: str | None = None
-    ) -> IndexEntry:
-        """Return what the index says of it."""
-        origin = self.content.origin
-        block = origin.block if origin else None
-        return IndexEntry(
-            path=path,
-            sha256=self.sha256,
-            size=self.size,
-            chars=self.chars,
-            lines=self.lines,
-            saved_at=now,
-            wanted="" if path == self.wanted else self.wanted,
-            format=self.format,
-            origin=origin.without_block() if origin else None,
-            hollow=None if block is None else hollow(block, self.content.text),
-            same_as=same_as,
-            replaces=replaces,
-        )
-
-    def saved(self, path: str, root: str, *, reused: bool, same_as: str | None = None) -> Saved:
-        """Return what is answered to the caller."""
-        path = self.stored_path(path)
-        return Saved(
-            File(path, f"{root}/{path}"),
-            sha256=self.sha256,
-            chars=self.chars,
-            lines=self.lines,
-            size=self.size,
-            reused=reused,
-            same_as=same_as,
-        )
-
-
-def prepare(content: Content, form: Format, *, packs: bool) -> Prepared:
-    """Encode and hash a content; `packs` says whether the store compresses at all.
-
-    The pieces of a text are walked once: what is hashed is what will be written.
-    """
-    is_packed = packs and content.packed
-    if form == "envelope":  # which is made of the whole text
-        content = replace(content, source=content.text)
-    encoding = Encoding(content.pieces)
-    raw = packed_pieces(encoding) if is_packed and form == "text" else _joined(iter(encoding))
-    return Prepared(
-        content,
-        form,
-        raw,
-        encoding.sha256,
-        size=encoding.size,
-        chars=encoding.chars,
-        lines=encoding.lines,
-        is_packed=is_packed,
-    )
-
-
-def _joined(raws: Iterator[bytes]) -> bytes:
-    """The pieces as one; a single one is not copied."""
-    file = io.BytesIO(next(raws, b""))
-    file.seek(0, io.SEEK_END)
-    file.writelines(raws)
-    return file.getvalue()
+# How often a file that a save relies on may vanish before that is an error.
+_RACES = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """How a store writes."""
+class SaveRules:
+    """How a store saves."""
 
     on_conflict: Literal["suffix", "overwrite", "error"]
-    flush: bool
-    mode: int
+    format: Format
+    compresses: bool
+    """Whether contents may be compressed."""
     shares: bool
-    """Is equal content stored once; that needs an index."""
+    """Whether equal contents are stored once, which needs an index."""
     trusts: bool
-    """Does the index know every name, packed ones too, as no other session uses the root."""
+    """Whether the index knows every name, since no other session uses the root."""
     reserved: frozenset[str] = frozenset()
     """Paths that no content may have."""
 
 
 @dataclass(frozen=True, slots=True)
 class SaveResult:
-    """What saving came to: answers for the caller, entries for the index."""
+    """What one attempt to save has done."""
 
     saved: tuple[Saved, ...]
+    """The results for the caller."""
     entries: tuple[IndexEntry, ...]
+    """The entries for the index."""
     reused: tuple[str, ...]
     """Paths of files that were there before."""
+
+
+class Saver:
+    """Saves the contents of one store; `state` is None for a store without an index."""
+
+    def __init__(self, rules: SaveRules, state: State | None, clock: Callable[[], float]) -> None:
+        self.rules = rules
+        self._state = state
+        self._clock = clock
+
+    def prepare(self, contents: Sequence[Content]) -> list[Prepared]:
+        """Encode and hash contents, without any effect."""
+        rules = self.rules
+        return [prepare(content, rules.format, packs=rules.compresses) for content in contents]
+
+    def save(
+        self, backend: Backend, contents: Sequence[Prepared], *, recorded: bool
+    ) -> tuple[Saved, ...]:
+        """Save all contents and return the result of each, in their order.
+
+        With `recorded`, the files are in flight until records name them. Raises `OSError` and
+        `StoreError`. After an error, files that have their names stay.
+        """
+        with self._in_flight(backend, contents, recorded=recorded) as batch:
+            for _ in range(_RACES):
+                now = self._clock()
+                done = self._commit(backend, contents, now, batch)
+                if done is not None:
+                    return done.saved
+        raise StoreError(
+            f"files vanish from {backend.root} as they are saved", path=str(backend.root)
+        )
+
+    def _in_flight(
+        self, backend: Backend, contents: Sequence[Prepared], *, recorded: bool
+    ) -> AbstractContextManager[str | None]:
+        """Announce the files in the journal, where records that name them follow."""
+        if self._state is None or not recorded:
+            return nullcontext()
+        paths = {one.content.relative_path for one in contents}
+        for path in paths:
+            check_inside(path, backend)
+        return self._state.in_flight(backend, paths)
+
+    def _commit(
+        self, backend: Backend, contents: Sequence[Prepared], now: float, batch: str | None
+    ) -> SaveResult | None:
+        """Save once; return None when another process changed what the save relies on.
+
+        The files of a `batch` are in flight: the index need not wait for the disk, since the
+        records that name them will.
+        """
+        state = self._state
+        if self.rules.on_conflict == "overwrite":
+            return self._overwrite(backend, contents, now, batch)
+        index = Index() if state is None else state.loaded(backend)
+        done = SuffixSave(backend, index, self.rules, now, batch).write(contents)
+        if state is None:
+            return done
+        with state.writing(backend) as index:
+            # `collect` may have removed an older file of this name, and with it the new one.
+            if not all(_is_there(backend, one.file.relative_path) for one in done.saved):
+                return None
+            taken = [entry.path for entry in done.entries if _is_taken(entry, index)]
+            if taken:
+                for path in set(taken) - set(done.reused):
+                    backend.remove(path)
+                return None
+            new = [entry for entry in done.entries if _is_new(entry, index)]
+            moved = _changed_batch(batch, index, done.entries)
+            if new or moved:
+                state.append(backend, entries=new, in_flight=moved, flush=batch is None)
+        return done
+
+    def _overwrite(
+        self, backend: Backend, contents: Sequence[Prepared], now: float, batch: str | None
+    ) -> SaveResult:
+        state = self._state
+        if state is None:
+            return OverwritingSave(backend, self.rules, now, batch).write(contents, lambda _: None)
+
+        def announce(entries: Sequence[IndexEntry]) -> None:
+            state.append(backend, entries=entries)
+
+        with state.writing(backend):  # or another process could name its files between ours
+            return OverwritingSave(backend, self.rules, now, batch).write(contents, announce)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,41 +156,42 @@ class _Placed:
     temporary: str = ""
 
 
-class Saving:
-    """One call of `save`, without `overwrite`. Raises `OSError` and `StoreError`."""
+class SuffixSave:
+    """One attempt to save that overwrites nothing. Raises `OSError` and `StoreError`."""
 
     def __init__(
-        self, tree: Tree, index: Index, rules: Rules, now: float, batch: str | None = None
+        self, backend: Backend, index: Index, rules: SaveRules, now: float, batch: str | None
     ) -> None:
         self._id = batch
-        self._tree = tree
+        self._backend = backend
         self._index = index
         self._rules = rules
         self._now = now
-        self._names = PathAllocator(tree, index, reserved=set(rules.reserved), trusts=rules.trusts)
+        self._names = PathAllocator(
+            backend, index, reserved=set(rules.reserved), trusts=rules.trusts
+        )
         self._twins: dict[str, int] = {}
 
-    def written(self, contents: Sequence[Prepared]) -> SaveResult:
-        """Write every content and return what became of each, in their order."""
-        rules = self._rules
-        with Batch(self._tree, mode=rules.mode, flush=rules.flush, of=self._id) as batch:
-            placed = [self._placed(batch, i, one) for i, one in enumerate(contents)]
+    def write(self, contents: Sequence[Prepared]) -> SaveResult:
+        """Write every content and return the result, in their order."""
+        with self._backend.batch(self._id) as batch:
+            placed = [self._place(batch, i, one) for i, one in enumerate(contents)]
             batch.flush()
             named: list[_Placed] = []
             for one in placed:
-                named.append(self._named(batch, one, named))
+                named.append(self._name(batch, one, named))
             batch.flush_folders()
-        root = str(self._tree.root)
+        root = str(self._backend.root)
         return SaveResult(
             tuple(p.one.saved(p.path, root, reused=p.reused, same_as=p.same_as) for p in named),
             tuple(p.one.entry(p.path, self._now, same_as=p.same_as) for p in named),
             tuple(p.one.stored_path(p.path) for p in named if p.reused or p.same_as),
         )
 
-    def _placed(self, batch: Batch, position: int, one: Prepared) -> _Placed:
-        check_inside(one.content.relative_path, self._tree)
+    def _place(self, batch: WriteBatch, position: int, one: Prepared) -> _Placed:
+        check_inside(one.content.relative_path, self._backend)
         if one.content.wanted_path:
-            check_inside(one.wanted, self._tree)
+            check_inside(one.wanted, self._backend)
         exactly = self._rules.on_conflict == "error"
         path, occupant = (self._names.take_exactly if exactly else self._names.take)(one)
         if occupant == "itself" or (occupant == "itself packed" and one.is_packed):
@@ -210,20 +205,20 @@ class Saving:
             if equal is not None and self._names.occupant(equal, one) == "itself":
                 batch.expect(equal)
                 return _Placed(one, path, same_as=equal)
-        return self._staged(batch, one, path)
+        return self._stage(batch, one, path)
 
-    def _staged(self, batch: Batch, one: Prepared, path: str) -> _Placed:
+    def _stage(self, batch: WriteBatch, one: Prepared, path: str) -> _Placed:
         temporary = batch.stage(one.stored_path(path), one.document(self._now))
         return _Placed(one, path, temporary=temporary)
 
-    def _named(self, batch: Batch, placed: _Placed, before: Sequence[_Placed]) -> _Placed:
+    def _name(self, batch: WriteBatch, placed: _Placed, before: Sequence[_Placed]) -> _Placed:
         if placed.reused:
             return placed
         if placed.twin is not None:
             placed = replace(placed, same_as=before[placed.twin].path)
         while not placed.reused:
             try:
-                self._name(batch, placed)
+                self._publish(batch, placed)
             except FileExistsError:
                 placed = self._elsewhere(placed)
             except OSError as error:
@@ -234,72 +229,66 @@ class Saving:
                 break
         return placed
 
-    def _name(self, batch: Batch, placed: _Placed) -> None:
+    def _publish(self, batch: WriteBatch, placed: _Placed) -> None:
         if placed.same_as is None:
-            batch.name(placed.temporary, placed.one.stored_path(placed.path))
+            batch.publish(placed.temporary, placed.one.stored_path(placed.path))
         else:
             batch.link(placed.same_as, placed.path)
 
-    def _unlinked(self, batch: Batch, placed: _Placed, error: OSError) -> _Placed:
-        """No link is to be had: the equal content's own file, or where that has gone, another."""
+    def _unlinked(self, batch: WriteBatch, placed: _Placed, error: OSError) -> _Placed:
+        """Use the equal content's own file where no link is possible; a file of its own if gone."""
         if not isinstance(error, FileNotFoundError):
             return replace(placed, path=placed.same_as or placed.path, reused=True)
-        placed = self._staged(batch, placed.one, placed.path)
+        placed = self._stage(batch, placed.one, placed.path)
         batch.flush()
         return placed
 
     def _elsewhere(self, placed: _Placed) -> _Placed:
-        """Another writer was faster: the next name, or its file where that holds this very text."""
-        self._names.lose(placed.path)
+        """Take the next name, as another writer was faster, or its file if it has this content."""
+        self._names.give_up(placed.path)
         exactly = self._rules.on_conflict == "error"
         path, occupant = (self._names.take_exactly if exactly else self._names.take)(placed.one)
         return replace(placed, path=path, reused=occupant == "itself")
 
 
-class Overwriting:
-    """One call of `save` with `overwrite`. Raises `OSError` and `StoreError`.
+class OverwritingSave:
+    """One save in which the last content of each path replaces the file that is there.
 
-    `announce` takes the entries up before the files change: a crash in between leaves the earlier
-    content, which its entry names as what it replaces.
+    Raises `OSError` and `StoreError`.
     """
 
-    def __init__(
-        self,
-        tree: Tree,
-        rules: Rules,
-        now: float,
-        announce: Callable[[Sequence[IndexEntry]], object],
-        batch: str | None = None,
-    ) -> None:
+    def __init__(self, backend: Backend, rules: SaveRules, now: float, batch: str | None) -> None:
         self._id = batch
-        self._tree = tree
+        self._backend = backend
         self._rules = rules
         self._now = now
-        self._announce = announce
 
-    def written(self, contents: Sequence[Prepared]) -> SaveResult:
-        """Write every content and return what became of each, in their order."""
-        root = str(self._tree.root)
-        rules = self._rules
-        with Batch(self._tree, mode=rules.mode, flush=rules.flush, of=self._id) as batch:
-            staged = self._staged(batch, contents)
+    def write(
+        self,
+        contents: Sequence[Prepared],
+        announce: Callable[[Sequence[IndexEntry]], object],
+    ) -> SaveResult:
+        """Write every content and return the result; `announce` the entries before that."""
+        root = str(self._backend.root)
+        with self._backend.batch(self._id) as batch:
+            staged = self._stage(batch, contents)
             batch.flush()
-            self._announce([self._entry(path, one) for path, (one, _) in staged.items()])
+            announce([self._entry(path, one) for path, (one, _) in staged.items()])
             for path, (one, temporary) in staged.items():
-                batch.put(temporary, one.stored_path(path))
+                batch.replace(temporary, one.stored_path(path))
             batch.flush_folders()
         saved = (one.saved(one.content.relative_path, root, reused=False) for one in contents)
         return SaveResult(tuple(saved), (), ())
 
-    def _staged(
-        self, batch: Batch, contents: Sequence[Prepared]
+    def _stage(
+        self, batch: WriteBatch, contents: Sequence[Prepared]
     ) -> dict[str, tuple[Prepared, str]]:
-        """The last content of each path, with the temporary file that it lies in."""
+        """Stage the last content of each path; return it with its temporary file."""
         last = {one.content.relative_path: one for one in contents}
         for path in last:
-            check_inside(path, self._tree)
+            check_inside(path, self._backend)
             if path in self._rules.reserved:
-                check_inside("", self._tree)
+                check_inside("", self._backend)
         return {
             path: (one, batch.stage(one.stored_path(path), one.document(self._now)))
             for path, one in last.items()
@@ -307,77 +296,22 @@ class Overwriting:
 
     def _entry(self, path: str, one: Prepared) -> IndexEntry:
         try:
-            before = sha256_in(self._tree, path, one.format)
+            before = sha256_in(self._backend, path, one.format)
         except (OSError, ValueError):
             before = None
         return one.entry(path, self._now, replaces=before)
 
 
-def commit(
-    tree: Tree,
-    state: State | None,
-    rules: Rules,
-    contents: Sequence[Prepared],
-    now: float,
-    *,
-    batch: str | None,
-) -> SaveResult | None:
-    """Save all contents; None when others changed what was counted on, and all is to be redone.
-
-    The files of a `batch` are in flight: the index need not wait for the disk, since the records
-    that name them will. Raises `OSError` and `StoreError`. What has its name by then stays.
-    """
-    if rules.on_conflict == "overwrite":
-        return _overwrite(tree, state, rules, contents, now, batch=batch)
-    index = Index() if state is None else state.loaded(tree)
-    written = Saving(tree, index, rules, now, batch).written(contents)
-    if state is None:
-        return written
-    with state.writing(tree) as index:
-        # `collect` may have removed an older file of this name, and with it the new one.
-        if not all(_is_there(tree, one.file.relative_path) for one in written.saved):
-            return None
-        taken = [entry.path for entry in written.entries if _is_taken(entry, index)]
-        if taken:
-            _withdraw(tree, set(taken) - set(written.reused))
-            return None
-        new = [entry for entry in written.entries if _is_new(entry, index)]
-        moved = _changed_batch(batch, index, written.entries)
-        if new or moved:
-            state.append(tree, entries=new, in_flight=moved, flush=batch is None)
-    return written
-
-
-def _overwrite(
-    tree: Tree,
-    state: State | None,
-    rules: Rules,
-    contents: Sequence[Prepared],
-    now: float,
-    *,
-    batch: str | None,
-) -> SaveResult:
-    if state is None:
-        return Overwriting(tree, rules, now, lambda _: None).written(contents)
-
-    def announce(entries: Sequence[IndexEntry]) -> None:
-        state.append(tree, entries=entries)
-
-    with state.writing(tree):  # or another could name its own files between ours
-        return Overwriting(tree, rules, now, announce, batch).written(contents)
-
-
-def _is_there(tree: Tree, path: str) -> bool:
-    folder, name = tree.place(path)
+def _is_there(backend: Backend, path: str) -> bool:
     try:
-        folder.stat(name)
+        backend.status(path)
     except FileNotFoundError:
         return False
     return True
 
 
 def _is_taken(entry: IndexEntry, index: Index) -> bool:
-    """Has another process given the name to a content that lies packed, or was removed by hand."""
+    """Whether the name belongs to another content by now: a compressed one, or a removed one."""
     known = index.at(entry.path)
     return known is not None and known.sha256 != entry.sha256
 
@@ -385,21 +319,15 @@ def _is_taken(entry: IndexEntry, index: Index) -> bool:
 def _changed_batch(
     batch: str | None, index: Index, entries: Iterable[IndexEntry]
 ) -> dict[str, list[str]]:
-    """Return the paths of a batch where they are not those that it was about to use."""
+    """Return the paths of a batch where they differ from those that it announced."""
     paths = {entry.path for entry in entries}
     if batch is None or paths == index.in_flight.paths(batch):
         return {}
     return {batch: sorted(paths)}
 
 
-def _withdraw(tree: Tree, paths: Iterable[str]) -> None:
-    for path in paths:
-        folder, name = tree.place(path)
-        folder.remove(name)
-
-
 def _is_new(entry: IndexEntry, index: Index) -> bool:
-    """Does an entry tell something new, or renew what `collect` might soon take for left over."""
+    """Whether an entry is new, or the known one so old that `collect` might soon remove it."""
     known = index.of(entry.path, entry.item_id)
     if known is None or known.sha256 != entry.sha256:
         return True

@@ -1,61 +1,63 @@
-"""The sessions that keep their state in one root, and what the journal of each says."""
+"""The sessions that share one root: where each keeps its state, and what its journal says."""
 
 from __future__ import annotations
 
-import os
+import contextlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
-from policyctx.store import journal
+from policyctx.planning.paths import safe_part
 from policyctx.store.content import STATE_FOLDER, decoded
 from policyctx.store.index import Index
+from policyctx.store.journal import JOURNAL, open_journal, read_journal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from policyctx.store.backend import Backend
     from policyctx.store.files import Format
-    from policyctx.store.local.tree import Tree
+
+INDEX = "index.json"
 
 
-def other_indexes(tree: Tree) -> Iterator[Index]:
-    """Yield what the journal of each session in this root says."""
-    for folder in state_folders(tree):
-        index = Index()
-        try:
-            lines = lines_in(tree, folder)
-        except OSError:
-            continue  # harmed; its own session mends it
-        for line in lines:
-            index.apply(line)
-        yield index
+@dataclass(frozen=True, slots=True)
+class StateFolder:
+    """The folder below the root in which one session keeps its state."""
+
+    path: str
+    format: Format
+    """The format of the session's contents."""
+
+    @classmethod
+    def of_session(cls, session: str | None, form: Format) -> StateFolder:
+        """Return the folder of a session; None for the store that owns the root."""
+        below = "" if session is None else f"/{safe_part(session)}"
+        return cls(STATE_FOLDER + below, form)
+
+    @property
+    def owns_root(self) -> bool:
+        """Whether no other session keeps its contents in this root."""
+        return self.path == STATE_FOLDER
+
+    @property
+    def snapshot(self) -> str:
+        """The path of the snapshot: in the root for envelopes of the store that owns the root."""
+        return INDEX if self.format == "envelope" and self.owns_root else f"{self.path}/{INDEX}"
 
 
-def lines_in(tree: Tree, folder: str) -> tuple[object, ...]:
-    """Return every line of the journal in a folder, oldest first; () when there is none."""
-    try:
-        descriptor = journal.open_journal(tree.folder(folder), writing=False)
-    except FileNotFoundError:
-        return ()
-    try:
-        return journal.read_journal(descriptor, None).lines
-    finally:
-        os.close(descriptor)
-
-
-def state_folders(tree: Tree) -> list[str]:
+def state_folders(backend: Backend) -> list[str]:
     """Return the folder of each session that keeps a journal in this root."""
     try:
-        names = tree.folder(STATE_FOLDER).names()
+        names = backend.names(STATE_FOLDER)
     except FileNotFoundError:
         return []
-    found = [STATE_FOLDER] if journal.JOURNAL in names else []
+    found = [STATE_FOLDER] if JOURNAL in names else []
     for name in names:
         folder = f"{STATE_FOLDER}/{name}"
-        try:
-            if journal.JOURNAL in tree.folder(folder).names():
+        with contextlib.suppress(OSError):  # a file
+            if JOURNAL in backend.names(folder):
                 found.append(folder)
-        except OSError:
-            continue  # a file
     return found
 
 
@@ -65,9 +67,29 @@ def session_of(folder: str) -> str:
     return decoded(unquote_to_bytes(name))
 
 
-INDEX = "index.json"
+def session_ids(backend: Backend) -> list[str]:
+    """Return the id of each session that keeps a journal in this root, sorted."""
+    return sorted(map(session_of, state_folders(backend)))
 
 
-def snapshot_path(folder: str, form: Format) -> str:
-    """Return where a session's snapshot is: at the root for envelopes of the only one there."""
-    return INDEX if form == "envelope" and folder == STATE_FOLDER else f"{folder}/{INDEX}"
+def lines_in(backend: Backend, folder: str) -> tuple[object, ...]:
+    """Return every line of the journal in a folder, oldest first; () when there is none."""
+    try:
+        log = open_journal(backend, folder, writing=False)
+    except FileNotFoundError:
+        return ()
+    with contextlib.closing(log):
+        return read_journal(log).lines
+
+
+def all_indexes(backend: Backend) -> Iterator[Index]:
+    """Yield what the journal of each session in this root says."""
+    for folder in state_folders(backend):
+        index = Index()
+        try:
+            lines = lines_in(backend, folder)
+        except OSError:
+            continue  # damaged; its own session repairs it
+        for line in lines:
+            index.apply(line)
+        yield index

@@ -11,24 +11,21 @@ from collections import defaultdict
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
-from policyctx.store import journal
 from policyctx.store.content import Content, decoded, encoded, sha256_of
-from policyctx.store.files import packing, unpacking
+from policyctx.store.files import packing, prepare, unpacking
 from policyctx.store.index import Index
-from policyctx.store.local.tree import NEW_FILE, set_mode
-from policyctx.store.local.write import Batch
-from policyctx.store.save import prepare
+from policyctx.store.journal import JOURNAL, head_ids, new_head, numbered, parse_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from policyctx.store.backend import Backend, WriteBatch
     from policyctx.store.index import IndexEntry
-    from policyctx.store.local.tree import Tree
     from policyctx.store.read import ContentReader
-    from policyctx.store.save import Rules
 
 CONTENTS = "contents/"
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
 def export_session(
@@ -41,13 +38,13 @@ def export_session(
 ) -> int:
     """Write a session to `target`, in one step, and return the number of its contents.
 
-    Equal contents are in it once. Raises `OSError`, and `CorruptContentError` for what is harmed.
+    Equal contents are in it once. Raises `OSError`, and `CorruptContentError` for damaged contents.
     """
     contents = {entry.sha256: entry for entry in index}
     with _replacing(target, mode) as file, packing(file) as packed:  # noqa: SIM117 - in this order
         with tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-            raw = [journal.new_head(), *journal.numbered(index.lines())]
-            _add_member(archive, journal.JOURNAL, b"".join(raw))
+            raw = [new_head(), *numbered(index.lines())]
+            _add_member(archive, JOURNAL, b"".join(raw))
             for done, (sha256, entry) in enumerate(contents.items()):
                 progress(done, len(contents))
                 _add_member(archive, CONTENTS + sha256, encoded(reader.of(entry)))
@@ -64,12 +61,12 @@ def _add_member(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 
 @contextmanager
 def _replacing(target: Path, mode: int) -> Iterator[IO[bytes]]:
-    """Give a file that takes the place of `target` when it is complete, and is removed if not."""
+    """Provide a file that replaces `target` when it is complete, and is removed otherwise."""
     temporary = target.parent / f".{secrets.token_hex(8)}.tmp"
     try:
-        descriptor = os.open(temporary, NEW_FILE, mode)
+        descriptor = os.open(temporary, _NEW_FILE, mode)
         with open(descriptor, "wb") as file:  # noqa: PTH123 - an open descriptor, not a path
-            set_mode(descriptor, mode)
+            os.fchmod(descriptor, mode)
             yield file
             file.flush()
             os.fsync(descriptor)
@@ -82,9 +79,7 @@ def _replacing(target: Path, mode: int) -> Iterator[IO[bytes]]:
 _CONTENT = re.compile(rf"{CONTENTS}([0-9a-f]{{64}})")
 
 
-def import_session(
-    tree: Tree, source: Path, rules: Rules, progress: Callable[[int, int], object]
-) -> Index:
+def import_session(backend: Backend, source: Path, progress: Callable[[int, int], object]) -> Index:
     """Write every content of an exported session to its place, and return its index.
 
     Nothing gets its name before all is read, whole and as its hash says. Raises `ValueError` for
@@ -95,7 +90,7 @@ def import_session(
             source.open("rb") as file,
             unpacking(file) as raw,
             tarfile.open(fileobj=raw, mode="r|") as archive,
-            Batch(tree, mode=rules.mode, flush=rules.flush) as batch,
+            backend.batch() as batch,
         ):
             index = _read_index(archive)
             _write_contents(batch, archive, index, progress)
@@ -107,19 +102,22 @@ def import_session(
 
 def _read_index(archive: tarfile.TarFile) -> Index:
     member = archive.next()
-    file = archive.extractfile(member) if member and member.name == journal.JOURNAL else None
+    file = archive.extractfile(member) if member and member.name == JOURNAL else None
     if file is None:
         raise ValueError("no exported session: it does not begin with a journal")
     head, *lines = file.read().split(b"\n")[:-1]
     index = Index()
-    found = journal.parsed(lines)
-    if not journal.head_ids(head) or found.damage or not all(map(index.apply, found.values)):
+    found = parse_lines(lines)
+    if not head_ids(head) or found.damage or not all(map(index.apply, found.values)):
         raise ValueError("no exported session: its journal holds what was not written here")
     return index
 
 
 def _write_contents(
-    batch: Batch, archive: tarfile.TarFile, index: Index, progress: Callable[[int, int], object]
+    batch: WriteBatch,
+    archive: tarfile.TarFile,
+    index: Index,
+    progress: Callable[[int, int], object],
 ) -> None:
     wanted: dict[str, list[IndexEntry]] = defaultdict(list)
     for entry in index:
@@ -138,12 +136,12 @@ def _write_contents(
         raise ValueError(f"{len(wanted)} of {number} contents are missing; it is cut off")
     batch.flush()
     for temporary, path in staged:
-        batch.name(temporary, path)
+        batch.publish(temporary, path)
     progress(number, number)
 
 
 def _stage_copies(
-    batch: Batch, file: IO[bytes], entries: list[IndexEntry]
+    batch: WriteBatch, file: IO[bytes], entries: list[IndexEntry]
 ) -> list[tuple[str, str]]:
     raw = file.read()
     if sha256_of(raw) != entries[0].sha256:

@@ -77,10 +77,9 @@ def test_the_kill_loop_reports_an_exception_of_a_writer(tmp_path: Path) -> None:
 
 LOCK_HOLDER = """
 import sys, time
-from policyctx.store.local.tree import Tree
 from policyctx.store.filesystem import ContextFileSystem
 store = ContextFileSystem(sys.argv[1])
-with store._tree("written", making=True) as tree, store._state.writing(tree):
+with store._backend("written", making=True) as backend, store._state.writing(backend):
     print("held", flush=True)
     time.sleep(600)
 """

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from policyctx.store.filesystem import ContextFileSystem
-    from policyctx.store.index import IndexEntry
     from policyctx.store.read import TextMatch
 
 
@@ -42,7 +41,7 @@ def ls(
     Example: policyctx store ls ~/.agent/context/session_20260101_120000_abc123
     """
     with opened_stores(root, session=session) as stores:
-        rows = [row for row in entry_rows(stores) if _is_of(row[1], item_type, tool)]
+        rows = [row for row in entry_rows(stores) if row[1].is_of(item_type, tool)]
     out = console()
     if as_json:
         found = [
@@ -181,12 +180,6 @@ def verify(
         out.print(f"{counted(checked, 'content')} read, {verdict}")
     if harmed:
         raise typer.Exit(1)
-
-
-def _is_of(entry: IndexEntry, item_type: str | None, tool: str | None) -> bool:
-    origin = entry.origin
-    found = (origin.item_type, origin.tool_name) if origin else (None, None)
-    return item_type in {None, found[0]} and tool in {None, found[1]}
 
 
 def _holder(stores: dict[str, ContextFileSystem], key: str) -> tuple[str, ContextFileSystem]:

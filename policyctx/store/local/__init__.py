@@ -1,1 +1,1 @@
-"""The store in a folder of the local disk."""
+"""The store's backend for a folder of this computer."""
