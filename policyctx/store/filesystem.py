@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from policyctx.store.content import JSON
     from policyctx.store.files import Format
     from policyctx.store.index import IndexEntry
-    from policyctx.store.read import TextMatch
+    from policyctx.store.read import FoundLine
 
 __all__ = ["Content", "ContextFileSystem"]
 
@@ -249,7 +249,7 @@ class ContextFileSystem:
         ignore_case: bool = False,
         item_type: str | None = None,
         tool: str | None = None,
-    ) -> Iterator[TextMatch]:
+    ) -> Iterator[FoundLine]:
         """Yield each line that contains the text, oldest content first, in constant memory.
 
         A match says where the text is; `read` returns it, verified. `item_type` and `tool` are

@@ -1,4 +1,7 @@
-"""`Index`: the entries of one session in memory, by every key that reads a content back."""
+"""`Index`: the entries of one session in memory, by every key that reads a content back.
+
+The index is what the lines of a journal add up to. It reads and writes no files.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ V = TypeVar("V")
 
 
 class Grouped(Generic[K, V]):
-    """The values of each key, oldest first. A single one costs no list of its own."""
+    """The values of each key, oldest first. A single value needs no list of its own."""
 
     def __init__(self) -> None:
         self._newest: dict[K, V] = {}
@@ -30,24 +33,24 @@ class Grouped(Generic[K, V]):
         return iter(self._newest)
 
     def newest(self, key: K) -> V | None:
-        """Return the value added last; None for none."""
+        """Return the value added last; None for an unknown key."""
         return self._newest.get(key)
 
     def all(self, key: K) -> Sequence[V]:
-        """Return every value of a key; later changes do not show in it."""
+        """Return every value of a key; later changes do not affect the result."""
         several = self._all.get(key)
         if several is not None:
             return tuple(several)
         return (self._newest[key],) if key in self._newest else ()
 
     def add(self, key: K, value: V) -> None:
-        """Add a value behind those that the key has."""
+        """Add a value after those of the key."""
         if key in self._newest:
             self._all.setdefault(key, [self._newest[key]]).append(value)
         self._newest[key] = value
 
     def remove(self, key: K, value: V) -> None:
-        """Take a value out that the key has."""
+        """Remove a value of a key."""
         left = self._all.get(key, [])
         if left:
             left.remove(value)
@@ -62,10 +65,13 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _TEXTS = ("item_id", "item_type", "tool_use_id", "tool_name", "role")
 _NUMBERS = ("message", "turn", "tokens")
 
+# A content that was saved fewer seconds ago may have a placeholder that is not recorded yet.
+GRACE_S = 3600.0
+
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A content in the store. Paths are below the root, with `/`."""
+    """What the index knows of a saved content. Paths are below the root, with `/`."""
 
     path: str
     sha256: str
@@ -75,24 +81,24 @@ class IndexEntry:
     chars: int
     lines: int
     saved_at: float
-    """Seconds since 1970, by the clock of that moment."""
+    """Seconds since 1970, by the clock at that time."""
     wanted: str = ""
-    """The path without the number that it got; empty when it got none."""
+    """The path without its number; empty when it has none."""
     format: Literal["text", "envelope"] = "text"
     origin: Origin | None = None
-    """The item that it was, without its block."""
+    """The item that it came from, without its block."""
     hollow: Hollow | None = None
     """The item's block without the text."""
     same_as: str | None = None
-    """The path of an equal content that was there before; the disk holds the two once."""
+    """The path of an equal content that was there before; the disk holds them once."""
     replaces: str | None = None
-    """The hash of what had this path, under `on_conflict: overwrite`: a crash may have left it."""
+    """The hash of the content that it overwrites: a crash may have left that one in the file."""
     adopted: bool = False
-    """Was it found on the disk when the index was rebuilt; retention leaves it alone."""
+    """Whether it was found on the disk when the index was rebuilt; retention keeps it."""
 
     @property
     def item_id(self) -> str | None:
-        """The id of the item, None where the content came without."""
+        """The id of the item; None for a content without an origin."""
         return self.origin.item_id if self.origin else None
 
     def is_of(self, item_type: str | None, tool: str | None) -> bool:
@@ -124,7 +130,7 @@ class IndexEntry:
 
 
 def entry_of(value: object) -> IndexEntry | None:
-    """Return the entry that a JSON value is, None when it is none that this store could hold."""
+    """Parse the JSON of an entry; return None for a value that this store did not write."""
     if not isinstance(value, dict) or not _is_entry(value):
         return None
     return IndexEntry(
@@ -142,6 +148,11 @@ def entry_of(value: object) -> IndexEntry | None:
         replaces=value.get("replaces"),
         adopted=value.get("adopted") is True,
     )
+
+
+def is_young(entry: IndexEntry, now: float) -> bool:
+    """Whether a content is new, or the clock has stepped back; `collect` keeps it then."""
+    return now - entry.saved_at < GRACE_S
 
 
 def _is_entry(value: dict[object, object]) -> bool:
@@ -195,12 +206,12 @@ _NUMBER = re.compile(r"-([0-9]{1,9})$")
 
 
 class Index:
-    """The entries, records and roots that the lines of a journal add up to."""
+    """The entries, records, roots and batches in flight of a session."""
 
     def __init__(self) -> None:
         self.records: list[dict[str, JSON]] = []
         self.roots: list[str] = []
-        """The folders that this store was written in, as absolute paths."""
+        """The roots that this store has had, as absolute paths."""
         self.in_flight = InFlight()
         self._entries: dict[tuple[str, str | None], IndexEntry] = {}
         self._by_path: Grouped[str, IndexEntry] = Grouped()
@@ -210,7 +221,7 @@ class Index:
         self._numbers: dict[str, int] = {}
 
     def __iter__(self) -> Iterator[IndexEntry]:
-        """Every entry, oldest first."""
+        """Iterate over every entry, oldest first."""
         return iter(tuple(self._entries.values()))
 
     def __len__(self) -> int:
@@ -246,15 +257,15 @@ class Index:
         return self._by_sha.newest(sha256)
 
     def forms(self, wanted: str, sha256: str) -> Sequence[str]:
-        """Return the numbered paths behind `wanted` that hold this content, oldest first."""
+        """Return the numbered paths of `wanted` that hold this content, oldest first."""
         return self._forms.all((wanted, sha256))
 
     def next_number(self, wanted: str) -> int:
-        """Return a number from which on no path behind `wanted` is known to be taken."""
+        """Return a number from which on no numbered path of `wanted` is known to be taken."""
         return self._numbers.get(wanted, 0)
 
     def apply(self, line: object) -> bool:
-        """Take up one line of a journal; False when it is none that this store could hold."""
+        """Apply one line of a journal; return False for a line that this store did not write."""
         if not isinstance(line, dict) or len(line) != 1:
             return False
         ((kind, value),) = line.items()
@@ -275,10 +286,10 @@ class Index:
             return self.in_flight.apply(value)
         elif kind == "root" and isinstance(value, str) and value not in self.roots:
             self.roots.append(value)
-        return True  # a kind that a later version has is no damage
+        return True  # a kind of a later version is not damage
 
     def add(self, entry: IndexEntry) -> None:
-        """Take up an entry; what the same file held before under another hash is forgotten."""
+        """Add an entry; remove those of the same file with another hash."""
         known = self.at(entry.path)
         if known is not None and known.sha256 != entry.sha256:
             self.remove(entry.path)
@@ -297,13 +308,13 @@ class Index:
             self._by_id.add(key, entry)
 
     def remove(self, path: str) -> None:
-        """Forget the entries of a file."""
+        """Remove the entries of a file."""
         for entry in self._by_path.all(path):
             del self._entries[path, entry.item_id]
             self._forget(entry)
 
     def lines(self) -> Iterator[dict[str, JSON]]:
-        """Yield the lines of a journal that says the same."""
+        """Yield the lines of a journal with the same contents."""
         for root in self.roots:
             yield {"root": root}
         for entry in self._entries.values():
@@ -314,7 +325,7 @@ class Index:
             yield {"in_flight": batch}
 
     def with_missing(self, other: Index) -> Index:
-        """Return this index with what only the other one knows."""
+        """Return this index with everything that only the other one has."""
         merged = Index()
         for line in self.lines():
             merged.apply(line)
@@ -341,7 +352,7 @@ class Index:
 
 
 def number_of(path: str, wanted: str) -> int:
-    """Return the number that `path` has behind `wanted`; 0 where it has none."""
+    """Return the number that `path` adds to `wanted`; 0 for none."""
     if path == wanted:
         return 0
     name = path.rpartition("/")[2]
@@ -352,7 +363,7 @@ def number_of(path: str, wanted: str) -> int:
 
 
 def _is_call(entry: IndexEntry) -> bool:
-    """Is it what an assistant asked of a tool; the answer to that has the same id."""
+    """Whether it is an assistant's tool call; the result of the call has the same id."""
     origin = entry.origin
     return origin is not None and origin.role == "assistant" and origin.tool_use_id is not None
 
@@ -364,12 +375,3 @@ def _ids(entry: IndexEntry) -> tuple[str, ...]:
     if origin.tool_use_id is None or origin.tool_use_id == origin.item_id:
         return (origin.item_id,)
     return (origin.item_id, origin.tool_use_id)
-
-
-# What was saved so short a while ago may be named by a placeholder that is not recorded yet.
-GRACE_S = 3600.0
-
-
-def is_young(entry: IndexEntry, now: float) -> bool:
-    """May a placeholder be about to name it; so it may when the clock has stepped back since."""
-    return now - entry.saved_at < GRACE_S

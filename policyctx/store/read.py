@@ -150,7 +150,7 @@ _AROUND = 120
 
 
 @dataclass(frozen=True, slots=True)
-class TextMatch:
+class FoundLine:
     """A line that contains the searched text."""
 
     entry: IndexEntry
@@ -162,7 +162,7 @@ class TextMatch:
 
 def matches(
     backend: Backend, entries: Iterable[IndexEntry], text: str, *, ignore_case: bool
-) -> Iterator[TextMatch]:
+) -> Iterator[FoundLine]:
     """Yield every line of these contents that contains the text; search each file once.
 
     A text of several lines is reported at its first line. Raises `ValueError` for an empty text,
@@ -179,9 +179,9 @@ def matches(
         try:
             for piece in pieces(backend, entry.path, entry.format):
                 for line, shown in finder.found(piece):
-                    yield TextMatch(entry, line, shown)
+                    yield FoundLine(entry, line, shown)
             for line, shown in finder.found(None):
-                yield TextMatch(entry, line, shown)
+                yield FoundLine(entry, line, shown)
         except FileNotFoundError:
             continue
 

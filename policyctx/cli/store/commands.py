@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from policyctx.store.filesystem import ContextFileSystem
-    from policyctx.store.read import TextMatch
+    from policyctx.store.read import FoundLine
 
 
 def ls(
@@ -112,7 +112,7 @@ def search(
 
 
 def _show_matches(
-    some: Iterable[tuple[str, TextMatch]], stores: dict[str, ContextFileSystem], *, as_json: bool
+    some: Iterable[tuple[str, FoundLine]], stores: dict[str, ContextFileSystem], *, as_json: bool
 ) -> None:
     out = console()
     if as_json:
@@ -195,7 +195,7 @@ def _holder(stores: dict[str, ContextFileSystem], key: str) -> tuple[str, Contex
     return name, stores[name]
 
 
-def _match_report(match: TextMatch, store: ContextFileSystem, session: str) -> dict[str, object]:
+def _match_report(match: FoundLine, store: ContextFileSystem, session: str) -> dict[str, object]:
     return {
         "path": f"{store.root}/{match.entry.path}",
         "item_id": match.entry.item_id,
