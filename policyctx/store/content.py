@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from policyctx.messages.items import compact_json
@@ -91,16 +91,7 @@ class Origin:
 
     def without_block(self) -> Origin:
         """Return the origin without its block."""
-        return Origin(
-            self.item_id,
-            self.item_type,
-            self.tool_use_id,
-            self.tool_name,
-            self.role,
-            self.message,
-            self.turn,
-            self.tokens,
-        )
+        return replace(self, block=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,15 +160,15 @@ class ContextFileSystem:
         its path, as a policy's `store.path`. Raises `StoreError`.
         """
         origin = Origin(
-            item.item_id,
-            item.type,
-            item.tool_use_id,
-            item.tool,
-            item.role,
-            item.message,
-            item.turn,
-            tokens,
-            block,
+            item_id=item.item_id,
+            item_type=item.type,
+            tool_use_id=item.tool_use_id,
+            tool_name=item.tool,
+            role=item.role,
+            message=item.message,
+            turn=item.turn,
+            tokens=tokens,
+            block=block,
         )
         form = self._saver.rules.format
         wanted = item_path(item, path_parts(path), session_id=self._session or "", format=form)
@@ -312,7 +312,13 @@ class ContextFileSystem:
         `StoreError`.
         """
         own = self._state.folder if only_own and self._state is not None else None
-        terms = Terms(max_age, max_bytes, self._saver.rules.compresses, ended, only=own)
+        terms = Terms(
+            max_age=max_age,
+            max_bytes=max_bytes,
+            packs=self._saver.rules.compresses,
+            ended=ended,
+            only=own,
+        )
         with self._backend("collected") as backend:
             collector = Collector(backend, self._states(backend), self._clock)
             return collector.collect(terms, dry_run=dry_run, progress=progress)

@@ -61,9 +61,14 @@ class LocalBackend:
     def open(self, path: str) -> IO[bytes]:
         """Open a regular file to read it in pieces."""
         folder, name = self._tree.place(path)
-        file = open(folder.open(name, READING), "rb")  # noqa: PTH123, SIM115 - the caller closes it
+        descriptor = folder.open(name, READING)
         try:
-            check_regular(file.fileno(), f"{folder.path}/{name}")
+            file = open(descriptor, "rb")  # noqa: PTH123, SIM115 - the caller closes it
+        except OSError:  # a folder
+            os.close(descriptor)
+            raise
+        try:
+            check_regular(descriptor, f"{folder.path}/{name}")
         except OSError:
             file.close()
             raise
