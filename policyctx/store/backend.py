@@ -9,8 +9,7 @@ taken, and one with a number of `NOT_A_STORE_FILE` for a link, a folder or a pip
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Protocol, Self
+from typing import IO, TYPE_CHECKING, NamedTuple, Protocol, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +22,7 @@ TEMPORARY = ".tmp"
 NOT_A_STORE_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.EINVAL})
 
 
-@dataclass(frozen=True, slots=True)
-class FileStatus:
+class FileStatus(NamedTuple):
     """The status of an entry in a folder; a link counts as itself."""
 
     is_file: bool

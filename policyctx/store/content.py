@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from policyctx.messages.items import compact_json
@@ -91,7 +91,16 @@ class Origin:
 
     def without_block(self) -> Origin:
         """Return the origin without its block."""
-        return replace(self, block=None)
+        return Origin(  # by hand, since `replace` takes four times as long
+            item_id=self.item_id,
+            item_type=self.item_type,
+            tool_use_id=self.tool_use_id,
+            tool_name=self.tool_name,
+            role=self.role,
+            message=self.message,
+            turn=self.turn,
+            tokens=self.tokens,
+        )
 
 
 @dataclass(frozen=True, slots=True)

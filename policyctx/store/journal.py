@@ -184,7 +184,7 @@ def append_lines(
         log.truncate(position.bytes)
         raise
     end, number = position.bytes + len(content), position.number + content.count(b"\n")
-    return replace(position, bytes=end, number=number)
+    return Position(position.head, position.identity, end, number)
 
 
 def write_journal(backend: Backend, folder: str, head: bytes, lines: Sequence[bytes]) -> Position:

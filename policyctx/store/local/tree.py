@@ -50,17 +50,12 @@ class Tree:
     def folder(self, relative: str = "") -> Folder:
         """Return the folder at a path below the root, its parts joined by `/`; "" is the root."""
         found = self._open.get(relative)
-        if (
-            found is not None
-            and relative not in self._checked
-            and not self._is_still(found, relative)
-        ):
-            self._close_unchecked()
-            found = None
-        if found is not None:
+        if found is not None and (relative in self._checked or self._is_still(found, relative)):
             self._checked.add(relative)
             self._open.move_to_end(relative)
             return found
+        if found is not None:
+            self._close_unchecked()
         if relative:
             above, _, name = relative.rpartition("/")
             found = self._open_below(self.folder(above), above, name)
