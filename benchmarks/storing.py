@@ -157,8 +157,6 @@ def write_each(contents: Sequence[Content], root: Path, *, flush: bool) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    if os.name == "nt":
-        return  # a folder cannot be opened there, nor does our side flush it
     descriptor = os.open(folder, os.O_RDONLY)
     os.fsync(descriptor)
     os.close(descriptor)

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     )
     from policyctx.session import Session
     from policyctx.store.filesystem import ContextFileSystem
-    from policyctx.store.writers import AsyncFileWriter, FileWriter, WriterStore
+    from policyctx.store.writer_store import AsyncFileWriter, FileWriter, WriterStore
     from policyctx.turns.context_items import ContextItem
     from policyctx.turns.result import Result
 
@@ -61,7 +61,7 @@ __version__ = "0.1.0"
 # Where each public name lives. Nothing is imported before it is asked for.
 _HOMES = {
     "AmbiguousSessionError": "policyctx.errors",
-    "AsyncFileWriter": "policyctx.store.writers",
+    "AsyncFileWriter": "policyctx.store.writer_store",
     "CompactOptions": "policyctx.recipes.compacting",
     "CompactResult": "policyctx.recipes.compacting",
     "CompactStats": "policyctx.compaction.assembly",
@@ -70,7 +70,7 @@ _HOMES = {
     "CorruptContentError": "policyctx.errors",
     "Decision": "policyctx.planning.decisions",
     "FileReader": "policyctx.compaction.restoration",
-    "FileWriter": "policyctx.store.writers",
+    "FileWriter": "policyctx.store.writer_store",
     "InvalidResultError": "policyctx.errors",
     "Item": "policyctx.messages.items",
     "MessagesError": "policyctx.errors",
@@ -95,7 +95,7 @@ _HOMES = {
     "UnrestorableFileError": "policyctx.errors",
     "UsageError": "policyctx.errors",
     "VocabularyError": "policyctx.errors",
-    "WriterStore": "policyctx.store.writers",
+    "WriterStore": "policyctx.store.writer_store",
     "compact_messages": "policyctx.recipes.compacting",
     "compact_messages_async": "policyctx.recipes.compacting",
     "for_agent": "policyctx.agents",

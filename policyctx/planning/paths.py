@@ -67,8 +67,11 @@ def relative_path(
     )
 
 
-def item_path(parts: Sequence[Template], item: Item, session_id: str, file_format: str) -> str:
-    """Return the path of an item's file below the root; `file_format` is that of the store."""
+def item_path(item: Item, parts: Sequence[Template], *, session_id: str, file_format: str) -> str:
+    """Return the path of an item's file below the root, whether or not the name is free.
+
+    `file_format` is the `store.format` of the policy.
+    """
     values = {
         "item_id": item.item_id,
         "item_type": item.type,

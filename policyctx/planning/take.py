@@ -166,7 +166,9 @@ def wanted_path(item: Item, step: Step, policy: OffloadPolicy, facts: Facts) -> 
     """
     if not step.action.saves:
         return ""
-    return item_path(policy.path_parts, item, facts.session_id, policy.store.format)
+    return item_path(
+        item, policy.path_parts, session_id=facts.session_id, file_format=policy.store.format
+    )
 
 
 def expected_file(path: str, facts: Facts) -> File:

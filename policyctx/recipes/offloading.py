@@ -18,7 +18,7 @@ from policyctx.policy.nodes import Node
 from policyctx.policy.options import checks_options
 from policyctx.policy.sources import PolicySource
 from policyctx.session import Session
-from policyctx.store.writers import WriterStore
+from policyctx.store.writer_store import WriterStore
 
 if TYPE_CHECKING:
     import os
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from policyctx.messages.items import Message
     from policyctx.policy.models import Policy
-    from policyctx.store.writers import AsyncFileWriter, FileWriter
+    from policyctx.store.writer_store import AsyncFileWriter, FileWriter
     from policyctx.turns.result import Result
 
 Paths: TypeAlias = Literal["output_dir", "cwd", "absolute"]

@@ -28,7 +28,7 @@ from policyctx.replay.simulated import (
 )
 from policyctx.replay.timeline import Timeline, seen_items
 from policyctx.session import Session
-from policyctx.store.encoding import encoded, sha256_of
+from policyctx.store.content import encoded, sha256_of
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import Correction, Usage
 

@@ -1,21 +1,80 @@
-"""What is given to the store, and what it answers: `Content`, `Origin`, `Saved`."""
+"""The values that go into and come out of a store, as bytes, as a hash and as a block.
+
+`Content` is a text to be saved, `Origin` the item that it came from, `Saved` the result. A block is
+kept without its text, which is in the content's file already.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from policyctx.messages.items import compact_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from policyctx.planning.paths import File
+
+# The parts of a path that lead elsewhere.
+_ELSEWHERE = frozenset({"", ".", ".."})
+
+
+def encoded(text: str) -> bytes:
+    """Return a text in UTF-8, with lone surrogates as CPython's `surrogatepass` writes them."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def decoded(raw: bytes) -> str:
+    """Return the text that `encoded` encoded."""
+    return raw.decode("utf-8", "surrogatepass")
+
+
+def sha256_of(raw: bytes) -> str:
+    """Return the sha256 in hex."""
+    return hashlib.sha256(raw).hexdigest()
+
+
+class Encoding:
+    """The pieces of a text in UTF-8, iterated once; counts and hashes the text on the way."""
+
+    def __init__(self, pieces: Iterable[str]) -> None:
+        self._pieces = pieces
+        self._hash = hashlib.sha256()
+        self._newlines, self._last = 0, ""
+        self.size = 0
+        """Bytes so far."""
+        self.chars = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in self._pieces:
+            raw = encoded(piece)
+            self._hash.update(raw)
+            self._newlines += piece.count("\n")
+            self._last = piece[-1:] or self._last
+            self.size += len(raw)
+            self.chars += len(piece)
+            yield raw
+
+    @property
+    def sha256(self) -> str:
+        """The sha256 so far, in hex."""
+        return self._hash.hexdigest()
+
+    @property
+    def lines(self) -> int:
+        """The number of lines so far, as `line_count` counts them."""
+        return self._newlines + (self._last not in {"", "\n"})
+
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The item that a content was: what finds it again, and what gives it back as it was."""
+    """The item that a content came from: the keys that find it, and its original block."""
 
     item_id: str
     item_type: str
@@ -27,20 +86,20 @@ class Origin:
     turn: int | None = None
     tokens: int | None = None
     block: JSON = None
-    """The original block, or the whole message where its content is a string; the text may stand
-    in it, and is not stored twice. None: there is nothing to restore but the text."""
+    """The original block, or the whole message where its content is a string. A text that is in it
+    is not stored twice. None: only the text can be restored."""
 
     def without_block(self) -> Origin:
-        """Return what finds the item again, alone."""
-        return Origin(
-            self.item_id,
-            self.item_type,
-            self.tool_use_id,
-            self.tool_name,
-            self.role,
-            self.message,
-            self.turn,
-            self.tokens,
+        """Return the origin without its block."""
+        return Origin(  # by hand, since `replace` takes four times as long
+            item_id=self.item_id,
+            item_type=self.item_type,
+            tool_use_id=self.tool_use_id,
+            tool_name=self.tool_name,
+            role=self.role,
+            message=self.message,
+            turn=self.turn,
+            tokens=self.tokens,
         )
 
 
@@ -48,8 +107,9 @@ class Origin:
 class Content:
     """A text to be saved, and the path below the root that it is expected to get.
 
-    `wanted_path` is that path without a number; when the expected one is taken, the first free
-    number behind this one is. A `packed` content is compressed at once, where the store compresses.
+    `wanted_path` is that path without a number. When the expected path is taken, the content gets
+    `wanted_path` with the first free number. A `packed` content is compressed at once, where the
+    store compresses.
     """
 
     relative_path: str
@@ -61,7 +121,7 @@ class Content:
 
     @property
     def text(self) -> str:
-        """The whole text; one that comes in pieces is put together each time."""
+        """The whole text; pieces are joined each time."""
         return self.source if isinstance(self.source, str) else "".join(self.source)
 
     @property
@@ -72,7 +132,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What became of a content: its file, and whether the disk held it already."""
+    """The result of saving a content: its file, and whether the disk held it already."""
 
     file: File
     sha256: str
@@ -82,6 +142,84 @@ class Saved:
     size: int
     """Bytes of the text in UTF-8."""
     reused: bool = False
-    """Did the file hold this very content before."""
+    """Whether the file held this very content before."""
     same_as: str | None = None
-    """The path below the root of an equal content under another name; the disk holds it once."""
+    """The path below the root of an equal content with another name; the disk holds it once."""
+
+
+BlockPath: TypeAlias = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hollow:
+    """A block whose text was removed at `place`; None when it does not contain the text."""
+
+    block: JSON
+    place: BlockPath | None
+    kind: Literal["text", "json"] = "text"
+    """Whether the text was there as it is, or as the value whose compact JSON it is."""
+
+    def as_json(self) -> dict[str, JSON]:
+        """Return the keys of the index that describe it."""
+        if self.place is None:
+            return {"block": self.block}
+        return {"block": self.block, "text_at": [*self.place], "text_as": self.kind}
+
+    def filled(self, text: str) -> JSON:
+        """Return a new block with the text in its place."""
+        block: JSON = json.loads(json.dumps(self.block))
+        if self.place is None:
+            return block
+        return _block_with(block, self.place, text if self.kind == "text" else json.loads(text))
+
+
+def hollow(block: JSON, text: str) -> Hollow:
+    """Return a block without its text: the first string equal to it, or value with that JSON."""
+    if isinstance(block, dict):  # the usual case
+        for key, value in block.items():
+            if value == text:
+                return Hollow({**block, key: None}, (key,))
+    for place, value in _values(block):
+        if isinstance(value, str) and value == text:
+            return Hollow(_block_with(block, place, None), place)
+    if text[:1] in {"{", "["}:
+        for place, value in _values(block):
+            if isinstance(value, (list, dict)) and compact_json(value) == text:
+                return Hollow(_block_with(block, place, None), place, "json")
+    return Hollow(block, None)
+
+
+def _values(block: JSON) -> list[tuple[BlockPath, JSON]]:
+    """Return every value in a block with its place, outer values first."""
+    found: list[tuple[BlockPath, JSON]] = [((), block)]
+    for place, value in found:
+        if isinstance(value, dict):
+            found += [((*place, key), inner) for key, inner in value.items()]
+        elif isinstance(value, list):
+            found += [((*place, i), inner) for i, inner in enumerate(value)]
+    return found
+
+
+def _block_with(block: JSON, place: BlockPath, value: JSON) -> JSON:
+    """Return a copy of the block, with the value at `place`."""
+    if not place:
+        return value
+    first, *rest = place
+    if isinstance(block, dict) and isinstance(first, str):
+        return {**block, first: _block_with(block[first], tuple(rest), value)}
+    if isinstance(block, list) and isinstance(first, int):
+        return [*block[:first], _block_with(block[first], tuple(rest), value), *block[first + 1 :]]
+    raise ValueError(f"no place {place} in this block")
+
+
+STATE_FOLDER = ".policyctx"
+# The ending of the name of a compressed file.
+PACKED = ".zst"
+
+
+def is_inside(path: object) -> bool:
+    """Whether a content may have this path: it is relative, inside the root, and not the state."""
+    if not isinstance(path, str) or "\0" in path:
+        return False
+    parts = path.split("/")
+    return not _ELSEWHERE & set(parts) and parts[0].casefold() != STATE_FOLDER

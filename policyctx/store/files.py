@@ -1,53 +1,396 @@
-"""A content's file: plain or packed, a text or an envelope around one."""
+"""The file of a content: plain or compressed, a text or an envelope, read whole or in pieces.
+
+A compressed file has `.zst` behind its name. An envelope is a JSON document around the text (PRD
+context-filesystem, file format).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+import hashlib
+import io
+import json
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import IO, TYPE_CHECKING, Literal, TypeAlias
 
-from policyctx.store.encoding import decoded
-from policyctx.store.envelope import opened_envelope
-from policyctx.store.opening import read_whole
-from policyctx.store.packing import PACKED, unpacked
+from policyctx.planning.paths import File
+from policyctx.store.content import PACKED, Encoding, Origin, Saved, decoded, encoded, hollow
+from policyctx.store.index import IndexEntry
 
 if TYPE_CHECKING:
-    from policyctx.store.content import Origin
-    from policyctx.store.opening import Tree
+    from collections.abc import Iterable, Iterator
+    from types import ModuleType
 
-Format: TypeAlias = Literal["text", "envelope"]
+    from policyctx.store.backend import Backend, FileStatus
+    from policyctx.store.content import JSON, Content
 
 
-def stored_bytes(tree: Tree, path: str) -> bytes:
-    """Return the bytes of a content's file, unpacked where it is packed.
+def packed(raw: bytes) -> bytes:
+    """Return the bytes as one zstd frame that states their number."""
+    return bytes(_zstandard().ZstdCompressor().compress(raw))
 
-    Raises `OSError`, and `ValueError` for what was packed and is harmed.
-    """
-    folder, name = tree.place(path)
+
+def packed_pieces(raws: Iterable[bytes]) -> bytes:
+    """Return the joined pieces as one zstd frame; they are never in memory together."""
+    file = io.BytesIO()
+    with packing(file) as writer:
+        for raw in raws:
+            writer.write(raw)
+    return file.getvalue()
+
+
+def unpacked(raw: bytes) -> bytes:
+    """Return the bytes in a zstd frame. Raises `ValueError` for a damaged or incomplete frame."""
+    return unpacking(io.BytesIO(raw)).read()
+
+
+def unpacking(file: IO[bytes]) -> IO[bytes]:
+    """Return a reader of the zstd frame in `file`; it raises `ValueError` as `unpacked` does."""
+    return io.BufferedReader(_Unpacking(file))
+
+
+@contextmanager
+def packing(file: IO[bytes]) -> Iterator[IO[bytes]]:
+    """Provide a writer that compresses into `file`; without an error, the frame is complete."""
+    with _zstandard().ZstdCompressor().stream_writer(file, closefd=False) as writer:
+        yield writer
+
+
+class _Unpacking(io.RawIOBase):
+    """A zstd reader that raises `ValueError`, for an incomplete frame too."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._frame = _zstandard().ZstdDecompressor().decompressobj()
+        self._ready = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._ready and not self._frame.eof:
+            raw = self._file.read(io.DEFAULT_BUFFER_SIZE)
+            if not raw:
+                raise ValueError("a packed content is cut off")
+            try:
+                self._ready = self._frame.decompress(raw)
+            except _zstandard().ZstdError as error:
+                raise ValueError(f"no packed content: {error}") from error
+        taken = min(len(buffer), len(self._ready))
+        buffer[:taken] = self._ready[:taken]
+        self._ready = self._ready[taken:]
+        return taken
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _zstandard() -> ModuleType:
+    import zstandard  # noqa: PLC0415 - 30 ms, and seldom needed
+
+    return zstandard
+
+
+_SCHEMA_VERSION = "1.0"
+_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
+def enveloped(text: str, origin: Origin | None, saved_at: float) -> bytes:
+    """Return an envelope in UTF-8. The content is its last key, so that it can be streamed."""
+    document: dict[str, JSON] = {
+        "schema_version": _SCHEMA_VERSION,
+        "item_id": origin.item_id if origin else None,
+        "item_type": origin.item_type if origin else None,
+        "offloaded_at": int(saved_at),
+        "metadata": {"tool_name": origin.tool_name} if origin and origin.tool_name else {},
+        "content": text,
+    }
+    shown = json.dumps(document, ensure_ascii=False, indent=2)
     try:
-        return read_whole(folder, name)
+        return f"{shown}\n".encode()
+    except UnicodeEncodeError:
+        # JSON can escape a lone surrogate, but two adjacent halves would become one character.
+        if _HALVES.search(text):
+            return encoded(f"{shown}\n")
+        return f"{json.dumps(document, indent=2)}\n".encode()
+
+
+def opened_envelope(raw: bytes) -> tuple[str, Origin | None]:
+    """Return the text in an envelope and its origin. Raises `ValueError` for another document."""
+    try:
+        document = json.loads(raw)
+    except RecursionError as error:
+        raise ValueError("no envelope: nested too deep") from error
+    if isinstance(document, dict) and isinstance(document.get("content"), str):
+        return document["content"], _envelope_origin(document)
+    raise ValueError("no envelope: it has no content")
+
+
+def _envelope_origin(document: dict[str, JSON]) -> Origin | None:
+    item_id, item_type = document.get("item_id"), document.get("item_type")
+    if not isinstance(item_id, str) or not isinstance(item_type, str):
+        return None
+    metadata = document.get("metadata")
+    tool = metadata.get("tool_name") if isinstance(metadata, dict) else None
+    is_call = item_type in {"tool_result", "tool_call"}
+    return Origin(
+        item_id,
+        item_type,
+        tool_use_id=item_id if is_call else None,
+        tool_name=tool if isinstance(tool, str) else None,
+    )
+
+
+PIECE_BYTES = 1 << 20
+_CONTENT_KEY = '"content": "'
+# The head of an envelope is short: ids and names.
+_LONGEST_HEAD = 1 << 16
+_LONGEST_CHARACTER = 4
+# The contents of a JSON string, up to its closing quote or an incomplete escape. Possessive, since
+# a position to return to would be kept for each of a piece's many escapes.
+_WHOLE = re.compile(r'(?:[^"\\]++|\\u[0-9a-fA-F]{4}|\\[^u])*+')
+# The first half of a character outside the first plane; the other half may come next.
+_FIRST_HALF = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}$")
+_ESCAPE_LENGTH = 6
+
+
+def pieces(backend: Backend, path: str, form: Format) -> Iterator[str]:
+    """Yield the text of a content piece by piece, uncompressed and out of its envelope.
+
+    Raises `OSError`, and `ValueError` for a file that this store did not write.
+    """
+    texts = _texts(_raw_pieces(backend, path))
+    yield from _unenveloped(texts) if form == "envelope" else texts
+
+
+def sha256_in(backend: Backend, path: str, form: Format) -> str:
+    """Return the sha256, in hex, of the text in a file. Raises what `pieces` does."""
+    text = (
+        _raw_pieces(backend, path) if form == "text" else map(encoded, pieces(backend, path, form))
+    )
+    found = hashlib.sha256()
+    for piece in text:
+        found.update(piece)
+    return found.hexdigest()
+
+
+def _raw_pieces(backend: Backend, path: str) -> Iterator[bytes]:
+    with _open_file(backend, path) as file:
+        while raw := file.read(PIECE_BYTES):
+            yield raw
+
+
+def _open_file(backend: Backend, path: str) -> IO[bytes]:
+    try:
+        return backend.open(path)
     except FileNotFoundError as error:
         try:
-            return unpacked(read_whole(folder, name + PACKED))
+            return unpacking(backend.open(path + PACKED))
         except FileNotFoundError:
             raise error from None
 
 
-def is_stored(tree: Tree, path: str) -> bool:
-    """Is there a file for a content, plain or packed."""
-    for ending in ("", PACKED):
+def _texts(raw: Iterator[bytes]) -> Iterator[str]:
+    """Decode pieces, which may end within a character."""
+    left = b""
+    for piece in raw:
+        whole = left + piece
+        end = _end_of_characters(whole)
+        left = whole[end:]
+        yield decoded(whole[:end])
+    yield decoded(left)
+
+
+def _end_of_characters(raw: bytes) -> int:
+    """Return the end of the last complete character."""
+    for back in range(1, min(_LONGEST_CHARACTER, len(raw)) + 1):
+        lead = raw[-back]
+        if lead < 0x80:  # noqa: PLR2004 - an ASCII character
+            return len(raw)
+        if lead >= 0xC0:  # noqa: PLR2004 - a character begins here
+            return len(raw) - back
+    return len(raw)
+
+
+def _unenveloped(texts: Iterator[str]) -> Iterator[str]:
+    """Yield the content of an envelope, which is its last key."""
+    left = _after_head(texts)
+    while True:
+        end = _end_of_whole(left)
+        yield json.loads(f'"{left[:end]}"', strict=False)
+        if left[end : end + 1] == '"':
+            return
+        more = next(texts, None)
+        if more is None:
+            raise ValueError("no envelope, or it is cut off")
+        left = left[end:] + more
+
+
+def _after_head(texts: Iterator[str]) -> str:
+    head = ""
+    for text in texts:
+        head += text
+        _, key, content = head.partition(_CONTENT_KEY)
+        if key:
+            return content
+        if len(head) > _LONGEST_HEAD:
+            break
+    raise ValueError("no envelope: it has no content")
+
+
+def _end_of_whole(text: str) -> int:
+    found = _WHOLE.match(text)
+    end = found.end() if found else 0
+    at_end = end == len(text) or text[end] == "\\"
+    half = _FIRST_HALF.search(text, max(end - _ESCAPE_LENGTH, 0), end) if at_end else None
+    return half.start() if half else end
+
+
+Format: TypeAlias = Literal["text", "envelope"]
+
+
+def stored_bytes(backend: Backend, path: str) -> bytes:
+    """Return the bytes of a content's file, uncompressed.
+
+    Raises `OSError`, and `ValueError` for a damaged compressed file.
+    """
+    try:
+        return backend.read(path)
+    except FileNotFoundError as error:
         try:
-            folder, name = tree.place(path + ending)
-            folder.stat(name)
+            return unpacked(backend.read(path + PACKED))
         except FileNotFoundError:
-            continue
-        return True
-    return False
+            raise error from None
+
+
+def stored_status(backend: Backend, path: str) -> tuple[FileStatus, bool]:
+    """Return the status of a content's file, and whether it is compressed.
+
+    Raises `FileNotFoundError` when there is neither file.
+    """
+    try:
+        return backend.status(path), False
+    except FileNotFoundError:
+        return backend.status(path + PACKED), True
+
+
+def is_stored(backend: Backend, path: str) -> bool:
+    """Whether there is a file for a content, compressed or not."""
+    try:
+        stored_status(backend, path)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def text_of(raw: bytes, form: Format) -> str:
-    """Return the text in a file. Raises `ValueError` for what was not written here."""
+    """Return the text in a file. Raises `ValueError` for a file that this store did not write."""
     return opened_envelope(raw)[0] if form == "envelope" else decoded(raw)
 
 
 def origin_in(raw: bytes, form: Format) -> Origin | None:
-    """Return what a file itself tells of the item that it holds."""
+    """Return the origin that a file itself contains."""
     return opened_envelope(raw)[1] if form == "envelope" else None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A content that is ready to be written: its bytes, hash and counts."""
+
+    content: Content
+    format: Format
+    raw: bytes
+    """The text in UTF-8, compressed where `is_packed` and the format is `text`."""
+    sha256: str
+    size: int
+    """Bytes of the text in UTF-8."""
+    chars: int
+    lines: int
+    is_packed: bool
+
+    @property
+    def wanted(self) -> str:
+        """The path without a number."""
+        return self.content.wanted_path or self.content.relative_path
+
+    @property
+    def item_id(self) -> str | None:
+        """The id of the item, None where the content came without."""
+        return self.content.origin.item_id if self.content.origin else None
+
+    def document(self, now: float) -> bytes:
+        """Return the bytes of its file."""
+        if self.format == "text":
+            return self.raw
+        document = enveloped(self.content.text, self.content.origin, now)
+        return packed(document) if self.is_packed else document
+
+    def stored_path(self, path: str) -> str:
+        """Return the path of the file that is read by `path`."""
+        return path + PACKED if self.is_packed else path
+
+    def entry(
+        self, path: str, now: float, *, same_as: str | None = None, replaces: str | None = None
+    ) -> IndexEntry:
+        """Return its entry in the index."""
+        origin = self.content.origin
+        block = origin.block if origin else None
+        return IndexEntry(
+            path=path,
+            sha256=self.sha256,
+            size=self.size,
+            chars=self.chars,
+            lines=self.lines,
+            saved_at=now,
+            wanted="" if path == self.wanted else self.wanted,
+            format=self.format,
+            origin=origin.without_block() if origin else None,
+            hollow=None if block is None else hollow(block, self.content.text),
+            same_as=same_as,
+            replaces=replaces,
+        )
+
+    def saved(self, path: str, root: str, *, reused: bool, same_as: str | None = None) -> Saved:
+        """Return the result for the caller."""
+        path = self.stored_path(path)
+        return Saved(
+            File(path, f"{root}/{path}"),
+            sha256=self.sha256,
+            chars=self.chars,
+            lines=self.lines,
+            size=self.size,
+            reused=reused,
+            same_as=same_as,
+        )
+
+
+def prepare(content: Content, form: Format, *, packs: bool) -> Prepared:
+    """Encode and hash a content; `packs` says whether the store compresses at all.
+
+    The pieces of a text are iterated once: the hashed bytes are those that will be written.
+    """
+    is_packed = packs and content.packed
+    if form == "envelope":  # which is made of the whole text
+        content = replace(content, source=content.text)
+    encoding = Encoding(content.pieces)
+    raw = packed_pieces(encoding) if is_packed and form == "text" else _joined(iter(encoding))
+    return Prepared(
+        content,
+        form,
+        raw,
+        encoding.sha256,
+        size=encoding.size,
+        chars=encoding.chars,
+        lines=encoding.lines,
+        is_packed=is_packed,
+    )
+
+
+def _joined(raws: Iterator[bytes]) -> bytes:
+    """Return the joined pieces; a single piece is not copied."""
+    file = io.BytesIO(next(raws, b""))
+    file.seek(0, io.SEEK_END)
+    file.writelines(raws)
+    return file.getvalue()

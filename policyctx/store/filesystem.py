@@ -2,33 +2,149 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+import errno
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
-from policyctx.planning.paths import EXTENSIONS, path_parts, relative_path
-from policyctx.store.content import Content, Origin
-from policyctx.store.history import Event, events
-from policyctx.store.searching import matches
-from policyctx.store.upkeep import Upkeep
+from policyctx.errors import AmbiguousSessionError, StoreError
+from policyctx.planning.paths import File, item_path, path_parts
+from policyctx.store.content import STATE_FOLDER, Content, Origin, Saved
+from policyctx.store.index import Index
+from policyctx.store.journal import JOURNAL, Event, events
+from policyctx.store.local.backend import LocalBackend
+from policyctx.store.naming import absolute_root
+from policyctx.store.read import ContentReader, Verification, matches, verify_entries
+from policyctx.store.retain import CollectionReport, Collector, Terms
+from policyctx.store.save import Saver, SaveRules
+from policyctx.store.sessions import (
+    INDEX,
+    StateFolder,
+    lines_in,
+    session_ids,
+    session_of,
+    state_folders,
+)
+from policyctx.store.state import Rebuilt, State
+from policyctx.store.transfer import export_session, import_session
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from policyctx.messages.items import Item
-    from policyctx.store.content import JSON, Saved
-    from policyctx.store.entries import Entry
-    from policyctx.store.reading import Reader
-    from policyctx.store.searching import Match
+    from policyctx.store.content import JSON
+    from policyctx.store.files import Format
+    from policyctx.store.index import IndexEntry
+    from policyctx.store.read import FoundLine
 
 __all__ = ["Content", "ContextFileSystem"]
 
-# Where `offload` puts an item: as a policy that says nothing else.
+# The path that `offload` gives an item: the default of a policy's `store.path`.
 PATH = "{item_type}/{tool_name}/{item_id}.{ext}"
 
+# Called with the number done and the total.
+Progress: TypeAlias = "Callable[[int, int], object]"
+# `list` is a method of the class that needs these.
+_Files: TypeAlias = list[File]
+_Saved: TypeAlias = list[Saved]
+_Records: TypeAlias = "list[dict[str, JSON]]"
+_States: TypeAlias = list[State]
 
-class ContextFileSystem(Upkeep):
-    """Everything that left a context: saved for good, and read back by path, id or text."""
+
+def _silently(_done: int, _of: int) -> None:
+    """Show no progress."""
+
+
+class ContextFileSystem:
+    """Everything that left a context: saved for good, and read back by path, id or text.
+
+    It is a folder of saved contents, one text a file, in UTF-8. Nothing is created before the first
+    `save`. Lone surrogates, which UTF-8 does not have, are written as CPython's `surrogatepass`
+    does, so that every text reads back as it was. Threads and processes may use one folder
+    together, with one store or with several.
+
+    `session` is given where several sessions share the root: each then has an index and records
+    of its own. With `state: none` there are neither, and contents are read by path alone. `clock`
+    returns the seconds since 1970. `progress` is called with the number done and the total.
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        on_conflict: Literal["suffix", "overwrite", "error"] = "suffix",
+        sync: Literal["always", "never"] = "always",
+        mode: str = "0600",
+        state: Literal["kept", "none"] = "kept",
+        session: str | None = None,
+        format: Format = "text",  # noqa: A002 - the policy's word
+        compress: Literal["none", "zstd"] = "zstd",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.root = absolute_root(root)
+        self._mode = int(mode, 8)
+        self._flushes = sync == "always"
+        self._clock = clock
+        self._session = session
+        place = StateFolder.of_session(session, format)
+        self._state = State(self.root, place) if state == "kept" else None
+        rules = SaveRules(
+            on_conflict,
+            format,
+            compresses=compress == "zstd",
+            shares=self._state is not None,
+            trusts=self._state is not None and place.owns_root and on_conflict == "suffix",
+            reserved=frozenset() if self._state is None else frozenset({place.snapshot}),
+        )
+        self._saver = Saver(rules, self._state, clock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """The damage found so far and what was done about it, a sentence each."""
+        return tuple(self._state.notices) if self._state else ()
+
+    @classmethod
+    def sessions(cls, root: str | os.PathLike[str]) -> tuple[str, ...]:
+        """Return the id of each session that keeps a journal in a folder, sorted.
+
+        "" stands for a store that owns the folder. A missing folder has none. Raises `StoreError`
+        when it cannot be read.
+        """
+        path = absolute_root(root)
+        with _failing_as("read", path), LocalBackend(path) as backend:
+            return tuple(session_ids(backend))
+
+    def save(self, contents: Sequence[Content], *, recorded: bool = False) -> _Files:
+        """Write all contents, or raise, and return the file of each.
+
+        When this returns, each file is complete under its name, and with `sync: always` on stable
+        storage. A file that already holds the very content is used again.
+
+        Raises `StoreError`. All files are written before the first one gets its name. After an
+        error, files that have their names stay, complete, and the next attempt uses them again; the
+        others are removed.
+
+        `recorded: True` says that `remember` follows before any placeholder is handed out. The
+        index then waits for the disk together with the records, and `collect`, in any process,
+        leaves the files alone until records name them.
+        """
+        return [saved.file for saved in self.saved(contents, recorded=recorded)]
+
+    def saved(self, contents: Sequence[Content], *, recorded: bool = False) -> _Saved:
+        """Save as `save` does, and return the full result for each content."""
+        if not contents:
+            return []
+        ready = self._saver.prepare(contents)
+        with self._backend("written", making=True) as backend:
+            return [*self._saver.save(backend, ready, recorded=recorded)]
 
     def offload(
         self,
@@ -38,49 +154,65 @@ class ContextFileSystem(Upkeep):
         block: JSON = None,
         path: str = PATH,
     ) -> Saved:
-        """Save one item; a placeholder may name its file until `release` says otherwise.
+        """Save one item; a placeholder may name its file until `release` is called.
 
-        `block` is the item's original block, or message, for `restore`; `path` the form of its
-        path, as a policy's `store.path`. Raises `StoreError`.
+        `block` is the item's original block, or message, for `restore`; `path` is the template of
+        its path, as a policy's `store.path`. Raises `StoreError`.
         """
-        values = {
-            "item_id": item.item_id,
-            "item_type": item.type,
-            "tool_name": item.tool,
-            "tool_use_id": item.tool_use_id,
-            "session_id": self._session or "",
-            "ext": EXTENSIONS[self._format],
-        }
         origin = Origin(
-            item.item_id,
-            item.type,
-            item.tool_use_id,
-            item.tool,
-            item.role,
-            item.message,
-            item.turn,
-            tokens,
-            block,
+            item_id=item.item_id,
+            item_type=item.type,
+            tool_use_id=item.tool_use_id,
+            tool_name=item.tool,
+            role=item.role,
+            message=item.message,
+            turn=item.turn,
+            tokens=tokens,
+            block=block,
         )
-        wanted = relative_path(path_parts(path), values, item.text)
+        form = self._saver.rules.format
+        wanted = item_path(item, path_parts(path), session_id=self._session or "", file_format=form)
         [saved] = self.saved([Content(wanted, item.text, origin=origin)], recorded=True)
-        self._refer(item.item_id, saved.file.relative_path, saved.sha256, "offloaded")
+        self._record(item.item_id, saved.file.relative_path, saved.sha256, "offloaded")
         return saved
 
     def release(self, key: str | os.PathLike[str]) -> None:
-        """Say that no placeholder names a content any longer, so that `collect` may take it."""
+        """Record that no placeholder names a content any longer; `collect` may then remove it."""
         with self._reading(key) as reader:
             entry = reader.known(key)
-        self._refer(entry.item_id, entry.path, entry.sha256, "dropped")
+        self._record(entry.item_id, entry.path, entry.sha256, "dropped")
+
+    def remember(self, records: Sequence[Mapping[str, JSON]], *, flush: bool = True) -> None:
+        """Append records of the session, whose meaning is the caller's, and wait for the disk.
+
+        A record with `path` and `state` says what is left of a content in the context; `collect`
+        uses it. Without `flush`, a crash of the machine may lose them. With `state: none` nothing
+        is kept. Raises `StoreError`, after which none of them is kept.
+        """
+        if self._state is None or not records:
+            return
+        kept = [dict(record) for record in records]
+        with self._backend("written", making=True) as backend:
+            self._state.remember(backend, kept, flush=flush)
+
+    def records(self) -> _Records:
+        """Return every record of the session, oldest first, those of other processes included."""
+        if self._state is None:
+            return []
+        with self._backend("read") as backend:
+            try:
+                return [*self._state.refresh(backend).records]
+            except NotADirectoryError:  # a file is in the way; `save` reports it
+                return []
 
     def read(self, key: str | os.PathLike[str], *, lines: tuple[int, int] | None = None) -> str:
         """Return the saved text: by path, absolute or below the root, by item id or tool-use id.
 
-        `lines` are the first and last wanted, from 1 on. Of an id that was used twice, the newest
-        is meant. Raises `CorruptContentError` when the file holds another text than was saved,
-        `AmbiguousSessionError` for an id where only sessions with an id share the root and this
-        store has none, and `StoreError` when there is no file, it cannot be read, or it is not in
-        this store.
+        `lines` are the first and the last line wanted, counted from 1. An id that was used twice
+        means the newest content. Raises `CorruptContentError` when the file holds another text than
+        was saved, `AmbiguousSessionError` for an id where only sessions with an id share the root
+        and this store has none, and `StoreError` when there is no file, it cannot be read, or it is
+        not in this store.
         """
         with self._reading(key) as reader:
             return reader.text(key, lines)
@@ -88,27 +220,27 @@ class ContextFileSystem(Upkeep):
     def restore(self, key: str | os.PathLike[str]) -> JSON:
         """Return the original block, or message where its content is a string, as it was.
 
-        `key` and errors are those of `read`; it is an error too when the block was not given.
+        `key` and errors are those of `read`; a block that was not given is an error too.
         """
         with self._reading(key) as reader:
             return reader.block(key)
 
-    def find(self, key: str | os.PathLike[str]) -> Entry | None:
-        """Return what the index knows of a path, item id or tool-use id; None for nothing.
+    def find(self, key: str | os.PathLike[str]) -> IndexEntry | None:
+        """Return the entry of a path, item id or tool-use id; None for an unknown key.
 
         Raises `AmbiguousSessionError` as `read` does.
         """
         with self._reading(key) as reader:
             return reader.entry(key)
 
-    def list(self) -> tuple[Entry, ...]:
-        """Return what the index knows, oldest first; nothing with `state: none`.
+    def list(self) -> tuple[IndexEntry, ...]:
+        """Return all entries of the index, oldest first; none with `state: none`.
 
         Raises `AmbiguousSessionError` where sessions share the root and this store is none of them;
         `sessions` lists their ids.
         """
-        with self._tree("read") as tree:
-            return tuple(self._index(tree))
+        with self._backend("read") as backend:
+            return tuple(self._index(backend))
 
     def search(
         self,
@@ -117,43 +249,239 @@ class ContextFileSystem(Upkeep):
         ignore_case: bool = False,
         item_type: str | None = None,
         tool: str | None = None,
-    ) -> Iterator[Match]:
-        """Yield each line that has the text, oldest content first, in memory that does not grow.
+    ) -> Iterator[FoundLine]:
+        """Yield each line that contains the text, oldest content first, in constant memory.
 
-        Tells where something is; `read` then hands it out, checked. `item_type` and `tool` are
+        A match says where the text is; `read` returns it, verified. `item_type` and `tool` are
         exact. Raises `StoreError`, for an empty text too, and `AmbiguousSessionError` as `list`.
         """
-        with self._tree("read") as tree:
-            entries = tuple(self._index(tree))
-            chosen = (entry for entry in entries if _is_of(entry, item_type, tool))
-            yield from matches(tree, chosen, text, ignore_case=ignore_case)
+        with self._backend("read") as backend:
+            entries = tuple(self._index(backend))
+            chosen = (entry for entry in entries if entry.is_of(item_type, tool))
+            yield from matches(backend, chosen, text, ignore_case=ignore_case)
 
     def history(self) -> tuple[Event, ...]:
-        """Return what was saved, packed and removed, in the order in which it happened.
+        """Return what was saved, compressed and removed, in the order in which it happened.
 
-        It goes back to when the journal was written anew last: at a rebuild, or when most of it
-        told of what is gone.
+        It begins where the journal was last written anew: at a rebuild, or when most of its lines
+        were obsolete.
         """
         if self._state is None:
             return ()
-        with self._tree("read") as tree:
-            self._index(tree)
-            return tuple(events(self._state.lines(tree)))
+        with self._backend("read") as backend:
+            self._index(backend)
+            return tuple(events(self._state.lines(backend)))
+
+    def verify(self, *, progress: Progress = _silently) -> Verification:
+        """Read every content, compare it with its hash, and list the damaged ones."""
+        with self._backend("verified") as backend:
+            found = verify_entries(backend, tuple(self._index(backend)), progress)
+            now = self._index(backend)
+            left = (h for h in found.harmed if now.of(h.entry.path, h.entry.item_id) is not None)
+            return Verification(found.checked, tuple(left))
+
+    def rebuild(self) -> Rebuilt:
+        """Read journal and files again: add unknown contents, remove entries without a file.
+
+        Raises `StoreError`, for a folder without a store too.
+        """
+        if self._state is None:
+            return Rebuilt(0, (), ())
+        with self._backend("rebuilt") as existing:
+            existing.names("")
+        with self._backend("rebuilt", making=True) as backend:
+            return self._state.rebuild(backend)
+
+    def collect(
+        self,
+        *,
+        max_age: float | None = None,
+        max_bytes: int | None = None,
+        ended: bool = False,
+        only_own: bool = False,
+        dry_run: bool = False,
+        progress: Progress = _silently,
+    ) -> CollectionReport:
+        """Remove what is older than `max_age` seconds, then the oldest until `max_bytes` are left.
+
+        A content that a live placeholder names stays, by the records of every session in this root,
+        and so does one that was saved in the last hour. What a living writer saved and has not
+        recorded yet stays whatever the clocks say. `ended` says that no session continues.
+        `only_own` keeps the contents of all sessions but this one; `ended` then means this one
+        alone. With `compress: zstd`, contents that stay and are not named are compressed. Raises
+        `StoreError`.
+        """
+        own = self._state.folder if only_own and self._state is not None else None
+        terms = Terms(
+            max_age=max_age,
+            max_bytes=max_bytes,
+            packs=self._saver.rules.compresses,
+            ended=ended,
+            only=own,
+        )
+        with self._backend("collected") as backend:
+            collector = Collector(backend, self._states(backend), self._clock)
+            return collector.collect(terms, dry_run=dry_run, progress=progress)
+
+    def export(self, target: str | os.PathLike[str], *, progress: Progress = _silently) -> int:
+        """Write the session to one file and return the number of its contents.
+
+        Raises `StoreError`, and `CorruptContentError` when a content is not what was saved.
+        """
+        path = Path(target)
+        with self._backend("exported") as backend:
+            reader, index = self._reader(backend), self._index(backend)
+            return export_session(index, reader, path, mode=self._mode, progress=progress)
+
+    def import_from(self, source: str | os.PathLike[str], *, progress: Progress = _silently) -> int:
+        """Import an exported session and return the number of its contents.
+
+        This store must be empty. Raises `StoreError`, after which it is still empty.
+        """
+        if self._state is None:
+            raise StoreError("a store without state cannot take a session up", path=str(self.root))
+        with self._backend("imported", making=True) as backend:
+            return self._state.take_over(
+                backend, lambda: import_session(backend, Path(source), progress)
+            )
+
+    def close(self) -> None:
+        """Bring `index.json` up to date, so that it lists every item, and release all locks.
+
+        Nothing is written where nothing was ever saved or recorded, or where the index is complete.
+        A closed store can be used and closed again. Raises `StoreError` when the index cannot be
+        written; the journal then holds what it lacks.
+        """
+        if self._state is None:
+            return
+        with self._backend("written") as backend, suppress(NotADirectoryError):
+            self._state.close(backend)
 
     @contextmanager
-    def _reading(self, key: str | os.PathLike[str]) -> Iterator[Reader]:
-        """Give a reader, where it is clear in which session it looks for the key."""
-        with self._tree("read", str(key)) as tree:
-            reader = self._reader(tree)
+    def _backend(
+        self, verb: str, path: str = "", *, making: bool = False
+    ) -> Iterator[LocalBackend]:
+        """Provide the store's files; an error says that `path` cannot be `verb`."""
+        with (
+            _failing_as(verb, self.root, path),
+            LocalBackend(
+                self.root, mode=self._mode, flushes=self._flushes, making=making
+            ) as backend,
+        ):
+            yield backend
+
+    @contextmanager
+    def _reading(self, key: str | os.PathLike[str]) -> Iterator[ContentReader]:
+        """Provide a reader, where it is clear in which session to look for the key."""
+        with self._backend("read", str(key)) as backend:
+            reader = self._reader(backend)
             if not reader.has(key):
-                self._choose_session(tree)
+                self._check_session(backend)
             yield reader
 
-    def _refer(self, item_id: str | None, path: str, sha256: str, state: str) -> None:
+    def _reader(self, backend: LocalBackend) -> ContentReader:
+        rules = self._saver.rules
+        reserved = rules.reserved if self._state else None
+        index = Index() if self._state is None else self._state.refresh(backend)
+        return ContentReader(backend, index, rules.format, reserved=reserved)
+
+    def _index(self, backend: LocalBackend) -> Index:
+        """Return the index of this session. Raises `AmbiguousSessionError`."""
+        self._check_session(backend)
+        return Index() if self._state is None else self._state.refresh(backend)
+
+    def _check_session(self, backend: LocalBackend) -> None:
+        """Raise `AmbiguousSessionError` where only sessions have an index, and none is chosen."""
+        if self._state is None or self._session is not None:
+            return
+        names = session_ids(backend)
+        if names and "" not in names:
+            raise AmbiguousSessionError(None, names, path=str(self.root))
+
+    def _states(self, backend: LocalBackend) -> _States:
+        """Return the state of every session in this root, and of this one the loaded state."""
+        return [
+            self._state
+            if self._state is not None and self._state.folder == folder
+            else State(self.root, StateFolder(folder, self._saver.rules.format))
+            for folder in state_folders(backend)
+        ]
+
+    def _record(self, item_id: str | None, path: str, sha256: str, state: str) -> None:
         self.remember([{"item_id": item_id, "path": path, "sha256": sha256, "state": state}])
 
 
-def _is_of(entry: Entry, item_type: str | None, tool: str | None) -> bool:
-    origin = entry.origin
-    found = (origin.item_type, origin.tool_name) if origin else (None, None)
-    return item_type in {None, found[0]} and tool in {None, found[1]}
+def stores_in(
+    root: str | os.PathLike[str],
+    *,
+    session: str | None = None,
+    compress: Literal["none", "zstd"] = "zstd",
+) -> dict[str, ContextFileSystem]:
+    """Return every store of a folder by its session's id, "" for that of the folder itself.
+
+    With `session`, only that store. Raises `StoreError` when there is none, and names the folders
+    below that hold one.
+    """
+    path = Path(root).expanduser().absolute()
+    with _failing_as("read", path, str(path)), LocalBackend(path) as backend:
+        found = {
+            session_of(folder): (_newest_format(backend, folder), _mode_of(backend, folder))
+            for folder in state_folders(backend)
+        }
+    stores = {
+        name: ContextFileSystem(
+            path, session=name or None, format=form, compress=compress, mode=mode
+        )
+        for name, (form, mode) in found.items()
+        if session in {None, name}
+    }
+    if not stores:
+        raise StoreError(_nothing_found(path, session, sorted(found)), path=str(path))
+    return stores
+
+
+def _newest_format(backend: LocalBackend, folder: str) -> Format:
+    """Return the format of a session's newest content; without any, by the snapshot's place."""
+    index = Index()
+    with suppress(OSError):  # damaged; the session repairs it when it is opened
+        for line in lines_in(backend, folder):
+            index.apply(line)
+    form: Format = "envelope" if folder == STATE_FOLDER and _has_open_index(backend) else "text"
+    for entry in index:
+        form = entry.format
+    return form
+
+
+def _has_open_index(backend: LocalBackend) -> bool:
+    try:
+        return backend.status(INDEX).is_file
+    except FileNotFoundError:
+        return False
+
+
+def _mode_of(backend: LocalBackend, folder: str) -> str:
+    """Return the permissions that the store's files have, as a policy writes them."""
+    return f"{backend.mode(f'{folder}/{JOURNAL}') | 0o600:04o}"
+
+
+def _nothing_found(path: Path, session: str | None, others: list[str]) -> str:
+    if others:
+        known = ", ".join(name or "one without an id" for name in others)
+        return f"{path} holds no session {session!r}; there is {known}"
+    below = sorted(folder.parent.name for folder in path.glob(f"*/{STATE_FOLDER}"))
+    if below:
+        return f"{path} holds no store; the folders in it do: {', '.join(below)}"
+    return f"{path} holds no store"
+
+
+@contextmanager
+def _failing_as(verb: str, root: Path, path: str = "") -> Iterator[None]:
+    """Raise `StoreError` instead of `OSError` and `ValueError`: what cannot be `verb`, and why."""
+    try:
+        yield
+    except (OSError, ValueError, RecursionError) as error:
+        where = str(getattr(error, "filename", None) or path or root)
+        if getattr(error, "errno", None) == errno.ELOOP:
+            raise StoreError(f"{where} is a link and leads out of {root}", path=where) from error
+        reason = getattr(error, "strerror", None) or error
+        raise StoreError(f"{where} cannot be {verb}: {reason}", path=where) from error

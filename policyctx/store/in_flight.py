@@ -1,10 +1,10 @@
-"""Files that are being written: what a journal says of them, and the lock that a writer holds.
+"""Batches in flight: files that are saved before the records that name them.
 
-Before its first file, a batch that records will follow is announced in the journal, with the paths
-that it is about to use. The record that names a path settles it, and what is left of the batch is
-announced together with that record. A writer holds a lock of its own while it has batches left, so
-`collect` can tell a batch of a living writer, which it leaves alone, from one that a crash cut off.
-No clock is read. Several batches may have one path.
+Before its first file, such a batch is announced in the journal, with the paths that it is about to
+use. A record that names a path settles it, and the rest of the batch is announced together with
+that record. A writer holds a lock of its own while it has open batches, so `collect` can tell the
+batch of a living writer, which it leaves alone, from one that a crash cut off. No clock is read.
+Several batches may have the same path.
 
 The announcement is not flushed: a crash of the machine ends every writer, and as long as the
 machine runs, other processes see what was appended.
@@ -18,27 +18,25 @@ import re
 import secrets
 from typing import TYPE_CHECKING
 
-from policyctx.store.entries import is_inside
-from policyctx.store.locking import Lock, is_held
-from policyctx.store.packing import PACKED
+from policyctx.store.content import PACKED, is_inside
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
+    from policyctx.store.backend import Backend, ExclusiveLock
     from policyctx.store.content import JSON
-    from policyctx.store.folders import Folder
 
 # The writer, and the number of its batch.
 _ID = re.compile(r"[0-9a-f]{16}-[0-9]{1,18}")
 _LOCK = "writing-"
-# A batch that so many others followed is not going to be recorded.
+# A batch that this many others followed will not be recorded.
 _MOST_OPEN = 32
 # The keys of a record that name a content's file.
 _NAMES = ("path", "archive")
 
 
 class InFlight:
-    """The batches that a journal announces, with the paths that are not settled."""
+    """The batches that a journal announces, with their paths that are not settled."""
 
     def __init__(self) -> None:
         self._paths: dict[str, frozenset[str]] = {}
@@ -53,7 +51,7 @@ class InFlight:
         return self._paths.get(batch, frozenset())
 
     def apply(self, value: object) -> bool:
-        """Take up what a line says of one batch; False for what no line could say."""
+        """Apply what a line says of one batch; return False for an invalid value."""
         if not isinstance(value, dict):
             return False
         batch, paths = value.get("id"), value.get("paths")
@@ -65,7 +63,7 @@ class InFlight:
         return True
 
     def announce(self, batch: str, paths: Iterable[str]) -> None:
-        """Let a batch have these paths instead of those before; without any it is settled."""
+        """Replace the paths of a batch; without any it is settled."""
         left = frozenset(paths)
         if left:
             self._paths[batch] = left
@@ -73,39 +71,43 @@ class InFlight:
             self._paths.pop(batch, None)
 
     def as_json(self) -> list[JSON]:
-        """Return what a line says of each batch."""
+        """Return the announcement of each batch."""
         return [announcement(batch, paths) for batch, paths in self._paths.items()]
 
 
 def announcement(batch: str, paths: Iterable[str]) -> JSON:
-    """Return what a line says of a batch."""
+    """Return what a line of the journal says of a batch."""
     return {"id": batch, "paths": [*sorted(paths)]}
 
 
 class OpenBatches:
-    """The batches of one store in this process, with the paths in flight, and the lock for them.
+    """The batches of one store in this process, and the lock that it holds while one is open.
 
-    The lock is held while a batch is open. Its file stays for the next batch, since making a file
-    costs many times what locking it does. A forked child is another writer and needs its own.
+    `folder` is the state folder of its session. The file of the lock stays for the next batch,
+    since making a file costs many times more than locking it. A forked child is another writer and
+    needs open batches of its own.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
         self.process = os.getpid()
         self._paths: dict[str, frozenset[str]] = {}
         self._writer = secrets.token_hex(8)
         self._opened = 0
-        self._lock: Lock | None = None
+        self._lock: ExclusiveLock | None = None
 
-    def open(self, folder: Folder, mode: int, paths: Iterable[str]) -> str:
-        """Return the id of a new batch; only while the session's lock is held.
+    def open(self, backend: Backend, paths: Iterable[str]) -> str:
+        """Open a batch and return its id; only while the session's lock is held.
 
         Raises `OSError`, and `StoreError` when another process keeps the lock of this writer.
         """
         if not self._opened:
-            remove_dead_locks(folder)  # of processes that ended without closing their store
+            remove_dead_locks(
+                backend, self._folder
+            )  # of processes that ended without closing their store
         if self._lock is None:
-            lock = Lock(folder, mode, _LOCK + self._writer)
-            lock.acquire()  # `collect` holds it for a moment where it looks for living writers
+            lock = backend.lock(self._lock_file())
+            lock.acquire()  # `collect` holds it for a moment to look for living writers
             self._lock = lock
         self._opened += 1
         batch = f"{self._writer}-{self._opened}"
@@ -113,7 +115,7 @@ class OpenBatches:
         return batch
 
     def named_by(self, records: Iterable[Mapping[str, JSON]]) -> dict[str, frozenset[str]]:
-        """Return each batch of which records settle a path, with the paths that are left.
+        """Return each batch of which records settle a path, with its remaining paths.
 
         A path that several batches have is settled for the oldest of them.
         """
@@ -131,9 +133,9 @@ class OpenBatches:
         return left
 
     def update(self, changed: Mapping[str, Iterable[str]]) -> None:
-        """Let batches have these paths; without any left in flight, the lock is released.
+        """Replace the paths of batches, and close those without any.
 
-        The oldest of too many batches is closed: an error came between it and its records.
+        The oldest of too many batches are closed: an error prevented their records.
         """
         for batch, paths in changed.items():
             if batch in self._paths:
@@ -144,40 +146,44 @@ class OpenBatches:
             self.close(batch)
 
     def close(self, batch: str) -> None:
-        """Let nothing of a batch be in flight."""
+        """Close a batch; with the last one, release the lock."""
         self._paths.pop(batch, None)
         if not self._paths:
             self.abandon()
 
-    def close_all(self, folder: Callable[[], Folder]) -> None:
-        """Release the lock, and remove its file from the folder."""
+    def close_all(self, backend: Backend) -> None:
+        """Close every batch, and remove the file of the lock."""
         if self._opened:
             self.abandon()
             self._opened = 0
             with contextlib.suppress(OSError):  # `collect` removes what is left
-                folder().remove(_LOCK + self._writer)
+                backend.remove(self._lock_file())
             self._writer = secrets.token_hex(8)
 
     def abandon(self) -> None:
-        """Release the lock; `collect` removes its file where nobody else does."""
+        """Close every batch and release the lock; `collect` removes its file."""
         self._paths.clear()
         lock, self._lock = self._lock, None
         if lock is not None:
             lock.release()
 
+    def _lock_file(self) -> str:
+        return f"{self._folder}/{_LOCK}{self._writer}"
 
-def is_living(folder: Folder, batch: str) -> bool:
+
+def is_living(backend: Backend, folder: str, batch: str) -> bool:
     """Whether a process holds the lock of the writer of a batch. Raises `OSError`."""
-    return is_held(folder, _LOCK + _writer_of(batch))
+    return backend.is_locked(f"{folder}/{_LOCK}{_writer_of(batch)}")
 
 
 def _writer_of(batch: str) -> str:
     return batch.partition("-")[0]
 
 
-def remove_dead_locks(folder: Folder) -> None:
+def remove_dead_locks(backend: Backend, folder: str) -> None:
     """Remove the lock files that nobody holds; only while nobody else can take a lock."""
-    for name in folder.names():
-        if name.startswith(_LOCK) and not is_held(folder, name):
+    for name in backend.names(folder):
+        path = f"{folder}/{name}"
+        if name.startswith(_LOCK) and not backend.is_locked(path):
             with contextlib.suppress(FileNotFoundError):
-                folder.remove(name)
+                backend.remove(path)

@@ -1,56 +1,241 @@
-"""`Index`: what one session's journal says, in memory, by every key that reads back."""
+"""`Index`: the entries of one session in memory, by every key that reads a content back.
+
+The index is what the lines of a journal add up to. It reads and writes no files.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from policyctx.planning.paths import numbered
-from policyctx.store.entries import entry_of, is_inside
-from policyctx.store.grouped import Grouped
+from policyctx.store.content import Hollow, Origin, is_inside
 from policyctx.store.in_flight import InFlight
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from policyctx.store.content import JSON
-    from policyctx.store.entries import Entry
+
+K = TypeVar("K", bound="Hashable")
+V = TypeVar("V")
+
+
+class Grouped(Generic[K, V]):
+    """The values of each key, oldest first. A single value needs no list of its own."""
+
+    def __init__(self) -> None:
+        self._newest: dict[K, V] = {}
+        self._all: dict[K, list[V]] = {}
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._newest)
+
+    def newest(self, key: K) -> V | None:
+        """Return the value added last; None for an unknown key."""
+        return self._newest.get(key)
+
+    def all(self, key: K) -> Sequence[V]:
+        """Return every value of a key; later changes do not affect the result."""
+        several = self._all.get(key)
+        if several is not None:
+            return tuple(several)
+        return (self._newest[key],) if key in self._newest else ()
+
+    def add(self, key: K, value: V) -> None:
+        """Add a value after those of the key."""
+        if key in self._newest:
+            self._all.setdefault(key, [self._newest[key]]).append(value)
+        self._newest[key] = value
+
+    def remove(self, key: K, value: V) -> None:
+        """Remove a value of a key."""
+        left = self._all.get(key, [])
+        if left:
+            left.remove(value)
+            self._newest[key] = left[-1]
+            if len(left) == 1:
+                del self._all[key]
+        else:
+            del self._newest[key]
+
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_TEXTS = ("item_id", "item_type", "tool_use_id", "tool_name", "role")
+_NUMBERS = ("message", "turn", "tokens")
+
+# A content that was saved fewer seconds ago may have a placeholder that is not recorded yet.
+GRACE_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """What the index knows of a saved content. Paths are below the root, with `/`."""
+
+    path: str
+    sha256: str
+    """Of the text in UTF-8, in hex."""
+    size: int
+    """Bytes of the text in UTF-8."""
+    chars: int
+    lines: int
+    saved_at: float
+    """Seconds since 1970, by the clock at that time."""
+    wanted: str = ""
+    """The path without its number; empty when it has none."""
+    format: Literal["text", "envelope"] = "text"
+    origin: Origin | None = None
+    """The item that it came from, without its block."""
+    hollow: Hollow | None = None
+    """The item's block without the text."""
+    same_as: str | None = None
+    """The path of an equal content that was there before; the disk holds them once."""
+    replaces: str | None = None
+    """The hash of the content that it overwrites: a crash may have left that one in the file."""
+    adopted: bool = False
+    """Whether it was found on the disk when the index was rebuilt; retention keeps it."""
+
+    @property
+    def item_id(self) -> str | None:
+        """The id of the item; None for a content without an origin."""
+        return self.origin.item_id if self.origin else None
+
+    def is_of(self, item_type: str | None, tool: str | None) -> bool:
+        """Whether its item has this type and this tool; None matches every one."""
+        found = (self.origin.item_type, self.origin.tool_name) if self.origin else (None, None)
+        return item_type in {None, found[0]} and tool in {None, found[1]}
+
+    def as_json(self) -> dict[str, JSON]:
+        """Return the JSON of the entry, without values that are not known."""
+        values: dict[str, JSON] = {
+            "path": self.path,
+            "sha256": self.sha256,
+            "bytes": self.size,
+            "chars": self.chars,
+            "lines": self.lines,
+            "saved_at": self.saved_at,
+        }
+        if self.origin is not None:
+            values |= _known_values(self.origin)
+        if self.hollow is not None:
+            values |= self.hollow.as_json()
+        for name in ("wanted", "same_as", "replaces", "adopted"):
+            value = getattr(self, name)
+            if value:
+                values[name] = value
+        if self.format != "text":
+            values["format"] = self.format
+        return values
+
+
+def entry_of(value: object) -> IndexEntry | None:
+    """Parse the JSON of an entry; return None for a value that this store did not write."""
+    if not isinstance(value, dict) or not _is_entry(value):
+        return None
+    return IndexEntry(
+        path=value["path"],
+        sha256=value["sha256"],
+        size=value["bytes"],
+        chars=value["chars"],
+        lines=value["lines"],
+        saved_at=float(value["saved_at"]),
+        wanted=value.get("wanted", ""),
+        format="envelope" if value.get("format") == "envelope" else "text",
+        origin=_entry_origin(value),
+        hollow=_entry_hollow(value),
+        same_as=value.get("same_as"),
+        replaces=value.get("replaces"),
+        adopted=value.get("adopted") is True,
+    )
+
+
+def is_young(entry: IndexEntry, now: float) -> bool:
+    """Whether a content is new, or the clock has stepped back; `collect` keeps it then."""
+    return now - entry.saved_at < GRACE_S
+
+
+def _is_entry(value: dict[object, object]) -> bool:
+    numbers = (value.get(name) for name in ("bytes", "chars", "lines", "saved_at"))
+    texts = (value.get(name, "") for name in ("wanted", "same_as", "replaces", *_TEXTS))
+    positions = (value.get(name, 0) for name in _NUMBERS)
+    sha256 = value.get("sha256")
+    return (
+        is_inside(value.get("path"))
+        and isinstance(sha256, str)
+        and _SHA256.fullmatch(sha256) is not None
+        and all(type(number) in {int, float} for number in numbers)
+        and all(isinstance(text, str) for text in texts)
+        and all(type(position) is int for position in positions)
+        and ("wanted" not in value or is_inside(value["wanted"]))
+    )
+
+
+def _known_values(origin: Origin) -> dict[str, JSON]:
+    values: dict[str, JSON] = {
+        "item_id": origin.item_id,
+        "item_type": origin.item_type,
+        "tool_use_id": origin.tool_use_id,
+        "tool_name": origin.tool_name,
+        "role": origin.role,
+        "message": origin.message,
+        "turn": origin.turn,
+        "tokens": origin.tokens,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _entry_origin(value: dict[str, str]) -> Origin | None:
+    if "item_id" not in value:
+        return None
+    known = {name: value[name] for name in (*_TEXTS, *_NUMBERS) if name in value}
+    return Origin(**{"item_type": "unknown", **known})  # type: ignore[arg-type]
+
+
+def _entry_hollow(value: dict[str, JSON]) -> Hollow | None:
+    place = value.get("text_at")
+    if "block" not in value:
+        return None
+    if not isinstance(place, list):
+        return Hollow(value["block"], None)
+    parts = tuple(part for part in place if isinstance(part, (str, int)))
+    return Hollow(value["block"], parts, "json" if value.get("text_as") == "json" else "text")
+
 
 _NUMBER = re.compile(r"-([0-9]{1,9})$")
 
 
 class Index:
-    """The entries, records and roots that the lines of a journal add up to."""
+    """The entries, records, roots and batches in flight of a session."""
 
     def __init__(self) -> None:
         self.records: list[dict[str, JSON]] = []
         self.roots: list[str] = []
-        """The folders that this store was written in, as absolute paths."""
+        """The roots that this store has had, as absolute paths."""
         self.in_flight = InFlight()
-        self._entries: dict[tuple[str, str | None], Entry] = {}
-        self._by_path: Grouped[str, Entry] = Grouped()
-        self._by_id: Grouped[str, Entry] = Grouped()
+        self._entries: dict[tuple[str, str | None], IndexEntry] = {}
+        self._by_path: Grouped[str, IndexEntry] = Grouped()
+        self._by_id: Grouped[str, IndexEntry] = Grouped()
         self._by_sha: Grouped[str, str] = Grouped()
         self._forms: Grouped[tuple[str, str], str] = Grouped()
         self._numbers: dict[str, int] = {}
 
-    def __iter__(self) -> Iterator[Entry]:
-        """Every entry, oldest first."""
+    def __iter__(self) -> Iterator[IndexEntry]:
+        """Iterate over every entry, oldest first."""
         return iter(tuple(self._entries.values()))
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def at(self, path: str) -> Entry | None:
+    def at(self, path: str) -> IndexEntry | None:
         """Return the newest entry of a file."""
         return self._by_path.newest(path)
 
-    def of(self, path: str, item_id: str | None) -> Entry | None:
+    def of(self, path: str, item_id: str | None) -> IndexEntry | None:
         """Return the entry of this item in this file."""
         return self._entries.get((path, item_id))
 
-    def by_id(self, key: str) -> Entry | None:
+    def by_id(self, key: str) -> IndexEntry | None:
         """Return the newest entry with this item id or tool-use id.
 
         One that was saved goes before one that was found, and a result before its call.
@@ -72,15 +257,15 @@ class Index:
         return self._by_sha.newest(sha256)
 
     def forms(self, wanted: str, sha256: str) -> Sequence[str]:
-        """Return the numbered paths behind `wanted` that hold this content, oldest first."""
+        """Return the numbered paths of `wanted` that hold this content, oldest first."""
         return self._forms.all((wanted, sha256))
 
     def next_number(self, wanted: str) -> int:
-        """Return a number from which on no path behind `wanted` is known to be taken."""
+        """Return a number from which on no numbered path of `wanted` is known to be taken."""
         return self._numbers.get(wanted, 0)
 
     def apply(self, line: object) -> bool:
-        """Take up one line of a journal; False when it is none that this store could hold."""
+        """Apply one line of a journal; return False for a line that this store did not write."""
         if not isinstance(line, dict) or len(line) != 1:
             return False
         ((kind, value),) = line.items()
@@ -101,10 +286,10 @@ class Index:
             return self.in_flight.apply(value)
         elif kind == "root" and isinstance(value, str) and value not in self.roots:
             self.roots.append(value)
-        return True  # a kind that a later version has is no damage
+        return True  # a kind of a later version is not damage
 
-    def add(self, entry: Entry) -> None:
-        """Take up an entry; what the same file held before under another hash is forgotten."""
+    def add(self, entry: IndexEntry) -> None:
+        """Add an entry; remove those of the same file with another hash."""
         known = self.at(entry.path)
         if known is not None and known.sha256 != entry.sha256:
             self.remove(entry.path)
@@ -123,13 +308,13 @@ class Index:
             self._by_id.add(key, entry)
 
     def remove(self, path: str) -> None:
-        """Forget the entries of a file."""
+        """Remove the entries of a file."""
         for entry in self._by_path.all(path):
             del self._entries[path, entry.item_id]
             self._forget(entry)
 
     def lines(self) -> Iterator[dict[str, JSON]]:
-        """Yield the lines of a journal that says the same."""
+        """Yield the lines of a journal with the same contents."""
         for root in self.roots:
             yield {"root": root}
         for entry in self._entries.values():
@@ -140,7 +325,7 @@ class Index:
             yield {"in_flight": batch}
 
     def with_missing(self, other: Index) -> Index:
-        """Return this index with what only the other one knows."""
+        """Return this index with everything that only the other one has."""
         merged = Index()
         for line in self.lines():
             merged.apply(line)
@@ -157,7 +342,7 @@ class Index:
                 merged.records.append(record)
         return merged
 
-    def _forget(self, entry: Entry) -> None:
+    def _forget(self, entry: IndexEntry) -> None:
         for key in _ids(entry):
             self._by_id.remove(key, entry)
         self._by_path.remove(entry.path, entry)
@@ -167,7 +352,7 @@ class Index:
 
 
 def number_of(path: str, wanted: str) -> int:
-    """Return the number that `path` has behind `wanted`; 0 where it has none."""
+    """Return the number that `path` adds to `wanted`; 0 for none."""
     if path == wanted:
         return 0
     name = path.rpartition("/")[2]
@@ -177,13 +362,13 @@ def number_of(path: str, wanted: str) -> int:
     return number if found and numbered(wanted, number) == path else 0
 
 
-def _is_call(entry: Entry) -> bool:
-    """Is it what an assistant asked of a tool; the answer to that has the same id."""
+def _is_call(entry: IndexEntry) -> bool:
+    """Whether it is an assistant's tool call; the result of the call has the same id."""
     origin = entry.origin
     return origin is not None and origin.role == "assistant" and origin.tool_use_id is not None
 
 
-def _ids(entry: Entry) -> tuple[str, ...]:
+def _ids(entry: IndexEntry) -> tuple[str, ...]:
     origin = entry.origin
     if origin is None:
         return ()

@@ -4,48 +4,48 @@ A line is `{KIND: VALUE, "n": NUMBER, "crc32": CHECKSUM}`. The first line is num
 is the CRC-32, in hex, of the bytes of the line before `,"crc32"`. A line without number and
 checksum is one of schema version 1.0, which policyctx 0.1 wrote; a journal may begin with such
 lines. The number shows that a line is missing or stands twice, the checksum that its bytes changed.
+`events` reads from the lines what happened to the contents of the session.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import zlib
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from policyctx.store.encoding import encoded
-from policyctx.store.folders import NEW_FILE, READING, check_regular, set_mode
-from policyctx.store.writing import flush_file, write_all
+from policyctx.store.content import encoded
+from policyctx.store.index import entry_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from policyctx.store.backend import AppendLog, Backend
     from policyctx.store.content import JSON
-    from policyctx.store.folders import Folder
+    from policyctx.store.index import IndexEntry
 
 JOURNAL = "journal.jsonl"
 SCHEMA_VERSION = "2.0"
 
 _CHECKSUM = b',"crc32":"'
 _CHECKSUM_BYTES = len(_CHECKSUM) + len('00000000"}')
-# What a line of schema version 1.0 may be: it has no checksum that would tell a damaged one.
+# The kinds of lines of schema version 1.0. They have no checksum that would show damage.
 _UNCHECKED_KINDS = frozenset({"journal", "root", "saved", "record", "removed", "packed"})
 
-# Nothing but what JSON demands is escaped: two lone surrogates that are would come back as one
-# character. A line feed always is, so a line is one value.
+# Only what JSON demands is escaped: two escaped lone surrogates would come back as one character. A
+# line feed is always escaped, so a line is one value.
 encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a journal was read: which one it is, and the bytes up to there, whole lines."""
+    """How far a journal was read: which journal it is, and the bytes of all whole lines so far."""
 
     head: bytes
     """Its first line, which no other journal has."""
-    device: int
-    inode: int
+    identity: tuple[int, int]
+    """The identity of its file."""
     bytes: int
     number: int
     """Of the last line up to there."""
@@ -64,43 +64,43 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
-    """What lines of a journal hold."""
+class JournalLines:
+    """Parsed lines of a journal."""
 
     values: tuple[dict[str, Any], ...]
-    """Of each whole line its kind and value, in order."""
+    """The kind and value of each whole line, in order."""
     number: int
     """Of the last line."""
     damage: tuple[str, ...]
-    """What is wrong with the lines, a phrase for each kind of damage."""
+    """The damage that was found, a phrase for each kind."""
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """What reading a journal came to."""
+class JournalRead:
+    """The result of reading a journal."""
 
     position: Position
     lines: tuple[dict[str, Any], ...]
-    """Values of the lines that were read now; the first line is not among them."""
+    """The values of the lines that were read now, without the first line of the journal."""
     is_new: bool
-    """Was it read from its beginning, as it is not the one known or not read before."""
+    """Whether it was read from its beginning: it is another journal, or the first one read."""
     damage: tuple[str, ...]
-    """What is wrong with the lines, a phrase for each kind of damage."""
+    """The damage that was found, a phrase for each kind."""
     torn: int
-    """Bytes behind the last whole line: one that is being written, or that a crash cut off."""
-    passed_over: bool = False
-    """Do the lines begin behind what was folded already."""
+    """Bytes after the last whole line: one that is being written, or that a crash cut off."""
+    skipped_fold: bool = False
+    """Whether the lines begin after the folded ones."""
 
 
 def new_head(replaced: Iterable[str] = ()) -> bytes:
-    """Return the first line of a new journal, which knows those that it replaces."""
+    """Return the first line of a new journal, with the ids of the journals that it replaces."""
     journal_id = secrets.token_hex(8)
     head: JSON = {"id": journal_id, "schema_version": SCHEMA_VERSION, "replaces": [*replaced]}
-    return line({"journal": head}, 0)
+    return journal_line({"journal": head}, 0)
 
 
 def head_ids(head: bytes) -> tuple[str, ...]:
-    """Return the id in a first line, and those of the journals that it replaces; () for garbage."""
+    """Return the id in a first line, and those of the journals that it replaces; () for damage."""
     try:
         found = _value(head.removesuffix(b"\n"))[0].get("journal")
     except (ValueError, RecursionError):
@@ -112,8 +112,8 @@ def head_ids(head: bytes) -> tuple[str, ...]:
     return (found["id"], *(one for one in earlier if isinstance(one, str)))
 
 
-def line(value: Mapping[str, JSON], number: int) -> bytes:
-    """Return a kind and its value as the line of this number. Raises `ValueError` for no JSON."""
+def journal_line(value: Mapping[str, JSON], number: int) -> bytes:
+    """Return a kind and its value as the line with this number; `ValueError` for non-JSON."""
     try:
         start = encoded(f'{encode(value)[:-1]},"n":{number}')
     except TypeError as error:
@@ -122,12 +122,12 @@ def line(value: Mapping[str, JSON], number: int) -> bytes:
 
 
 def numbered(values: Iterable[Mapping[str, JSON]], after: int = 0) -> list[bytes]:
-    """Return values as the lines that follow the one numbered `after`."""
-    return [line(value, number) for number, value in enumerate(values, after + 1)]
+    """Return values as the lines after the one numbered `after`."""
+    return [journal_line(value, number) for number, value in enumerate(values, after + 1)]
 
 
 def values_of_kind(content: bytes, kind: str) -> list[bytes] | None:
-    """Return the JSON of each value of one kind as it stands in a journal; None for damage."""
+    """Return the JSON of each value of one kind, byte for byte; None for a damaged journal."""
     start = b'{"%b":' % kind.encode()
     found = []
     for one in content.split(b"\n"):
@@ -141,116 +141,87 @@ def values_of_kind(content: bytes, kind: str) -> list[bytes] | None:
     return found
 
 
-def opened(folder: Folder, *, writing: bool) -> int:
-    """Return a descriptor of the journal. Raises `FileNotFoundError` when there is none."""
-    flags = os.O_RDWR | os.O_APPEND if writing else os.O_RDONLY
-    return folder.open(JOURNAL, flags | READING)
+def open_journal(backend: Backend, folder: str, *, writing: bool) -> AppendLog:
+    """Open the journal in a folder. Raises `FileNotFoundError` when there is none."""
+    return backend.open_log(f"{folder}/{JOURNAL}", writing=writing)
 
 
-def read(descriptor: int, known: Position | None, *, folded: Fold | None = None) -> Read:
+def read_journal(
+    log: AppendLog, known: Position | None = None, *, folded: Fold | None = None
+) -> JournalRead:
     """Read a journal on from the known position, or from its beginning where it is another one.
 
-    What is `folded` is passed over in the journal that it was folded from.
+    In the journal that they were folded from, the `folded` lines are skipped.
     """
-    found = check_regular(descriptor, JOURNAL)
-    if known is not None and _is_same(known, found, descriptor):
-        if found.st_size == known.bytes:
-            return Read(known, (), is_new=False, damage=(), torn=0)
-        return _read_on(known, _bytes_from(descriptor, known.bytes))
-    content = _bytes_from(descriptor, 0)
+    if known is not None and _is_same(known, log):
+        if log.status.size == known.bytes:
+            return JournalRead(known, (), is_new=False, damage=(), torn=0)
+        return _read_on(known, log.read(known.bytes))
+    content = log.read()
     head = content[: content.find(b"\n") + 1]
     ids = head_ids(head)
-    # Where the first line is no head, it may be the second: then it is read with the others.
-    start = Position(head, found.st_dev, found.st_ino, len(head) if ids else 0, 0 if ids else -1)
-    passed_over = False
+    # A first line that is not a head may be the second: then it is read with the others.
+    start = Position(head, log.status.identity, len(head) if ids else 0, 0 if ids else -1)
+    skipped_fold = False
     if folded is not None and folded.number is not None and folded.journal_id in ids[:1]:
-        passed_over = zlib.crc32(content[: folded.bytes]) == folded.checksum
-        if passed_over:
+        skipped_fold = zlib.crc32(content[: folded.bytes]) == folded.checksum
+        if skipped_fold:
             start = replace(start, bytes=folded.bytes, number=folded.number)
     made = _read_on(start, content[start.bytes :])
-    return replace(made, is_new=True, passed_over=passed_over)
+    return replace(made, is_new=True, skipped_fold=skipped_fold)
 
 
-def whole(descriptor: int) -> bytes:
-    """Return every byte of a journal."""
-    return _bytes_from(descriptor, 0)
-
-
-def append(
-    descriptor: int, lines: Iterable[bytes], position: Position, *, torn: int, flush: bool
+def append_lines(
+    log: AppendLog, lines: Iterable[bytes], position: Position, *, torn: int, flush: bool
 ) -> Position:
-    """Append whole lines, all or none; what a crash left behind the last one is cut off first."""
+    """Append whole lines, all or none; first cut off a line that a crash left incomplete."""
     if torn:
-        os.ftruncate(descriptor, position.bytes)
+        log.truncate(position.bytes)
     content = b"".join(lines)
     try:
-        write_all(descriptor, content)
-        if flush:
-            flush_file(descriptor)
+        log.append(content, flush=flush)
     except OSError:
-        os.ftruncate(descriptor, position.bytes)
+        log.truncate(position.bytes)
         raise
     end, number = position.bytes + len(content), position.number + content.count(b"\n")
-    return replace(position, bytes=end, number=number)
+    return Position(position.head, position.identity, end, number)
 
 
-def write_anew(
-    folder: Folder, head: bytes, lines: Sequence[bytes], *, mode: int, flush: bool
-) -> Position:
-    """Put a new journal, its head and all numbered `lines`, in the place of what is there."""
-    temporary = f".{secrets.token_hex(8)}.tmp"
-    descriptor = folder.open(temporary, NEW_FILE, mode)
-    try:
-        set_mode(descriptor, mode)
-        write_all(descriptor, head + b"".join(lines))
-        if flush:
-            flush_file(descriptor)
-        found = os.fstat(descriptor)
-    except BaseException:
-        folder.remove(temporary)
-        raise
-    finally:
-        os.close(descriptor)
-    folder.replace(temporary, JOURNAL)
-    if flush:
-        folder.flush()
-    return Position(head, found.st_dev, found.st_ino, found.st_size, len(lines))
+def write_journal(backend: Backend, folder: str, head: bytes, lines: Sequence[bytes]) -> Position:
+    """Put a new journal, its head and all numbered `lines`, in the place of the one in a folder."""
+    content = head + b"".join(lines)
+    found = backend.write(f"{folder}/{JOURNAL}", content, flush=True)
+    return Position(head, found.identity, found.size, len(lines))
 
 
-def goes_on(known: Position, found: Position) -> bool:
-    """Does a journal say all that the known one said: by its word, or as it is that one, longer."""
+def continues(known: Position, found: Position) -> bool:
+    """Whether a journal contains the known one: the same one grown, or one that replaced it."""
     before = head_ids(known.head)[:1]
     now, *replaced = head_ids(found.head) or ("",)
     return (before == (now,) and found.bytes >= known.bytes) or bool(set(before) & set(replaced))
 
 
-def _is_same(known: Position, found: os.stat_result, descriptor: int) -> bool:
-    """Is this the journal known: a number of a removed file may be given out again."""
+def _is_same(known: Position, log: AppendLog) -> bool:
+    """Whether this is the known journal; the identity of a removed file may be used again."""
     return (
-        (known.device, known.inode) == (found.st_dev, found.st_ino)
-        and found.st_size >= known.bytes
-        and os.read(descriptor, len(known.head)) == known.head
+        known.identity == log.status.identity
+        and log.status.size >= known.bytes
+        and log.read(0, len(known.head)) == known.head
     )
 
 
-def _bytes_from(descriptor: int, position: int) -> bytes:
-    os.lseek(descriptor, position, os.SEEK_SET)
-    with open(descriptor, "rb", closefd=False) as file:
-        return file.read()
-
-
-def _read_on(known: Position, content: bytes) -> Read:
+def _read_on(known: Position, content: bytes) -> JournalRead:
     whole = content.rfind(b"\n") + 1
-    lines = parsed(content[:whole].split(b"\n")[:-1], known.number)
+    lines = parse_lines(content[:whole].split(b"\n")[:-1], known.number)
     position = replace(known, bytes=known.bytes + whole, number=lines.number)
     torn = len(content) - whole
-    return Read(position, lines.values, is_new=False, damage=lines.damage, torn=torn)
+    return JournalRead(position, lines.values, is_new=False, damage=lines.damage, torn=torn)
 
 
-def parsed(lines: Sequence[bytes], after: int = 0) -> Lines:
-    """Return what lines hold that follow the one numbered `after`; damaged ones are left out.
+def parse_lines(lines: Sequence[bytes], after: int = 0) -> JournalLines:
+    """Parse the lines after the one numbered `after`, and leave damaged ones out.
 
-    A line that stands there twice counts once.
+    A line that is repeated counts once.
     """
     values: list[dict[str, Any]] = []
     number, last = after, after
@@ -272,25 +243,26 @@ def parsed(lines: Sequence[bytes], after: int = 0) -> Lines:
             number = own
         last = number
         values.append(value)
-    return Lines(tuple(values), number, tuple(_phrases(unreadable, missing, repeated)))
+    return JournalLines(tuple(values), number, tuple(_phrases(unreadable, missing, repeated)))
 
 
 def _phrases(unreadable: int, missing: int, repeated: int) -> Iterator[str]:
-    """Yield what is wrong with lines, by their number."""
+    """Yield a phrase for each kind of damage."""
     if unreadable:
-        yield f"{_lines(unreadable)} of the journal could not be read"
+        yield f"{_counted_lines(unreadable)} of the journal could not be read"
     if missing:
-        yield f"{_lines(missing)} of the journal {'is' if missing == 1 else 'are'} missing"
+        yield f"{_counted_lines(missing)} of the journal {'is' if missing == 1 else 'are'} missing"
     if repeated:
-        yield f"{_lines(repeated)} of the journal {'appears' if repeated == 1 else 'appear'} twice"
+        verb = "appears" if repeated == 1 else "appear"
+        yield f"{_counted_lines(repeated)} of the journal {verb} twice"
 
 
-def _lines(count: int) -> str:
+def _counted_lines(count: int) -> str:
     return "1 line" if count == 1 else f"{count} lines"
 
 
 def _value(raw: bytes) -> tuple[dict[str, Any], int | None]:
-    """Return kind and value of a line, and its number. Raises `ValueError` for a damaged one."""
+    """Return the kind and value of a line, and its number. Raises `ValueError` for damage."""
     checked = _checked_part(raw)
     if checked is None:
         raise ValueError("the checksum is that of another line")
@@ -313,11 +285,45 @@ def _is_unchecked_line(raw: bytes) -> bool:
 
 
 def _checked_part(raw: bytes) -> bytes | None:
-    """Return the bytes that the checksum of a line is of: none where it has no checksum.
+    """Return the part of a line that its checksum covers; b"" for a line without a checksum.
 
-    None for a line that is not what its checksum says.
+    Return None when the checksum does not match.
     """
     start, end = raw[:-_CHECKSUM_BYTES], raw[-_CHECKSUM_BYTES:]
     if not end.startswith(_CHECKSUM):
         return b""
     return start if end == b'%b%08x"}' % (_CHECKSUM, zlib.crc32(start)) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event in the history of one content."""
+
+    what: Literal["saved", "packed", "removed"]
+    path: str
+    """Below the root."""
+    time: float
+    """Seconds since 1970, by the clock of that moment."""
+    item_id: str | None = None
+    entry: IndexEntry | None = None
+    """The entry of the content, where it is known."""
+    why: str = ""
+    """The rule by which it was removed."""
+
+
+def events(lines: Iterable[object]) -> Iterator[Event]:
+    """Yield the events that the lines of a journal record, in their order."""
+    last: dict[str, IndexEntry] = {}
+    for line in lines:
+        if not isinstance(line, dict) or len(line) != 1:
+            continue
+        ((kind, value),) = line.items()
+        if kind == "saved" and (entry := entry_of(value)) is not None:
+            last[entry.path] = entry
+            yield Event("saved", entry.path, entry.saved_at, entry.item_id, entry)
+        elif kind in {"packed", "removed"} and isinstance(value, dict):
+            path, time = value.get("path"), value.get("time")
+            if isinstance(path, str) and isinstance(time, (int, float)):
+                known = last.get(path)
+                item_id = known.item_id if known else None
+                yield Event(kind, path, time, item_id, known, str(value.get("why", "")))

@@ -1,91 +1,89 @@
-"""Which path a content gets: the one expected, or the first free one behind it."""
+"""The path that a content gets: the expected one, or the wanted one with the first free number."""
 
 from __future__ import annotations
 
-import stat
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from policyctx.errors import StoreError
 from policyctx.planning.paths import numbered
-from policyctx.store.entries import is_inside
-from policyctx.store.files import stored_bytes, text_of
-from policyctx.store.packing import PACKED
-from policyctx.store.streaming import sha256_in
-from policyctx.store.writing import TEMPORARY
+from policyctx.store.backend import TEMPORARY
+from policyctx.store.content import PACKED, is_inside
+from policyctx.store.files import sha256_in, stored_bytes, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from policyctx.store.backend import Backend
+    from policyctx.store.files import Prepared
     from policyctx.store.index import Index
-    from policyctx.store.opening import Tree
-    from policyctx.store.prepared import Prepared
 
-# What is at a path: nothing, this very content (plain or packed), or something else.
+# What is at a path: nothing, this very content (compressed or not), or something else.
 Occupant: TypeAlias = Literal["nothing", "itself", "itself packed", "another"]
 
-# Every file system takes a name of so many characters, which are ASCII.
+# Every file system accepts a path of this many characters, which are ASCII.
 _SHORT = 200
 
 
-class Names:
-    """Hands out the paths of one call, each only once; what is on the disk counts as taken.
+class PathAllocator:
+    """Allocates the paths of one call, each only once; a path on the disk is taken.
 
-    Where the index can be trusted to know every name, the disk is asked only for those that it
-    knows: giving a name never overwrites, and a name that is taken after all is lost.
+    Where it `trusts` the index to know every name, it looks on the disk only for the names that the
+    index knows: naming a file never overwrites another, and a name that turns out to be taken is
+    given up.
     """
 
-    def __init__(self, tree: Tree, index: Index, *, reserved: set[str], trusts: bool) -> None:
-        self._tree = tree
+    def __init__(self, backend: Backend, index: Index, *, reserved: set[str], trusts: bool) -> None:
+        self._backend = backend
         self._index = index
         self._given = set(reserved)
         self._trusts = trusts
-        self._lost: set[str] = set()
+        self._given_up: set[str] = set()
 
     def take(self, one: Prepared) -> tuple[str, Occupant]:
-        """Return the first path that is free or holds this content already, and which it is."""
+        """Allocate the first path that is free or holds this content; return what is there."""
         for path in self._candidates(one):
             if path not in self._given:
-                occupant = "nothing" if self._is_believed(path) else self.occupant(path, one)
+                occupant = "nothing" if self._is_trusted(path) else self.occupant(path, one)
                 if occupant != "another":
                     self._given.add(path)
                     return path, occupant
         raise AssertionError  # numbers do not end
 
     def take_exactly(self, one: Prepared) -> tuple[str, Occupant]:
-        """Return the expected path. Raises `StoreError` when another content has it."""
+        """Allocate the expected path. Raises `StoreError` when another content has it."""
         path = one.content.relative_path
         occupant = "another" if path in self._given else self.occupant(path, one)
         if occupant == "another":
-            target = f"{self._tree.root}/{path}"
+            target = f"{self._backend.root}/{path}"
             raise StoreError(f"{target} holds another item already", path=target)
         self._given.add(path)
         return path, occupant
 
-    def lose(self, path: str) -> None:
-        """Take back a path that has turned out to be taken."""
+    def give_up(self, path: str) -> None:
+        """Take back a path that turned out to be taken."""
         self._given.discard(path)
-        self._lost.add(path)
+        self._given_up.add(path)
 
     def occupant(self, path: str, one: Prepared) -> Occupant:
-        """Return what is at a path, as the index and the disk say."""
+        """Return what is at a path, by the index and the disk."""
         known = self._index.at(path)
         if known is not None and known.sha256 != one.sha256:
             return "another"
-        folder, name = self._tree.place(path)
         try:
-            found = folder.stat(name)
+            found = self._backend.status(path)
         except FileNotFoundError:
             try:
-                folder.stat(name + PACKED)
+                self._backend.status(path + PACKED)
             except FileNotFoundError:
                 return "nothing"
             return "itself packed" if self._holds(path, one) else "another"
-        is_file = stat.S_ISREG(found.st_mode)
-        return "itself" if is_file and self._holds(path, one, found.st_size) else "another"
+        return "itself" if found.is_file and self._holds(path, one, found.size) else "another"
 
-    def _is_believed(self, path: str) -> bool:
-        """May the index be believed that nothing is there; a long name may be none at all."""
-        is_known = path in self._lost or self._index.at(path) is not None
+    def _is_trusted(self, path: str) -> bool:
+        """Whether to trust the index that nothing is there; a long name may be impossible."""
+        is_known = path in self._given_up or self._index.at(path) is not None
         return self._trusts and not is_known and len(path) <= _SHORT
 
     def _holds(self, path: str, one: Prepared, size: int | None = None) -> bool:
@@ -93,8 +91,8 @@ class Names:
             return False
         try:
             if one.format == "text":
-                return sha256_in(self._tree, path, one.format) == one.sha256
-            raw = stored_bytes(self._tree, path)
+                return sha256_in(self._backend, path, one.format) == one.sha256
+            raw = stored_bytes(self._backend, path)
             known = self._index.of(path, one.item_id)
             return known is not None and text_of(raw, one.format) == one.content.text
         except (FileNotFoundError, ValueError):
@@ -111,13 +109,24 @@ class Names:
 
 
 def is_temporary(path: str) -> bool:
-    """Is this a file that has not got its name; a crash may have left it."""
+    """Whether this is the path of a temporary file, which a crash may have left."""
     name = path.rpartition("/")[2]
     return name.startswith(".") and name.endswith(TEMPORARY)
 
 
-def check_inside(path: str, tree: Tree) -> None:
-    """Raise `StoreError` for a path that would lead out of the store."""
+def check_inside(path: str, backend: Backend) -> None:
+    """Raise `StoreError` for a path that leads out of the store."""
     if not is_inside(path):
-        target = f"{tree.root}/{path}"
-        raise StoreError(f"{target} leads out of {tree.root}", path=target)
+        target = f"{backend.root}/{path}"
+        raise StoreError(f"{target} leads out of {backend.root}", path=target)
+
+
+def absolute_root(root: str | os.PathLike[str]) -> Path:
+    """Return the folder that `root` names, with `~` expanded; it need not exist.
+
+    Raises `StoreError` for the home of an unknown user.
+    """
+    try:
+        return Path(root).expanduser().absolute()
+    except RuntimeError as error:
+        raise StoreError(f"{root}: {error}", path=os.fspath(root)) from error

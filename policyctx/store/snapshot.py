@@ -1,53 +1,42 @@
-"""`index.json`: what a journal added up to at some moment, and a second copy of it.
+"""`index.json`: a snapshot of the index, and a second copy of what its journal says.
 
-It names its journal and the byte up to which it covers it. What follows its checksum has that
-CRC-32; policyctx 0.1 wrote no checksum.
+It names its journal and the byte up to which it covers it. Its checksum is the CRC-32 of the bytes
+after it; policyctx 0.1 wrote no checksum.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import secrets
 import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from policyctx.store.encoding import encoded
-from policyctx.store.folders import (
-    NEW_FILE,
-    NO_FILE_OF_OURS,
-    READING,
-    check_regular,
-    set_mode,
-)
+from policyctx.store.backend import NOT_A_STORE_FILE
+from policyctx.store.content import encoded
 from policyctx.store.index import Index
 from policyctx.store.journal import JOURNAL, Fold, encode, head_ids, values_of_kind
-from policyctx.store.opening import read_whole
-from policyctx.store.writing import TEMPORARY, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from policyctx.store.backend import Backend
     from policyctx.store.content import JSON
     from policyctx.store.journal import Position
-    from policyctx.store.opening import Tree
-
 
 _SCHEMA_VERSION = "1.0"
 _START = b'{"schema_version":"%b","crc32":"' % _SCHEMA_VERSION.encode()
 _CHECKSUM_BYTES = len("00000000")
-# The keys of one that policyctx 0.1 wrote.
+# The keys of a snapshot that policyctx 0.1 wrote.
 _UNCHECKED_KEYS = {"schema_version", "journal", "roots", "items", "records"}
 
-# What was appended since the last snapshot is folded when it is so many times its size, and this
-# many bytes: on the average, an entry is folded once in three.
+# The lines appended since the last snapshot are folded into a new one when they are this many times
+# its size, and at least this many bytes: on average, an entry is folded once in three.
 _OUTGROWN = 4
 _LEAST_FOLD_BYTES = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class IndexSnapshot:
     """An index as it was when so much of its journal had been written."""
 
     index: Index
@@ -56,12 +45,12 @@ class Snapshot:
     """Bytes of the file."""
 
 
-def read_snapshot(tree: Tree, path: str) -> Snapshot | None:
-    """Return a snapshot, None for one that was not written here or not as a whole.
+def read_snapshot(backend: Backend, path: str) -> IndexSnapshot | None:
+    """Return a snapshot; None for a file that is damaged or was not written by this store.
 
     Raises `OSError` where there is no readable file.
     """
-    raw = read_whole(*tree.place(path))
+    raw = backend.read(path)
     try:
         found = _checked(raw)
         fold = _fold(found["journal"])
@@ -71,50 +60,26 @@ def read_snapshot(tree: Tree, path: str) -> Snapshot | None:
     index = Index()
     if fold.bytes < 1 or not all(index.apply(line) for line in lines):
         return None
-    return Snapshot(index, fold, len(raw))
-
-
-def write_snapshot(
-    tree: Tree, path: str, index: Index, fold: Fold, journal: tuple[str, bytes], *, mode: int
-) -> int:
-    """Write a snapshot of a journal, its path and its bytes, in one step; return its own bytes.
-
-    It is not flushed: the journal says the same, and a torn one is known by its look.
-    """
-    folder, name = tree.place(path)
-    raw = _text(index, fold, journal)
-    temporary = f".{secrets.token_hex(8)}{TEMPORARY}"
-    try:
-        descriptor = folder.open(temporary, NEW_FILE, mode)
-        with open(descriptor, "wb", buffering=0):  # noqa: PTH123 - an open descriptor, not a path
-            set_mode(descriptor, mode)
-            write_all(descriptor, raw)
-        folder.replace(temporary, name)
-    except OSError:
-        with contextlib.suppress(OSError):
-            folder.remove(temporary)
-        raise
-    return len(raw)
+    return IndexSnapshot(index, fold, len(raw))
 
 
 class Snapshots:
     """The snapshot, at `path`, of the journal in `folder`: read once, written when outgrown."""
 
-    def __init__(self, path: str, *, folder: str, mode: int) -> None:
+    def __init__(self, path: str, *, folder: str) -> None:
         self.path = path
         self._folder = folder
-        self._mode = mode
         self._folded_bytes = 0
         self._size: int | None = None
 
-    def read(self, tree: Tree) -> tuple[Snapshot | None, str]:
-        """Return the snapshot, None where there is none to believe, and what harm was found."""
+    def read(self, backend: Backend) -> tuple[IndexSnapshot | None, str]:
+        """Return the snapshot, None where none is valid, and a sentence about damage, or ""."""
         try:
-            found = read_snapshot(tree, self.path)
+            found = read_snapshot(backend, self.path)
         except FileNotFoundError:
             return None, ""
         except OSError as error:
-            if error.errno not in NO_FILE_OF_OURS:
+            if error.errno not in NOT_A_STORE_FILE:
                 raise
             found = None
         harm = (
@@ -124,47 +89,45 @@ class Snapshots:
         )
         return found, harm
 
-    def begin(self, read: Snapshot | None) -> None:
-        """Go on from this snapshot; without one, the next occasion writes it."""
+    def begin(self, read: IndexSnapshot | None) -> None:
+        """Continue from this snapshot; without one, `write_when_due` writes one."""
         self._folded_bytes = read.fold.bytes if read else 0
         self._size = read.size if read else None
 
     def write_when_due(
-        self, tree: Tree, index: Index, position: Position, journal: Callable[[], bytes]
+        self, backend: Backend, index: Index, position: Position, journal: Callable[[], bytes]
     ) -> str:
-        """Write the snapshot when its `journal` has outgrown it; return what hindered that."""
+        """Write the snapshot when its `journal` has outgrown it; return the error, or ""."""
         due = max(_LEAST_FOLD_BYTES, _OUTGROWN * (self._size or 0))
         if self._size is not None and position.bytes - self._folded_bytes < due:
             return ""
         try:
-            self.write(tree, index, position, journal())
+            self.write(backend, index, position, journal())
         except OSError as error:  # the journal holds it all
             self._folded_bytes, self._size = position.bytes, 0
             return f"{self.path} could not be written: {error.strerror}"
         return ""
 
-    def write(self, tree: Tree, index: Index, position: Position, journal: bytes) -> None:
+    def write(self, backend: Backend, index: Index, position: Position, journal: bytes) -> None:
         """Write a snapshot that covers the whole `journal`. Raises `OSError`."""
         journal_id, checksum = head_ids(position.head)[0], zlib.crc32(journal)
         fold = Fold(journal_id, position.bytes, position.number, checksum)
-        named = (f"{self._folder}/{JOURNAL}", journal)
-        self._size = write_snapshot(tree, self.path, index, fold, named, mode=self._mode)
+        raw = _text(index, fold, (f"{self._folder}/{JOURNAL}", journal))
+        # Not flushed: the journal says the same, and a torn snapshot is recognised.
+        self._size = backend.write(self.path, raw, flush=False).size
         self._folded_bytes = position.bytes
 
-    def covers(self, tree: Tree, position: Position) -> bool:
-        """Does the snapshot on the disk cover all of its journal up to there."""
-        found = _fold_on_disk(tree, self.path)
+    def covers(self, backend: Backend, position: Position) -> bool:
+        """Whether the snapshot on the disk covers all of its journal up to this position."""
+        found = _fold_on_disk(backend, self.path)
         ids = head_ids(position.head)[:1]
         return found is not None and (found.journal_id,) == ids and found.bytes == position.bytes
 
 
-def _fold_on_disk(tree: Tree, path: str) -> Fold | None:
-    """Return what a snapshot covers by its first line; None for one that is not of this version."""
-    folder, name = tree.place(path)
+def _fold_on_disk(backend: Backend, path: str) -> Fold | None:
+    """Return what a snapshot covers, by its first line; None for one of another version."""
     try:
-        descriptor = folder.open(name, READING)
-        with open(descriptor, "rb") as file:  # noqa: PTH123 - an open descriptor, not a path
-            check_regular(descriptor, f"{folder.path}/{name}")
+        with backend.open(path) as file:
             first = file.readline()
         found = json.loads(first.rstrip(b",\n") + b"}")
         return _fold(found["journal"]) if first.startswith(_START) else None
@@ -173,9 +136,9 @@ def _fold_on_disk(tree: Tree, path: str) -> Fold | None:
 
 
 def _checked(raw: bytes) -> dict[str, Any]:
-    """Return the JSON of a snapshot. Raises `ValueError` for what its checksum does not agree with.
+    """Return the JSON of a snapshot. Raises `ValueError` when its checksum does not match.
 
-    What policyctx 0.1 wrote has no checksum.
+    A snapshot of policyctx 0.1 has no checksum.
     """
     end = len(_START) + _CHECKSUM_BYTES
     is_checked = raw.startswith(_START)
@@ -235,6 +198,6 @@ def _text(index: Index, fold: Fold, journal: tuple[str, bytes]) -> bytes:
 
 
 def _values(journal: bytes, kind: str, number: int) -> list[bytes] | None:
-    """What a journal's lines of one kind hold; None when some of it is out of date or damaged."""
+    """Return the values of one kind in a journal; None when some are out of date or damaged."""
     found = values_of_kind(journal, kind)
     return found if found is not None and len(found) == number else None

@@ -1,8 +1,15 @@
-"""`State`: the index and the records of one session, shared by its threads and processes."""
+"""`State`: the index and the records of one session, shared by its threads and processes.
+
+The journal is the truth. The snapshot saves reading a long journal, and is a second copy in case
+the journal is damaged. If both are damaged, the index is rebuilt from the files. Of all of them,
+only values that this store could have written are believed.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
+import threading
 import weakref
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from policyctx.errors import StoreError
-from policyctx.store import journal
+from policyctx.store.backend import NOT_A_STORE_FILE
 from policyctx.store.files import is_stored
 from policyctx.store.in_flight import (
     OpenBatches,
@@ -19,80 +26,115 @@ from policyctx.store.in_flight import (
     remove_dead_locks,
 )
 from policyctx.store.index import Index
-from policyctx.store.loading import LoadedIndex
-from policyctx.store.locking import Lock
-from policyctx.store.rebuilding import adopted, lines_in
+from policyctx.store.journal import (
+    append_lines,
+    continues,
+    head_ids,
+    new_head,
+    numbered,
+    open_journal,
+    read_journal,
+    write_journal,
+)
+from policyctx.store.rebuild import adopted_entries
+from policyctx.store.sessions import lines_in
+from policyctx.store.snapshot import Snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
+    from policyctx.store.backend import AppendLog, Backend, ExclusiveLock
     from policyctx.store.content import JSON
-    from policyctx.store.entries import Entry
-    from policyctx.store.opening import Tree
+    from policyctx.store.index import IndexEntry
+    from policyctx.store.journal import JournalRead, Position
+    from policyctx.store.sessions import StateFolder
+    from policyctx.store.snapshot import IndexSnapshot
 
-# So many journals back, one that replaces another says so.
+_LOG = logging.getLogger("policyctx.store")
+_LOCK = "lock"
+# A journal names this many of the journals that it replaces.
 _REMEMBERED_JOURNALS = 8
 _NOTHING: Mapping[str, Iterable[str]] = MappingProxyType({})
-# A journal is shortened when that saves so many bytes.
+# A journal is shortened when that saves this many bytes.
 _LEAST_SHORTENED = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What rebuilding an index came to."""
+    """The result of rebuilding an index."""
 
     entries: int
-    found: tuple[Entry, ...]
-    """What no index told of, and is taken up from the disk."""
-    gone: tuple[Entry, ...]
-    """What the index told of, and is not on the disk."""
+    found: tuple[IndexEntry, ...]
+    """Contents on the disk that the index did not know."""
+    gone: tuple[IndexEntry, ...]
+    """Contents that the index knew and that are not on the disk."""
 
 
-class State(LoadedIndex):
-    """The index and the records of one session, and the one way to add to them."""
+class State:
+    """The index and the records of one session, and the only way to add to them.
 
-    _batches: OpenBatches | None = None
+    `notices` has a sentence for each damage that was found, and what was done about it.
+    """
 
-    @property
-    def _open_batches(self) -> OpenBatches:
-        """The batches of this process, none of them its parent's where it was forked."""
-        batches = self._batches
-        if batches is None or batches.process != os.getpid():
-            if batches is not None:
-                batches.abandon()
-            self._batches = batches = OpenBatches()
-            # A batch that no record settled, as an error came between, must not cost a descriptor.
-            weakref.finalize(self, batches.abandon).atexit = False
-        return batches
+    def __init__(self, root: Path, place: StateFolder) -> None:
+        self.index = Index()
+        self.folder = place.path
+        self.notices: list[str] = []
+        self._root = root
+        self._place = place
+        self._threads = threading.RLock()
+        self._position: Position | None = None
+        self._log: AppendLog | None = None
+        self._torn = 0
+        self._is_loaded = False
+        self._is_damaged = False
+        self._snapshots = Snapshots(place.snapshot, folder=place.path)
+        self._batches: OpenBatches | None = None
+
+    def refresh(self, backend: Backend) -> Index:
+        """Read what this or another process appended since, and return the index."""
+        with self._threads:
+            try:
+                self._read(backend)
+            finally:
+                self._close_log()
+            return self.index
+
+    def loaded(self, backend: Backend) -> Index:
+        """Return the index as it was last read; lines that others appended since may be missing."""
+        return self.index if self._is_loaded else self.refresh(backend)
+
+    def lines(self, backend: Backend) -> tuple[object, ...]:
+        """Return every line of the journal, oldest first; () when there is none."""
+        return lines_in(backend, self.folder)
 
     @contextmanager
-    def writing(self, tree: Tree) -> Iterator[Index]:
-        """Hold the session's lock, with the index up to date and the journal whole."""
-        with self._threads, Lock(tree.folder(self.folder), self._mode):
+    def writing(self, backend: Backend) -> Iterator[Index]:
+        """Hold the session's lock, with the index up to date and the journal complete."""
+        with self._threads, self._lock(backend):
             try:
-                self._torn = self._read(tree, writing=True)
+                self._torn = self._read(backend, writing=True)
                 if self._torn:
                     self._notice("the last line of the journal was torn by a crash; it is left out")
-                if self._position is None or self._is_harmed:
-                    self.write_anew(tree)
+                if self._position is None or self._is_damaged:
+                    self.write_anew(backend)
                 yield self.index
             finally:
-                self._close()
+                self._close_log()
 
     def append(
         self,
-        tree: Tree,
+        backend: Backend,
         *,
-        entries: Sequence[Entry] = (),
+        entries: Sequence[IndexEntry] = (),
         records: Sequence[dict[str, JSON]] = (),
         removed: Sequence[dict[str, JSON]] = (),
         packed: Sequence[dict[str, JSON]] = (),
         in_flight: Mapping[str, Iterable[str]] = _NOTHING,
         flush: bool = True,
     ) -> None:
-        """Append to the journal, all or nothing, and take it up; only while `writing`."""
-        if self._open is None:
-            self._open = journal.opened(tree.folder(self.folder), writing=True)
+        """Append to the journal, all or nothing, then apply it; only while `writing`."""
         assert self._position is not None  # noqa: S101 - `writing` saw to it
         roots = [] if str(self._root) in self.index.roots else [str(self._root)]
         lines: list[dict[str, JSON]] = [{"root": root} for root in roots]
@@ -101,10 +143,9 @@ class State(LoadedIndex):
         lines += [{"record": record} for record in records]
         lines += [{"removed": dict(one)} for one in removed]
         lines += [{"packed": dict(one)} for one in packed]
-        raw = journal.numbered(lines, self._position.number)
-        flush = self._flush and flush
-        self._position = journal.append(
-            self._open, raw, self._position, torn=self._torn, flush=flush
+        raw = numbered(lines, self._position.number)
+        self._position = append_lines(
+            self._opened_log(backend), raw, self._position, torn=self._torn, flush=flush
         )
         self._torn = 0
         self.index.roots += roots
@@ -118,19 +159,27 @@ class State(LoadedIndex):
         for one in removed:
             self.index.remove(str(one["path"]))
         if entries or records or removed or packed:
-            self._fold(tree)
+            self._fold(backend)
+
+    def remember(
+        self, backend: Backend, records: Sequence[dict[str, JSON]], *, flush: bool
+    ) -> None:
+        """Append records, which settle the files that they name."""
+        with self.writing(backend):
+            left = self._open_batches.named_by(records)
+            self.append(backend, records=records, in_flight=left, flush=flush)
 
     @contextmanager
-    def in_flight(self, tree: Tree, paths: Iterable[str]) -> Iterator[str]:
-        """Announce a batch that is about to use these paths, and give its id.
+    def in_flight(self, backend: Backend, paths: Iterable[str]) -> Iterator[str]:
+        """Announce a batch that is about to use these paths, and provide its id.
 
         From now on `collect` leaves its files alone, until records have named each of them. After
         an error nothing of the batch is in flight.
         """
-        with self.writing(tree):
-            batch = self._open_batches.open(tree.folder(self.folder), self._mode, paths)
+        with self.writing(backend):
+            batch = self._open_batches.open(backend, paths)
             try:
-                self.append(tree, in_flight={batch: paths}, flush=False)
+                self.append(backend, in_flight={batch: paths}, flush=False)
             except BaseException:
                 self._open_batches.close(batch)
                 raise
@@ -141,113 +190,216 @@ class State(LoadedIndex):
                 self._open_batches.close(batch)
             raise
 
-    def remember(self, tree: Tree, records: Sequence[dict[str, JSON]], *, flush: bool) -> None:
-        """Append records, which settle the files that they name."""
-        with self.writing(tree):
-            left = self._open_batches.named_by(records)
-            self.append(tree, records=records, in_flight=left, flush=flush)
-
-    def living(self, tree: Tree) -> dict[str, frozenset[str]]:
+    def living(self, backend: Backend) -> dict[str, frozenset[str]]:
         """Return the batches of living writers, of any process, with the paths in flight."""
-        folder, flying = tree.folder(self.folder), self.index.in_flight
-        return {batch: flying.paths(batch) for batch in flying.batches if is_living(folder, batch)}
+        flying = self.index.in_flight
+        return {
+            batch: flying.paths(batch)
+            for batch in flying.batches
+            if is_living(backend, self.folder, batch)
+        }
 
-    def forget_dead(self, tree: Tree) -> None:
+    def forget_dead(self, backend: Backend) -> None:
         """Settle the batches that a crash cut off, and remove their locks; only while `writing`."""
-        living = self.living(tree)
+        living = self.living(backend)
         dead = [batch for batch in self.index.in_flight.batches if batch not in living]
         if dead:
-            self.append(tree, in_flight=dict.fromkeys(dead, ()), flush=False)
-        remove_dead_locks(tree.folder(self.folder))
+            self.append(backend, in_flight=dict.fromkeys(dead, ()), flush=False)
+        remove_dead_locks(backend, self.folder)
 
-    def complete_snapshot(self, tree: Tree) -> None:
-        """Let the snapshot cover the whole journal; without a journal there is none.
+    def complete_snapshot(self, backend: Backend) -> None:
+        """Let the snapshot cover the whole journal; do nothing without a journal.
 
-        A journal that was found damaged is written anew, so that the damage is reported once.
-        Raises `OSError` when it cannot be written.
+        A damaged journal is written anew, so that the damage is reported once. Raises `OSError`
+        when that fails.
         """
         with self._threads:
-            self.refresh(tree)
+            self.refresh(backend)
             if self._position is None:
                 return
-            if self._snapshots.covers(tree, self._position) and not self._is_harmed:
+            if self._snapshots.covers(backend, self._position) and not self._is_damaged:
                 return
-            with self.writing(tree) as index:
-                if not self._snapshots.covers(tree, self._position):
-                    self._snapshots.write(tree, index, self._position, self._journal(tree))
+            with self.writing(backend) as index:
+                if not self._snapshots.covers(backend, self._position):
+                    journal = self._opened_log(backend).read()
+                    self._snapshots.write(backend, index, self._position, journal)
 
-    def close(self, tree: Tree) -> None:
-        """Let go of every batch, settled or not, and complete the snapshot."""
+    def close(self, backend: Backend) -> None:
+        """Close every batch, settled or not, and complete the snapshot."""
         with self._threads:
-            self._open_batches.close_all(lambda: tree.folder(self.folder))
-        self.complete_snapshot(tree)
+            self._open_batches.close_all(backend)
+        self.complete_snapshot(backend)
 
-    def write_anew(self, tree: Tree) -> None:
-        """Replace the journal by one that says what the index says; only while `writing`."""
-        known = journal.head_ids(self._position.head) if self._position else ()
-        head = journal.new_head(known[:_REMEMBERED_JOURNALS])
-        raw = journal.numbered(self.index.lines())
-        folder = tree.folder(self.folder)
-        self._position = journal.write_anew(folder, head, raw, mode=self._mode, flush=self._flush)
-        if self._flush:
-            tree.flush_changed()
-        self._close()  # it was that of the journal before
+    def write_anew(self, backend: Backend) -> None:
+        """Replace the journal by one that contains just the index; only while `writing`."""
+        known = head_ids(self._position.head) if self._position else ()
+        head = new_head(known[:_REMEMBERED_JOURNALS])
+        raw = numbered(self.index.lines())
+        self._position = write_journal(backend, self.folder, head, raw)
+        self._close_log()  # it was that of the journal before
         self._torn = 0
-        self._is_harmed = False
+        self._is_damaged = False
         self._snapshots.begin(None)
         if raw:
-            self._fold(tree)
+            self._fold(backend)
 
-    def shorten(self, tree: Tree) -> None:
-        """Write the journal anew when most of it tells of what is gone; only while `writing`."""
-        needed = sum(map(len, journal.numbered(self.index.lines())))
+    def shorten(self, backend: Backend) -> None:
+        """Write the journal anew when most of its lines are obsolete; only while `writing`."""
+        needed = sum(map(len, numbered(self.index.lines())))
         if self._position is not None and self._position.bytes > 2 * needed + _LEAST_SHORTENED:
-            self.write_anew(tree)
+            self.write_anew(backend)
 
-    def rebuild(self, tree: Tree) -> Rebuilt:
-        """Read everything again, take up the files that are not known, forget those that are gone.
+    def rebuild(self, backend: Backend) -> Rebuilt:
+        """Read everything again, add the files that are unknown, remove entries without a file.
 
-        What was believed so far in memory does not count.
+        The index in memory does not count.
         """
-        with self._threads, Lock(tree.folder(self.folder), self._mode):
+        with self._threads, self._lock(backend):
             self.index, self._position, self._is_loaded = Index(), None, False
             try:
-                self._read(tree, writing=True)
+                self._read(backend, writing=True)
             finally:
-                self._close()
-            found = [*adopted(tree, self.index, self._format, but={self.snapshot})]
+                self._close_log()
+            found = [*self._adopted(backend)]
             for entry in found:
                 self.index.add(entry)
-            gone = [entry for entry in self.index if not is_stored(tree, entry.path)]
+            gone = [entry for entry in self.index if not is_stored(backend, entry.path)]
             for entry in gone:
                 self.index.remove(entry.path)
-            self.write_anew(tree)
+            self.write_anew(backend)
             return Rebuilt(len(self.index), tuple(found), tuple(gone))
 
-    def take_over(self, tree: Tree, index: Callable[[], Index]) -> int:
-        """Take the index of another store for one's own, which must hold nothing yet."""
-        with self.writing(tree):
+    def take_over(self, backend: Backend, index: Callable[[], Index]) -> int:
+        """Take over the index of another store. Raises `StoreError` when this one has entries."""
+        with self.writing(backend):
             if len(self.index) or self.index.records:
                 raise StoreError(f"{self._root} holds a session already", path=str(self._root))
             self.index = index()
             self.index.apply({"root": str(self._root)})
-            self.write_anew(tree)
+            self.write_anew(backend)
             return len(self.index)
 
-    def lines(self, tree: Tree) -> tuple[object, ...]:
-        """Return every line of the journal, oldest first; () when there is none."""
-        return lines_in(tree, self.folder)
+    @property
+    def _open_batches(self) -> OpenBatches:
+        """The batches of this process; a forked child does not have those of its parent."""
+        batches = self._batches
+        if batches is None or batches.process != os.getpid():
+            if batches is not None:
+                batches.abandon()
+            self._batches = batches = OpenBatches(self.folder)
+            # A batch that no record settled, because of an error, must not cost a descriptor.
+            weakref.finalize(self, batches.abandon).atexit = False
+        return batches
 
-    def _fold(self, tree: Tree) -> None:
+    def _lock(self, backend: Backend) -> ExclusiveLock:
+        return backend.lock(f"{self.folder}/{_LOCK}")
+
+    def _opened_log(self, backend: Backend) -> AppendLog:
+        if self._log is None:
+            self._log = open_journal(backend, self.folder, writing=True)
+        return self._log
+
+    def _close_log(self) -> None:
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    def _fold(self, backend: Backend) -> None:
         assert self._position is not None  # noqa: S101 - something was just written there
-        harm = self._snapshots.write_when_due(
-            tree, self.index, self._position, lambda: self._journal(tree)
+        problem = self._snapshots.write_when_due(
+            backend, self.index, self._position, lambda: self._opened_log(backend).read()
         )
-        if harm:
-            self._notice(harm)
+        if problem:
+            self._notice(problem)
 
-    def _journal(self, tree: Tree) -> bytes:
-        """Every byte of the journal."""
-        if self._open is None:
-            self._open = journal.opened(tree.folder(self.folder), writing=True)
-        return journal.whole(self._open)
+    def _read(self, backend: Backend, *, writing: bool = False) -> int:
+        """Read what is new in the journal; return the bytes of an incomplete line at its end."""
+        copy = None if self._is_loaded else self._second_copy(backend)
+        self._is_loaded, was_loaded = True, self._is_loaded
+        try:
+            self._log = open_journal(backend, self.folder, writing=writing)
+            fold = copy.fold if copy else None
+            read = read_journal(self._log, self._position, folded=fold)
+        except FileNotFoundError:
+            if was_loaded:
+                self._miss()
+            elif copy is not None or self._place.owns_root:
+                self._repair(backend, copy, "the journal was missing")
+            return 0
+        except OSError as error:
+            if error.errno not in NOT_A_STORE_FILE:
+                raise
+            damage = f"the journal is no file of this store: {error.strerror}"
+            self._repair(backend, copy, damage)
+            return 0
+        if read.is_new:
+            self._replace(backend, read, copy)
+        else:
+            self._apply(backend, read, copy)
+        return read.torn
+
+    def _replace(self, backend: Backend, read: JournalRead, copy: IndexSnapshot | None) -> None:
+        """Apply a journal that was not read before, or that is another than the known one."""
+        before, known = self.index, self._position
+        self.index = copy.index if copy and read.skipped_fold else Index()
+        self._snapshots.begin(copy if read.skipped_fold else None)
+        self._apply(backend, read, copy)
+        ids = head_ids(read.position.head)
+        if not ids:
+            self._repair(backend, copy, "the first line of the journal could not be read")
+        elif copy and copy.fold.journal_id == ids[0] and read.position.bytes < copy.fold.bytes:
+            self._repair(backend, copy, "the journal was cut off")
+        if known is not None and not continues(known, read.position):
+            self.index = self.index.with_missing(before)
+            self._report_damage(
+                "the journal was replaced by another; what that one lacked was kept"
+            )
+
+    def _apply(self, backend: Backend, read: JournalRead, copy: IndexSnapshot | None) -> None:
+        unknown = sum(not self.index.apply(line) for line in read.lines)
+        self._position = read.position
+        damage = [*read.damage]
+        if unknown:
+            damage.append(f"{unknown} of the journal's lines are not valid entries")
+        if damage:
+            self._repair(backend, copy, " and ".join(damage))
+
+    def _miss(self) -> None:
+        if self._position is not None:
+            self._position = None
+            self._report_damage(
+                "the journal was removed while in use, and is written anew from memory"
+            )
+
+    def _repair(self, backend: Backend, copy: IndexSnapshot | None, damage: str) -> None:
+        """Complete the index of a damaged journal from the snapshot, then from the files."""
+        if copy is not None:
+            self.index = self.index.with_missing(copy.index)
+        before = len(self.index)
+        for entry in self._adopted(backend):
+            self.index.add(entry)
+        if len(self.index) or self._position is not None:
+            found = len(self.index) - before
+            files = {0: "no file", 1: "1 file"}.get(found, f"{found} files")
+            self._report_damage(
+                f"{damage}; the index was rebuilt, and {files} recovered from the disk"
+            )
+
+    def _adopted(self, backend: Backend) -> Iterator[IndexEntry]:
+        but = {self._place.snapshot}
+        return adopted_entries(backend, self.index, self._place.format, but=but)
+
+    def _second_copy(self, backend: Backend) -> IndexSnapshot | None:
+        found, problem = self._snapshots.read(backend)
+        if problem:
+            self._notice(problem)
+        return found
+
+    def _report_damage(self, notice: str) -> None:
+        self._is_damaged = True
+        self._notice(notice)
+
+    def _notice(self, notice: str) -> None:
+        sentence = f"{self._root}/{self.folder}: {notice}"
+        self.notices.append(sentence)
+        _LOG.warning("%s", sentence)

@@ -24,12 +24,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from policyctx.errors import StoreError
-from policyctx.store.content import Content, Origin
+from policyctx.store.content import PACKED, Content, Origin
 from policyctx.store.files import Format, text_of
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.store.journal import parsed
-from policyctx.store.packing import PACKED
-from policyctx.store.retention import live_paths  # noqa: F401 - loaded before the writers fork
+from policyctx.store.journal import parse_lines
+from policyctx.store.retain import live_paths  # noqa: F401 - loaded before the writers fork  # noqa: F401 - loaded before the writers fork
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -168,7 +167,7 @@ def wrongs(root: Path, told: list[list[str]], form: Format) -> list[str]:
     found += [str(harm) for harm in store.verify().harmed]
     journal = root / ".policyctx/journal.jsonl"
     lines = journal.read_bytes().split(b"\n")[:-1] if journal.exists() else []
-    found += parsed(lines, -1).damage  # a torn last line is none
+    found += parse_lines(lines, -1).damage  # a torn last line is none
     # Afterwards it goes on as if nothing had been.
     store.save([Content("after.md", "after")])
     if ContextFileSystem(root, format=form).read("after.md") != "after":

@@ -20,7 +20,7 @@ from tests.store.contents import names_below, result
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name == "nt", reason="needs signals")]
+pytestmark = pytest.mark.slow
 
 # `POLICYCTX_KILLS=2000` and the long profile look longer.
 IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -79,10 +79,9 @@ def test_the_kill_loop_reports_an_exception_of_a_writer(tmp_path: Path) -> None:
 
 LOCK_HOLDER = """
 import sys, time
-from policyctx.store.opening import Tree
 from policyctx.store.filesystem import ContextFileSystem
 store = ContextFileSystem(sys.argv[1])
-with store._tree("written", making=True) as tree, store._state.writing(tree):
+with store._backend("written", making=True) as backend, store._state.writing(backend):
     print("held", flush=True)
     time.sleep(600)
 """

@@ -13,8 +13,6 @@ from policyctx.errors import StoreError
 from policyctx.store.filesystem import Content, ContextFileSystem
 from tests.store.contents import names_below
 
-posix_only = pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
-
 
 def test_nothing_is_made_before_something_is_saved(tmp_path: Path) -> None:
     ContextFileSystem(tmp_path / "root")
@@ -37,7 +35,6 @@ def test_a_file_holds_the_bytes_and_nothing_else_is_left(tmp_path: Path) -> None
     assert names_below(tmp_path) == {"a/b.md"}
 
 
-@posix_only
 @pytest.mark.parametrize(
     ("mode", "file_mode", "folder_mode"), [("0600", 0o600, 0o700), ("0640", 0o640, 0o750)]
 )
@@ -103,7 +100,6 @@ def test_a_root_that_cannot_be_a_folder_is_an_error_that_names_it(tmp_path: Path
     assert names_below(tmp_path) == {"file"}
 
 
-@posix_only
 def test_when_a_later_write_fails_the_earlier_ones_are_taken_back(tmp_path: Path) -> None:
     # A name that no file system takes, after one that every file system does.
     store = ContextFileSystem(tmp_path / "root")
@@ -112,7 +108,6 @@ def test_when_a_later_write_fails_the_earlier_ones_are_taken_back(tmp_path: Path
     assert names_below(tmp_path) == set()
 
 
-@posix_only
 def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
     # A limit on the size of files is a disk that is full after so many bytes; it binds the whole
     # process, so a child has it.
@@ -143,7 +138,6 @@ def test_nothing_outside_the_root_is_read(tmp_path: Path) -> None:
             store.read(path)
 
 
-@posix_only
 def test_a_link_out_of_the_root_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("x", encoding="utf-8")
     store = ContextFileSystem(tmp_path / "root")
@@ -179,7 +173,6 @@ def test_numbering_continues_from_another_session(tmp_path: Path) -> None:
     assert [file.relative_path for file in files] == ["t-2.md", "t-3.md"]
 
 
-@posix_only
 def test_nothing_is_written_through_a_link_out_of_the_root(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "root").mkdir()

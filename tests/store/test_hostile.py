@@ -14,23 +14,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from policyctx.errors import StoreError
-from policyctx.store import folders
 from policyctx.store.content import Content
 from policyctx.store.filesystem import ContextFileSystem
 from tests.store.contents import names_below, result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-posix_only = pytest.mark.skipif(os.name == "nt", reason="POSIX links and permissions")
-
-
-@pytest.fixture(params=[True, False], ids=["by descriptor", "by path"])
-def guards(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways to open folders, whichever this system has."""
-    if not request.param:
-        monkeypatch.setattr(folders, "HAS_DESCRIPTORS", False)
 
 
 @pytest.fixture
@@ -44,8 +33,6 @@ def listing(folder: Path) -> list[tuple[str, bytes]]:
     return [(path.name, path.read_bytes()) for path in sorted(folder.iterdir())]
 
 
-@posix_only
-@pytest.mark.usefixtures("guards")
 @pytest.mark.parametrize("planted", ["tool_result", "tool_result/Bash", ".policyctx"])
 def test_nothing_goes_through_a_planted_folder(
     tmp_path: Path, elsewhere: Path, planted: str
@@ -62,8 +49,6 @@ def test_nothing_goes_through_a_planted_folder(
     assert listing(elsewhere) == before
 
 
-@posix_only
-@pytest.mark.usefixtures("guards")
 @pytest.mark.parametrize("name", ["lock", "journal.jsonl", "index.json"])
 def test_nothing_goes_through_a_planted_file_of_the_state(
     tmp_path: Path, elsewhere: Path, name: str
@@ -85,8 +70,6 @@ def test_nothing_goes_through_a_planted_file_of_the_state(
     assert listing(elsewhere) == before
 
 
-@posix_only
-@pytest.mark.usefixtures("guards")
 def test_a_content_exchanged_for_a_link_is_not_followed(tmp_path: Path, elsewhere: Path) -> None:
     store = ContextFileSystem(tmp_path / "root", sync="never")
     [file] = store.save([result("call_1", "secret")])
@@ -102,8 +85,6 @@ def test_a_content_exchanged_for_a_link_is_not_followed(tmp_path: Path, elsewher
     assert store.read(other.path) == "secret"
 
 
-@posix_only
-@pytest.mark.usefixtures("guards")
 def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path: Path) -> None:
     store = ContextFileSystem(tmp_path, sync="never")
     [file] = store.save([result("call_1", "one")])
@@ -116,7 +97,6 @@ def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path: Path) -> None:
     assert again.list()[0].item_id == "call_1"
 
 
-@pytest.mark.usefixtures("guards")
 def test_either_way_of_opening_saves_reads_and_packs(tmp_path: Path) -> None:
     store = ContextFileSystem(tmp_path / "a/b", clock=lambda: 0.0)
     store.save([result("call_1", "x" * 5_000), result("call_2", "x" * 5_000)])
@@ -135,7 +115,6 @@ def test_a_root_that_is_itself_a_link_is_the_users_own(tmp_path: Path) -> None:
     assert store.read(tmp_path / "real/tool_result/Bash/call_1.md") == "one"
 
 
-@posix_only
 def test_saved_files_are_readable_only_by_the_owner(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
@@ -185,7 +164,6 @@ for act in (
 
 
 @pytest.mark.slow
-@posix_only
 @pytest.mark.parametrize("closed", ["", "tool_result/Bash", ".policyctx"])
 def test_without_permission_nothing_is_damaged_and_the_error_names_the_path(
     open_folder: Path, closed: str
@@ -236,7 +214,6 @@ def test_a_folder_exchanged_between_two_calls_is_noticed(tmp_path: Path) -> None
     assert ContextFileSystem(tmp_path / "root").read("call_3") == "three"
 
 
-@posix_only
 def test_a_folder_exchanged_for_a_link_between_two_calls_is_not_followed(
     tmp_path: Path, elsewhere: Path
 ) -> None:

@@ -15,10 +15,10 @@ import pytest
 from filelock import lock_descriptor
 
 from policyctx.errors import StoreError
-from policyctx.store import locking
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.store.naming import Names
-from policyctx.store.writing import Batch
+from policyctx.store.local import lock
+from policyctx.store.local.write import Batch
+from policyctx.store.naming import PathAllocator
 from tests.store.contents import HOUR, Clock, ids, names_below, refer, result
 
 if TYPE_CHECKING:
@@ -113,13 +113,13 @@ def test_the_batch_is_announced_before_its_first_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
-    take = Names.take
+    take = PathAllocator.take
 
-    def looked_at(names: Names, one: object) -> object:
+    def looked_at(names: PathAllocator, one: object) -> object:
         seen.append((journal_of(tmp_path)[-1].get("in_flight"), names_below(tmp_path)))
         return take(names, one)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Names, "take", looked_at)
+    monkeypatch.setattr(PathAllocator, "take", looked_at)
     ContextFileSystem(tmp_path, sync="never").save([result("call_1", "one")], recorded=True)
     [(announced, files)] = seen
     assert isinstance(announced, dict)
@@ -164,7 +164,7 @@ def test_a_writer_whose_lock_is_probed_waits_for_it(tmp_path: Path) -> None:
 def test_a_lock_that_another_process_keeps_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locking, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(lock, "_PATIENCE_S", 0.0)
     store = ContextFileSystem(tmp_path, sync="never", clock=Clock())
     store.save([result("call_0", "zero")], recorded=True)
     refer(store, "call_0", "offloaded")
@@ -213,7 +213,6 @@ if sys.argv[2] == "killed":
 """
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs signals")
 @pytest.mark.parametrize("end", ["killed", "ended"])
 def test_in_flight_files_of_a_dead_writer_are_collected(tmp_path: Path, end: str) -> None:
     subprocess.run([sys.executable, "-c", DEAD, str(tmp_path), end], check=False)
@@ -229,7 +228,6 @@ def test_in_flight_files_of_a_dead_writer_are_collected(tmp_path: Path, end: str
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="needs signals")
 def test_writers_that_do_not_close_leave_one_lock_file_between_them(tmp_path: Path) -> None:
     for _ in range(3):
         subprocess.run([sys.executable, "-c", DEAD, str(tmp_path), "ended"], check=False)

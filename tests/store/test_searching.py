@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from policyctx.errors import StoreError
 from policyctx.store.content import Content
+from policyctx.store.files import PIECE_BYTES
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.store.searching import Finder
-from policyctx.store.streaming import PIECE_BYTES
+from policyctx.store.read import Finder
 from tests.store.contents import result
 
 if TYPE_CHECKING:

@@ -33,9 +33,9 @@ from policyctx.policy.diagnosing import nearest
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from policyctx.store.entries import Entry
     from policyctx.store.filesystem import ContextFileSystem
-    from policyctx.store.searching import Match
+    from policyctx.store.index import IndexEntry
+    from policyctx.store.read import FoundLine
 
 _ENTRIES = Layout(
     ("item", "type", "tool", "tokens", "chars", "saved (UTC)", "state", "path"),
@@ -61,7 +61,7 @@ def ls(
     Example: policyctx store ls ~/.agent/context/session_20260101_120000_abc123
     """
     with opened_stores(root, session=session) as stores:
-        rows = [row for row in entry_rows(stores) if _is_of(row[1], item_type, tool)]
+        rows = [row for row in entry_rows(stores) if row[1].is_of(item_type, tool)]
     out = console()
     if as_json:
         found = [
@@ -128,7 +128,7 @@ def search(
 
 
 def _show_matches(
-    some: Iterable[tuple[str, Match]], stores: dict[str, ContextFileSystem], *, as_json: bool
+    some: Iterable[tuple[str, FoundLine]], stores: dict[str, ContextFileSystem], *, as_json: bool
 ) -> None:
     out = console()
     if as_json:
@@ -189,12 +189,6 @@ def verify(
         raise typer.Exit(1)
 
 
-def _is_of(entry: Entry, item_type: str | None, tool: str | None) -> bool:
-    origin = entry.origin
-    found = (origin.item_type, origin.tool_name) if origin else (None, None)
-    return item_type in {None, found[0]} and tool in {None, found[1]}
-
-
 def _holder(stores: dict[str, ContextFileSystem], key: str) -> tuple[str, ContextFileSystem]:
     """Return the session whose index knows the key; the first, where none does.
 
@@ -208,7 +202,7 @@ def _holder(stores: dict[str, ContextFileSystem], key: str) -> tuple[str, Contex
     return name, stores[name]
 
 
-def _match_report(match: Match, store: ContextFileSystem, session: str) -> dict[str, object]:
+def _match_report(match: FoundLine, store: ContextFileSystem, session: str) -> dict[str, object]:
     return {
         "path": f"{store.root}/{match.entry.path}",
         "item_id": match.entry.item_id,
@@ -253,7 +247,7 @@ def restore_archive(
 
 def _chosen(
     stores: dict[str, ContextFileSystem], archive: str | None, root: Path
-) -> tuple[str, Entry]:
+) -> tuple[str, IndexEntry]:
     """Return an archive and its session: the newest, or the newest of this id or path.
 
     Raises `UnknownArchiveError` when there is none, and `AmbiguousSessionError` when more than one
@@ -271,7 +265,7 @@ def _chosen(
     return chosen[-1]
 
 
-def _archives(stores: dict[str, ContextFileSystem]) -> Iterator[tuple[str, Entry]]:
+def _archives(stores: dict[str, ContextFileSystem]) -> Iterator[tuple[str, IndexEntry]]:
     """Yield each archive with its session."""
     for name, store in stores.items():
         for entry in store.list():
@@ -279,5 +273,5 @@ def _archives(stores: dict[str, ContextFileSystem]) -> Iterator[tuple[str, Entry
                 yield name, entry
 
 
-def _id(entry: Entry) -> str:
+def _id(entry: IndexEntry) -> str:
     return entry.item_id or ""

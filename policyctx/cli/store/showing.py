@@ -15,8 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from policyctx.cli.output import console, shortened, table, table_width
 from policyctx.errors import StoreError
 from policyctx.policy.values import byte_size, duration
-from policyctx.store.finding import stores_in
-from policyctx.store.retention import states_of
+from policyctx.store.filesystem import stores_in
+from policyctx.store.retain import states_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from policyctx.store.collecting import CollectionReport
-    from policyctx.store.entries import Entry
     from policyctx.store.filesystem import ContextFileSystem
-    from policyctx.store.history import Event
+    from policyctx.store.index import IndexEntry
+    from policyctx.store.journal import Event
+    from policyctx.store.retain import CollectionReport
 
 Root: TypeAlias = Annotated[
     Path, typer.Argument(metavar="ROOT", help="A store's folder, as in `store.root`.")
@@ -100,13 +100,13 @@ _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 _THOUSAND = 1000
 
 
-def entry_report(entry: Entry, store: ContextFileSystem, session: str) -> dict[str, Any]:
+def entry_report(entry: IndexEntry, store: ContextFileSystem, session: str) -> dict[str, Any]:
     """Return what is known of a content, for `--json`; its block is left out."""
     known = {k: v for k, v in entry.as_json().items() if k not in {"block", "text_at", "text_as"}}
     return {**known, "path": f"{store.root}/{entry.path}", "session": session}
 
 
-def entry_rows(stores: dict[str, ContextFileSystem]) -> Iterable[tuple[str, Entry, str]]:
+def entry_rows(stores: dict[str, ContextFileSystem]) -> Iterable[tuple[str, IndexEntry, str]]:
     """Yield session, content and what became of its item, oldest first within a session."""
     for session, store in stores.items():
         states = states_of(store.records(), [str(store.root)])
@@ -115,7 +115,7 @@ def entry_rows(stores: dict[str, ContextFileSystem]) -> Iterable[tuple[str, Entr
             yield session, entry, state or ""
 
 
-def entry_cells(entry: Entry, state: str) -> tuple[object, ...]:
+def entry_cells(entry: IndexEntry, state: str) -> tuple[object, ...]:
     """Return the cells of a content's row: item, type, tool, tokens, chars, saved, state, path."""
     origin = entry.origin
     return (

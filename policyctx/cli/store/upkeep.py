@@ -24,7 +24,7 @@ from policyctx.policy.loading import load_policy
 from policyctx.store.filesystem import ContextFileSystem
 
 if TYPE_CHECKING:
-    from policyctx.store.collecting import CollectionReport
+    from policyctx.store.retain import CollectionReport
 
 
 def gc(

@@ -1,8 +1,8 @@
-"""Writing files so that a name never stands for half a content.
+"""Files that are written so that a name never refers to half a content.
 
-Every content goes to a temporary file in its folder first; when all are complete (and flushed to
-stable storage where asked), each gets its name in one step, and the folders are flushed. What has
-its name stays: another process may count on it already.
+Each content goes to a temporary file in its folder first. When all are complete (and flushed to
+stable storage where asked), each gets its name in one step, and the folders are flushed. A file
+that has its name stays: another process may rely on it already.
 """
 
 from __future__ import annotations
@@ -10,34 +10,35 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import stat
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self
 
-from policyctx.store.folders import NEW_FILE, READING, set_mode
+from policyctx.store.backend import TEMPORARY, FileStatus
+from policyctx.store.local.folder import NEW_FILE, READING, check_regular, set_mode
 
 if TYPE_CHECKING:
-    from policyctx.store.folders import Folder
-    from policyctx.store.opening import Tree
+    from policyctx.store.local.folder import Folder
+    from policyctx.store.local.tree import Tree
 
 try:
     from fcntl import F_FULLFSYNC, fcntl  # type: ignore[attr-defined,unused-ignore] # macOS has it
 except ImportError:
     F_FULLFSYNC = None  # type: ignore[assignment,unused-ignore]
 
-TEMPORARY = ".tmp"
+# Bytes to ask for where a file has grown since it was opened.
+_PIECE = 1 << 16
 # A disk takes several flushes at a time; from eight on it is no faster.
 _FLUSHING_THREADS = 8
 # Files that wait open for their flush; systems allow some hundreds to a process.
 _WAITING = 64
-# Windows flushes only what may be written.
-_TO_FLUSH = READING | os.O_RDWR if os.name == "nt" else READING
 
 
 class Batch:
-    """The files of one plan: staged one by one, flushed together, and named one by one.
+    """The files of one save: staged one by one, flushed together, and named one by one.
 
-    Temporary names begin with the id that the batch is announced by, where it is. Raises `OSError`
-    as the operating system does. Leaving the context removes what got no name.
+    The names of its temporary files begin with the id `of` the batch, where it has one. Leaving the
+    context removes the files without a name. See `WriteBatch`.
     """
 
     def __init__(self, tree: Tree, *, mode: int, flush: bool, of: str | None = None) -> None:
@@ -60,9 +61,9 @@ class Batch:
                 folder.remove(name)
 
     def stage(self, path: str, content: bytes) -> str:
-        """Write `content` beside `path`, complete but without its name; return where."""
+        """Write `content` to a temporary file beside `path`; return the temporary path."""
         folder, _ = self._tree.place(path)
-        name = f"{self._prefix}{secrets.token_hex(8)}{TEMPORARY}"
+        name = temporary_name(self._prefix)
         descriptor = folder.open(name, NEW_FILE, self._mode)
         temporary = _beside(path, name)
         self._unnamed.add(temporary)
@@ -77,13 +78,13 @@ class Batch:
         return temporary
 
     def expect(self, path: str) -> None:
-        """Have a file that is there already flushed with the others."""
+        """Include an existing file in the next `flush`."""
         if self._flush:
             folder, name = self._tree.place(path)
-            self._wait_for(folder.open(name, _TO_FLUSH))
+            self._wait_for(folder.open(name, READING))
 
     def flush(self) -> None:
-        """Wait until the disk keeps the content of everything staged or expected."""
+        """Wait until the disk keeps the contents of everything staged or expected."""
         waiting, self._waiting = self._waiting, []
         try:
             if len(waiting) == 1:
@@ -96,8 +97,8 @@ class Batch:
             for descriptor in waiting:
                 os.close(descriptor)
 
-    def name(self, temporary: str, path: str) -> None:
-        """Give a staged file its name; `FileExistsError` when that is taken."""
+    def publish(self, temporary: str, path: str) -> None:
+        """Give a staged file its name. Raises `FileExistsError` when the name is taken."""
         folder, name = self._tree.place(temporary)
         new = path.rpartition("/")[2]
         try:
@@ -107,21 +108,21 @@ class Batch:
         except OSError:
             _replace_reserved(folder, name, new)
         else:
-            # The name is given. A second one that cannot be removed is litter, no failure.
+            # The file has its name. A second name that cannot be removed does no harm.
             with contextlib.suppress(OSError):
                 folder.remove(name)
         self._unnamed.discard(temporary)
         self._tree.changed.add(path.rpartition("/")[0])
 
     def link(self, path: str, new: str) -> None:
-        """Give a file that is there a second name; `FileExistsError` when that is taken."""
+        """Give an existing file a second name. Raises `FileExistsError` when that is taken."""
         folder, name = self._tree.place(path)
         target, new_name = self._tree.place(new)
         folder.link(name, target, new_name)
         self._tree.changed.add(new.rpartition("/")[0])
 
-    def put(self, temporary: str, path: str) -> None:
-        """Give a staged file its name, over what has it."""
+    def replace(self, temporary: str, path: str) -> None:
+        """Give a staged file its name, in the place of the file that has it."""
         folder, name = self._tree.place(temporary)
         folder.replace(name, path.rpartition("/")[2])
         self._unnamed.discard(temporary)
@@ -141,6 +142,83 @@ class Batch:
             self.flush()
 
 
+class LogFile:
+    """A file that grows at its end, held open. See `AppendLog`."""
+
+    __slots__ = ("_descriptor", "_flushes", "status")
+
+    def __init__(self, folder: Folder, name: str, *, writing: bool, flushes: bool) -> None:
+        flags = READING | os.O_RDWR | os.O_APPEND if writing else READING
+        self._descriptor = folder.open(name, flags)
+        self._flushes = flushes
+        try:
+            self.status = status_of(check_regular(self._descriptor, name))
+        except BaseException:
+            self.close()
+            raise
+
+    def read(self, start: int = 0, size: int | None = None) -> bytes:
+        """Return `size` bytes from `start` on, by default all; fewer where the file is shorter."""
+        if size is not None:
+            return os.pread(self._descriptor, size, start)
+        found = []
+        while piece := os.pread(self._descriptor, max(self.status.size - start, _PIECE), start):
+            found.append(piece)
+            start += len(piece)
+        return b"".join(found)
+
+    def append(self, raw: bytes, *, flush: bool) -> None:
+        """Write all bytes at the end, and with `flush` wait until the disk keeps them."""
+        write_all(self._descriptor, raw)
+        if flush and self._flushes:
+            flush_file(self._descriptor)
+
+    def truncate(self, size: int) -> None:
+        """Cut the file off after `size` bytes."""
+        os.ftruncate(self._descriptor, size)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+
+def write_file(folder: Folder, name: str, content: bytes, mode: int, *, flush: bool) -> FileStatus:
+    """Put a new file in the place of what has the name, in one step; return its status.
+
+    With `flush`, wait until the disk keeps the file and its name.
+    """
+    temporary = temporary_name()
+    try:
+        descriptor = folder.open(temporary, NEW_FILE, mode)
+        try:
+            set_mode(descriptor, mode)
+            write_all(descriptor, content)
+            if flush:
+                flush_file(descriptor)
+            found = os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
+        folder.replace(temporary, name)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            folder.remove(temporary)
+        raise
+    if flush:
+        folder.flush()
+    return status_of(found)
+
+
+def temporary_name(prefix: str = ".") -> str:
+    """Return a name that no other file has."""
+    return f"{prefix}{secrets.token_hex(8)}{TEMPORARY}"
+
+
+def status_of(found: os.stat_result) -> FileStatus:
+    """Return the part of a file's status that the store uses."""
+    identity = (found.st_dev, found.st_ino)
+    return FileStatus(stat.S_ISREG(found.st_mode), found.st_size, found.st_mtime, identity)
+
+
 def write_all(descriptor: int, content: bytes) -> None:
     """Write every byte; the system may take fewer at a time."""
     written = os.write(descriptor, content)
@@ -151,7 +229,7 @@ def write_all(descriptor: int, content: bytes) -> None:
 
 
 def flush_file(descriptor: int) -> None:
-    """Wait until the disk itself keeps the file; macOS calls that by another name."""
+    """Wait until the disk keeps the file; on macOS, `fsync` alone does not."""
     if F_FULLFSYNC is not None:
         with contextlib.suppress(OSError):  # a file system that does not know it
             fcntl(descriptor, F_FULLFSYNC)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from policyctx.errors import StoreError
 from policyctx.planning.paths import File, FreePaths
-from policyctx.store.storage import absolute_root
+from policyctx.store.naming import absolute_root
 
 if TYPE_CHECKING:
     import os
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 class FileWriter(Protocol):
-    """What a caller brings to write files with: to a memory, an archive, a remote store."""
+    """The caller's own way to write files: to memory, an archive, a remote store."""
 
     def write(self, path: str, text: str) -> None:
-        """Write the whole `text` under an absolute path, over what is there.
+        """Write the whole `text` under an absolute path, over a file that is there.
 
-        Making the folder is the writer's own affair; what it raises is a failed write.
+        The writer makes the folder itself. An exception that it raises is a failed write.
         """
         ...
 
 
 class AsyncFileWriter(Protocol):
-    """A `FileWriter` whose writing is awaited."""
+    """A `FileWriter` whose `write` is awaited."""
 
     async def write(self, path: str, text: str) -> None:
         """Write as a `FileWriter` does."""
@@ -37,11 +37,11 @@ class AsyncFileWriter(Protocol):
 
 
 class WriterStore:
-    """Saves through a writer, and asks for nothing else: no folder, index or flush.
+    """A store that saves through a writer, without folder, index or flush.
 
-    The files lie below `root` by their names; which names another call has used is not known, so
-    a name that is taken is one that the same `save` has given already. `loop` is the running event
-    loop in which an asynchronous writer is awaited; `save` is then called in another thread.
+    The names of the files are below `root`. Names that another call used are not known, so only the
+    same `save` can have taken a name. `loop` is the running event loop in which an asynchronous
+    writer is awaited; `save` is then called in another thread.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class WriterStore:
         """Keep nothing: a writer cannot read back."""
 
     def records(self) -> list[dict[str, JSON]]:
-        """Return nothing: each session begins anew."""
+        """Return nothing: no record is kept."""
         return []
 
     def _file(self, names: FreePaths, content: Content) -> File:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from filelock import lock_descriptor, unlock_descriptor
 
 from policyctx.errors import StoreError
-from policyctx.store.folders import NO_FOLLOW, set_mode
+from policyctx.store.local.folder import set_mode
 
 if TYPE_CHECKING:
-    from policyctx.store.folders import Folder
+    from policyctx.store.local.folder import Folder
 
-_SESSION = "lock"
 # The system releases the lock of a process that dies at once; a process that hangs keeps it.
 _PATIENCE_S = 30.0
 _FIRST_PAUSE_S = 0.0002
@@ -22,7 +21,7 @@ _LONGEST_PAUSE_S = 0.02
 
 
 class Lock:
-    """An exclusive lock on the file `name` in a folder, by default the lock of a session.
+    """An exclusive lock on the file `name` in a folder, which is made when it is missing.
 
     It belongs to the process that acquires it: in a forked child, `release` only closes the child's
     copy of the descriptor. Each `acquire` opens the file again, since a descriptor that a child
@@ -31,7 +30,7 @@ class Lock:
 
     __slots__ = ("_descriptor", "_folder", "_mode", "_name", "_process")
 
-    def __init__(self, folder: Folder, mode: int, name: str = _SESSION) -> None:
+    def __init__(self, folder: Folder, name: str, mode: int) -> None:
         self._folder = folder
         self._mode = mode
         self._name = name
@@ -40,7 +39,7 @@ class Lock:
 
     def acquire(self) -> None:
         """Wait for the lock. Raises `OSError`, and `StoreError` when another process keeps it."""
-        descriptor = self._opened()
+        descriptor = self._open()
         try:
             self._wait_for(descriptor)
         except BaseException:
@@ -66,11 +65,11 @@ class Lock:
     def __exit__(self, *_: object) -> None:
         self.release()
 
-    def _opened(self) -> int:
+    def _open(self) -> int:
         try:
-            return self._folder.open(self._name, os.O_RDWR | NO_FOLLOW)
+            return self._folder.open(self._name, os.O_RDWR | os.O_NOFOLLOW)
         except FileNotFoundError:
-            flags = os.O_RDWR | os.O_CREAT | NO_FOLLOW
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
             descriptor = self._folder.open(self._name, flags, self._mode)
             set_mode(descriptor, self._mode)
             return descriptor
@@ -94,7 +93,7 @@ def is_held(folder: Folder, name: str) -> bool:
     A free lock is acquired for a moment to find out, so whoever acquires it has to wait.
     """
     try:
-        descriptor = folder.open(name, os.O_RDWR | NO_FOLLOW)
+        descriptor = folder.open(name, os.O_RDWR | os.O_NOFOLLOW)
     except FileNotFoundError:
         return False
     try:

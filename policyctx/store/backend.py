@@ -1,0 +1,192 @@
+"""`Backend`: what the store needs of a place that holds its files.
+
+`local/` implements it with a folder of this computer; all other modules of the store use only these
+operations. Paths are those below the root of the store, with `/`; "" is the root. Every operation
+raises `OSError`: `FileNotFoundError` for a missing file, `FileExistsError` for a name that is
+taken, and one with a number of `NOT_A_STORE_FILE` for a link, a folder or a pipe.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import IO, TYPE_CHECKING, NamedTuple, Protocol, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from types import TracebackType
+
+# The ending of the name of a temporary file, which begins with a dot.
+TEMPORARY = ".tmp"
+# What opening a link, a folder or a pipe in the place of a file says.
+NOT_A_STORE_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.EINVAL})
+
+
+class FileStatus(NamedTuple):
+    """The status of an entry in a folder; a link counts as itself."""
+
+    is_file: bool
+    """Whether it is a regular file."""
+    size: int
+    """In bytes."""
+    modified: float
+    """Seconds since 1970, by the clock of the disk."""
+    identity: tuple[int, int]
+    """The same for all names of one file; no two files that exist at the same time share it."""
+
+
+class AppendLog(Protocol):
+    """A file that grows at its end, held open."""
+
+    status: FileStatus
+    """Its status when it was opened."""
+
+    def read(self, start: int = 0, size: int | None = None) -> bytes:
+        """Return `size` bytes from `start` on, by default all; fewer where the file is shorter."""
+        ...
+
+    def append(self, raw: bytes, *, flush: bool) -> None:
+        """Write all bytes at the end, and with `flush` wait until the disk keeps them."""
+        ...
+
+    def truncate(self, size: int) -> None:
+        """Cut the file off after `size` bytes."""
+        ...
+
+    def close(self) -> None:
+        """Close the file."""
+        ...
+
+
+class ExclusiveLock(Protocol):
+    """A lock that excludes other threads and processes."""
+
+    def acquire(self) -> None:
+        """Wait for the lock. Raises `StoreError` when another process keeps it for too long."""
+        ...
+
+    def release(self) -> None:
+        """Release the lock; without effect when it is not held."""
+        ...
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None: ...
+
+
+class WriteBatch(Protocol):
+    """Files that are staged one by one, flushed together, and named one by one.
+
+    A file that has its name stays, since another process may rely on it already. Leaving the
+    context removes the staged files that have no name.
+    """
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None: ...
+
+    def stage(self, path: str, content: bytes) -> str:
+        """Write `content` to a temporary file beside `path`; return the temporary path."""
+        ...
+
+    def expect(self, path: str) -> None:
+        """Include an existing file in the next `flush`."""
+        ...
+
+    def flush(self) -> None:
+        """Wait until the disk keeps the contents of everything staged or expected."""
+        ...
+
+    def publish(self, temporary: str, path: str) -> None:
+        """Give a staged file its name. Raises `FileExistsError` when the name is taken."""
+        ...
+
+    def replace(self, temporary: str, path: str) -> None:
+        """Give a staged file its name, in the place of the file that has it."""
+        ...
+
+    def link(self, path: str, new: str) -> None:
+        """Give an existing file a second name. Raises `FileExistsError` when that is taken."""
+        ...
+
+    def flush_folders(self) -> None:
+        """Wait until the disk keeps the names."""
+        ...
+
+
+class Backend(Protocol):
+    """A place that holds the files of a store. It belongs to one thread.
+
+    A backend that was opened for reading makes no folders. Where the store does not wait for the
+    disk, `flush` has no effect.
+    """
+
+    @property
+    def root(self) -> Path:
+        """The absolute path by which callers name the root."""
+        ...
+
+    def roots(self) -> tuple[Path, ...]:
+        """Return all absolute paths by which callers may name the root."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """Return the bytes of a file."""
+        ...
+
+    def open(self, path: str) -> IO[bytes]:
+        """Open a file to read it in pieces."""
+        ...
+
+    def open_log(self, path: str, *, writing: bool) -> AppendLog:
+        """Open an existing file to read it, and where `writing`, to append to it."""
+        ...
+
+    def status(self, path: str) -> FileStatus:
+        """Return the status of what is at a path."""
+        ...
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names of all entries of a folder, sorted."""
+        ...
+
+    def files(self, *, without: frozenset[str]) -> Iterator[str]:
+        """Yield the path of every regular file, in order, but skip `without` in the root."""
+        ...
+
+    def write(self, path: str, content: bytes, *, flush: bool) -> FileStatus:
+        """Put a new file in the place of what is at `path`, in one step; return its status."""
+        ...
+
+    def batch(self, name: str | None = None) -> WriteBatch:
+        """Return a batch to write files with. Its temporary files are named after it."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file."""
+        ...
+
+    def lock(self, path: str) -> ExclusiveLock:
+        """Return the lock on a file; the file is made when it is missing."""
+        ...
+
+    def is_locked(self, path: str) -> bool:
+        """Return whether a process holds the lock on a file; a missing file is not locked.
+
+        A free lock is acquired for a moment to find out, so whoever acquires it has to wait.
+        """
+        ...
+
+    def time_in(self, folder: str) -> float:
+        """Return the time, in seconds since 1970, that a file written now in a folder gets."""
+        ...

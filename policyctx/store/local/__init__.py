@@ -1,0 +1,1 @@
+"""The store's backend for a folder of this computer."""

@@ -1,0 +1,151 @@
+"""`Folder`: a folder held open by its descriptor, so that no link in it is followed.
+
+Importing this module raises `ImportError` on a system that has no descriptors of folders.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+if os.open not in os.supports_dir_fd:
+    raise ImportError("policyctx.store needs a POSIX system: it opens files by their folder")
+
+# O_NONBLOCK: a pipe in the place of a file must not make its reader wait.
+READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+_FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY
+
+
+class Folder:
+    """An open folder: operations act on it wherever its path leads by now.
+
+    Names are those of its own entries, never paths. Raises `OSError` with the whole path; the
+    number is `ELOOP` for a link.
+    """
+
+    __slots__ = ("_descriptor", "number", "path")
+
+    def __init__(self, descriptor: int, path: str) -> None:
+        self._descriptor = descriptor
+        self.path = path
+        found = os.fstat(descriptor)
+        self.number = (found.st_dev, found.st_ino)
+        """Device and inode, which no other folder has while this one is open."""
+
+    def open(self, name: str, flags: int, mode: int = 0o600) -> int:
+        """Return a descriptor of a file."""
+        try:
+            return os.open(name, flags, mode, dir_fd=self._descriptor)
+        except OSError as error:
+            _raise_named(error, f"{self.path}/{name}")
+
+    def below(self, name: str) -> Folder:
+        """Open the folder with this name."""
+        path = f"{self.path}/{name}"
+        try:
+            return Folder(os.open(name, _FOLDER, dir_fd=self._descriptor), path)
+        except NotADirectoryError as error:
+            if stat.S_ISLNK(self.stat(name).st_mode):
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path) from error
+            _raise_named(error, path)
+        except OSError as error:
+            _raise_named(error, path)
+
+    def make(self, name: str, mode: int) -> bool:
+        """Make a folder with this very mode; return False when the name is taken."""
+        try:
+            os.mkdir(name, mode, dir_fd=self._descriptor)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            _raise_named(error, f"{self.path}/{name}")
+        made = self.open(name, _FOLDER)
+        set_mode(made, mode)
+        os.close(made)
+        return True
+
+    def stat(self, name: str) -> os.stat_result:
+        """Return the status of an entry; a link counts as itself."""
+        try:
+            return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
+        except OSError as error:
+            _raise_named(error, f"{self.path}/{name}")
+
+    def link(self, name: str, target: Folder, new: str) -> None:
+        """Give a file a second name, never over an existing one."""
+        try:
+            os.link(
+                name,
+                new,
+                src_dir_fd=self._descriptor,
+                dst_dir_fd=target._descriptor,
+                follow_symlinks=False,
+            )
+        except OSError as error:
+            _raise_named(error, f"{target.path}/{new}")
+
+    def replace(self, name: str, new: str) -> None:
+        """Rename a file within this folder, over the file that has the new name."""
+        try:
+            os.rename(name, new, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        except OSError as error:
+            _raise_named(error, f"{self.path}/{new}")
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        try:
+            os.unlink(name, dir_fd=self._descriptor)
+        except OSError as error:
+            _raise_named(error, f"{self.path}/{name}")
+
+    def names(self) -> list[str]:
+        """Return the names of all entries, sorted."""
+        own = os.open(".", _FOLDER, dir_fd=self._descriptor)  # a child process shares the other
+        try:
+            return sorted(os.listdir(own))  # noqa: PTH208 - by descriptor
+        finally:
+            os.close(own)
+
+    def flush(self) -> None:
+        """Wait until the disk keeps the entries."""
+        os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        os.close(self._descriptor)
+
+
+def open_folder(path: Path) -> Folder:
+    """Open a folder by its path. Links on the way to it are the user's own and are followed."""
+    return Folder(os.open(path, _FOLDER & ~os.O_NOFOLLOW), str(path))
+
+
+def check_regular(descriptor: int, path: str) -> os.stat_result:
+    """Return the status of an open file. Raises `OSError` for a folder, a pipe or a device."""
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return found
+
+
+def set_mode(descriptor: int, mode: int) -> None:
+    """Set the mode of an open file or folder, whatever the umask is."""
+    if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
+        os.fchmod(descriptor, mode)
+
+
+def folder_mode(file_mode: int) -> int:
+    """Return the mode of a folder whose files have `file_mode`: x wherever they have r."""
+    return file_mode | (file_mode & 0o444) >> 2
+
+
+def _raise_named(error: OSError, path: str) -> NoReturn:
+    """Raise the error with the whole path; it knows only the name."""
+    error.filename, error.filename2 = path, None
+    raise error

@@ -1,0 +1,287 @@
+"""Reading back: by path or id, by a search for text, and to verify every content."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from policyctx.errors import CorruptContentError, StoreError
+from policyctx.policy.diagnosing import hint
+from policyctx.store.content import PACKED, decoded, encoded, is_inside, sha256_of
+from policyctx.store.files import is_stored, pieces, stored_bytes, text_of
+from policyctx.store.naming import is_temporary
+from policyctx.store.rebuild import is_named_after, stray_files
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from policyctx.store.backend import Backend
+    from policyctx.store.content import JSON
+    from policyctx.store.files import Format
+    from policyctx.store.index import Index, IndexEntry
+
+
+class ContentReader:
+    """Reads the contents of one store, and checks each against the index.
+
+    The `reserved` paths are not contents; None means that the store keeps no index.
+
+    Raises `OSError`, `StoreError` and `CorruptContentError`.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        index: Index,
+        form: Format,
+        *,
+        reserved: frozenset[str] | None = None,
+    ) -> None:
+        self._reserved = reserved
+        self._backend = backend
+        self._index = index
+        self._format = form
+
+    def text(self, key: str | os.PathLike[str], lines: tuple[int, int] | None = None) -> str:
+        """Return the text of a path, item id or tool-use id: all of it, or the `lines` wanted."""
+        entry = self.entry(key)
+        found = self._unknown(key) if entry is None else self.of(entry)
+        return found if lines is None else _selected_lines(found, *lines)
+
+    def has(self, key: str | os.PathLike[str]) -> bool:
+        """Whether the index knows a key, or there is a file at that path."""
+        path = self._relative(key)
+        return self.entry(key) is not None or (path is not None and is_stored(self._backend, path))
+
+    def known(self, key: str | os.PathLike[str]) -> IndexEntry:
+        """Return the entry of a key. Raises `StoreError` when the index does not know it."""
+        entry = self.entry(key)
+        if entry is None:
+            raise StoreError(f"{key} is not in the index of {self._backend.root}", path=str(key))
+        return entry
+
+    def block(self, key: str | os.PathLike[str]) -> JSON:
+        """Return the original block of a content."""
+        entry = self.known(key)
+        if entry.hollow is None:
+            raise StoreError(f"{key}: its original block was not kept", path=str(key))
+        return entry.hollow.filled(self.of(entry))
+
+    def entry(self, key: str | os.PathLike[str]) -> IndexEntry | None:
+        """Return the entry of a path or an id, None for an unknown key; a path is tried first."""
+        path = self._relative(key)
+        if path is not None:
+            found = self._index.at(path) or self._index.at(path.removesuffix(PACKED))
+            if found is not None:
+                return found
+        return self._index.by_id(key) if isinstance(key, str) else None
+
+    def of(self, entry: IndexEntry) -> str:
+        """Return the text of an entry. Raises `CorruptContentError` when its file holds another."""
+        try:
+            raw = stored_bytes(self._backend, entry.path)
+            text = decoded(raw) if entry.format == "text" else text_of(raw, entry.format)
+        except ValueError as error:
+            raise self._corrupt(entry, f"no content: {error}") from error
+        found = sha256_of(raw if entry.format == "text" else encoded(text))
+        if found not in {entry.sha256, entry.replaces}:
+            raise self._corrupt(entry, found)
+        return text
+
+    def _unknown(self, key: str | os.PathLike[str]) -> str:
+        """Return the text of a file that the index does not know, such as another session's."""
+        try:
+            return text_of(stored_bytes(self._backend, self._path(key)), self._format)
+        except FileNotFoundError as error:
+            found = self._stray(key)
+            if found is not None:
+                return found
+            where = str(self._backend.root / key)
+            meant = hint(key, self._index.ids())
+            reason = f"No such file, and no item of this id{meant and '; '}{meant}"
+            raise StoreError(f"{where} cannot be read: {reason}", path=where) from error
+
+    def _stray(self, key: str | os.PathLike[str]) -> str | None:
+        """Return the text of a file that is named after the item, where the journal lost it."""
+        if self._reserved is None or not isinstance(key, str):
+            return None
+        for path in stray_files(self._backend, self._index, but=self._reserved):
+            if is_named_after(path, key):
+                with suppress(OSError, ValueError):
+                    return text_of(stored_bytes(self._backend, path), self._format)
+        return None
+
+    def _corrupt(self, entry: IndexEntry, found: str) -> CorruptContentError:
+        target = f"{self._backend.root}/{entry.path}"
+        return CorruptContentError(path=target, expected=entry.sha256, found=found)
+
+    def _path(self, key: str | os.PathLike[str]) -> str:
+        path = self._relative(key)
+        if path is None or is_temporary(path):
+            where = self._backend.root / key
+            raise StoreError(f"{where} is not in the store {self._backend.root}", path=str(where))
+        return path
+
+    def _relative(self, key: str | os.PathLike[str]) -> str | None:
+        """Return the path below the root that `key` may be; None for a path elsewhere."""
+        given = Path(key)
+        if not given.is_absolute():
+            path = given.as_posix()
+            return path if is_inside(path) else None
+        for root in (*self._backend.roots(), *map(Path, self._index.roots)):
+            if given.is_relative_to(root):
+                path = given.relative_to(root).as_posix()
+                return path if is_inside(path) else None
+        return None
+
+
+def _selected_lines(text: str, first: int, last: int) -> str:
+    every = re.findall(r"[^\n]*\n|[^\n]+", text)
+    return "".join(every[max(first, 1) - 1 : max(last, 0)])
+
+
+# How many characters of a long line are shown before and after a match.
+_AROUND = 120
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLine:
+    """A line that contains the searched text."""
+
+    entry: IndexEntry
+    line: int
+    """From 1 on; a line ends with a line feed."""
+    text: str
+    """The line, or the part of a long line around the match."""
+
+
+def matches(
+    backend: Backend, entries: Iterable[IndexEntry], text: str, *, ignore_case: bool
+) -> Iterator[FoundLine]:
+    """Yield every line of these contents that contains the text; search each file once.
+
+    A text of several lines is reported at its first line. Raises `ValueError` for an empty text,
+    and `OSError`. A file that was removed meanwhile is skipped.
+    """
+    if not text:
+        raise ValueError("an empty text is everywhere")
+    seen: set[str] = set()
+    for entry in entries:
+        if entry.path in seen:
+            continue
+        seen.add(entry.path)
+        finder = Finder(text, ignore_case=ignore_case)
+        try:
+            for piece in pieces(backend, entry.path, entry.format):
+                for line, shown in finder.found(piece):
+                    yield FoundLine(entry, line, shown)
+            for line, shown in finder.found(None):
+                yield FoundLine(entry, line, shown)
+        except FileNotFoundError:
+            continue
+
+
+class Finder:
+    """Searches a text piece by piece; its memory does not grow with the text."""
+
+    def __init__(self, wanted: str, *, ignore_case: bool) -> None:
+        self._wanted = wanted
+        self._pattern = re.compile(re.escape(wanted), re.IGNORECASE) if ignore_case else None
+        self._window = ""
+        self._searched = 0
+        self._line = 1
+        self._shown_line = 0
+
+    def found(self, piece: str | None) -> Iterator[tuple[int, str]]:
+        """Yield the line number and excerpt of each match in the next piece; None ends the text."""
+        self._window += piece or ""
+        behind = 0 if piece is None else len(self._wanted) + _AROUND
+        limit = max(len(self._window) - behind, self._searched)
+        line, counted = self._line, 0
+        for start in self._starts(limit):
+            line += self._window.count("\n", counted, start)
+            counted = start
+            if line != self._shown_line:
+                self._shown_line = line
+                yield line, self._excerpt(start)
+        kept = max(limit - _AROUND, 0)
+        self._line += self._window.count("\n", 0, kept)
+        self._window = self._window[kept:]
+        self._searched = limit - kept
+
+    def _starts(self, limit: int) -> Iterator[int]:
+        if self._pattern is not None:
+            for match in self._pattern.finditer(self._window, self._searched):
+                if match.start() >= limit:
+                    return
+                yield match.start()
+            return
+        start = self._window.find(self._wanted, self._searched)
+        while 0 <= start < limit:
+            yield start
+            start = self._window.find(self._wanted, start + len(self._wanted))
+
+    def _excerpt(self, start: int) -> str:
+        end = start + len(self._wanted)
+        begin = max(self._window.rfind("\n", 0, start) + 1, start - _AROUND)
+        line_end = self._window.find("\n", end)
+        line_end = line_end if line_end >= 0 else len(self._window)
+        return self._window[begin : min(line_end, end + _AROUND)]
+
+
+@dataclass(frozen=True, slots=True)
+class Harm:
+    """A content that differs from what was saved."""
+
+    entry: IndexEntry
+    kind: Literal["missing", "altered", "unreadable"]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The result of verifying every content; `harmed` lists the damaged ones."""
+
+    checked: int
+    harmed: tuple[Harm, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether every content is there as it was saved."""
+        return not self.harmed
+
+
+def verify_entries(
+    backend: Backend, entries: Sequence[IndexEntry], progress: Callable[[int, int], object]
+) -> Verification:
+    """Read every content and compare its hash; `progress` gets the number done and the total."""
+    harmed = []
+    for done, entry in enumerate(entries):
+        progress(done, len(entries))
+        harm = harm_of(backend, entry)
+        if harm is not None:
+            harmed.append(harm)
+    progress(len(entries), len(entries))
+    return Verification(len(entries), tuple(harmed))
+
+
+def harm_of(backend: Backend, entry: IndexEntry) -> Harm | None:
+    """Return the damage of a content, None when it is as it was saved."""
+    digest = hashlib.sha256()
+    try:
+        for piece in pieces(backend, entry.path, entry.format):
+            digest.update(encoded(piece))
+    except FileNotFoundError:
+        return Harm(entry, "missing", "its file is gone")
+    except OSError as error:
+        return Harm(entry, "unreadable", error.strerror or str(error))
+    except ValueError as error:
+        return Harm(entry, "altered", str(error))
+    if digest.hexdigest() in {entry.sha256, entry.replaces}:
+        return None
+    return Harm(entry, "altered", f"its sha256 is {digest.hexdigest()}, not {entry.sha256}")

@@ -1,0 +1,392 @@
+"""Retention: which contents may be removed or compressed, and the collection that does it.
+
+A content that a live placeholder names is never removed. A collection also removes what crashes
+left behind: temporary files, and a compressed copy of a file that is still there uncompressed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from policyctx.definitions.actions import Action
+from policyctx.store.content import PACKED
+from policyctx.store.files import packed, stored_bytes, stored_status
+from policyctx.store.index import GRACE_S, is_young
+from policyctx.store.naming import is_temporary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from policyctx.store.backend import Backend, WriteBatch
+    from policyctx.store.content import JSON
+    from policyctx.store.index import Index, IndexEntry
+    from policyctx.store.state import State
+
+# States of an item whose placeholder is no longer in the context.
+GONE = frozenset(action.past for action in Action if not action.keeps_place)
+# Compressing a content of fewer bytes frees no block of a disk.
+_LEAST_PACKED = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file, with every entry of every session that names it, the newest last."""
+
+    path: str
+    entries: tuple[IndexEntry, ...]
+    size: int
+    """Bytes on the disk; files with the same `number` share them."""
+    number: tuple[int, int]
+    is_live: bool
+    """Whether a placeholder names it, or may name it since it is new."""
+    is_packed: bool
+
+    @property
+    def saved_at(self) -> float:
+        """When it was saved last."""
+        return max(entry.saved_at for entry in self.entries)
+
+    @property
+    def is_adopted(self) -> bool:
+        """Whether it was found on the disk; it may be anyone's and is left alone."""
+        return any(entry.adopted for entry in self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionPlan:
+    """The files that `collect` will remove and compress."""
+
+    removed: tuple[tuple[StoredFile, str], ...]
+    """Each file with the rule that removes it."""
+    packed: tuple[StoredFile, ...]
+    size_before: int
+    size_after: int
+    """Bytes after the removals; what compression saves is not counted."""
+
+
+def live_paths(index: Index, *, ended: bool) -> frozenset[str]:
+    """Return the paths that the placeholders of a session name, by its records.
+
+    The newest record of an item counts. A session that has `ended` has no placeholders.
+    """
+    if ended:
+        return frozenset()
+    states = states_of(index.records, index.roots)
+    return frozenset(path for (_, path), state in states.items() if state not in GONE)
+
+
+def states_of(
+    records: Iterable[Mapping[str, JSON]], roots: Iterable[str]
+) -> dict[tuple[str | None, str], str]:
+    """Return the newest state of each item that records name, by item id and path."""
+    states: dict[tuple[str | None, str], str] = {}
+    for record in records:
+        item_id, path, state = (record.get(name) for name in ("item_id", "path", "state"))
+        if isinstance(path, str) and isinstance(state, str):
+            known = item_id if isinstance(item_id, str) else None
+            states[known, _below_root(path, roots)] = state
+    return states
+
+
+def chosen(
+    files: Sequence[StoredFile],
+    now: float,
+    *,
+    max_age: float | None,
+    max_bytes: int | None,
+    packs: bool,
+) -> CollectionPlan:
+    """Choose the files to remove and to compress; `files` are in the order of their saving."""
+    names = Counter(file.number for file in files)
+    before = left = size_of(files)
+    removed: list[tuple[StoredFile, str]] = []
+    for file in _removable(files):
+        if max_age is not None and now - file.saved_at > max_age:
+            removed.append((file, "max_age"))
+        elif max_bytes is not None and left > max_bytes:
+            removed.append((file, "max_bytes"))
+        else:
+            continue
+        names[file.number] -= 1
+        left -= 0 if names[file.number] else file.size
+    gone = {file.path for file, _ in removed}
+    packed = (file for file in _packable(files) if file.path not in gone) if packs else ()
+    return CollectionPlan(tuple(removed), tuple(packed), before, left)
+
+
+def size_of(files: Iterable[StoredFile]) -> int:
+    """Return the bytes of files; a file with several names counts once."""
+    return sum({file.number: file.size for file in files}.values())
+
+
+def _removable(files: Iterable[StoredFile]) -> Iterable[StoredFile]:
+    return (file for file in files if not file.is_live and not file.is_adopted)
+
+
+def _packable(files: Sequence[StoredFile]) -> Iterable[StoredFile]:
+    """Files to compress: compressing one name of a live content would store the content twice."""
+    live = {file.entries[-1].sha256 for file in files if file.is_live}
+    return (
+        file
+        for file in _removable(files)
+        if not file.is_packed
+        and file.entries[-1].sha256 not in live
+        and file.entries[-1].size >= _LEAST_PACKED
+    )
+
+
+def _below_root(path: str, roots: Iterable[str]) -> str:
+    for root in roots:
+        if path.startswith(f"{root}/"):
+            return path[len(root) + 1 :]
+    return path
+
+
+def remove_left_over(
+    backend: Backend,
+    named: Collection[str],
+    folders: Iterable[str],
+    now: float,
+    *,
+    living: Collection[str],
+) -> None:
+    """Remove files left more than an hour ago in `folders` and beside the `named` contents.
+
+    The temporary files of `living` batches stay. The hour must have passed by the clock of the disk
+    too, which set the time of each file: the clock of this process may be ahead.
+    """
+    every = {path.rpartition("/")[0] for path in named} | set(folders)
+    for folder in sorted(every):
+        for path in _left_over(backend, folder, named):
+            name = path.rpartition("/")[2]
+            if name[1:].rpartition("-")[0] in living:
+                continue
+            try:
+                written = backend.status(path).modified
+                if now - written > GRACE_S and backend.time_in(folder) - written > GRACE_S:
+                    backend.remove(path)
+            except FileNotFoundError:
+                continue  # it got its name meanwhile
+
+
+def _left_over(backend: Backend, folder: str, named: Collection[str]) -> Iterator[str]:
+    try:
+        names = set(backend.names(folder))
+    except FileNotFoundError:
+        return
+    for name in names:
+        path = f"{folder}/{name}" if folder else name
+        plain = name.removesuffix(PACKED)
+        is_copy = plain != name and plain in names and path.removesuffix(PACKED) in named
+        if is_copy or is_temporary(path):
+            yield path
+
+
+# How many files are compressed before the locks are taken to put them in their places.
+_AT_A_TIME = 256
+# In the place of a temporary file: an equal content was compressed just now.
+_LINKED = "linked"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The arguments of `collect`: limits in seconds and bytes, and which sessions have ended."""
+
+    max_age: float | None
+    max_bytes: int | None
+    packs: bool
+    ended: bool
+    only: str | None = None
+    """The state folder of the one session whose contents may go; None for all in the root."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionReport:
+    """What `collect` did, or would do in a dry run."""
+
+    removed: tuple[tuple[IndexEntry, str], ...]
+    """Removed contents, each with the rule that removed it."""
+    packed: tuple[IndexEntry, ...]
+    size_before: int
+    """Bytes of all contents on the disk."""
+    size_after: int
+    is_dry_run: bool
+
+
+class Collector:
+    """The collection over all sessions of a root. Raises `OSError` and `StoreError`."""
+
+    def __init__(
+        self, backend: Backend, states: Sequence[State], clock: Callable[[], float]
+    ) -> None:
+        self._backend = backend
+        self._states = sorted(states, key=lambda state: state.folder)
+        self._clock = clock
+
+    def collect(
+        self, terms: Terms, *, dry_run: bool, progress: Callable[[int, int], object]
+    ) -> CollectionReport:
+        """Remove, then compress; `progress` gets the number of files compressed and the total."""
+        for state in self._states:
+            state.refresh(self._backend)
+        choice = self._choice(terms)
+        if not dry_run:
+            choice = self._remove(terms)
+            self._pack(choice.packed, terms, progress)
+            self._remove_left_over()
+        size = choice.size_after if dry_run else size_of(self._files(terms))
+        return CollectionReport(
+            tuple((kept.entries[-1], rule) for kept, rule in choice.removed),
+            tuple(kept.entries[-1] for kept in choice.packed),
+            choice.size_before,
+            size,
+            dry_run,
+        )
+
+    def _choice(self, terms: Terms) -> CollectionPlan:
+        return chosen(
+            self._files(terms),
+            self._clock(),
+            max_age=terms.max_age,
+            max_bytes=terms.max_bytes,
+            packs=terms.packs,
+        )
+
+    def _files(self, terms: Terms, only: frozenset[str] | None = None) -> list[StoredFile]:
+        """Return every existing file that an entry names, or `only` these, oldest first."""
+        now = self._clock()
+        live: set[str] = set()
+        for state in self._states:
+            is_other = terms.only not in {None, state.folder}
+            live |= live_paths(state.index, ended=terms.ended and not is_other)
+            live.update(*state.living(self._backend).values())
+            if is_other:  # everything that it names stays
+                live |= {entry.path for entry in state.index}
+        entries: dict[str, list[IndexEntry]] = {}
+        for state in self._states:
+            for entry in state.index:
+                if only is None or entry.path in only:
+                    entries.setdefault(entry.path, []).append(entry)
+        files = []
+        for path, named in entries.items():
+            try:
+                found, is_packed = stored_status(self._backend, path)
+            except FileNotFoundError:
+                continue
+            young = any(is_young(entry, now) for entry in named) and not terms.ended
+            files.append(
+                StoredFile(
+                    path,
+                    tuple(named),
+                    found.size,
+                    found.identity,
+                    is_live=young or path in live,
+                    is_packed=is_packed,
+                )
+            )
+        return sorted(files, key=lambda file: file.saved_at)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with ExitStack() as locks:
+            for state in self._states:
+                locks.enter_context(state.writing(self._backend))
+            yield
+
+    def _remove(self, terms: Terms) -> CollectionPlan:
+        """Choose again while no other process writes, and remove: first entries, then files."""
+        with self._locked():
+            choice = self._choice(terms)
+            now = self._clock()
+            lines: list[dict[str, JSON]] = [
+                {"path": kept.path, "time": now, "why": why} for kept, why in choice.removed
+            ]
+            for state in self._states:
+                known = [line for line in lines if state.index.at(str(line["path"]))]
+                if known:
+                    state.append(self._backend, removed=known)
+                    state.shorten(self._backend)
+            for kept, _ in choice.removed:
+                self._unlink(kept.path)
+                self._unlink(kept.path + PACKED)
+        return choice
+
+    def _remove_left_over(self) -> None:
+        """Remove what crashes left behind, while no other process begins to write."""
+        with self._locked():
+            for state in self._states:
+                state.forget_dead(self._backend)
+            named = {entry.path for state in self._states for entry in state.index}
+            folders = {state.folder for state in self._states}
+            living = {batch for state in self._states for batch in state.living(self._backend)}
+            remove_left_over(self._backend, named, folders, self._clock(), living=living)
+
+    def _pack(
+        self, files: Sequence[StoredFile], terms: Terms, progress: Callable[[int, int], object]
+    ) -> None:
+        """Compress while others may save; take the locks only to put the files in place."""
+        done = 0
+        firsts: dict[str, str] = {}
+        for start in range(0, len(files), _AT_A_TIME):
+            some = files[start : start + _AT_A_TIME]
+            progress(done, len(files))
+            with self._backend.batch() as batch:
+                staged = {kept.path: self._stage(batch, kept, firsts) for kept in some}
+                batch.flush()
+                with self._locked():
+                    still = self._files(terms, only=frozenset(p for p in staged if staged[p]))
+                    self._put(batch, [k for k in still if not k.is_live], staged, firsts)
+            done += len(some)
+        progress(done, len(files))
+
+    def _stage(self, batch: WriteBatch, kept: StoredFile, firsts: dict[str, str]) -> str:
+        """Stage a compressed copy of a content; return "" where that is not smaller."""
+        entry = kept.entries[-1]
+        if entry.format == "text" and firsts.setdefault(entry.sha256, kept.path) != kept.path:
+            return _LINKED
+        try:
+            raw = stored_bytes(self._backend, kept.path)
+        except (FileNotFoundError, ValueError):
+            return ""
+        smaller = packed(raw)
+        return batch.stage(kept.path + PACKED, smaller) if len(smaller) < len(raw) else ""
+
+    def _put(
+        self,
+        batch: WriteBatch,
+        files: Sequence[StoredFile],
+        staged: Mapping[str, str],
+        firsts: Mapping[str, str],
+    ) -> None:
+        done = []
+        for kept in files:
+            target = kept.path + PACKED
+            if staged[kept.path] != _LINKED:
+                batch.replace(staged[kept.path], target)
+            elif not self._link(batch, firsts[kept.entries[-1].sha256] + PACKED, target):
+                continue
+            done.append(kept.path)
+        batch.flush_folders()
+        now = self._clock()
+        for state in self._states:
+            known: list[dict[str, JSON]] = [
+                {"path": path, "time": now} for path in done if state.index.at(path)
+            ]
+            if known:
+                state.append(self._backend, packed=known)
+        for path in done:
+            self._unlink(path)
+
+    def _link(self, batch: WriteBatch, first: str, target: str) -> bool:
+        try:
+            batch.link(first, target)
+        except OSError:
+            return False  # it stays as it is
+        return True
+
+    def _unlink(self, path: str) -> None:
+        with suppress(FileNotFoundError):
+            self._backend.remove(path)

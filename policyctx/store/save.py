@@ -1,0 +1,334 @@
+"""Saving: write all files, wait for the disk once, name them, then append their entries.
+
+Under `on_conflict: overwrite` the entries come first: a crash in between leaves the earlier
+content, which its new entry names as the one that it replaces.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from policyctx.errors import StoreError
+from policyctx.store.files import prepare, sha256_in
+from policyctx.store.index import GRACE_S, Index
+from policyctx.store.naming import PathAllocator, check_inside
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from policyctx.store.backend import Backend, WriteBatch
+    from policyctx.store.content import Content, Saved
+    from policyctx.store.files import Format, Prepared
+    from policyctx.store.index import IndexEntry
+    from policyctx.store.state import State
+
+# How often a file that a save relies on may vanish before that is an error.
+_RACES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class SaveRules:
+    """How a store saves."""
+
+    on_conflict: Literal["suffix", "overwrite", "error"]
+    format: Format
+    compresses: bool
+    """Whether contents may be compressed."""
+    shares: bool
+    """Whether equal contents are stored once, which needs an index."""
+    trusts: bool
+    """Whether the index knows every name, since no other session uses the root."""
+    reserved: frozenset[str] = frozenset()
+    """Paths that no content may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaveResult:
+    """What one attempt to save has done."""
+
+    saved: tuple[Saved, ...]
+    """The results for the caller."""
+    entries: tuple[IndexEntry, ...]
+    """The entries for the index."""
+    reused: tuple[str, ...]
+    """Paths of files that were there before."""
+
+
+class Saver:
+    """Saves the contents of one store; `state` is None for a store without an index."""
+
+    def __init__(self, rules: SaveRules, state: State | None, clock: Callable[[], float]) -> None:
+        self.rules = rules
+        self._state = state
+        self._clock = clock
+
+    def prepare(self, contents: Sequence[Content]) -> list[Prepared]:
+        """Encode and hash contents, without any effect."""
+        rules = self.rules
+        return [prepare(content, rules.format, packs=rules.compresses) for content in contents]
+
+    def save(
+        self, backend: Backend, contents: Sequence[Prepared], *, recorded: bool
+    ) -> tuple[Saved, ...]:
+        """Save all contents and return the result of each, in their order.
+
+        With `recorded`, the files are in flight until records name them. Raises `OSError` and
+        `StoreError`. After an error, files that have their names stay.
+        """
+        with self._in_flight(backend, contents, recorded=recorded) as batch:
+            for _ in range(_RACES):
+                now = self._clock()
+                done = self._commit(backend, contents, now, batch)
+                if done is not None:
+                    return done.saved
+        raise StoreError(
+            f"files vanish from {backend.root} as they are saved", path=str(backend.root)
+        )
+
+    def _in_flight(
+        self, backend: Backend, contents: Sequence[Prepared], *, recorded: bool
+    ) -> AbstractContextManager[str | None]:
+        """Announce the files in the journal, where records that name them follow."""
+        if self._state is None or not recorded:
+            return nullcontext()
+        paths = {one.content.relative_path for one in contents}
+        for path in paths:
+            check_inside(path, backend)
+        return self._state.in_flight(backend, paths)
+
+    def _commit(
+        self, backend: Backend, contents: Sequence[Prepared], now: float, batch: str | None
+    ) -> SaveResult | None:
+        """Save once; return None when another process changed what the save relies on.
+
+        The files of a `batch` are in flight: the index need not wait for the disk, since the
+        records that name them will.
+        """
+        state = self._state
+        if self.rules.on_conflict == "overwrite":
+            return self._overwrite(backend, contents, now, batch)
+        index = Index() if state is None else state.loaded(backend)
+        done = SuffixSave(backend, index, self.rules, now, batch).write(contents)
+        if state is None:
+            return done
+        with state.writing(backend) as index:
+            # `collect` may have removed an older file of this name, and with it the new one.
+            if not all(_is_there(backend, one.file.relative_path) for one in done.saved):
+                return None
+            taken = [entry.path for entry in done.entries if _is_taken(entry, index)]
+            if taken:
+                for path in set(taken) - set(done.reused):
+                    backend.remove(path)
+                return None
+            new = [entry for entry in done.entries if _is_new(entry, index)]
+            moved = _changed_batch(batch, index, done.entries)
+            if new or moved:
+                state.append(backend, entries=new, in_flight=moved, flush=batch is None)
+        return done
+
+    def _overwrite(
+        self, backend: Backend, contents: Sequence[Prepared], now: float, batch: str | None
+    ) -> SaveResult:
+        state = self._state
+        if state is None:
+            return OverwritingSave(backend, self.rules, now, batch).write(contents, lambda _: None)
+
+        def announce(entries: Sequence[IndexEntry]) -> None:
+            state.append(backend, entries=entries)
+
+        with state.writing(backend):  # or another process could name its files between ours
+            return OverwritingSave(backend, self.rules, now, batch).write(contents, announce)
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A content with its path. It is there already, equal to another, or lies in `temporary`."""
+
+    one: Prepared
+    path: str
+    reused: bool = False
+    same_as: str | None = None
+    """The path of an equal content in the store."""
+    twin: int | None = None
+    """The position of an equal content in this call."""
+    temporary: str = ""
+
+
+class SuffixSave:
+    """One attempt to save that overwrites nothing. Raises `OSError` and `StoreError`."""
+
+    def __init__(
+        self, backend: Backend, index: Index, rules: SaveRules, now: float, batch: str | None
+    ) -> None:
+        self._id = batch
+        self._backend = backend
+        self._index = index
+        self._rules = rules
+        self._now = now
+        self._names = PathAllocator(
+            backend, index, reserved=set(rules.reserved), trusts=rules.trusts
+        )
+        self._twins: dict[str, int] = {}
+
+    def write(self, contents: Sequence[Prepared]) -> SaveResult:
+        """Write every content and return the result, in their order."""
+        with self._backend.batch(self._id) as batch:
+            placed = [self._place(batch, i, one) for i, one in enumerate(contents)]
+            batch.flush()
+            named: list[_Placed] = []
+            for one in placed:
+                named.append(self._name(batch, one, named))
+            batch.flush_folders()
+        root = str(self._backend.root)
+        return SaveResult(
+            tuple(p.one.saved(p.path, root, reused=p.reused, same_as=p.same_as) for p in named),
+            tuple(p.one.entry(p.path, self._now, same_as=p.same_as) for p in named),
+            tuple(p.one.stored_path(p.path) for p in named if p.reused or p.same_as),
+        )
+
+    def _place(self, batch: WriteBatch, position: int, one: Prepared) -> _Placed:
+        check_inside(one.content.relative_path, self._backend)
+        if one.content.wanted_path:
+            check_inside(one.wanted, self._backend)
+        exactly = self._rules.on_conflict == "error"
+        path, occupant = (self._names.take_exactly if exactly else self._names.take)(one)
+        if occupant == "itself" or (occupant == "itself packed" and one.is_packed):
+            batch.expect(one.stored_path(path))
+            return _Placed(one, path, reused=True)
+        if self._rules.shares and one.format == "text" and not one.is_packed:
+            twin = self._twins.setdefault(one.sha256, position)
+            if twin != position:
+                return _Placed(one, path, twin=twin)
+            equal = self._index.equal(one.sha256)
+            if equal is not None and self._names.occupant(equal, one) == "itself":
+                batch.expect(equal)
+                return _Placed(one, path, same_as=equal)
+        return self._stage(batch, one, path)
+
+    def _stage(self, batch: WriteBatch, one: Prepared, path: str) -> _Placed:
+        temporary = batch.stage(one.stored_path(path), one.document(self._now))
+        return _Placed(one, path, temporary=temporary)
+
+    def _name(self, batch: WriteBatch, placed: _Placed, before: Sequence[_Placed]) -> _Placed:
+        if placed.reused:
+            return placed
+        if placed.twin is not None:
+            placed = replace(placed, same_as=before[placed.twin].path)
+        while not placed.reused:
+            try:
+                self._publish(batch, placed)
+            except FileExistsError:
+                placed = self._elsewhere(placed)
+            except OSError as error:
+                if placed.same_as is None:
+                    raise
+                placed = self._unlinked(batch, placed, error)
+            else:
+                break
+        return placed
+
+    def _publish(self, batch: WriteBatch, placed: _Placed) -> None:
+        if placed.same_as is None:
+            batch.publish(placed.temporary, placed.one.stored_path(placed.path))
+        else:
+            batch.link(placed.same_as, placed.path)
+
+    def _unlinked(self, batch: WriteBatch, placed: _Placed, error: OSError) -> _Placed:
+        """Use the equal content's own file where no link is possible; a file of its own if gone."""
+        if not isinstance(error, FileNotFoundError):
+            return replace(placed, path=placed.same_as or placed.path, reused=True)
+        placed = self._stage(batch, placed.one, placed.path)
+        batch.flush()
+        return placed
+
+    def _elsewhere(self, placed: _Placed) -> _Placed:
+        """Take the next name, as another writer was faster, or its file if it has this content."""
+        self._names.give_up(placed.path)
+        exactly = self._rules.on_conflict == "error"
+        path, occupant = (self._names.take_exactly if exactly else self._names.take)(placed.one)
+        return replace(placed, path=path, reused=occupant == "itself")
+
+
+class OverwritingSave:
+    """One save in which the last content of each path replaces the file that is there.
+
+    Raises `OSError` and `StoreError`.
+    """
+
+    def __init__(self, backend: Backend, rules: SaveRules, now: float, batch: str | None) -> None:
+        self._id = batch
+        self._backend = backend
+        self._rules = rules
+        self._now = now
+
+    def write(
+        self,
+        contents: Sequence[Prepared],
+        announce: Callable[[Sequence[IndexEntry]], object],
+    ) -> SaveResult:
+        """Write every content and return the result; `announce` the entries before that."""
+        root = str(self._backend.root)
+        with self._backend.batch(self._id) as batch:
+            staged = self._stage(batch, contents)
+            batch.flush()
+            announce([self._entry(path, one) for path, (one, _) in staged.items()])
+            for path, (one, temporary) in staged.items():
+                batch.replace(temporary, one.stored_path(path))
+            batch.flush_folders()
+        saved = (one.saved(one.content.relative_path, root, reused=False) for one in contents)
+        return SaveResult(tuple(saved), (), ())
+
+    def _stage(
+        self, batch: WriteBatch, contents: Sequence[Prepared]
+    ) -> dict[str, tuple[Prepared, str]]:
+        """Stage the last content of each path; return it with its temporary file."""
+        last = {one.content.relative_path: one for one in contents}
+        for path in last:
+            check_inside(path, self._backend)
+            if path in self._rules.reserved:
+                check_inside("", self._backend)
+        return {
+            path: (one, batch.stage(one.stored_path(path), one.document(self._now)))
+            for path, one in last.items()
+        }
+
+    def _entry(self, path: str, one: Prepared) -> IndexEntry:
+        try:
+            before = sha256_in(self._backend, path, one.format)
+        except (OSError, ValueError):
+            before = None
+        return one.entry(path, self._now, replaces=before)
+
+
+def _is_there(backend: Backend, path: str) -> bool:
+    try:
+        backend.status(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _is_taken(entry: IndexEntry, index: Index) -> bool:
+    """Whether the name belongs to another content by now: a compressed one, or a removed one."""
+    known = index.at(entry.path)
+    return known is not None and known.sha256 != entry.sha256
+
+
+def _changed_batch(
+    batch: str | None, index: Index, entries: Iterable[IndexEntry]
+) -> dict[str, list[str]]:
+    """Return the paths of a batch where they differ from those that it announced."""
+    paths = {entry.path for entry in entries}
+    if batch is None or paths == index.in_flight.paths(batch):
+        return {}
+    return {batch: sorted(paths)}
+
+
+def _is_new(entry: IndexEntry, index: Index) -> bool:
+    """Whether an entry is new, or the known one so old that `collect` might soon remove it."""
+    known = index.of(entry.path, entry.item_id)
+    if known is None or known.sha256 != entry.sha256:
+        return True
+    return abs(entry.saved_at - known.saved_at) > GRACE_S / 2

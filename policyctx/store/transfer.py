@@ -1,0 +1,154 @@
+"""A session as one file: a tar archive, compressed with zstd, of its journal and its contents."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import secrets
+import tarfile
+from collections import defaultdict
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
+
+from policyctx.store.content import Content, decoded, encoded, sha256_of
+from policyctx.store.files import packing, prepare, unpacking
+from policyctx.store.index import Index
+from policyctx.store.journal import JOURNAL, head_ids, new_head, numbered, parse_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from policyctx.store.backend import Backend, WriteBatch
+    from policyctx.store.index import IndexEntry
+    from policyctx.store.read import ContentReader
+
+CONTENTS = "contents/"
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+
+
+def export_session(
+    index: Index,
+    reader: ContentReader,
+    target: Path,
+    *,
+    mode: int,
+    progress: Callable[[int, int], object],
+) -> int:
+    """Write a session to `target`, in one step, and return the number of its contents.
+
+    Equal contents are in it once. Raises `OSError`, and `CorruptContentError` for damaged contents.
+    """
+    contents = {entry.sha256: entry for entry in index}
+    with _replacing(target, mode) as file, packing(file) as packed:  # noqa: SIM117 - in this order
+        with tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as archive:
+            raw = [new_head(), *numbered(index.lines())]
+            _add_member(archive, JOURNAL, b"".join(raw))
+            for done, (sha256, entry) in enumerate(contents.items()):
+                progress(done, len(contents))
+                _add_member(archive, CONTENTS + sha256, encoded(reader.of(entry)))
+    progress(len(contents), len(contents))
+    return len(index)
+
+
+def _add_member(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    member.mode = 0o600
+    archive.addfile(member, io.BytesIO(content))
+
+
+@contextmanager
+def _replacing(target: Path, mode: int) -> Iterator[IO[bytes]]:
+    """Provide a file that replaces `target` when it is complete, and is removed otherwise."""
+    temporary = target.parent / f".{secrets.token_hex(8)}.tmp"
+    try:
+        descriptor = os.open(temporary, _NEW_FILE, mode)
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - an open descriptor, not a path
+            os.fchmod(descriptor, mode)
+            yield file
+            file.flush()
+            os.fsync(descriptor)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+_CONTENT = re.compile(rf"{CONTENTS}([0-9a-f]{{64}})")
+
+
+def import_session(backend: Backend, source: Path, progress: Callable[[int, int], object]) -> Index:
+    """Write every content of an exported session to its place, and return its index.
+
+    Nothing gets its name before all is read, whole and as its hash says. Raises `ValueError` for
+    another file, `FileExistsError` where a path is taken, and `OSError`.
+    """
+    try:
+        with (
+            source.open("rb") as file,
+            unpacking(file) as raw,
+            tarfile.open(fileobj=raw, mode="r|") as archive,
+            backend.batch() as batch,
+        ):
+            index = _read_index(archive)
+            _write_contents(batch, archive, index, progress)
+            batch.flush_folders()
+    except tarfile.TarError as error:
+        raise ValueError(f"no exported session: {error}") from error
+    return index
+
+
+def _read_index(archive: tarfile.TarFile) -> Index:
+    member = archive.next()
+    file = archive.extractfile(member) if member and member.name == JOURNAL else None
+    if file is None:
+        raise ValueError("no exported session: it does not begin with a journal")
+    head, *lines = file.read().split(b"\n")[:-1]
+    index = Index()
+    found = parse_lines(lines)
+    if not head_ids(head) or found.damage or not all(map(index.apply, found.values)):
+        raise ValueError("no exported session: its journal holds what was not written here")
+    return index
+
+
+def _write_contents(
+    batch: WriteBatch,
+    archive: tarfile.TarFile,
+    index: Index,
+    progress: Callable[[int, int], object],
+) -> None:
+    wanted: dict[str, list[IndexEntry]] = defaultdict(list)
+    for entry in index:
+        wanted[entry.sha256].append(entry)
+    number = len(wanted)
+    staged: list[tuple[str, str]] = []
+    while member := archive.next():
+        progress(number - len(wanted), number)
+        found = _CONTENT.fullmatch(member.name)
+        file = archive.extractfile(member)
+        entries = wanted.pop(found[1], []) if found else []
+        if not entries or file is None or member.size != entries[0].size:
+            raise ValueError(f"no exported session: {member.name} is none of its contents")
+        staged += _stage_copies(batch, file, entries)
+    if wanted:
+        raise ValueError(f"{len(wanted)} of {number} contents are missing; it is cut off")
+    batch.flush()
+    for temporary, path in staged:
+        batch.publish(temporary, path)
+    progress(number, number)
+
+
+def _stage_copies(
+    batch: WriteBatch, file: IO[bytes], entries: list[IndexEntry]
+) -> list[tuple[str, str]]:
+    raw = file.read()
+    if sha256_of(raw) != entries[0].sha256:
+        raise ValueError(f"a content no longer has the sha256 {entries[0].sha256}")
+    text = decoded(raw)
+    staged = []
+    for path, entry in {entry.path: entry for entry in entries}.items():
+        one = prepare(Content(path, text, origin=entry.origin), entry.format, packs=False)
+        staged.append((batch.stage(path, one.document(entry.saved_at)), path))
+    return staged
