@@ -29,7 +29,7 @@ from policyctx.tokens.counter import counter_for
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
 
 # With results of this many characters the history has about 200,000 tokens.
 TURNS, CALLS, CHARS = 40, 4, 3_200

@@ -23,7 +23,7 @@ from policyctx.session import Session
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
     from policyctx.policy.models import Policy
 
 MESSAGES = 1_000

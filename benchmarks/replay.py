@@ -20,7 +20,7 @@ import orjson
 from benchmarks.inputs import tool_outputs
 from benchmarks.runner import Ratio
 from policyctx.errors import UnreadableRecordingError
-from policyctx.messages.items import compact_json
+from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import items_of
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.reading import files_in, recordings_in
@@ -33,7 +33,7 @@ from policyctx.tokens.counter import new_counter
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
     from policyctx.tokens.counter import MemoCounter
 
 TRACES = Path(__file__).parents[2] / "shared" / "traces"

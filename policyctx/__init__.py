@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         SummaryRequest,
         register_summarizer,
     )
+    from policyctx.definitions.items import Item
     from policyctx.errors import (
         AmbiguousSessionError,
         CorruptContentError,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
         UsageError,
         VocabularyError,
     )
-    from policyctx.messages.items import Item
     from policyctx.planning.compiled import OffloadPolicy
     from policyctx.planning.decisions import Decision, Reason
     from policyctx.planning.plan import Plan
@@ -72,7 +72,7 @@ _HOMES = {
     "FileReader": "policyctx.compaction.restoration",
     "FileWriter": "policyctx.store.writer_store",
     "InvalidResultError": "policyctx.errors",
-    "Item": "policyctx.messages.items",
+    "Item": "policyctx.definitions.items",
     "MessagesError": "policyctx.errors",
     "MissingExtraError": "policyctx.errors",
     "OffloadPolicy": "policyctx.planning.compiled",

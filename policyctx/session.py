@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from policyctx.compaction.restoration import FileReader
     from policyctx.compaction.summarizers import Summarize, Summarizer
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
     from policyctx.planning.compact import Replacing
     from policyctx.planning.ledger import ItemKey, Ledger
     from policyctx.planning.plan import Plan

@@ -12,7 +12,7 @@ from tests.policy_strategies import stored
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
     from policyctx.planning.compiled import OffloadPolicy
 
 

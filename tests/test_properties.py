@@ -22,7 +22,7 @@ from tests.sessions import session_under, tool_message
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from policyctx.messages.items import Item, Message
+    from policyctx.definitions.items import Item, Message
     from policyctx.planning.decisions import Decision
     from policyctx.planning.plan import Plan
     from policyctx.policy.models import Policy

@@ -8,7 +8,7 @@ import pytest
 
 from policyctx.cli.conversation import read_messages
 from policyctx.cli.output import json_text, plan_report
-from policyctx.messages.items import Item, Message, compact_json
+from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
 from policyctx.replay.reading import recordings_in
@@ -19,6 +19,8 @@ from tests.recordings import each_recording
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Mapping, Sequence
+
+    from policyctx.definitions.items import Item, Message
 
 PRESETS = ("context-offload", "tool-direct-offload", "coding-agent")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from policyctx.messages.items import Message, compact_json
+from policyctx.messages.json_text import compact_json
 from policyctx.testing.strategies import message_lists
 from tests.policy_strategies import free_policies, named_policies, policies, random_policies
 from tests.sessions import session_under, tool_message
@@ -15,6 +15,7 @@ from tests.sessions import session_under, tool_message
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from policyctx.definitions.items import Message
     from policyctx.planning.compiled import OffloadPolicy
     from policyctx.planning.decisions import Decision
     from policyctx.planning.plan import Plan

@@ -19,7 +19,7 @@ from policyctx.resources import open_file
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
     from policyctx.replay.recording import ModelCall, Recording
     from policyctx.session import Session
 

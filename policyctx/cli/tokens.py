@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from policyctx.messages.items import Item, Message
+    from policyctx.definitions.items import Item, Message
     from policyctx.replay.recording import ModelCall
     from policyctx.tokens.counter import TokenCounter
     from policyctx.tokens.provider_models import ProviderModel

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from policyctx.definitions.fields import RESTORED_FIELDS, SUMMARY_FIELDS
 from policyctx.errors import MessagesError
 from policyctx.messages.blocks import as_message
-from policyctx.messages.items import compact_json
+from policyctx.messages.json_text import compact_json
 from policyctx.policy.values import parsed_template
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from policyctx.compaction.restoration import RestoredFile
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
     from policyctx.policy.models.compaction import CompactionWording
 
     PathFields: TypeAlias = str | Sequence[str]

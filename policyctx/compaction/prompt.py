@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from policyctx.definitions.items import UNKNOWN
 from policyctx.errors import SummaryError
-from policyctx.messages.items import UNKNOWN
 from policyctx.messages.reading import items_of
 from policyctx.policy.values import Share
 from policyctx.tokens.words import words_in
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from policyctx.compaction.assembly import History
     from policyctx.compaction.summarizers import SummaryRequest
-    from policyctx.messages.items import Item
+    from policyctx.definitions.items import Item
     from policyctx.policy.models.compaction import Summary
     from policyctx.tokens.counter import TokenCounter
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from policyctx.compaction.assembly import PathFields
-    from policyctx.messages.items import Item, Message
+    from policyctx.definitions.items import Item, Message
     from policyctx.policy.models.compaction import Restore
     from policyctx.tokens.counter import TokenCounter
 

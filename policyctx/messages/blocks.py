@@ -11,14 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from policyctx.messages.items import UNKNOWN, Item, Medium, compact_json
+from policyctx.definitions.items import UNKNOWN, Item, Medium
+from policyctx.messages.json_text import compact_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from policyctx.messages.items import Message, Path
+    from policyctx.definitions.items import Message, Path
 
 SYSTEM_ROLES = ("system", "developer")
 RESULT_ROLES = ("tool", "function")
@@ -44,8 +45,14 @@ _DATA_URL = re.compile(r"data:([^;,]+)")
 _BESIDE_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
 
 
-# The position of a message, its role, and the turns begun up to there.
-MessagePosition: TypeAlias = tuple[int, str, int]
+class MessagePosition(NamedTuple):
+    """Where a message is."""
+
+    message: int
+    """Its 0-based position in the list."""
+    role: str
+    turn: int
+    """The number of turns begun up to there."""
 
 
 def items_in(message: Message, place: MessagePosition) -> list[Item]:
@@ -55,7 +62,7 @@ def items_in(message: Message, place: MessagePosition) -> list[Item]:
     items depend on the list and are not set yet.
     """
     content = message.get("content")
-    if place[1] in RESULT_ROLES and is_result(message):
+    if place.role in RESULT_ROLES and is_result(message):
         call_id, tool = message.get("tool_call_id"), message.get("name")
         return _result(place, ("content",), message, call_id, tool)
     items: list[Item] = []
@@ -192,7 +199,7 @@ def call_key(item: Item) -> object:
 
 def _add_block(items: list[Item], place: MessagePosition, i: int, block: Mapping[str, Any]) -> None:
     kind = block.get("type")
-    is_text = kind in _TEXT_BLOCKS and place[1] not in RESULT_ROLES  # a result is no message
+    is_text = kind in _TEXT_BLOCKS and place.role not in RESULT_ROLES  # a result is no message
     if is_text and isinstance(text := block.get("text"), str):
         items.append(_text(place, _path(i, "text"), text))
     elif kind == "tool_result":
@@ -209,14 +216,25 @@ def _path(i: int, *field: str) -> Path:
     return ("content", i, *field)
 
 
+def _item(place: MessagePosition, path: Path, kind: str, text: str) -> Item:
+    """Return an item that is all text, and whose type is its kind."""
+    return Item(
+        message=place.message,
+        path=path,
+        kind=kind,
+        type=kind,
+        role=place.role,
+        text=text,
+        counted=text,
+        turn=place.turn,
+    )
+
+
 def _text(place: MessagePosition, path: Path, text: str) -> Item:
-    message, role, turn = place
-    kind = kind_of_text(role)
-    return Item(message, path, kind, kind, role, text, text, (), turn)
+    return _item(place, path, kind_of_text(place.role), text)
 
 
 def _other(place: MessagePosition, path: Path, block: Mapping[str, Any]) -> Item:
-    message, role, turn = place
     kind = _word(block.get("type"))
     if kind in _MEDIA_BLOCKS:
         return _medium(place, path, block)
@@ -224,7 +242,7 @@ def _other(place: MessagePosition, path: Path, block: Mapping[str, Any]) -> Item
         kind, text = "thinking", str(block.get("thinking") or block.get("data") or "")
     else:
         kind, text = UNKNOWN, compact_json(block)
-    return Item(message, path, kind, kind, role, text, text, (), turn)
+    return _item(place, path, kind, text)
 
 
 def _chat_call(place: MessagePosition, path: Path, call: Mapping[str, Any]) -> Item:
@@ -236,10 +254,9 @@ def _chat_call(place: MessagePosition, path: Path, call: Mapping[str, Any]) -> I
 
 
 def _call(place: MessagePosition, path: Path, text: str, tool: object, call_id: object) -> Item:
-    message, role, turn = place
-    kind = "tool_call"
     tool, call_id = _word(tool), _word(call_id)
-    return Item(message, path, kind, kind, role, text, text, (), turn, tool, call_id, message)
+    item = _item(place, path, "tool_call", text)
+    return item._replace(tool=tool, tool_use_id=call_id, call_message=place.message)
 
 
 def _result(
@@ -250,7 +267,6 @@ def _result(
     tool: object = None,
 ) -> list[Item]:
     """Return the result in a block or in a whole message, then the media in it."""
-    message, role, turn = place
     content = holder.get("content")
     media: dict[int, Mapping[str, Any]] = {}
     if isinstance(content, str):
@@ -262,10 +278,12 @@ def _result(
         if media := _media_in(content):
             counted = compact_json([part for j, part in enumerate(content) if j not in media])
     held = tuple(map(Medium, media.values())) if media else ()
-    kind, error = "tool_result", holder.get("is_error") is True
-    tool, call_id = _word(tool), _word(call_id)
-    result = Item(
-        message, path, kind, kind, role, text, counted, held, turn, tool, call_id, None, error
+    result = _item(place, path, "tool_result", text)._replace(
+        counted=counted,
+        media=held,
+        tool=_word(tool),
+        tool_use_id=_word(call_id),
+        error=holder.get("is_error") is True,
     )
     return [result, *_inside(result, place, media)] if media else [result]
 
@@ -287,11 +305,8 @@ def _inside(
 
 
 def _medium(place: MessagePosition, path: Path, block: Mapping[str, Any]) -> Item:
-    message, role, turn = place
-    kind, media_type = _MEDIA_BLOCKS[block["type"]], _media_type(block)
-    text = compact_json(block)
-    media = (Medium(block),)
-    return Item(message, path, kind, kind, role, text, "", media, turn, media_type=media_type)
+    item = _item(place, path, _MEDIA_BLOCKS[block["type"]], compact_json(block))
+    return item._replace(counted="", media=(Medium(block),), media_type=_media_type(block))
 
 
 def _media_type(block: Mapping[str, Any]) -> str | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
+from policyctx.definitions.items import UNKNOWN
 from policyctx.errors import MessagesError
 from policyctx.messages.blocks import (
     REMOVED,
@@ -24,12 +25,12 @@ from policyctx.messages.blocks import (
     is_result,
     says_nothing,
 )
-from policyctx.messages.items import UNKNOWN, compact_json
+from policyctx.messages.json_text import compact_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from policyctx.messages.items import Item, Message, Path
+    from policyctx.definitions.items import Item, Message, Path
 
 # Types of JSON values that contain no other values.
 _FLAT = frozenset({str, int, bool, NoneType})

@@ -13,11 +13,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import MessagesError
-from policyctx.messages.blocks import as_message, call_key, is_result, items_in
+from policyctx.messages.blocks import MessagePosition, as_message, call_key, is_result, items_in
 
 if TYPE_CHECKING:
-    from policyctx.messages.blocks import MessagePosition
-    from policyctx.messages.items import Item, Message
+    from policyctx.definitions.items import Item, Message
 
 _message = attrgetter("message")
 # Types that cannot be a block or a call, unlike an object of a provider's SDK.
@@ -79,7 +78,7 @@ class Reading:
             if role == "user" and _begins_turn(message.get("content")):
                 turn_starts.append(index)
                 turn += 1
-            found = _read(message, (index, role, turn))
+            found = _read(message, MessagePosition(index, role, turn))
             if role == "assistant" and found:
                 first = before + len(items)
                 reply = range(first, first + len(found))
@@ -143,7 +142,7 @@ def items_of(messages: Sequence[Message]) -> tuple[Item, ...]:
 
 
 def _read(message: Message, place: MessagePosition) -> list[Item]:
-    index, _, _ = place
+    index = place.message
     try:
         return items_in(message, place)
     except RecursionError as error:

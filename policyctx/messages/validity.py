@@ -18,13 +18,13 @@ from policyctx.messages.blocks import (
     call_key,
     says_nothing,
 )
-from policyctx.messages.items import compact_json
+from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import items_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from policyctx.messages.items import Item, Message
+    from policyctx.definitions.items import Item, Message
 
 
 def new_problems(

@@ -35,8 +35,8 @@ from policyctx.policy.values import Share
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from policyctx.definitions.items import Item
     from policyctx.errors import Location
-    from policyctx.messages.items import Item
     from policyctx.planning.facts import Unit
     from policyctx.policy.models import KeepRecent, Model, Policy, Step
     from policyctx.policy.models.compaction import Compaction

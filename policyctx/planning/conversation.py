@@ -23,7 +23,7 @@ from policyctx.planning.reapplying import all_held_back, held_back, may_apply_wi
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from policyctx.messages.items import Item, Message
+    from policyctx.definitions.items import Item, Message
     from policyctx.planning.compiled import OffloadPolicy
     from policyctx.planning.facts import Facts, Unit
     from policyctx.planning.ledger import ItemKey, Ledger

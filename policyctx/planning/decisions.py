@@ -13,7 +13,7 @@ from policyctx.definitions.actions import Action
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from policyctx.messages.items import Item
+    from policyctx.definitions.items import Item
     from policyctx.planning.facts import Unit
     from policyctx.planning.paths import File
     from policyctx.planning.placeholders import Wording

@@ -7,14 +7,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from policyctx.errors import MessagesError
-from policyctx.messages.items import compact_json
+from policyctx.messages.json_text import compact_json
 from policyctx.tokens.media import medium_tokens
 from policyctx.tokens.usage import Correction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from policyctx.messages.items import Item
+    from policyctx.definitions.items import Item
     from policyctx.tokens.counter import TokenCounter
 
 Unit = Literal["tokens", "chars"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from policyctx.definitions.actions import BY_STATE
-from policyctx.messages.items import compact_json
+from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import items_of
 from policyctx.planning.placeholders import content_hash
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from policyctx.definitions.actions import Action
-    from policyctx.messages.items import Item, Message
+    from policyctx.definitions.items import Item, Message
 
 
 # What separates a file's name from its surroundings in a JSON text; an escape does too.

@@ -13,7 +13,7 @@ from policyctx.policy.values import parsed_template
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from policyctx.messages.items import Item
+    from policyctx.definitions.items import Item
     from policyctx.policy.values import Template
 
 _KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")

@@ -28,7 +28,7 @@ from policyctx.policy.values import Template, parsed_template
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from policyctx.messages.items import Item
+    from policyctx.definitions.items import Item
     from policyctx.planning.facts import Facts
     from policyctx.planning.paths import File
     from policyctx.policy.models.compaction import CompactionWording

@@ -17,7 +17,7 @@ from policyctx.planning.take import left_in_place
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from policyctx.messages.items import Item
+    from policyctx.definitions.items import Item
     from policyctx.planning.compact import Replacing
     from policyctx.planning.conversation import Checkpoint, Conversation
     from policyctx.planning.facts import Facts

@@ -20,7 +20,7 @@ from policyctx.policy.values import Share
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from policyctx.messages.items import Item
+    from policyctx.definitions.items import Item
     from policyctx.planning.conversation import Conversation
     from policyctx.planning.decisions import Decision
     from policyctx.planning.facts import Facts

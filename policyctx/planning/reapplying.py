@@ -16,7 +16,7 @@ from policyctx.planning.decisions import Reason
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from policyctx.messages.items import Item
+    from policyctx.definitions.items import Item
     from policyctx.messages.reading import Reading
     from policyctx.planning.decisions import Decision
 

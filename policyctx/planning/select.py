@@ -23,7 +23,7 @@ from policyctx.planning.take import Draft, drafted, freed_tokens, protection
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from policyctx.messages.items import Item
+    from policyctx.definitions.items import Item
     from policyctx.planning.compiled import SizeThreshold, Treatment
     from policyctx.planning.conversation import Checkpoint, Conversation
     from policyctx.planning.decisions import Decision

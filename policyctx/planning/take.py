@@ -23,7 +23,7 @@ from policyctx.planning.placeholders import named_path, rendered_placeholder
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from policyctx.messages.items import Item
+    from policyctx.definitions.items import Item
     from policyctx.planning.compiled import OffloadPolicy, Treatment
     from policyctx.planning.conversation import Checkpoint, Conversation
     from policyctx.planning.decisions import ItemVerdict

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from policyctx.compaction.restoration import FileReader
     from policyctx.compaction.summarizers import Summarize, Summarizer
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
     from policyctx.turns.result import Result
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
     from policyctx.policy.models import Policy
     from policyctx.store.writer_store import AsyncFileWriter, FileWriter
     from policyctx.turns.result import Result

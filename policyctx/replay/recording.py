@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from policyctx.messages.items import Item, Message
+    from policyctx.definitions.items import Item, Message
     from policyctx.planning.compact import Partition
     from policyctx.planning.conversation import Conversation
     from policyctx.tokens.usage import Usage

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from policyctx.messages.items import Item, Message
+    from policyctx.definitions.items import Item, Message
     from policyctx.planning.plan import Plan
     from policyctx.policy.models import Step
     from policyctx.policy.models.compaction import Compaction

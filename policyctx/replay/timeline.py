@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from policyctx.definitions.actions import Action
-from policyctx.messages.items import compact_json
+from policyctx.messages.json_text import compact_json
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.replay.recording import RecordedItems
 from policyctx.replay.simulated import Removal, TypeTokens
@@ -22,7 +22,7 @@ from policyctx.replay.simulated import Removal, TypeTokens
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from policyctx.messages.items import Item, Message
+    from policyctx.definitions.items import Item, Message
     from policyctx.planning.compact import Replacing
     from policyctx.planning.compiled import OffloadPolicy
     from policyctx.planning.conversation import Conversation

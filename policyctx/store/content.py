@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from policyctx.messages.items import compact_json
+from policyctx.messages.json_text import compact_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

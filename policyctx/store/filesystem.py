@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from policyctx.messages.items import Item
+    from policyctx.definitions.items import Item
     from policyctx.store.content import JSON
     from policyctx.store.files import Format
     from policyctx.store.index import IndexEntry

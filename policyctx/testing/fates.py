@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from policyctx.definitions.items import Item
     from policyctx.errors import PolicyctxError
-    from policyctx.messages.items import Item
     from policyctx.planning.decisions import Decision
     from policyctx.planning.plan import Plan
     from policyctx.testing.contents import Message

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from policyctx.compaction.assembly import SummaryUsage, WrittenMessage
     from policyctx.compaction.restoration import FileReader, Restoration
     from policyctx.compaction.summarizers import Summarizer
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
     from policyctx.planning.compact import Replacing
     from policyctx.planning.facts import Facts
     from policyctx.policy.models import Policy

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from policyctx.messages.items import Item
+    from policyctx.definitions.items import Item
     from policyctx.planning.conversation import Conversation
     from policyctx.planning.ledger import Ledger, LedgerEntry
 

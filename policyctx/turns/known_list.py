@@ -20,7 +20,7 @@ from policyctx.store.content import Content, Origin
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from policyctx.messages.items import Item, Message
+    from policyctx.definitions.items import Item, Message
     from policyctx.planning.conversation import Conversation
     from policyctx.planning.decisions import Decision
     from policyctx.planning.ledger import ItemKey, LedgerEntry

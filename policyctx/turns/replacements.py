@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from policyctx.messages.blocks import SYSTEM_ROLES, comparable, role_of
-from policyctx.messages.items import compact_json
+from policyctx.messages.json_text import compact_json
 from policyctx.planning.ledger import ItemKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
 
 
 @dataclass(frozen=True, slots=True)

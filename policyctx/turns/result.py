@@ -16,7 +16,7 @@ from policyctx.turns.effects import Remember, Save
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
     from policyctx.planning.plan import Plan
     from policyctx.policy.models.store import Store
     from policyctx.turns.compacting import Compacted

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from policyctx.messages.items import compact_json
+from policyctx.messages.json_text import compact_json
 from tests.compaction.compacting import (
     REPLY,
     SUMMARY,

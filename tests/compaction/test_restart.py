@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyctx import Session
-from policyctx.messages.items import compact_json
+from policyctx.messages.json_text import compact_json
 from tests.compaction.compacting import Failing, conversation, said, session
 from tests.conversations import calls, results, user
 from tests.policies import policy

@@ -10,7 +10,7 @@ from anthropic.types import TextBlock, ThinkingBlock, ToolUseBlock
 
 from policyctx import Session
 from policyctx.compaction.summarizers import ExtractiveSummarizer
-from policyctx.messages.items import compact_json
+from policyctx.messages.json_text import compact_json
 from policyctx.policy.sources import preset_names
 from tests.compaction.compacting import conversation, session
 from tests.conversations import results, user

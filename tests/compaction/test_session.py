@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from policyctx import Session, StoreError
-from policyctx.messages.items import compact_json
+from policyctx.messages.json_text import compact_json
 from tests.compaction.compacting import (
     REPLY,
     SUMMARY,

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Iterator
 
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
 
 Shape = Literal["anthropic", "chat", "legacy"]
 SHAPES: tuple[Shape, ...] = ("anthropic", "anthropic", "chat", "legacy")

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import PolicyctxError
-from policyctx.messages.items import compact_json
+from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
 from policyctx.session import Session
@@ -24,7 +24,7 @@ from tests.fuzz.policies import policy_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
     from policyctx.planning.compiled import OffloadPolicy
     from policyctx.turns.result import Result
 

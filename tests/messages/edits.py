@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
+from policyctx.definitions.items import UNKNOWN
 from policyctx.messages.editing import Edit
-from policyctx.messages.items import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from policyctx.messages.items import Item
+    from policyctx.definitions.items import Item
 
 
 def some_edits(items: Sequence[Item]) -> st.SearchStrategy[list[Edit]]:

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from policyctx.definitions.items import UNKNOWN, Message
 from policyctx.messages.blocks import as_mapping
-from policyctx.messages.items import UNKNOWN, Message, compact_json
+from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import items_of
 
 IMAGE = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.messages.items import compact_json
+from policyctx.messages.json_text import compact_json
 
 TEXTS = st.text() | st.text(st.characters(codec=None), max_size=20)
 SIMPLE = st.none() | st.booleans() | st.integers() | TEXTS

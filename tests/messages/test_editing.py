@@ -27,7 +27,7 @@ from tests.messages.odd_lists import (
 )
 
 if TYPE_CHECKING:
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
 
 
 def conversation() -> list[Message]:

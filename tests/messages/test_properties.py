@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx.cli.conversation import read_messages
+from policyctx.definitions.items import UNKNOWN
 from policyctx.errors import MessagesError
 from policyctx.messages.blocks import call_key, input_path
 from policyctx.messages.editing import Edit, edited, edited_message, shortened_input
-from policyctx.messages.items import UNKNOWN
 from policyctx.messages.reading import Reading, items_of
 from policyctx.testing.strategies import message_lists
 from tests.messages.edits import some_edits
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path as FilePath
 
-    from policyctx.messages.items import Item, Message, Path
+    from policyctx.definitions.items import Item, Message, Path
 
 LISTS = st.one_of(message_lists(), odd_lists())
 

@@ -9,7 +9,7 @@ from policyctx.errors import MessagesError
 from policyctx.messages.reading import Reading, checked_messages, items_of
 
 if TYPE_CHECKING:
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
 
 
 def user(*blocks: dict[str, Any]) -> Message:

@@ -8,7 +8,7 @@ from policyctx.errors import MessagesError
 from policyctx.messages.reading import request_of
 
 if TYPE_CHECKING:
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
 
 MESSAGES: list[Message] = [{"role": "user", "content": "go"}]
 NEW: list[Message] = [{"role": "user", "content": "gone"}]

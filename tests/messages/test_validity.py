@@ -8,7 +8,7 @@ import pytest
 from policyctx.messages.validity import new_problems
 
 if TYPE_CHECKING:
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
 
 
 def call(call_id: str) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from tests.messages.odd_lists import (
 )
 
 if TYPE_CHECKING:
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
 
 GO: Message = {"role": "user", "content": "go"}
 

@@ -15,7 +15,7 @@ from policyctx.testing.strategies import message_lists
 from tests.policies import policy
 
 if TYPE_CHECKING:
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
     from policyctx.planning.plan import Plan
 
 TYPES = ("tool_result", "user_message", "assistant_message", "tool_call", "image")

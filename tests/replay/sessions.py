@@ -9,7 +9,7 @@ from policyctx.replay.recording import ModelCall, Recording
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
     from policyctx.tokens.usage import Usage
 
 

@@ -31,7 +31,7 @@ from tests.policies import policy
 from tests.store.contents import result
 
 if TYPE_CHECKING:
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
 
 MADE_IN = Path("/tmp/policyctx-0.1")  # noqa: S108 - a name, so that placeholders are known
 FORMS = ("text", "envelope")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from policyctx.errors import CorruptContentError, StoreError
-from policyctx.messages.items import compact_json
+from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import items_of
 from policyctx.store.content import JSON, Content, Origin
 from policyctx.store.filesystem import ContextFileSystem

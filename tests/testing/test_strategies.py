@@ -21,7 +21,7 @@ from policyctx.testing.strategies import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ import policyctx
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
     from policyctx.session import Session
     from policyctx.turns.result import Result
 

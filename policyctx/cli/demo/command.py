@@ -21,7 +21,7 @@ from policyctx.session import Session
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
 
 POLICY = "coding-agent"
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from policyctx.compaction.extractive.digest import Digest
     from policyctx.compaction.extractive.statements import Said, Value
     from policyctx.compaction.extractive.work import Call
-    from policyctx.messages.items import Item
+    from policyctx.definitions.items import Item
 
 _LAST_CALLS, _LAST_SENTENCES, _LAST_PLANS, _MOST_OPEN = 3, 2, 3, 30
 # Replies looked back at for a plan.

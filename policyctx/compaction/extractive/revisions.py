@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from policyctx.compaction.extractive.cues import Cues
     from policyctx.compaction.extractive.digest import Statement
     from policyctx.compaction.extractive.statements import Said, Value
-    from policyctx.messages.items import Item
+    from policyctx.definitions.items import Item
 
 GONE = "…"
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from policyctx.compaction.extractive.cues import Cues
-    from policyctx.messages.items import Item
+    from policyctx.definitions.items import Item
 
 _QUOTED = re.compile(
     r"`([^`\n]{1,200})`|\"([^\"\n]{2,120})\"|“([^”\n]{1,120})”|「([^」\n]{1,120})」"

@@ -12,7 +12,7 @@ from policyctx.replay.recording import ModelCall, Recording, SummedBill
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
     from policyctx.replay.readers.fields import Record
     from policyctx.tokens.usage import Usage
 

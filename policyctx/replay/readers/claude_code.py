@@ -30,7 +30,7 @@ from policyctx.tokens.counter import counter_for
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
     from policyctx.replay.readers.source import Source
     from policyctx.replay.recording import Recording
     from policyctx.tokens.usage import Usage

@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from policyctx.messages.items import compact_json
+from policyctx.messages.json_text import compact_json
 from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
 from policyctx.replay.readers.fields import (
     Record,

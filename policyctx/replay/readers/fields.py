@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from policyctx.errors import UsageError
-from policyctx.messages.items import compact_json
+from policyctx.messages.json_text import compact_json
 from policyctx.tokens.usage import MOST_TOKENS, Usage, usage_of
 
 Record: TypeAlias = dict[str, Any]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
-from policyctx.messages.items import compact_json
+from policyctx.messages.json_text import compact_json
 from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.fields import Record, mapping, number, objects, seconds, word
 from policyctx.tokens.usage import Usage
@@ -18,7 +18,7 @@ from policyctx.tokens.usage import Usage
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
     from policyctx.replay.readers.source import Source
     from policyctx.replay.recording import Recording
 

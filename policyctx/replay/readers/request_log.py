@@ -10,7 +10,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from policyctx.messages.items import compact_json
+from policyctx.messages.json_text import compact_json
 from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
 from policyctx.replay.readers.chat import is_chat_message
 from policyctx.replay.readers.fields import Record, mapping, objects, seconds, usage, word
@@ -18,7 +18,7 @@ from policyctx.replay.readers.fields import Record, mapping, objects, seconds, u
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
     from policyctx.replay.readers.source import Source
     from policyctx.replay.recording import Recording
     from policyctx.tokens.usage import Usage
@@ -60,15 +60,15 @@ def exchange_of(record: object) -> Exchange | None:
     said_id = next((word(fields.get(key)) for key in _CONVERSATIONS if fields.get(key)), "")
     at = next((fields[key] for key in _TIMES if key in fields), response.get("created"))
     return Exchange(
-        messages,
-        prints,
-        (said_id, next(users, "")),
-        request.get("system"),
-        request.get("tools"),
-        word(response.get("model") or request.get("model")) or None,
-        seconds(at),
-        usage(response.get("usage")) or usage(fields.get("usage")),
-        _reply(response),
+        messages=messages,
+        prints=prints,
+        beginning=(said_id, next(users, "")),
+        system=request.get("system"),
+        tools=request.get("tools"),
+        language_model=word(response.get("model") or request.get("model")) or None,
+        at=seconds(at),
+        usage=usage(response.get("usage")) or usage(fields.get("usage")),
+        reply=_reply(response),
     )
 
 

@@ -16,7 +16,7 @@ from policyctx.tokens.usage import Usage
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
     from policyctx.replay.readers.source import Source
     from policyctx.replay.recording import Recording
 

@@ -22,7 +22,7 @@ from policyctx.replay.regret.strings import SURE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from policyctx.messages.items import Item
+    from policyctx.definitions.items import Item
     from policyctx.replay.regret.strings import Distinct
     from policyctx.replay.timeline import SessionPart
 

@@ -14,7 +14,7 @@ from policyctx.policy.lookup import RulePath, levels, matches, nearest_given, of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from policyctx.messages.items import Item
+    from policyctx.definitions.items import Item
     from policyctx.planning.compiled import OffloadPolicy, Treatment
     from policyctx.planning.decisions import Decision, ItemVerdict
     from policyctx.planning.plan import Outcome, Plan

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @then(
-    "{items:items} {verb=is|are} ({newly=newly} ){state=kept|offloaded|cleared|dropped|summarised}"
+    "{items:items} {verb=is|are} ({newly=newly} ){state=" + "|".join(BY_STATE) + "}"
     "( by the step {step:name})( by the rule {rule:name})( because {reason:text})",
     'the result "a" is offloaded',
     "3 results are newly offloaded",

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from policyctx.messages.items import Message, compact_json
+from policyctx.messages.json_text import compact_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from policyctx.definitions.items import Message
 
 _Blocks = list[dict[str, Any]]
 

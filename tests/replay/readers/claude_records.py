@@ -10,7 +10,7 @@ from policyctx.replay.reading import recordings_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
     from policyctx.replay.recording import ModelCall, Recording
 
 Record = dict[str, Any]

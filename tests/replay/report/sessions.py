@@ -14,7 +14,7 @@ from tests.replay.sessions import turn_by_turn
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from policyctx.messages.items import Message
+    from policyctx.definitions.items import Message
     from policyctx.replay.simulated import SimulatedSession
 
 STEPS = """

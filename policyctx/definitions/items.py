@@ -1,16 +1,12 @@
-"""`Item`: one addressable piece of an agent's context."""
+"""`Item`: one addressable piece of an agent's context, with what a policy can ask of it."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
-from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from pydantic_core import to_json
-
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
 Message: TypeAlias = dict[str, Any]
 # The path of an item in its message, such as ("content", 2, "text").
@@ -77,47 +73,3 @@ class Item(NamedTuple):
         """
         name = f"msg_{self.message + 1:03}" if self.tool_use_id is None else self.tool_use_id
         return name if self.inside is None else f"{name}-{self.number}"
-
-
-def compact_json(value: object) -> str:
-    """Return a value as JSON without spaces; objects of an SDK become plain values.
-
-    Raises `TypeError`, `ValueError` or `RecursionError` for a value that is not JSON.
-    """
-    if _is_written_alike(value):
-        try:
-            return to_json(value).decode()
-        except ValueError:  # a lone surrogate
-            pass
-    return _encode(value)
-
-
-def _is_written_alike(value: object) -> bool:
-    """Whether both encoders write the value alike: no floats, and no unusual depth."""
-    level = [value]
-    for _ in range(_DEPTH):
-        deeper: list[object] = []
-        for one in level:
-            if type(one) is dict and _NAMES.issuperset(map(type, one)):
-                inner: Collection[object] = one.values()
-            elif type(one) is list:
-                inner = one
-            else:
-                return type(one) in _SIMPLE
-            if not _SIMPLE.issuperset(map(type, inner)):
-                deeper += [each for each in inner if type(each) not in _SIMPLE]
-        if not deeper:
-            return True
-        level = deeper
-    return False
-
-
-def _plain_values(value: object) -> object:
-    """Return an object of a provider's SDK as plain values, any other object as its text."""
-    dump = getattr(value, "model_dump", None)
-    return dump(mode="json") if callable(dump) else str(value)
-
-
-_NAMES, _SIMPLE = frozenset({str}), frozenset({str, int, bool, NoneType})
-_DEPTH = 16
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain_values).encode
