@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum
-from typing import Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # The words of `do:`.
 Do: TypeAlias = Literal["offload", "clear", "drop", "compact"]
@@ -29,19 +32,50 @@ class _Definition:
     is_bound_by_rules: bool = False
     text: str | None = None
     keys_without_use: tuple[str, ...] = ()
-    selection_without_use: tuple[tuple[str, str], ...] = ()
+    selection_without_use: Mapping[str, str] = field(default_factory=dict)
 
 
 class Action(StrEnum):
     """What happens to an item; the value is its name in plans, records and reports."""
 
-    _definition: _Definition
+    past: str
+    """The past tense, which names the state of an item: `offloaded`."""
+    do: Do | None
+    """The word of `do:` for it; None for what no step does."""
+    meaning: str
+    """What it does, for the reference."""
+    saves: bool
+    """Whether the content of each item is saved before the item leaves the list."""
+    leaves: Leaves
+    """What it leaves in the message list."""
+    leaves_placeholder: bool
+    """Whether it leaves a placeholder for each item."""
+    leaves_nothing: bool
+    """Whether it leaves nothing of an item, and takes what a placeholder stands for too."""
+    keeps_place: bool
+    """Whether an item after it, or its placeholder, still stands at its place in the list."""
+    takes_messages: bool
+    """Whether it takes whole messages: it ends the pipeline and is not for arrival."""
+    is_bound_by_rules: bool
+    """Whether the rules of items and tools bind it: `offload: true` and the thresholds."""
+    text: str | None
+    """The text of its placeholder where the policy gives none; None for that of the policy."""
+    keys_without_use: tuple[str, ...]
+    """The keys that a step with this action must not have."""
+    selection_without_use: Mapping[str, str]
+    """The keys that its `select` must not have, each with the reason."""
 
     def __new__(cls, name: str, definition: _Definition) -> Self:
         """Make a member from its name and its definition."""
         member = str.__new__(cls, name)
         member._value_ = name
-        member._definition = definition  # noqa: SLF001 - its own
+        for key in _Definition.__slots__:
+            setattr(member, key, getattr(definition, key))
+        left = definition.leaves
+        member.leaves_placeholder = left is Leaves.PLACEHOLDER
+        member.leaves_nothing = left is Leaves.NOTHING
+        member.keeps_place = left in {Leaves.ITEM, Leaves.PLACEHOLDER}
+        member.takes_messages = left is Leaves.SUMMARY
         return member
 
     KEEP = "keep", _Definition(past="kept", leaves=Leaves.ITEM, do=None)
@@ -78,7 +112,7 @@ class Action(StrEnum):
             meaning="save, remove",
             saves=True,
             keys_without_use=("compaction", "placeholder", "must_shrink"),
-            selection_without_use=(("with_input", "a call goes with its result"),),
+            selection_without_use={"with_input": "a call goes with its result"},
         ),
     )
     SUMMARISE = (
@@ -91,71 +125,6 @@ class Action(StrEnum):
             keys_without_use=("select", "must_shrink"),
         ),
     )
-
-    @property
-    def past(self) -> str:
-        """The past tense: `offloaded`."""
-        return self._definition.past
-
-    @property
-    def do(self) -> Do | None:
-        """The word of `do:` for it; None for what no step does."""
-        return self._definition.do
-
-    @property
-    def meaning(self) -> str:
-        """What it does, for the reference."""
-        return self._definition.meaning
-
-    @property
-    def saves(self) -> bool:
-        """Whether the content of each item is saved before the item leaves the list."""
-        return self._definition.saves
-
-    @property
-    def leaves(self) -> Leaves:
-        """What it leaves in the message list."""
-        return self._definition.leaves
-
-    @property
-    def leaves_placeholder(self) -> bool:
-        """Whether it leaves a placeholder for each item."""
-        return self.leaves is Leaves.PLACEHOLDER
-
-    @property
-    def leaves_nothing(self) -> bool:
-        """Whether it leaves nothing of an item, and takes what a placeholder stands for too."""
-        return self.leaves is Leaves.NOTHING
-
-    @property
-    def keeps_place(self) -> bool:
-        """Whether an item after it, or its placeholder, still stands at its place in the list."""
-        return self.leaves in {Leaves.ITEM, Leaves.PLACEHOLDER}
-
-    @property
-    def takes_messages(self) -> bool:
-        """Whether it takes whole messages: it ends the pipeline and is not for arrival."""
-        return self.leaves is Leaves.SUMMARY
-
-    @property
-    def is_bound_by_rules(self) -> bool:
-        """Whether the rules of items and tools bind it: `offload: true` and the thresholds."""
-        return self._definition.is_bound_by_rules
-
-    @property
-    def text(self) -> str | None:
-        """The text of its placeholder where the policy gives none; None for that of the policy."""
-        return self._definition.text
-
-    @property
-    def keys_without_use(self) -> tuple[str, ...]:
-        """The keys that a step with this action must not have."""
-        return self._definition.keys_without_use
-
-    @property
-    def selection_without_use(self) -> dict[str, str]:
-        """The keys that its `select` must not have, each with the reason."""
-        return dict(self._definition.selection_without_use)
 
 
 # Each action by its past tense, which names the state of an item in the store's records.

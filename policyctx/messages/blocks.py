@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from policyctx.definitions.items import UNKNOWN, Item, Medium
 from policyctx.messages.json_text import compact_json
@@ -44,15 +44,8 @@ _DATA_URL = re.compile(r"data:([^;,]+)")
 # Fields that a message of the chat API may have instead of content.
 _BESIDE_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
 
-
-class MessagePosition(NamedTuple):
-    """Where a message is."""
-
-    message: int
-    """Its 0-based position in the list."""
-    role: str
-    turn: int
-    """The number of turns begun up to there."""
+# The position of a message, its role, and the turns begun up to there; a plain tuple is quickest.
+MessagePosition: TypeAlias = tuple[int, str, int]
 
 
 def items_in(message: Message, place: MessagePosition) -> list[Item]:
@@ -62,7 +55,7 @@ def items_in(message: Message, place: MessagePosition) -> list[Item]:
     items depend on the list and are not set yet.
     """
     content = message.get("content")
-    if place.role in RESULT_ROLES and is_result(message):
+    if place[1] in RESULT_ROLES and is_result(message):
         call_id, tool = message.get("tool_call_id"), message.get("name")
         return _result(place, ("content",), message, call_id, tool)
     items: list[Item] = []
@@ -199,7 +192,7 @@ def call_key(item: Item) -> object:
 
 def _add_block(items: list[Item], place: MessagePosition, i: int, block: Mapping[str, Any]) -> None:
     kind = block.get("type")
-    is_text = kind in _TEXT_BLOCKS and place.role not in RESULT_ROLES  # a result is no message
+    is_text = kind in _TEXT_BLOCKS and place[1] not in RESULT_ROLES  # a result is no message
     if is_text and isinstance(text := block.get("text"), str):
         items.append(_text(place, _path(i, "text"), text))
     elif kind == "tool_result":
@@ -218,20 +211,21 @@ def _path(i: int, *field: str) -> Path:
 
 def _item(place: MessagePosition, path: Path, kind: str, text: str) -> Item:
     """Return an item that is all text, and whose type is its kind."""
+    message, role, turn = place
     return Item(
-        message=place.message,
+        message=message,
         path=path,
         kind=kind,
         type=kind,
-        role=place.role,
+        role=role,
         text=text,
         counted=text,
-        turn=place.turn,
+        turn=turn,
     )
 
 
 def _text(place: MessagePosition, path: Path, text: str) -> Item:
-    return _item(place, path, kind_of_text(place.role), text)
+    return _item(place, path, kind_of_text(place[1]), text)
 
 
 def _other(place: MessagePosition, path: Path, block: Mapping[str, Any]) -> Item:
@@ -254,9 +248,20 @@ def _chat_call(place: MessagePosition, path: Path, call: Mapping[str, Any]) -> I
 
 
 def _call(place: MessagePosition, path: Path, text: str, tool: object, call_id: object) -> Item:
-    tool, call_id = _word(tool), _word(call_id)
-    item = _item(place, path, "tool_call", text)
-    return item._replace(tool=tool, tool_use_id=call_id, call_message=place.message)
+    message, role, turn = place
+    return Item(
+        message=message,
+        path=path,
+        kind="tool_call",
+        type="tool_call",
+        role=role,
+        text=text,
+        counted=text,
+        turn=turn,
+        tool=_word(tool),
+        tool_use_id=_word(call_id),
+        call_message=message,
+    )
 
 
 def _result(
@@ -278,9 +283,17 @@ def _result(
         if media := _media_in(content):
             counted = compact_json([part for j, part in enumerate(content) if j not in media])
     held = tuple(map(Medium, media.values())) if media else ()
-    result = _item(place, path, "tool_result", text)._replace(
+    message, role, turn = place
+    result = Item(
+        message=message,
+        path=path,
+        kind="tool_result",
+        type="tool_result",
+        role=role,
+        text=text,
         counted=counted,
         media=held,
+        turn=turn,
         tool=_word(tool),
         tool_use_id=_word(call_id),
         error=holder.get("is_error") is True,

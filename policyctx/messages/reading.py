@@ -78,7 +78,7 @@ class Reading:
             if role == "user" and _begins_turn(message.get("content")):
                 turn_starts.append(index)
                 turn += 1
-            found = _read(message, MessagePosition(index, role, turn))
+            found = _read(message, (index, role, turn))
             if role == "assistant" and found:
                 first = before + len(items)
                 reply = range(first, first + len(found))
@@ -142,7 +142,7 @@ def items_of(messages: Sequence[Message]) -> tuple[Item, ...]:
 
 
 def _read(message: Message, place: MessagePosition) -> list[Item]:
-    index = place.message
+    index, _, _ = place
     try:
         return items_in(message, place)
     except RecursionError as error:
