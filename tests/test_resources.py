@@ -8,8 +8,6 @@ import pytest
 
 from policyctx.resources import open_file
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="there are no such files")
-
 
 def test_a_regular_file_is_opened(tmp_path: Path) -> None:
     path = tmp_path / "file"

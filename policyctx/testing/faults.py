@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import errno
+import fcntl
 import io
 import os
 import time
@@ -109,8 +110,6 @@ def _refuse(folder: Path, error_number: int, path: object, dir_fd: int | None = 
 
 def _path_of(descriptor: int) -> Path:
     """The path of an open folder, as the system tells it."""
-    import fcntl  # noqa: PLC0415 - Windows has none, and opens nothing by a folder either
-
     if get_path := getattr(fcntl, "F_GETPATH", None):  # macOS
         return Path(os.fsdecode(fcntl.fcntl(descriptor, get_path, bytes(1024)).rstrip(b"\0")))
     return Path(f"/proc/self/fd/{descriptor}").readlink()

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +42,6 @@ def test_new_messages_go_to_the_output_file(messages: Path, tmp_path: Path) -> N
     assert "[Content offloaded" in output.read_text(encoding="utf-8")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="there are no such modes and links")
 def test_an_existing_output_file_keeps_its_mode_and_its_symlink(
     messages: Path, tmp_path: Path
 ) -> None:
@@ -58,7 +56,6 @@ def test_an_existing_output_file_keeps_its_mode_and_its_symlink(
     assert len(json.loads(output.read_text(encoding="utf-8"))) > 1
 
 
-@pytest.mark.skipif(os.name == "nt", reason="there is no such device")
 def test_an_output_may_be_a_pipe(messages: Path, tmp_path: Path) -> None:
     arguments = ("-o", "/dev/stdout", "--root", tmp_path / "r")
     run = policyctx("apply", "context-offload", messages, *arguments)

@@ -82,14 +82,12 @@ def test_a_missing_file_is_reported(name: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(os.name == "nt", reason="there is no such device")
 def test_a_device_is_rejected_as_messages() -> None:
     run = policyctx("plan", "context-offload", "/dev/zero")
     assert run.returncode == 1
     assert run.stderr == ("error: /dev/zero: cannot be read: not a regular file: it is a device\n")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
 def test_messages_and_a_policy_may_come_through_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(messages := tmp_path / "messages")
     os.mkfifo(policy := tmp_path / "policy")
@@ -107,7 +105,6 @@ def test_messages_and_a_policy_may_come_through_a_pipe(tmp_path: Path) -> None:
     assert "1 of " in run.stdout
 
 
-@pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
 def test_a_pipe_in_extends_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
     os.mkfifo(pipe := tmp_path / "pipe")
     path = tmp_path / "mine.yaml"
@@ -117,7 +114,6 @@ def test_a_pipe_in_extends_is_refused_without_waiting_for_it(tmp_path: Path) -> 
     assert run.stderr == f"{pipe}: PC001: cannot be read: not a regular file: it is a pipe\n"
 
 
-@pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
 def test_a_pipe_is_rejected_as_agents_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "policyctx.yaml")
     run = policyctx("agents", cwd=tmp_path)

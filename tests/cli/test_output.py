@@ -37,7 +37,6 @@ def test_a_closed_pipe_ends_the_output_silently() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="no shell closes a stream there")
 @pytest.mark.parametrize("arguments", ["--version", "schema", "show coding-agent"])
 def test_a_closed_stream_is_not_written_to(arguments: str) -> None:
     words = shlex.join(COMMAND)

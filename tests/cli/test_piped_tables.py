@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from typing import TYPE_CHECKING
@@ -124,7 +123,6 @@ def test_columns_asks_for_rows_of_one_line(
     assert len(capsys.readouterr().out.splitlines()) == 2
 
 
-@pytest.mark.skipif(os.name == "nt", reason="paths are others there")
 def test_a_whole_value_that_does_not_fit_makes_its_lines_longer(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

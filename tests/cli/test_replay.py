@@ -243,7 +243,6 @@ def test_control_characters_of_a_session_are_escaped(tmp_path: Path) -> None:
     assert "\x1b" not in run.stdout
 
 
-@pytest.mark.skipif(os.name == "nt", reason="no file has such a name there")
 def test_control_characters_of_a_file_name_are_escaped(tmp_path: Path) -> None:
     run = policyctx("replay", "coding-agent", claude_code(tmp_path / "\x1b[2J.jsonl", "done"))
     assert "\\x1b[2J.jsonl" in run.stdout
@@ -256,7 +255,6 @@ def test_an_unknown_policy_is_reported_before_anything_is_read(folder: Path) -> 
     assert "did you mean 'coding-agent'" in run.stderr
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is another thing there")
 def test_an_interrupt_shows_the_finished_files(tmp_path: Path) -> None:
     done = claude_code(tmp_path / "a.jsonl", *TEXTS)
     run, out, err = interrupted(done, tmp_path / "b.jsonl")
@@ -265,7 +263,6 @@ def test_an_interrupt_shows_the_finished_files(tmp_path: Path) -> None:
     assert "interrupted: 1 of 2 files are done" in err
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is another thing there")
 def test_an_interrupt_ends_every_process(tmp_path: Path) -> None:
     run, _, err = interrupted(tmp_path / "a.jsonl", tmp_path / "b.jsonl", "--jobs", "2")
     assert run == 130
@@ -315,7 +312,6 @@ def interrupted(*arguments: Path | str) -> tuple[int, str, str]:
     return run.returncode, out.decode(), err.decode()
 
 
-@pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_named_pipe_without_a_writer_is_an_error(
     command: tuple[str, ...], tmp_path: Path
@@ -328,7 +324,6 @@ def test_a_named_pipe_without_a_writer_is_an_error(
     )
 
 
-@pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_policy_in_a_pipe_is_an_error(
     command: tuple[str, ...], folder: Path, tmp_path: Path

@@ -105,7 +105,6 @@ def test_several_processes_return_the_same_as_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
 def test_the_file_that_is_finished_first_comes_first(tmp_path: Path) -> None:
     endless = claude_code(tmp_path / "a.jsonl", "x")
     os.mkfifo(endless.with_suffix(".pipe"))
@@ -116,7 +115,6 @@ def test_the_file_that_is_finished_first_comes_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="there is no such signal")
 def test_a_killed_worker_process_does_not_stop_the_rest(tmp_path: Path) -> None:
     paths = [claude_code(tmp_path / f"{i}.jsonl", "x") for i in (1, 2, 3)]
     found = by_file(worked(files(paths), end_the_process_at_the_second, jobs=2))
@@ -157,7 +155,6 @@ def test_a_result_that_cannot_be_pickled_fails_only_its_file(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="there are no such links")
 def test_a_path_that_cannot_be_looked_up_fails_alone(tmp_path: Path) -> None:
     good = claude_code(tmp_path / "good.jsonl", "x")
     loop, long = tmp_path / "loop", tmp_path / ("x" * 300)
@@ -167,14 +164,12 @@ def test_a_path_that_cannot_be_looked_up_fails_alone(tmp_path: Path) -> None:
     assert found[good] == [("good.jsonl", 1)]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="there is no such device")
 def test_a_device_is_rejected() -> None:
     zero = Path("/dev/zero")
     (failure, _) = worked(files([zero]), calls_of)
     assert failure == FailedRecording(str(zero), "not a regular file: it is a device")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
 def test_a_pipe_without_a_writer_is_rejected_with_a_suggestion(tmp_path: Path) -> None:
     os.mkfifo(pipe := tmp_path / "pipe")
     (failure, _) = worked(files([pipe]), calls_of)

@@ -14,7 +14,7 @@ from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations
 from policyctx.cli.output import console, json_text
 from policyctx.cli.store import showing
 from policyctx.cli.store.showing import (
-    Layout,
+    RowLayout,
     counted,
     entry_cells,
     entry_report,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from policyctx.store.index import IndexEntry
     from policyctx.store.read import FoundLine
 
-_ENTRIES = Layout(
+_ENTRIES = RowLayout(
     ("item", "type", "tool", "tokens", "chars", "saved (UTC)", "state", "path"),
     narrower=(
         ("item", "tool", "tokens", "state", "path"),
@@ -46,7 +46,9 @@ _ENTRIES = Layout(
     numeric=frozenset({"tokens", "chars"}),
     shortened=(("item", 12),),
 )
-_EVENTS = Layout(("when (UTC)", "what", "item", "path"), narrower=(("when (UTC)", "what", "path"),))
+_EVENTS = RowLayout(
+    ("when (UTC)", "what", "item", "path"), narrower=(("when (UTC)", "what", "path"),)
+)
 
 
 def ls(

@@ -183,7 +183,7 @@ def counted(number: int, word: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class RowLayout:
     """The columns of a table, and those that are left where the ones before do not fit.
 
     The last ones are shown however narrow the output is; where they do not fit either, `shortened`
@@ -197,7 +197,7 @@ class Layout:
 
 
 def print_by_session(
-    out: Console, rows: Sequence[tuple[str, tuple[object, ...]]], layout: Layout
+    out: Console, rows: Sequence[tuple[str, tuple[object, ...]]], layout: RowLayout
 ) -> None:
     """Print the rows of one session or of several, each row with the session's name before it.
 
@@ -220,7 +220,7 @@ def print_by_session(
 
 
 def _fitting(
-    out: Console, rows: Sequence[Sequence[object]], layout: Layout
+    out: Console, rows: Sequence[Sequence[object]], layout: RowLayout
 ) -> tuple[tuple[str, ...], dict[str, int]]:
     """Return the columns that fit, and the most characters of those that are shortened."""
     for columns in (layout.columns, *layout.narrower):
@@ -230,7 +230,10 @@ def _fitting(
 
 
 def _shown(
-    rows: Sequence[Sequence[object]], columns: Sequence[str], layout: Layout, most: dict[str, int]
+    rows: Sequence[Sequence[object]],
+    columns: Sequence[str],
+    layout: RowLayout,
+    most: dict[str, int],
 ) -> list[list[object]]:
     """Return the cells of these columns alone, those with a limit in `most` shortened."""
     return [
@@ -243,6 +246,6 @@ def _shown(
     ]
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[object]], layout: Layout) -> Table:
+def _table(columns: Sequence[str], rows: Sequence[Sequence[object]], layout: RowLayout) -> Table:
     whole = set(columns) - layout.numeric
     return table(columns, rows, numeric=set(layout.numeric), whole=whole)
