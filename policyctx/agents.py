@@ -25,7 +25,7 @@ def for_agent(
 
     The nearest file counts: first `directory` is searched, by default the working directory, then
     each folder above it. `root` and `session_id` are those of `Session`. Raises `PolicyError` if
-    there is no such file, no entry for the agent, or a mistake in its policy.
+    no such file exists, if it has no entry for the agent, or if the agent's policy is wrong.
     """
     file = read_agents(agents_source("" if directory is None else directory))
     return Session(policy_for(agent, file), root=root, session_id=session_id)

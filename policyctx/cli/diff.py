@@ -159,13 +159,13 @@ def _show_items(
             out, f"{one.item_id}  {size}, message {one.message} of {one.session}", _INDENT
         )
         for name, fate in zip(named, (one.first, one.second), strict=True):
-            print_wrapped(out, f"  {name}: {_told(fate)}", _INDENT)
+            print_wrapped(out, f"  {name}: {_fate_text(fate)}", _INDENT)
     if len(shown) < len(found):
         out.print()
         out.print(f"{len(found) - len(shown):,} smaller items are not shown; --largest 0 shows all")
 
 
-def _told(fate: ItemFate) -> str:
+def _fate_text(fate: ItemFate) -> str:
     when = "" if fate.call is None else f" before call {fate.call}"
     step = f", step {fate.step}" if fate.step else ""
     return f"{fate.action}{when}{step}: {fate.reason}"

@@ -16,6 +16,7 @@ from policyctx.messages.json_text import compact_json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from policyctx.definitions.items import Item
     from policyctx.planning.paths import File
 
 # The parts of a path that lead elsewhere.
@@ -88,6 +89,21 @@ class Origin:
     block: JSON = None
     """The original block, or the whole message where its content is a string. A text that is in it
     is not stored twice. None: only the text can be restored."""
+
+    @classmethod
+    def of(cls, item: Item, *, tokens: int | None, block: JSON) -> Origin:
+        """Return the origin of an item; `tokens` is None where they were not counted."""
+        return cls(
+            item_id=item.item_id,
+            item_type=item.type,
+            tool_use_id=item.tool_use_id,
+            tool_name=item.tool,
+            role=item.role,
+            message=item.message,
+            turn=item.turn,
+            tokens=tokens,
+            block=block,
+        )
 
     def without_block(self) -> Origin:
         """Return the origin without its block."""

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
+from policyctx.definitions.actions import Action
 from policyctx.errors import AmbiguousSessionError, StoreError
 from policyctx.planning.paths import File, item_path, path_parts
 from policyctx.store.content import STATE_FOLDER, Content, Origin, Saved
@@ -159,28 +160,18 @@ class ContextFileSystem:
         `block` is the item's original block, or message, for `restore`; `path` is the template of
         its path, as a policy's `store.path`. Raises `StoreError`.
         """
-        origin = Origin(
-            item_id=item.item_id,
-            item_type=item.type,
-            tool_use_id=item.tool_use_id,
-            tool_name=item.tool,
-            role=item.role,
-            message=item.message,
-            turn=item.turn,
-            tokens=tokens,
-            block=block,
-        )
+        origin = Origin.of(item, tokens=tokens, block=block)
         form = self._saver.rules.format
         wanted = item_path(item, path_parts(path), session_id=self._session or "", file_format=form)
         [saved] = self.saved([Content(wanted, item.text, origin=origin)], recorded=True)
-        self._record(item.item_id, saved.file.relative_path, saved.sha256, "offloaded")
+        self._record(item.item_id, saved.file.relative_path, saved.sha256, Action.OFFLOAD.past)
         return saved
 
     def release(self, key: str | os.PathLike[str]) -> None:
         """Record that no placeholder names a content any longer; `collect` may then remove it."""
         with self._reading(key) as reader:
             entry = reader.known(key)
-        self._record(entry.item_id, entry.path, entry.sha256, "dropped")
+        self._record(entry.item_id, entry.path, entry.sha256, Action.DROP.past)
 
     def remember(self, records: Sequence[Mapping[str, JSON]], *, flush: bool = True) -> None:
         """Append records of the session, whose meaning is the caller's, and wait for the disk.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from policyctx.definitions.actions import Action
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -73,11 +75,11 @@ class Fate:
         """
         if self.turn.returned is not None:
             seen = value_at(self.turn.messages[self.item.message], self.item.path)
-            return "kept" if seen == self.original else "offloaded"
+            return Action.KEEP.past if seen == self.original else Action.OFFLOAD.past
         if self.decision is None:
-            return "kept"
+            return Action.KEEP.past
         if self.code == "placeholder":
-            return "offloaded"
+            return Action.OFFLOAD.past
         return self.decision.action.past
 
     @property

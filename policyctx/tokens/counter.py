@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.tokens.encoders import approximate, measure_for, pieces
 from policyctx.tokens.request_size import request_tokens
 
@@ -283,7 +284,7 @@ def counter_for(tokenizer: str, *, language_model: str | None = None) -> TokenCo
     loaded until the first count. Raises `MissingExtraError` for `anthropic` without the package
     of that name.
     """
-    key = tokenizer, language_model if tokenizer == "anthropic" else None
+    key = tokenizer, language_model if TOKENIZERS[tokenizer].is_remote else None
     with _making:
         if key not in _counters:
             counter = new_counter(tokenizer, language_model=language_model)
@@ -300,7 +301,7 @@ def new_counter(
     memo_bytes: int = MEMO_BYTES,
 ) -> MemoCounter:
     """Return a counter that shares nothing with any other; see `measure_for` for `fast`."""
-    if tokenizer == "anthropic":
+    if TOKENIZERS[tokenizer].is_remote:
         from policyctx.tokens.anthropic_api import AnthropicCounter  # noqa: PLC0415 - an extra
 
         return AnthropicCounter(language_model=language_model, memo_bytes=memo_bytes)

@@ -15,6 +15,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeAlias
 
+from policyctx.definitions.tokenizers import CHARS_PER_TOKEN, TOKENIZERS
 from policyctx.tokens.vocabulary import encoding
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def measure_for(tokenizer: str, *, fast: bool | None = None) -> Measure:
     `fast` says whether toktok counts what it can; by default it does where it is installed. The
     counts are the same with it and without.
     """
-    if tokenizer == "approximate":
+    if TOKENIZERS[tokenizer].is_approximate:
         return approximate
     if find_spec("toktok") is not None if fast is None else fast:
         return lambda texts: _fast_counts(texts, tokenizer)
@@ -74,7 +75,7 @@ def measure_for(tokenizer: str, *, fast: bool | None = None) -> Measure:
 
 def approximate(texts: Sequence[str]) -> list[int]:
     """Count a token for every four characters begun."""
-    return [-(-len(text) // 4) for text in texts]
+    return [-(-len(text) // CHARS_PER_TOKEN) for text in texts]
 
 
 def exact_counts(texts: Sequence[str], tokenizer: str) -> list[int]:

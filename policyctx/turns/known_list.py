@@ -228,14 +228,8 @@ class KnownList:
         item = decision.item
         # Tokens are costly to count: the index alone is no reason for it.
         by_tokens = decision.unit == "tokens"
-        origin = Origin(
-            item_id=item.item_id,
-            item_type=item.type,
-            tool_use_id=item.tool_use_id,
-            tool_name=item.tool,
-            role=item.role,
-            message=item.message,
-            turn=item.turn,
+        origin = Origin.of(
+            item,
             tokens=self.conversation.facts.tokens(item) if by_tokens else None,
             block=block_of(self._given[item.message], item),
         )

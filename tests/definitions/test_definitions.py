@@ -13,7 +13,7 @@ from policyctx.definitions.actions import BY_STATE, ITEM_ACTIONS, STEP_ACTIONS, 
 from policyctx.definitions.fields import EXCERPT_FIELDS, FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.gates import Kind, Nothing
 from policyctx.definitions.item_types import BUILT_IN_TYPES, ITEM_TYPES
-from policyctx.definitions.tokenizers import TOKENIZERS
+from policyctx.definitions.tokenizers import TOKENIZERS, Tokenizer
 from policyctx.planning.gates import Measures
 from policyctx.planning.placeholders import _VALUES
 from policyctx.policy.findings import findings
@@ -93,8 +93,10 @@ def test_each_field_of_a_placeholder_has_a_value() -> None:
     assert tuple(FIELDS) == PLACEHOLDER_FIELDS
 
 
-def test_each_vocabulary_is_that_of_a_tokenizer() -> None:
-    assert set(TOKENIZERS) - set(VOCABULARIES) == {"approximate", "anthropic"}
+def test_each_tokenizer_has_a_vocabulary_or_needs_none() -> None:
+    assert tuple(TOKENIZERS) == get_args(Tokenizer)
+    without = {name for name, how in TOKENIZERS.items() if how.is_approximate or how.is_remote}
+    assert set(VOCABULARIES) == set(TOKENIZERS) - without
 
 
 def test_actions_on_items_leave_a_placeholder_or_nothing() -> None:

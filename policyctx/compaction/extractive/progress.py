@@ -1,7 +1,7 @@
 """The state of the work, and the facts in results that were used afterwards.
 
 A fact is a line of a result whose exact value the user, the agent or a later call repeats. Values
-that occur in many results are no facts, and paths are reported as files instead.
+that occur in many results are not facts; paths are reported as files instead.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ _LIKE_CODE = 2.0
 # What a line weighs by who spoke of its value.
 _BY_USER, _BY_AGENT, _BY_CALL = 3.0, 2.0, 1.0
 _SHORTEST = 3
-# A value in more results than this is no single fact.
+# A value that occurs in more results than this is not a fact.
 _MOST_RESULTS = 3
 # Characters around a value where its line is longer than both together.
 _BEFORE, _AFTER = 90, 110

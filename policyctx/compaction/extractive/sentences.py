@@ -54,7 +54,7 @@ def lines_of(text: str) -> Iterator[Line]:
 
 
 def _printed(run: list[Line]) -> Iterator[Line]:
-    """Yield lines that look printed: pasted, when there are so many that no one typed them."""
+    """Yield lines that look printed, as pasted if there are more of them than a person types."""
     chars = sum(len(line.text) for line in run)
     long = len(run) >= _PRINTED_LINES or (len(run) > 1 and chars >= _PRINTED_CHARS)
     for line in run:

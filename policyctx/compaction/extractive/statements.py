@@ -37,7 +37,7 @@ _LAST, _INSIDE = r"A-Za-z0-9_/%*", r"~.\\@:#$€£¥+&?=-"
 _CHAR = f"[{_LAST}{_INSIDE}]"
 # A word like most, with what signs there are at its end.
 _PLAIN = rf"[A-Za-z][a-z]*+[{_INSIDE}]*+(?![{_LAST}])"
-# A run of such characters that is no plain word, with the commas of its thousands.
+# Consecutive such characters that are not a plain word, with commas between thousands.
 _TOKEN = re.compile(rf"(?<!{_CHAR})(?!{_PLAIN}){_CHAR}*(?:(?<=\d),(?=\d{{3}}){_CHAR}*)*[{_LAST}]")
 # Numbers in CJK numerals: a digit with its power of ten, and any before what they count. One alone
 # is an article more often than a number.
@@ -48,8 +48,8 @@ _CJK_NUMBER = re.compile(
     rf"|(?:[{_CJK_DIGITS}][十百千万亿]|十[一{_CJK_DIGITS}])[一{_CJK_NUMERALS}]*"
     rf"|[{_CJK_NUMERALS}][一{_CJK_NUMERALS}]*(?=[点天个小分秒米次月年号元块人页行条倍周])"
 )
-# Without any of these there is no value: true of most sentences. The first characters by themselves
-# make the search fast.
+# A text without any of these has no value, which is true of most sentences. The look-ahead for the
+# first character makes the search fast.
 _HINT = re.compile(
     rf"(?=[周星{_CJK_NUMERALS}\d/\\_@`\"“「.A-Z-])"
     rf"(?:{_CJK_NUMBER.pattern}|[\d/\\_@`\"“「]|\.[A-Za-z]|(?<=[a-z])[A-Z]|--)"

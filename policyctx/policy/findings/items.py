@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from policyctx.definitions.fields import FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.item_types import NEVER_REPLACED, NEVER_TAKEN, WITHOUT_TOOL
+from policyctx.definitions.tokenizers import CHARS_PER_TOKEN, TOKENIZERS
 from policyctx.policy.globs import MOST_COMPARED, globs_overlap, is_exact, is_name_left
 from policyctx.policy.lookup import parent, widest_wording
 from policyctx.policy.models import KeepRecent
@@ -236,9 +237,6 @@ def _shown(rule: ToolRule, key: str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-_CHARS_PER_TOKEN = 4
-
-
 def thresholds_too_low(checked: Checked) -> Iterator[Diagnostic]:
     """PC303, for a threshold at which every wording is as long as the item, or longer.
 
@@ -327,8 +325,8 @@ def fewest_tokens(checked: Checked, chars: int) -> int:
     model = checked.policy.model
     if model.token_scale != 1:
         return 0
-    if model.tokenizer == "approximate":
-        return chars // _CHARS_PER_TOKEN
+    if TOKENIZERS[model.tokenizer].is_approximate:
+        return chars // CHARS_PER_TOKEN
     return min(chars, 1)
 
 
