@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING
 
 from benchmarks.inputs import tool_outputs
 from benchmarks.runner import Ratio
-from policyctx.store.content import JSON, Origin
+from policyctx.store.content import Origin
 from policyctx.store.filesystem import Content, ContextFileSystem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from policyctx.messages.json_text import JSON
 
 FILES = 500
 FILES_OF_A_PLAN = 100

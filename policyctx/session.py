@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, cast
 from policyctx.definitions.fields import ROOT_FIELDS, SESSION_FIELDS
 from policyctx.errors import PolicyctxError, StoreError
 from policyctx.messages.reading import listed
+from policyctx.messages.shapes.built_in import Shapes
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import Facts
@@ -35,11 +36,12 @@ from policyctx.turns.memory import Memory
 from policyctx.turns.result import carry_out
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from policyctx.compaction.restoration import FileReader
     from policyctx.compaction.summarizers import Summarize, Summarizer
     from policyctx.definitions.items import Message
+    from policyctx.messages.shapes.shape import Shape
     from policyctx.planning.compact import Replacing
     from policyctx.planning.ledger import ItemKey, Ledger
     from policyctx.planning.plan import Plan
@@ -63,7 +65,8 @@ class Session:
     rules override them. `on_invalid` says what happens when a provider would reject the edited
     list: `raise` an `InvalidResultError`, or `keep` the list without this turn's decisions and
     warn. `clock` returns the time in seconds. `summarizer` replaces the one that the policy names,
-    and `reader` reads the files that are restored after a compaction.
+    and `reader` reads the files that are restored after a compaction. `shapes` read and edit the
+    message objects of a framework, before the shapes of the providers' APIs; see `Shape`.
 
     Raises `UnknownSummarizerError` if the policy has a `compact` step whose `summary.by` names no
     built-in or registered summarizer, and `MissingExtraError` if that summarizer needs a package
@@ -87,6 +90,7 @@ class Session:
         clock: Callable[[], float] = time.time,
         summarizer: Summarizer | Summarize | None = None,
         reader: FileReader | None = None,
+        shapes: Iterable[Shape] = (),
     ) -> None:
         if isinstance(policy, Policy):
             policy = OffloadPolicy(policy, hints=hints)
@@ -103,6 +107,7 @@ class Session:
         self._keeps_state = self.policy.store.keeps_state
         self._summarizer = _summarizer(policy, summarizer)
         self._reader = reader
+        self._shapes = Shapes(shapes)
         self._on_invalid = on_invalid
         self._notices_given = 0
         self._memory: Memory | None = None
@@ -440,9 +445,9 @@ class Session:
         With `state: none` it is a new one at every call.
         """
         if not self._keeps_state:
-            return Memory()
+            return Memory.of((), self._shapes)
         if self._memory is None:
-            self._memory = Memory.of((yield from Recall().ask()))
+            self._memory = Memory.of((yield from Recall().ask()), self._shapes)
         return self._memory
 
     def _list_of(
@@ -464,7 +469,7 @@ class Session:
         gone = None if earlier is None else earlier.gone_from(messages)
         is_guess = gone is None or (earlier is not None and earlier.is_guess)
         if gone is None:
-            gone = taken_out(messages, memory.ledger, memory.replacements.gone)
+            gone = taken_out(messages, memory.ledger, memory.replacements.gone, self._shapes)
         known = self._new_list(memory, gone, is_guess=is_guess)
         if earlier is not None:
             earlier.conversation.report()
@@ -482,6 +487,7 @@ class Session:
                 memory.judged,
                 gone=gone | memory.replacements.gone,
                 written=memory.replacements.written,
+                shapes=self._shapes,
             ),
             is_guess=is_guess,
         )

@@ -20,7 +20,7 @@ from policyctx import (
     offload_tool_results,
 )
 from policyctx.compaction.assembly import archived_messages
-from policyctx.messages.blocks import comparable
+from policyctx.messages.shapes.built_in import BUILT_IN
 from tests.chat_server import ChatServer, calling, chat_server
 from tests.compaction.messages_server import Scripted, messages_server
 from tests.conversations import chat_result, results, user
@@ -238,7 +238,9 @@ def test_saved_chat_objects_have_the_same_fate(
     for one in (session, under(text, tmp_path)):
         again = one.apply(saved)
         assert again.plan.new == ()
-        assert [*map(comparable, again.messages)] == [*map(comparable, first.messages)]
+        assert [*map(BUILT_IN.comparable, again.messages)] == [
+            *map(BUILT_IN.comparable, first.messages)
+        ]
 
 
 def test_saved_chat_objects_continue_the_list_of_a_session(chat: list[Any], tmp_path: Path) -> None:
@@ -262,7 +264,7 @@ def test_an_object_that_is_not_a_message_is_refused(server: ChatServer, tmp_path
     with pytest.raises(MessagesError, match=r'message 1: .*ChatCompletion without "role"'):
         under(RESULTS, tmp_path).apply([user(), whole])
     with pytest.raises(MessagesError, match="message 0: expected an object with"):
-        under(RESULTS, tmp_path).apply([ChatCompletionMessage])  # type: ignore[list-item]
+        under(RESULTS, tmp_path).apply([ChatCompletionMessage])
 
 
 # Anthropic.
@@ -326,7 +328,7 @@ def test_a_compaction_of_an_anthropic_message_is_recognised_after_a_restart(
     reply: AnthropicMessage, tmp_path: Path, form: Callable[[Any], Any]
 ) -> None:
     rest = [results(("a", "x")), user("one"), user("two"), user("three")]
-    first = under(COMPACT, tmp_path).apply([user("task"), reply, *rest])  # type: ignore[list-item]
+    first = under(COMPACT, tmp_path).apply([user("task"), reply, *rest])
     assert first.compacted
     again = under(COMPACT, tmp_path).apply([user("task"), form(reply), *rest])
     assert not again.compacted

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from policyctx.definitions.fields import RESTORED_FIELDS, SUMMARY_FIELDS
 from policyctx.errors import MessagesError
-from policyctx.messages.blocks import as_message
 from policyctx.messages.json_text import compact_json
+from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.policy.values import parsed_template
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from policyctx.compaction.restoration import RestoredFile
     from policyctx.definitions.items import Message
+    from policyctx.messages.shapes.built_in import Shapes
     from policyctx.policy.models.compaction import CompactionWording
 
     PathFields: TypeAlias = str | Sequence[str]
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The messages that a summary stands for, in order, in the shape of either API."""
+    """The messages that a summary stands for, in order, in any shape."""
 
     messages: Sequence[Message]
     earlier: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -42,6 +43,8 @@ class History:
     reads_file: Mapping[str, PathFields] = field(default_factory=lambda: MappingProxyType({}))
     """By exact name of a tool that reads a file: the field of its input that holds the path, or
     several of which the first that a call has is meant."""
+    shapes: Shapes = BUILT_IN
+    """What reads the messages."""
 
 
 def path_in(given: Mapping[str, Any], fields: PathFields | None) -> str | None:
@@ -113,19 +116,20 @@ def archive_name(number: int) -> str:
 class Archive:
     """The document, written message by message; `archived_messages` reads it back.
 
-    A message object of a provider's SDK is written as a request would have it, a block object as
-    the plain values that it stands for.
+    A message object of a provider's SDK is written as a request would have it, an object of a
+    framework as the plain values that its shape gives.
     """
 
     number: int
     messages: Sequence[Message]
+    shapes: Shapes = BUILT_IN
 
     def __iter__(self) -> Iterator[str]:
         """Yield the text of the document in pieces, one for each message and two around them."""
         empty = {"schema_version": _SCHEMA_VERSION, "compaction": self.number, "messages": []}
         yield compact_json(empty).removesuffix("]}")
         for i, message in enumerate(self.messages):
-            text = compact_json(as_message(message))
+            text = compact_json(self.shapes.document(message))
             yield f",{text}" if i else text
         yield "]}"
 
@@ -153,7 +157,8 @@ def archived_messages(text: str) -> list[dict[str, Any]]:
 class WrittenMessage:
     """One message that a compaction wrote, with its item type; a mere reply has none."""
 
-    message: Message
+    role: Literal["user", "assistant"]
+    text: str
     item_type: str = ""
     path: str = ""
     """Of the file that it brings back."""
@@ -173,20 +178,18 @@ def assembled(
     so that the roles go on taking turns.
     """
     text = parsed_template(wording.summary, SUMMARY_FIELDS)
-    content = text.render({"summary": summary, "archive_path": archive_path})
-    found = [WrittenMessage({"role": "user", "content": content}, "compaction_summary")]
+    rendered = text.render({"summary": summary, "archive_path": archive_path})
+    found = [WrittenMessage("user", rendered, "compaction_summary")]
     found += _reply(wording.summary_reply)
     restored = parsed_template(wording.restored, RESTORED_FIELDS)
     for file in files:
-        content = restored.render({"path": file.path, "content": file.content})
-        found.append(
-            WrittenMessage({"role": "user", "content": content}, "restored_file", file.path)
-        )
+        rendered = restored.render({"path": file.path, "content": file.content})
+        found.append(WrittenMessage("user", rendered, "restored_file", file.path))
         found += _reply(wording.restored_reply)
-    if before_assistant and found[-1].message["role"] == "assistant":
+    if before_assistant and found[-1].role == "assistant":
         found.pop()
     return found
 
 
 def _reply(text: str) -> list[WrittenMessage]:
-    return [WrittenMessage({"role": "assistant", "content": text})] if text else []
+    return [WrittenMessage("assistant", text)] if text else []

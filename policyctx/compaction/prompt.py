@@ -278,7 +278,7 @@ def parts_of(history: History) -> list[PromptPart]:
         for at, text in history.earlier.items()
     ]
     skipped = history.written.union(history.earlier)
-    for item in items_of(history.messages):
+    for item in items_of(history.messages, history.shapes):
         if item.message not in skipped:
             found += ((item.message, part) for part in _parts(item))
     return [part for _, part in sorted(found, key=lambda one: one[0])]

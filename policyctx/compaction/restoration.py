@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from policyctx.compaction.assembly import path_in
 from policyctx.errors import UnrestorableFileError, in_words
 from policyctx.messages.reading import items_of
+from policyctx.messages.shapes.built_in import BUILT_IN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from policyctx.compaction.assembly import PathFields
     from policyctx.definitions.items import Item, Message
+    from policyctx.messages.shapes.built_in import Shapes
     from policyctx.policy.models.compaction import Restore
     from policyctx.tokens.counter import TokenCounter
 
@@ -157,6 +159,7 @@ def accesses(
     messages: Sequence[Message],
     reads_file: Callable[[str], PathFields | None],
     restored: Callable[[Message], str | None],
+    shapes: Shapes = BUILT_IN,
 ) -> list[str]:
     """Return the paths that were read, each once, the one last accessed first.
 
@@ -168,7 +171,7 @@ def accesses(
     Raises `MessagesError` for what is no message list.
     """
     calls: dict[int, list[Item]] = {}
-    for item in items_of(messages):
+    for item in items_of(messages, shapes):
         if item.kind == "tool_call":
             calls.setdefault(item.message, []).append(item)
     found: dict[str, None] = {}
@@ -196,7 +199,9 @@ def _input(call: Item) -> dict[str, Any]:
 
 
 def unknown_readers(
-    messages: Sequence[Message], reads_file: Callable[[str], PathFields | None]
+    messages: Sequence[Message],
+    reads_file: Callable[[str], PathFields | None],
+    shapes: Shapes = BUILT_IN,
 ) -> dict[str, str]:
     """Return the tools that may read files although nothing says so, with the field of the path.
 
@@ -204,7 +209,7 @@ def unknown_readers(
     value tell. Tools whose name says that they read come first.
     """
     found: dict[str, str] = {}
-    for item in items_of(messages):
+    for item in items_of(messages, shapes):
         if item.kind != "tool_call" or not item.tool or item.tool in found:
             continue
         if not reads_file(item.tool):

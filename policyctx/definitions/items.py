@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Message: TypeAlias = dict[str, Any]
+# A message of any shape: a dict as a provider takes it, or an object of an SDK or a framework.
+Message: TypeAlias = Any
 # The path of an item in its message, such as ("content", 2, "text").
 Path: TypeAlias = tuple[str | int, ...]
 

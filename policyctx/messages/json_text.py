@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from types import NoneType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pydantic_core import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 
 
 def compact_json(value: object) -> str:

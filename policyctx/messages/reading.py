@@ -1,7 +1,7 @@
 """From a request or a message list to items: checked, in order, each result beside its call.
 
-A JSON document is a request body with `messages`, or a bare message list. `Reading` checks and
-reads each message of a list once.
+A JSON document is a request body with `messages` or `input`, or a bare message list. `Reading`
+checks and reads each message of a list once.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from policyctx.definitions.items import Item
 from policyctx.errors import MessagesError
-from policyctx.messages.blocks import MessagePosition, as_message, call_key, is_result, items_in
+from policyctx.messages.shapes.blocks import named
+from policyctx.messages.shapes.built_in import BUILT_IN
+from policyctx.messages.shapes.shape import call_key
 
 if TYPE_CHECKING:
-    from policyctx.definitions.items import Item, Message
+    from policyctx.definitions.items import Message
+    from policyctx.messages.shapes.built_in import Shapes
+    from policyctx.messages.shapes.shape import Part, Shape
 
 _message = attrgetter("message")
-# Types that cannot be a block or a call, unlike an object of a provider's SDK.
-_NO_OBJECT = (str, int, float, list)
 
 
 class Reading:
@@ -29,9 +32,12 @@ class Reading:
     A result belongs to an earlier call with its id. Ids may be reused: within one message a result
     answers the oldest unanswered call, and a later message with a call of the same id replaces the
     earlier calls.
+
+    A reply of the model is one message, or several in a row where their shape splits replies.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shapes: Shapes = BUILT_IN) -> None:
+        self.shapes = shapes
         self.items: list[Item] = []
         """In the order in which a model reads them; only ever appended to."""
         self.partners: dict[int, int] = {}
@@ -40,20 +46,63 @@ class Reading:
         """Positions of the messages that begin a turn, in ascending order."""
         self.roles: list[str] = []
         """The role of each message."""
+        self.staying: list[int] = []
+        """Positions of the messages that must survive a compaction, in ascending order."""
         self.message_count = 0
         self._newest_reply = range(0)  # the positions of its items
+        self._replies: dict[int, int] = {}  # by message of a split reply, the first one of it
         self._open_calls: dict[object, list[int]] = {}
 
     @property
     def pending(self) -> int | None:
-        """The position of the newest assistant message if one of its calls has no result, or None.
+        """The position where the newest reply begins if one of its calls has no result, or None.
 
         Messages without items are skipped.
         """
         for i in self._newest_reply:
             if self.items[i].kind == "tool_call" and i not in self.partners:
-                return self.items[i].message
+                return self.items[i].call_message
         return None
+
+    def reply_of(self, message: int) -> range:
+        """Return the positions of the messages of the reply that a message belongs to.
+
+        A message that is not a part of a split reply is one by itself.
+        """
+        first = self._replies.get(message)
+        if first is None:
+            return range(message, message + 1)
+        end = message + 1
+        while self._replies.get(end) == first:
+            end += 1
+        return range(first, end)
+
+    def thought_of(self, position: int) -> range:
+        """Return the positions of the items that one stretch of thinking led to, and of itself.
+
+        Those are all items of a message, unless its reply is split.
+        """
+        message = self.items[position].message
+        if message not in self._replies:
+            return self.items_of(message)
+        reply = self.reply_of(message)
+        first, end = self.items_of(reply[0]).start, self.items_of(reply[-1]).stop
+        start = position
+        while start > first and not self._begins_thought(start):
+            start -= 1
+        stop = position + 1
+        while stop < end and not self._begins_thought(stop):
+            stop += 1
+        return range(start, stop)
+
+    def is_bound(self, position: int) -> bool:
+        """Return whether an item is thinking that may not leave without what it led to."""
+        item = self.items[position]
+        return item.kind == "thinking" and item.message in self._replies
+
+    def _begins_thought(self, position: int) -> bool:
+        kinds = [item.kind == "thinking" for item in self.items[position - 1 : position + 1]]
+        return kinds == [False, True]
 
     def items_of(self, message: int) -> range:
         """Return the positions of a message's items."""
@@ -66,27 +115,16 @@ class Reading:
         Raises `MessagesError` with the position of the first wrong message in the whole list; the
         reading is then unchanged.
         """
-        turn_starts: list[int] = []
-        roles: list[str] = []
-        items: list[Item] = []
-        reply = self._newest_reply
-        turn, before = len(self.turn_starts), len(self.items)
+        new = _New(self)
         for index, given in enumerate(listed(messages), self.message_count):
-            message = given if _is_plain(given) else _checked(given, index)
-            role = message["role"]
-            roles.append(role)
-            if role == "user" and _begins_turn(message.get("content")):
-                turn_starts.append(index)
-                turn += 1
-            found = _read(message, (index, role, turn))
-            if role == "assistant" and found:
-                first = before + len(items)
-                reply = range(first, first + len(found))
-            items += found
-        self._take(items)
-        self._newest_reply = reply
-        self.turn_starts += turn_starts
-        self.roles += roles
+            shape, message = self.shapes.checked(given, index)
+            new.read(shape, message, index)
+        self._take(new.items)
+        self._newest_reply = new.newest_reply
+        self._replies |= new.replies
+        self.turn_starts += new.turn_starts
+        self.roles += new.roles
+        self.staying += new.staying
         self.message_count += len(messages)
 
     def _take(self, items: list[Item]) -> None:
@@ -128,70 +166,100 @@ class Reading:
         call = self.items[position]
         self.partners[position] = len(self.items)
         self.partners[len(self.items)] = position
-        return result._replace(tool=call.tool, call_message=call.message)
+        return result._replace(tool=call.tool, call_message=call.call_message)
 
 
-def items_of(messages: Sequence[Message]) -> tuple[Item, ...]:
+class _New:
+    """What some messages hold that follow those of a reading."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.items: list[Item] = []
+        self.turn_starts: list[int] = []
+        self.roles: list[str] = []
+        self.staying: list[int] = []
+        self.replies: dict[int, int] = {}
+        self.newest_reply = reading._newest_reply  # noqa: SLF001 - a part of it
+        self._begun = reading._replies.get(reading.message_count - 1)  # noqa: SLF001
+        self._turns, self._before = len(reading.turn_starts), len(reading.items)
+
+    def read(self, shape: Shape, message: Message, index: int) -> None:
+        """Read the message at a position; raises `MessagesError` if it is not JSON."""
+        role, parts = shape.role(message), _parts(shape, message, index)
+        self.roles.append(role)
+        if role == "user" and _begins_turn(parts):
+            self.turn_starts.append(index)
+            self._turns += 1
+        if shape.stays(message):
+            self.staying.append(index)
+        if role == "assistant" or self._begun is not None:
+            self._reply(index, len(parts), role, splits=shape.splits_replies)
+        turn, reply = self._turns, index if self._begun is None else self._begun
+        for path, kind, text, counted, media, tool, call_id, error, media_type, number in parts:
+            call_message = reply if kind == "tool_call" else None
+            self.items.append(
+                Item(
+                    index, path, kind, kind, role, text, counted, media, turn, tool, call_id,
+                    call_message, error, media_type, None, number,
+                )
+            )  # fmt: skip
+
+    def _reply(self, index: int, count: int, role: str, *, splits: bool) -> None:
+        """Note where the reply begins that a message belongs to, if it belongs to one."""
+        first = self._before + len(self.items)
+        continues = self._begun is not None and role == "assistant" and splits
+        if not continues:
+            self._begun = index if role == "assistant" and splits else None
+        if self._begun is not None:
+            self.replies[index] = self._begun
+        if count and role == "assistant":
+            start = self.newest_reply.start if continues and self.newest_reply else first
+            self.newest_reply = range(start, first + count)
+
+
+def _begins_turn(parts: Sequence[Part]) -> bool:
+    """Whether a user message with these parts starts a turn: it is more than tool results."""
+    return not parts or any(part.kind != "tool_result" and not part.number for part in parts)
+
+
+def items_of(messages: Sequence[Message], shapes: Shapes = BUILT_IN) -> tuple[Item, ...]:
     """Return the items of a message list, in the order in which a model reads them.
 
     Raises `MessagesError` like `checked_messages`. `Reading` says how results and calls are paired.
     """
-    reading = Reading()
+    reading = Reading(shapes)
     reading.extend(messages)
     return tuple(reading.items)
 
 
-def _read(message: Message, place: MessagePosition) -> list[Item]:
-    index, _, _ = place
+def _parts(shape: Shape, message: Message, index: int) -> Sequence[Part]:
     try:
-        return items_in(message, place)
+        return shape.parts(message)
     except RecursionError as error:
         raise MessagesError(f"message {index}: nested too deeply", index=index) from error
     except (TypeError, ValueError) as error:
         raise MessagesError(f"message {index}: not JSON: {error}", index=index) from error
 
 
-def _begins_turn(content: str | Sequence[object] | None) -> bool:
-    """Whether a user message with this content starts a turn: it is more than tool results."""
-    if isinstance(content, str) or not content:
-        return True
-    return any(_type_of(block) != "tool_result" for block in content)
-
-
-def _type_of(block: object) -> object:
-    if type(block) is dict or isinstance(block, Mapping):
-        return block.get("type")
-    return getattr(block, "type", None)
-
-
-def _is_plain(message: object) -> bool:
-    """Whether a message passes a quick test, as most do; others need the full check."""
-    if type(message) is not dict or type(message.get("role")) is not str:
-        return False
-    content = message.get("content")
-    if type(content) is list:
-        for block in content:
-            if type(block) is not dict or type(block.get("type")) is not str:
-                return False
-    elif type(content) is not str and content is not None:
-        return False
-    return "tool_calls" not in message and "function_call" not in message
-
-
-def checked_messages(messages: object, first: int = 0) -> Sequence[Message]:
+def checked_messages(
+    messages: object, first: int = 0, shapes: Shapes = BUILT_IN
+) -> Sequence[Message]:
     """Return `messages` unchanged; raises `MessagesError` with the first wrong message.
 
     `first` is the position of the first message in the whole list.
     """
     found = listed(messages)
     for index, message in enumerate(found, first):
-        _checked(message, index)
+        shapes.checked(message, index)
     return found
 
 
 def is_message(message: object) -> bool:
-    """Whether `checked_messages` accepts the message."""
-    return _is_plain(message) or (isinstance(message, dict) and _wrong_with(message) is None)
+    """Return whether `checked_messages` accepts a message that is a dict."""
+    try:
+        BUILT_IN.checked(message, 0)
+    except MessagesError:
+        return False
+    return isinstance(message, dict)
 
 
 def listed(messages: object) -> Sequence[Message]:
@@ -199,71 +267,8 @@ def listed(messages: object) -> Sequence[Message]:
     if type(messages) is list:  # the quick test
         return messages
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
-        raise MessagesError(f"expected a list of messages, got {_kind(messages)}")
+        raise MessagesError(f"expected a list of messages, got {named(messages)}")
     return messages
-
-
-def _checked(given: Any, index: int) -> Message:  # noqa: ANN401 - what a caller gives
-    """Return a message as a dict; raises `MessagesError` for what is not a message."""
-    try:
-        message = as_message(given)
-    except Exception as error:
-        text = f"message {index}: {_kind(given)} cannot be read: {error}"
-        raise MessagesError(text, index=index) from error
-    if not isinstance(message, dict):
-        wrong: str | None = f'expected an object with "role" and "content", got {_kind(given)}'
-    elif message is not given and "role" not in message:
-        wrong = f'expected a message, got {_kind(given)} without "role"'
-    else:
-        wrong = _wrong_with(message)
-    if wrong:
-        raise MessagesError(f"message {index}: {wrong}", index=index)
-    return message
-
-
-def _wrong_with(message: dict[str, Any]) -> str | None:
-    role = message.get("role")
-    if not isinstance(role, str):
-        return f'expected "role" to be a string such as "user", got {_kind(role)}'
-    return _wrong_with_content(message) or _wrong_with_calls(message)
-
-
-def _wrong_with_content(message: dict[str, Any]) -> str | None:
-    content = message.get("content")
-    if content is None or isinstance(content, str):
-        return None
-    if isinstance(content, Mapping) or not isinstance(content, Sequence):
-        return f'expected "content" to be a string or a list of blocks, got {_kind(content)}'
-    wrong = () if is_result(message) else map(_wrong_with_block, content)
-    return next((f"content block {i}: {text}" for i, text in enumerate(wrong) if text), None)
-
-
-def _wrong_with_calls(message: Mapping[str, Any]) -> str | None:
-    calls, call = message.get("tool_calls"), message.get("function_call")
-    if isinstance(call, _NO_OBJECT):
-        return f'expected "function_call" to be an object, got {_kind(call)}'
-    if calls is None:
-        return None
-    if type(calls) is not list and (
-        isinstance(calls, str | Mapping) or not isinstance(calls, Sequence)
-    ):
-        return f'expected "tool_calls" to be a list of objects, got {_kind(calls)}'
-    odd = next((call for call in calls if call is None or isinstance(call, _NO_OBJECT)), ...)
-    return None if odd is ... else f'expected "tool_calls" to hold objects, got {_kind(odd)}'
-
-
-def _wrong_with_block(block: object) -> str | None:
-    if isinstance(block, Mapping) and not isinstance(block.get("type"), str):
-        return f'expected "type" to be a string such as "text", got {_kind(block.get("type"))}'
-    if block is None or isinstance(block, _NO_OBJECT):
-        return f"expected an object, got {_kind(block)}"
-    return None
-
-
-def _kind(value: object) -> str:
-    names: dict[type, str] = {dict: "an object", list: "a list", str: "a string", bool: "a boolean"}
-    names |= {int: "a number", float: "a number", type(None): "nothing"}
-    return names.get(type(value), type(value).__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,8 +280,11 @@ class Request:
 
     @property
     def system(self) -> object:
-        """The `system` of the request: a string, a list of blocks, or None."""
-        return self.body and self.body.get("system")
+        """The system prompt of the request: a string, a list of blocks, or None.
+
+        Anthropic's API takes it as `system`, the Responses API as `instructions`.
+        """
+        return self.body and self.body.get("system", self.body.get("instructions"))
 
     @property
     def tools(self) -> object:
@@ -285,18 +293,35 @@ class Request:
 
     def document_with(self, messages: Sequence[Message]) -> object:
         """Return the document with its messages replaced by these."""
-        return list(messages) if self.body is None else {**self.body, "messages": list(messages)}
+        if self.body is None:
+            return list(messages)
+        if "messages" in self.body:
+            return {**self.body, "messages": list(messages)}
+        given = self.body["input"]
+        is_same = isinstance(given, str) and list(messages) == list(self.messages)
+        return {**self.body, "input": given if is_same else list(messages)}
 
 
 def request_of(document: object) -> Request:
-    """Return the request in a JSON document: an array of messages, or an object with `messages`.
+    """Return the request in a JSON document: an array of messages, or an object that holds them.
 
-    Raises `MessagesError` for any other document, with the first wrong message.
+    The object has `messages`, or `input` as in OpenAI's Responses API, where a text stands for one
+    message of the user. Raises `MessagesError` for any other document, with the first wrong
+    message.
     """
-    if isinstance(document, Mapping):
-        if "messages" not in document:
-            raise MessagesError(
-                'expected a list of messages or a request body, got an object without "messages"'
-            )
+    if not isinstance(document, Mapping):
+        return Request(checked_messages(document))
+    if "messages" in document:
         return Request(checked_messages(document["messages"]), document)
-    return Request(checked_messages(document))
+    if "input" not in document:
+        raise MessagesError(
+            'expected a list of messages or a request body, got an object without "messages"'
+        )
+    given = document["input"]
+    is_text = isinstance(given, str)
+    return Request([user_message(given)] if is_text else checked_messages(given), document)
+
+
+def user_message(text: str) -> Message:
+    """Return a message of the user, in the form that all APIs take."""
+    return {"role": "user", "content": text}

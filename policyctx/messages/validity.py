@@ -11,32 +11,33 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from policyctx.messages.blocks import (
-    RESULT_ROLES,
-    SYSTEM_ROLES,
-    as_message,
-    call_key,
-    says_nothing,
-)
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import items_of
+from policyctx.messages.shapes.built_in import BUILT_IN
+from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, call_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from policyctx.definitions.items import Item, Message
+    from policyctx.messages.shapes.built_in import Shapes
+    from policyctx.messages.shapes.shape import Shape
 
 
 def new_problems(
-    before: Sequence[Message], after: Sequence[Message], items: Sequence[Item] | None = None
+    before: Sequence[Message],
+    after: Sequence[Message],
+    items: Sequence[Item] | None = None,
+    shapes: Shapes = BUILT_IN,
 ) -> list[str]:
     """Return a sentence for each rule that `after` breaks and `before` did not.
 
     The result of a call must be in the messages right after it that contain only results, or in the
     message that follows these. `items` are those of `before`, if the caller has them already.
     """
-    whole = _Stretch(_seen(before, items_of(before) if items is None else items))
-    return _new_problems([whole], [_Stretch(_seen(after, items_of(after)))])
+    whole = _seen(before, items_of(before, shapes) if items is None else items, shapes)
+    edited = _seen(after, items_of(after, shapes), shapes)
+    return _new_problems([_Stretch(whole)], [_Stretch(edited)])
 
 
 def new_problems_around(
@@ -44,6 +45,7 @@ def new_problems_around(
     after: Sequence[Message | None],
     changed: Collection[int],
     items: Sequence[Item],
+    shapes: Shapes = BUILT_IN,
 ) -> list[str]:
     """Return the sentences of `new_problems`, but check only the surroundings of the edits.
 
@@ -51,7 +53,7 @@ def new_problems_around(
     to check; the lists may also differ at positions that were checked before. `items` are those of
     `before`. The cost grows with `changed` and the results around it, not with the list.
     """
-    view = _Around(before, after, changed, items)
+    view = _Around(before, after, changed, items, shapes)
     stretches = list(view.stretches())
     return _new_problems(
         [view.stretch(places, view.before) for places in stretches],
@@ -60,26 +62,45 @@ def new_problems_around(
 
 
 class _Seen(NamedTuple):
-    """A message with its items."""
+    """A message with its shape, its role and its items."""
 
+    shape: Shape
     message: Message
+    role: str
     items: Sequence[Item]
+
+    @classmethod
+    def of(cls, given: Message, items: Sequence[Item], shapes: Shapes) -> _Seen:
+        """Return a message as its shape sees it."""
+        shape, message = shapes.shaped(given)
+        return cls(shape, message, shape.role(message), items)
 
     @property
     def holds_only_results(self) -> bool:
         """Whether the message may be between a call and the result of a parallel call."""
-        if self.message["role"] in RESULT_ROLES:
+        if self.role in RESULT_ROLES:
             return True
         return bool(self.items) and all(
             item.kind == "tool_result" or item.inside is not None for item in self.items
         )
 
+    @property
+    def is_of_split_reply(self) -> bool:
+        """Whether the message may be one of several that make up a reply."""
+        return self.role == "assistant" and self.shape.splits_replies
 
-def _seen(messages: Sequence[Message], items: Sequence[Item]) -> list[_Seen]:
+    @property
+    def is_thinking(self) -> bool:
+        """Whether the message holds nothing but thinking."""
+        return bool(self.items) and all(item.kind == "thinking" for item in self.items)
+
+
+def _seen(messages: Sequence[Message], items: Sequence[Item], shapes: Shapes) -> list[_Seen]:
     found: list[list[Item]] = [[] for _ in messages]
     for item in items:
         found[item.message].append(item)
-    return [_Seen(*each) for each in zip(map(as_message, messages), found, strict=True)]
+    pairs = zip(messages, found, strict=True)
+    return [_Seen.of(message, its_items, shapes) for message, its_items in pairs]
 
 
 class _Stretch(NamedTuple):
@@ -102,22 +123,42 @@ def _new_problems(before: Sequence[_Stretch], after: Sequence[_Stretch]) -> list
 
 
 def _broken(stretch: _Stretch) -> Iterator[str]:
-    roles = [each.message["role"] for each in stretch.seen]
+    roles = [each.role for each in stretch.seen]
     first = next((role for role in roles if role not in SYSTEM_ROLES), None)
     if stretch.begins_list and first == "assistant":
         yield "the list begins with an assistant message"
-    for message, items in stretch.seen:
-        if says_nothing(message):
-            yield f"a message of role {message['role']} is empty"
-        if message["role"] == "assistant" and items and all(i.kind == "thinking" for i in items):
+    for each in stretch.seen:
+        if each.shape.is_empty(each.message):
+            yield f"a message of role {each.role} is empty"
+        if each.role == "assistant" and each.is_thinking and not each.shape.splits_replies:
             yield "an assistant message holds nothing but thinking"
+    yield from _parted_thinking(stretch)
     yield from _unpaired(stretch)
     if stretch.ends_list and roles[-1:] == ["assistant"]:
         yield "the list ends with an assistant message"
 
 
+def _parted_thinking(stretch: _Stretch) -> Iterator[str]:
+    """Yield a sentence where a split reply lacks its thinking, or thinking what it led to."""
+    before: _Seen | None = None
+    for place, each in enumerate(stretch.seen):
+        begins = before is None or not before.is_of_split_reply
+        is_border = place == 0 and not stretch.begins_list
+        if each.is_of_split_reply and begins and not each.is_thinking and not is_border:
+            yield "a reply begins without the reasoning that led to it"
+        if before is not None and _is_lone(before) and not each.is_of_split_reply:
+            yield "reasoning is not followed by what it led to"
+        before = each
+    if stretch.ends_list and before is not None and _is_lone(before):
+        yield "reasoning is not followed by what it led to"
+
+
+def _is_lone(seen: _Seen) -> bool:
+    return seen.is_of_split_reply and seen.is_thinking
+
+
 def _unpaired(stretch: _Stretch) -> Iterator[str]:
-    waiting = _Calls()
+    waiting, before = _Calls(), None
     for place, each in enumerate(stretch.seen):
         calls, may_lack_call = _Calls(), place == 0 and not stretch.begins_list
         for item in each.items:
@@ -127,9 +168,12 @@ def _unpaired(stretch: _Stretch) -> Iterator[str]:
                 is_answer = waiting.take(item) or calls.take(item)
                 if not (is_answer or may_lack_call):
                     yield f"the result {_name(item)} has no call right before it"
-        if not each.holds_only_results:
+        if before is not None and before.is_of_split_reply and each.is_of_split_reply:
+            waiting.add_all(calls)
+        elif not each.holds_only_results:
             yield from map("the call {} has no result right after it".format, waiting.names())
             waiting = calls
+        before = each
     if stretch.ends_list:
         yield from map("the call {} has no result right after it".format, waiting.names())
 
@@ -142,6 +186,12 @@ class _Calls:
 
     def add(self, call: Item) -> None:
         self._calls.setdefault(call_key(call), []).append(call)
+
+    def add_all(self, more: _Calls) -> None:
+        """Add the calls of a message that continues the reply."""
+        for calls in more._calls.values():
+            for call in calls:
+                self.add(call)
 
     def take(self, result: Item) -> bool:
         """Remove the call that the result answers, and return whether there is one."""
@@ -161,10 +211,10 @@ def _name(item: Item) -> str:
 
 def _thinking(stretches: Sequence[_Stretch]) -> Counter[str]:
     return Counter(
-        compact_json(message["content"][item.path[1]])
+        compact_json(seen.shape.block(seen.message, item.path))
         for stretch in stretches
-        for message, items in stretch.seen
-        for item in items
+        for seen in stretch.seen
+        for item in seen.items
         if item.kind == "thinking"
     )
 
@@ -178,8 +228,9 @@ class _Around:
         after: Sequence[Message | None],
         changed: Collection[int],
         items: Sequence[Item],
+        shapes: Shapes,
     ) -> None:
-        self._before, self._after, self._items = before, after, items
+        self._before, self._after, self._items, self._shapes = before, after, items, shapes
         self._changed = frozenset(changed)
 
     def stretches(self) -> Iterator[list[int]]:
@@ -210,13 +261,13 @@ class _Around:
     def before(self, i: int) -> _Seen:
         first = bisect_left(self._items, i, key=_message_of)
         last = bisect_right(self._items, i, first, key=_message_of)
-        return _Seen(as_message(self._before[i]), self._items[first:last])
+        return _Seen.of(self._before[i], self._items[first:last], self._shapes)
 
     def after(self, i: int) -> _Seen | None:
         message = self._after[i]
         if message is None or message is self._before[i]:
             return None if message is None else self.before(i)
-        return _Seen(as_message(message), items_of([message]))
+        return _Seen.of(message, items_of([message], self._shapes), self._shapes)
 
     def _up_to_a_border(self, places: range) -> Iterator[int]:
         for i in places:
@@ -225,9 +276,12 @@ class _Around:
             yield i
             seen, left = self.before(i), self.after(i)
             stays = left is not None and not left.holds_only_results
-            is_reply = not seen.holds_only_results and seen.message["role"] not in SYSTEM_ROLES
-            if stays and is_reply:
+            is_reply = not seen.holds_only_results and seen.role not in SYSTEM_ROLES
+            if stays and is_reply and not self._continues_reply(i, seen):
                 return
+
+    def _continues_reply(self, i: int, seen: _Seen) -> bool:
+        return seen.is_of_split_reply and i > 0 and self.before(i - 1).is_of_split_reply
 
 
 _message_of = attrgetter("message")

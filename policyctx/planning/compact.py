@@ -7,10 +7,11 @@ list begins with (PRD context-compact F-003).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from policyctx.messages.blocks import SYSTEM_ROLES
+from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.planning.decisions import Reason
 from policyctx.planning.select import shape_of
 from policyctx.policy.values import Share
@@ -38,13 +39,17 @@ class Partition:
     """Position behind the last one; no more than `start` when none is."""
     carried: int | None = None
     """Position of the user's newest message, where it lies between and stays all the same."""
+    kept: tuple[int, ...] = ()
+    """Positions of the messages between that stay before the summary, since none can tell them."""
 
     def __contains__(self, message: int) -> bool:
-        return self.start <= message < self.end and message != self.carried
+        is_between = self.start <= message < self.end
+        return is_between and message != self.carried and message not in self.kept
 
     def __iter__(self) -> Iterator[int]:
         """Yield the positions of what is replaced."""
-        return (i for i in range(self.start, self.end) if i != self.carried)
+        stays = {self.carried, *self.kept}
+        return (i for i in range(self.start, self.end) if i not in stays)
 
 
 def partition(outlook: Outlook, settings: Compaction, kept: int) -> Partition:
@@ -61,7 +66,18 @@ def partition(outlook: Outlook, settings: Compaction, kept: int) -> Partition:
     start = _whole_behind(_first(outlook, settings, head), outlook)
     newest = _newest_of_user(outlook) if settings.keep_newest_user_message else None
     is_between = newest is not None and start <= newest < end
-    return Partition(head, start, end, newest if is_between else None)
+    return Partition(head, start, end, newest if is_between else None, _kept(start, end, outlook))
+
+
+def _kept(start: int, end: int, outlook: Outlook) -> tuple[int, ...]:
+    """Return the messages that no summary can tell, with the thinking that led to them."""
+    reading, kept = outlook.conversation.reading, set[int]()
+    for message in reading.staying[bisect_left(reading.staying, start) :]:
+        if message < end:
+            thoughts = (reading.thought_of(i) for i in reading.items_of(message))
+            bound = (i for thought in thoughts for i in thought if reading.is_bound(i))
+            kept |= {message, *(reading.items[i].message for i in bound)}
+    return tuple(sorted(kept))
 
 
 def _newest_of_user(outlook: Outlook) -> int | None:
@@ -113,12 +129,17 @@ def tokens_of(message: int, outlook: Outlook) -> int:
 
 
 def _whole_before(edge: int, outlook: Outlook) -> int:
-    """Move an edge back until no result behind it has its call before it."""
-    items, partners = outlook.conversation.items, outlook.conversation.reading.partners
-    behind = len(items)
+    """Move an edge back until it parts no reply, and no result behind it from its call."""
+    reading = outlook.conversation.reading
+    behind = len(reading.items)
     while True:
-        first = outlook.conversation.items_of(edge).start
-        calls = (items[partners[i]].message for i in range(first, behind) if i in partners)
+        edge = reading.reply_of(edge).start
+        first = reading.items_of(edge).start
+        calls = (
+            reading.items[reading.partners[i]].message
+            for i in range(first, behind)
+            if i in reading.partners
+        )
         moved = min(calls, default=edge)
         if moved >= edge:
             return edge
@@ -126,12 +147,18 @@ def _whole_before(edge: int, outlook: Outlook) -> int:
 
 
 def _whole_behind(edge: int, outlook: Outlook) -> int:
-    """Move an edge on until no call before it has its result behind it."""
-    items, partners = outlook.conversation.items, outlook.conversation.reading.partners
+    """Move an edge on until it parts no reply, and no call before it from its result."""
+    reading = outlook.conversation.reading
     before = 0
     while True:
-        last = outlook.conversation.items_of(edge).start
-        results = (items[partners[i]].message for i in range(before, last) if i in partners)
+        reply = reading.reply_of(edge)
+        edge = edge if edge == reply.start else reply.stop
+        last = reading.items_of(edge).start
+        results = (
+            reading.items[reading.partners[i]].message
+            for i in range(before, last)
+            if i in reading.partners
+        )
         moved = max(results, default=-1) + 1
         if moved <= edge:
             return edge

@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from policyctx.definitions.actions import Action
-from policyctx.messages.blocks import kind_of_text
 from policyctx.messages.editing import strings_in
 from policyctx.messages.reading import Reading
+from policyctx.messages.shapes.built_in import BUILT_IN
+from policyctx.messages.shapes.shape import kind_of_text
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.ledger import Identities, LedgerEntry
 from policyctx.planning.paths import File, FreePaths
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from policyctx.definitions.items import Item, Message
+    from policyctx.messages.shapes.built_in import Shapes
     from policyctx.planning.compiled import OffloadPolicy
     from policyctx.planning.facts import Facts, Unit
     from policyctx.planning.ledger import ItemKey, Ledger
@@ -119,13 +121,14 @@ class Conversation:
         *,
         gone: frozenset[ItemKey] = frozenset(),
         written: Mapping[str, str] | None = None,
+        shapes: Shapes = BUILT_IN,
     ) -> None:
         self.policy, self.ledger, self.facts = policy, ledger, facts
         self.gone_before, self._written = gone, written or {}
         self.judged = Counter() if judged is None else judged
         """What the steps on arrival have judged, and how often it occurred in one list."""
         self._met: Counter[Arrived] = Counter()
-        self.reading = Reading()
+        self.reading = Reading(shapes)
         self.items: list[Item] = []
         """With the types of the policy; a placeholder has those of the item that it stands for."""
         self.newest_user = -1

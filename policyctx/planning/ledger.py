@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from policyctx.definitions.actions import BY_STATE
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import items_of
+from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.planning.placeholders import content_hash
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from policyctx.definitions.actions import Action
     from policyctx.definitions.items import Item, Message
+    from policyctx.messages.shapes.built_in import Shapes
 
 
 # What separates a file's name from its surroundings in a JSON text; an escape does too.
@@ -213,7 +215,10 @@ class Ledger:
 
 
 def taken_out(
-    messages: Sequence[Message], ledger: Ledger, summarised: frozenset[ItemKey] = frozenset()
+    messages: Sequence[Message],
+    ledger: Ledger,
+    summarised: frozenset[ItemKey] = frozenset(),
+    shapes: Shapes = BUILT_IN,
 ) -> frozenset[ItemKey]:
     """Return the keys of the dropped items that are missing from an unknown list.
 
@@ -226,7 +231,7 @@ def taken_out(
     dropped = [e for e in entries if e.action.leaves_nothing and e.key not in summarised]
     if not dropped:
         return frozenset()
-    items = items_of(messages)
+    items = items_of(messages, shapes)
     identities = Identities(items, ledger)
     known = (i for i, item in enumerate(items) if ledger.may_know(item) or ledger.rendered(item))
     present = Counter(key[:3] for key in summarised)

@@ -21,7 +21,7 @@ from policyctx.definitions.fields import (
     RESTORED_FIELDS,
     SUMMARY_FIELDS,
 )
-from policyctx.messages.blocks import REMOVED
+from policyctx.messages.shapes.shape import REMOVED
 from policyctx.planning.paths import hash_name, numbered_forms, path_from
 from policyctx.policy.values import Template, parsed_template
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyctx.messages.blocks import SYSTEM_ROLES, call_key
+from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key
 from policyctx.planning.decisions import Reason
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ _NEWEST = "no newer message of the user is in this list"
 _NO_CALL = "its result would have no call"
 _NO_RESULT = "its call would have no result"
 _LONE_THINKING = "only thinking would be left of its message"
+_BOUND = "what it led to is still there"
 _FIRST = "an assistant message would come first"
 _LAST = "an assistant message would come last"
 _EMPTY = "no message would be left"
@@ -132,12 +133,14 @@ class _HeldBack:
                 self._hold([position], _NO_RESULT)
 
     def _lone_thinking(self) -> None:
-        for message in self._touched():
-            outermost = [i for i in self._in.items_of(message) if self._items[i].inside is None]
+        for thought in dict.fromkeys(map(self._in.thought_of, sorted(self._drops))):
+            outermost = [i for i in thought if self._items[i].inside is None]
             left = [i for i in outermost if not self._is_dropped(i)]
             others = [i for i in outermost if self._items[i].kind != "thinking"]
             if left and others and all(self._items[i].kind == "thinking" for i in left):
                 self._hold(others, _LONE_THINKING)
+            elif left:
+                self._hold(filter(self._in.is_bound, outermost), _BOUND)
 
     def _edges(self) -> None:
         """Hold back removals that would put an assistant message first or last where none was."""

@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from policyctx.messages.blocks import SYSTEM_ROLES
 from policyctx.messages.editing import shortened_input
+from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.paths import File, item_path
 from policyctx.planning.placeholders import named_path, rendered_placeholder
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _NEWEST = Reason("protected", {"why": "the newest user message stays"})
 _THINKING = Reason("protected", {"why": "the thinking of the current turn stays"})
+_BOUND = Reason("protected", {"why": "reasoning stays with what it led to"})
 _PENDING = Reason("answer_pending")
 
 
@@ -196,17 +197,26 @@ def removed_with(
         is_result = conversation.items[position].kind == "tool_result"
         unit[partner] = Reason("with_result" if is_result else "with_call")
     for member in list(unit):
-        rest = [i for i in _left_of_message(member, outlook) if i not in unit]
-        if rest and all(conversation.items[i].kind == "thinking" for i in rest):
-            if conversation.items[member].kind == "thinking":
-                continue
+        rest = [i for i in _left_of_thought(member, outlook) if i not in unit]
+        is_thinking = conversation.items[member].kind == "thinking"
+        if rest and not is_thinking and all(conversation.items[i].kind == "thinking" for i in rest):
             unit.update(dict.fromkeys(rest, Reason("with_call")))
+        elif rest and conversation.reading.is_bound(member):
+            return _BOUND
     return _why_not(unit, step, outlook, at) or unit
 
 
 def _left_of_message(position: int, outlook: Outlook) -> Iterator[int]:
     for i in outlook.conversation.of_message(position):
         if not outlook.is_out(i, even_of_placeholders=True):
+            yield i
+
+
+def _left_of_thought(position: int, outlook: Outlook) -> Iterator[int]:
+    conversation = outlook.conversation
+    for i in conversation.reading.thought_of(position):
+        is_inside = conversation.items[i].inside is not None
+        if not (is_inside or outlook.is_out(i, even_of_placeholders=True)):
             yield i
 
 

@@ -148,7 +148,7 @@ class RecordedItems:
         self._partners |= self.partners(conversation)
         origins = self._origins
         kept = [i for i in range(len(origins)) if i not in conversation.removed]
-        before = [origins[i] for i in kept if i < parts.start]
+        before = [origins[i] for i in kept if i < parts.start or i in parts.kept]
         behind = [origins[i] for i in kept if i == parts.carried]
         behind += [origins[i] for i in kept if i >= parts.end]
         self._before = conversation, origins

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from policyctx.messages.blocks import items_in
+from policyctx.messages.reading import items_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -56,7 +56,7 @@ class MessageSizes:
 
 def _items(message: Message) -> list[Item]:
     """Return the items of a message; what stands inside of one is a part of its size."""
-    return [item for item in items_in(message, (0, message["role"], 0)) if not item.number]
+    return [item for item in items_of([message]) if not item.number]
 
 
 class SentList:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from policyctx.definitions.items import Item, Message
+    from policyctx.messages.json_text import JSON
     from policyctx.planning.plan import Plan
     from policyctx.policy.models import Step
     from policyctx.policy.models.compaction import Compaction
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from policyctx.replay.recording import ModelCall, RecordedItems, Recording
     from policyctx.replay.regret.needs import Need
     from policyctx.replay.timeline import SeenItem
-    from policyctx.store.content import JSON, Content
+    from policyctx.store.content import Content
     from policyctx.turns.effects import Record
 
 OFFLINE = "extractive"

@@ -205,8 +205,8 @@ class Timeline:
     ) -> Iterator[Removal]:
         """Yield what a summary took the place of; its text stands where the first item was."""
         conversation, parts = plan.conversation, replacing.parts
-        written = compaction.replacement.messages
-        text = "\n".join(str(message.get("content")) for message in written)
+        written = compaction.replacement.written
+        text = "\n".join(message.text for message in written)
         items = self.recorded.items(conversation)
         replaced = [
             (position, place)

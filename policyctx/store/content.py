@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from policyctx.definitions.items import Item
+    from policyctx.messages.json_text import JSON
     from policyctx.planning.paths import File
 
 # The parts of a path that lead elsewhere.
@@ -68,9 +69,6 @@ class Encoding:
     def lines(self) -> int:
         """The number of lines so far, as `line_count` counts them."""
         return self._newlines + (self._last not in {"", "\n"})
-
-
-JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import ModuleType
 
+    from policyctx.messages.json_text import JSON
     from policyctx.store.backend import Backend, FileStatus
-    from policyctx.store.content import JSON, Content
+    from policyctx.store.content import Content
 
 
 def packed(raw: bytes) -> bytes:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from policyctx.definitions.items import Item
-    from policyctx.store.content import JSON
+    from policyctx.messages.json_text import JSON
     from policyctx.store.files import Format
     from policyctx.store.index import IndexEntry
     from policyctx.store.read import FoundLine

@@ -23,8 +23,8 @@ from policyctx.store.content import PACKED, is_inside
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from policyctx.messages.json_text import JSON
     from policyctx.store.backend import Backend, ExclusiveLock
-    from policyctx.store.content import JSON
 
 # The writer, and the number of its batch.
 _ID = re.compile(r"[0-9a-f]{16}-[0-9]{1,18}")

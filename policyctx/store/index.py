@@ -16,7 +16,7 @@ from policyctx.store.in_flight import InFlight
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
-    from policyctx.store.content import JSON
+    from policyctx.messages.json_text import JSON
 
 K = TypeVar("K", bound="Hashable")
 V = TypeVar("V")

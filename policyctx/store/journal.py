@@ -21,8 +21,8 @@ from policyctx.store.index import entry_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from policyctx.messages.json_text import JSON
     from policyctx.store.backend import AppendLog, Backend
-    from policyctx.store.content import JSON
     from policyctx.store.index import IndexEntry
 
 JOURNAL = "journal.jsonl"

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from policyctx.messages.json_text import JSON
     from policyctx.store.backend import Backend
-    from policyctx.store.content import JSON
     from policyctx.store.files import Format
     from policyctx.store.index import Index, IndexEntry
 

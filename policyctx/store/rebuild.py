@@ -16,8 +16,8 @@ from policyctx.store.sessions import all_indexes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from policyctx.messages.json_text import JSON
     from policyctx.store.backend import Backend
-    from policyctx.store.content import JSON
     from policyctx.store.files import Format
 
 # By the default layout, the first folder is the item's type and the second its tool.

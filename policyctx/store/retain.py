@@ -20,8 +20,8 @@ from policyctx.store.naming import is_temporary
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from policyctx.messages.json_text import JSON
     from policyctx.store.backend import Backend, WriteBatch
-    from policyctx.store.content import JSON
     from policyctx.store.index import Index, IndexEntry
     from policyctx.store.state import State
 

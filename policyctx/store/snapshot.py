@@ -19,8 +19,8 @@ from policyctx.store.journal import JOURNAL, Fold, encode, head_ids, values_of_k
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from policyctx.messages.json_text import JSON
     from policyctx.store.backend import Backend
-    from policyctx.store.content import JSON
     from policyctx.store.journal import Position
 
 _SCHEMA_VERSION = "1.0"

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from policyctx.messages.json_text import JSON
     from policyctx.store.backend import AppendLog, Backend, ExclusiveLock
-    from policyctx.store.content import JSON
     from policyctx.store.index import IndexEntry
     from policyctx.store.journal import JournalRead, Position
     from policyctx.store.sessions import StateFolder

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Awaitable, Mapping, Sequence
 
-    from policyctx.store.content import JSON, Content
+    from policyctx.messages.json_text import JSON
+    from policyctx.store.content import Content
 
 
 class FileWriter(Protocol):

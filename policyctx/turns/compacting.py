@@ -20,7 +20,6 @@ from policyctx.compaction.assembly import (
 from policyctx.compaction.restoration import WorkingFiles, accesses, unknown_readers
 from policyctx.compaction.summarizers import SummaryRequest
 from policyctx.errors import StoreError
-from policyctx.messages.blocks import as_message, role_of
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
 from policyctx.store.content import Content, Origin
@@ -90,6 +89,7 @@ class Compacting:
         self._earlier = earlier
         self._conversation = known.conversation
         self._policy = self._conversation.policy
+        self._shapes = self._conversation.reading.shapes
         self._store, self._model = settings.store, settings.model
         self._reader = WorkingFiles() if reader is None else reader
         self._settings = replacing.settings
@@ -99,6 +99,7 @@ class Compacting:
         self._pinned = tuple(dict.fromkeys([*earlier.pinned, *replacing.pinned]))
         left = known.left
         self._rest = [m for i in self._parts if (m := left[i]) is not None]
+        self._kept = [m for i in self._parts.kept if (m := left[i]) is not None]
         self._before = [m for m in left[: self._parts.start] if m is not None]
         carried = [] if self._parts.carried is None else [left[self._parts.carried]]
         self._behind = [m for m in [*carried, *left[self._parts.end :]] if m is not None]
@@ -127,7 +128,9 @@ class Compacting:
             contents = (self._archive(),)
             [archive] = yield from Save(contents, recorded=self._store.keeps_state).ask()
         written = self._written(summary, restoration, archive.path if archive else "")
-        messages = [*self._before, *(one.message for one in written), *self._behind]
+        shape = self._shapes.writing(self._rest)
+        new = (shape.written(one.role, one.text) for one in written)
+        messages = [*self._before, *self._kept, *new, *self._behind]
         if wrong := self._problems(messages):
             return f"the list would not be valid: {wrong}"
         replacement = self._replacement(
@@ -168,6 +171,7 @@ class Compacting:
             reads_file={
                 tool: fields for tool in tools if (fields := self._policy.path_fields(tool))
             },
+            shapes=self._shapes,
         )
 
     def _summary_in(self, message: Message) -> str | None:
@@ -175,9 +179,8 @@ class Compacting:
         return self._said(message, "compaction_summary", self._earlier.summaries)
 
     def _said(self, message: Message, item_type: str, known: Mapping[str, str]) -> str | None:
-        message = as_message(message)
-        text = message.get("content")
-        if not isinstance(text, str) or message["role"] != "user":
+        text = self._shapes.text(message)
+        if text is None or self._shapes.role(message) != "user":
             return None
         if text in known:
             return known[text]
@@ -191,8 +194,8 @@ class Compacting:
             return self._said(message, "restored_file", restored)
 
         path_fields = self._policy.path_fields
-        paths = accesses([*self._before, *self._rest], path_fields, path_in)
-        visible = accesses(self._behind, path_fields, path_in)
+        paths = accesses([*self._before, *self._rest], path_fields, path_in, self._shapes)
+        visible = accesses(self._behind, path_fields, path_in, self._shapes)
         return ReadFiles(
             tuple(dict.fromkeys([*visible, *paths])),
             self._settings.restore,
@@ -205,7 +208,8 @@ class Compacting:
         """Yield a warning if no file is restored because no tool is known to read files."""
         if files.paths or not self._settings.restore.max_files:
             return
-        found = unknown_readers([*self._before, *self._rest], self._policy.path_fields)
+        messages = [*self._before, *self._rest]
+        found = unknown_readers(messages, self._policy.path_fields, self._shapes)
         if not found:
             return
         tool, field = next(iter(found.items()))
@@ -223,12 +227,12 @@ class Compacting:
         name = archive_name(number)
         path = f"{ITEM_TYPE}/{name}.json"
         origin = Origin(name, ITEM_TYPE)
-        return Content(path, Archive(number, replaced), path, origin, packed=True)
+        return Content(path, Archive(number, replaced, self._shapes), path, origin, packed=True)
 
     def _written(
         self, summary: str, restoration: Restoration, archive_path: str
     ) -> list[WrittenMessage]:
-        follows = role_of(self._behind[0]) == "assistant" if self._behind else False
+        follows = self._shapes.role(self._behind[0]) == "assistant" if self._behind else False
         return assembled(
             summary,
             restoration.files,
@@ -239,7 +243,7 @@ class Compacting:
 
     def _problems(self, messages: Sequence[Message]) -> str:
         before = [message for message in self._known.left if message is not None]
-        found = new_problems(before, messages)
+        found = new_problems(before, messages, shapes=self._shapes)
         return "; ".join(p for p in found if p != _ENDS_ON_REPLY or self._behind)
 
     def _replacement(
@@ -250,16 +254,15 @@ class Compacting:
         return Replacement(
             skipped=parts.start - parts.head,
             count=len(replaced),
-            sha256=digest(replaced),
-            messages=tuple(one.message for one in written),
-            types=tuple(one.item_type for one in written),
-            paths=tuple(one.path for one in written),
+            sha256=digest(replaced, self._shapes),
+            written=tuple(written),
             summary=summary,
             pinned=self._pinned,
             gone=self._conversation.known_keys(parts),
             step=self._replacing.step,
             archive=archive,
             carried=None if parts.carried is None else parts.carried - parts.start,
+            kept=tuple(i - parts.start for i in parts.kept),
             ends_list=not self._behind,
         )
 
@@ -267,13 +270,13 @@ class Compacting:
         self, messages: Sequence[Message], restoration: Restoration, usage: SummaryUsage
     ) -> CompactStats:
         facts = self._facts
-        items = items_of(messages)
+        items = items_of(messages, self._shapes)
         after = sum(facts.tokens(item) for item in items if item.inside is None)
         return CompactStats(
             original_token_count=self._conversation.tally("tokens").total,
             compacted_token_count=after,
             compacted_message_count=len(self._rest),
-            retained_message_count=len(self._before) + len(self._behind),
+            retained_message_count=len(self._before) + len(self._kept) + len(self._behind),
             restored_file_count=len(restoration.files),
             restored_token_count=sum(file.tokens for file in restoration.files),
             summary=usage,

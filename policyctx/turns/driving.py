@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
+    from policyctx.messages.json_text import JSON
     from policyctx.planning.paths import File
-    from policyctx.store.content import JSON, Content
+    from policyctx.store.content import Content
     from policyctx.turns.effects import Effect, Record, SessionStore, Turn
 
 T = TypeVar("T")

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
     from policyctx.compaction.restoration import FileReader, Restoration
     from policyctx.compaction.summarizers import Summarizer, SummaryRequest
+    from policyctx.messages.json_text import JSON
     from policyctx.planning.paths import File
     from policyctx.policy.models.compaction import Restore
-    from policyctx.store.content import JSON, Content
+    from policyctx.store.content import Content
     from policyctx.tokens.counter import TokenCounter
 
 T = TypeVar("T")

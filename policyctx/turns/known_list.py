@@ -10,9 +10,9 @@ from types import NoneType
 from typing import TYPE_CHECKING, cast
 
 from policyctx.errors import InvalidResultError, MessagesError
-from policyctx.messages.blocks import comparable
 from policyctx.messages.editing import Edit, block_of, edited_message
 from policyctx.messages.reading import items_of
+from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.messages.validity import new_problems_around
 from policyctx.planning.planner import Planner
 from policyctx.store.content import Content, Origin
@@ -40,6 +40,7 @@ class KnownList:
     def __init__(self, conversation: Conversation, *, is_guess: bool = False) -> None:
         self.conversation, self.planner = conversation, Planner(conversation)
         self.is_guess = is_guess
+        self._shapes = conversation.reading.shapes
         self._given: list[Message] = []
         self._left: list[Message | None] = []
         self._edited: set[int] = set()
@@ -111,14 +112,14 @@ class KnownList:
         begins with it lacks too.
         """
         if _begins_alike(messages, self._given):
-            is_wrong = self._guessed_wrong(items_of(messages[len(self._given) :]))
+            is_wrong = self._guessed_wrong(items_of(messages[len(self._given) :], self._shapes))
             return None if is_wrong else self.conversation.gone_before
         returned = [message for message in self._left if message is not None]
         if len(returned) == len(self._left) or not _begins_alike(messages, returned):
             return None
         # A few words may be said again. More of what was dropped is the caller's own list.
         follows = messages[len(returned) :]
-        ledger, more = self.conversation.ledger, items_of(follows)
+        ledger, more = self.conversation.ledger, items_of(follows, self._shapes)
         if self._guessed_wrong(more) or self._ended_with(follows[:1]):
             return None
         again = sum(map(ledger.may_know, more))
@@ -130,7 +131,7 @@ class KnownList:
         if not more or not (conversation.held_back or conversation.gone_before):
             return False
         try:
-            items = items_of(more)
+            items = items_of(more, self._shapes)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return False
         return self._guessed_wrong(items) or conversation.may_drop_again_with(items)
@@ -177,12 +178,14 @@ class KnownList:
         """
         given, after = [*self._given, *more], [*self._left, *more]
         changes = {
-            message: edited_message(given[message], edits)
+            message: edited_message(given[message], edits, self._shapes)
             for message, edits in self._edits_by_message(fates).items()
         }
         for message, new in changes.items():
             after[message] = new
-        return new_problems_around(given, after, changes, self.conversation.reading.items)
+        return new_problems_around(
+            given, after, changes, self.conversation.reading.items, self._shapes
+        )
 
     def edited(self, plan: Plan) -> Mapping[int, Message | None]:
         """Return the messages that the plan changes, by position; None for one that it removes.
@@ -194,7 +197,9 @@ class KnownList:
             after = list(self._left)
             for message, new in changes.items():
                 after[message] = new
-            problems = new_problems_around(self._given, after, changes, self.conversation.items)
+            problems = new_problems_around(
+                self._given, after, changes, self.conversation.items, self._shapes
+            )
             if problems:
                 raise InvalidResultError(problems)
         return changes
@@ -215,7 +220,11 @@ class KnownList:
             if (left := changes.get(message)) is not None:
                 results = (i for i in conversation.items_of(message) if self._is_result(i))
                 there = [i for i in results if i not in fates or not fates[i].action.leaves_nothing]
-                texts = [item.text for item in items_of([left]) if item.kind == "tool_result"]
+                texts = [
+                    item.text
+                    for item in items_of([left], self._shapes)
+                    if item.kind == "tool_result"
+                ]
                 entries.append(conversation.rewritten(position, texts[there.index(position)]))
         return entries
 
@@ -231,7 +240,7 @@ class KnownList:
         origin = Origin.of(
             item,
             tokens=self.conversation.facts.tokens(item) if by_tokens else None,
-            block=block_of(self._given[item.message], item),
+            block=block_of(self._given[item.message], item, self._shapes),
         )
         path = decision.file.relative_path
         return Content(path, item.text, decision.wanted_path, origin)
@@ -256,7 +265,7 @@ class KnownList:
     def _changed(self, decisions: Iterable[Decision]) -> dict[int, Message | None]:
         new = {decision.position: decision for decision in decisions}
         return {
-            message: edited_message(self._given[message], edits)
+            message: edited_message(self._given[message], edits, self._shapes)
             for message, edits in self._edits_by_message(new).items()
         }
 
@@ -294,7 +303,9 @@ def _same(some: Sequence[Message], others: Sequence[Message | None]) -> bool:
 
 
 def _same_message(one: Message, other: Message | None) -> bool:
-    return one == other or (other is not None and comparable(one) == comparable(other))
+    return one == other or (
+        other is not None and BUILT_IN.comparable(one) == BUILT_IN.comparable(other)
+    )
 
 
 def _begins_alike(some: Sequence[Message], other: list[Message]) -> bool:

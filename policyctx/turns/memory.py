@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from policyctx.definitions.actions import BY_STATE
 from policyctx.errors import UsageError
+from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.planning.ledger import Ledger, LedgerEntry
 from policyctx.tokens.usage import Correction, correction_of
 from policyctx.turns.replacements import Replacement, Replacements
@@ -23,6 +24,7 @@ from policyctx.turns.replacements import Replacement, Replacements
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from policyctx.messages.shapes.built_in import Shapes
     from policyctx.planning.conversation import Arrived, Conversation
     from policyctx.planning.facts import Facts
     from policyctx.tokens.usage import Usage
@@ -54,7 +56,7 @@ class Memory:
     the kinds that sessions write; they are skipped and stay in the store."""
 
     @classmethod
-    def of(cls, records: Sequence[Mapping[str, Any]]) -> Memory:
+    def of(cls, records: Sequence[Mapping[str, Any]], shapes: Shapes = BUILT_IN) -> Memory:
         """Return the memory that the records of a session describe; other records are skipped."""
         readable, unreadable = _parted(records, _is_readable)
         found = (LedgerEntry.of(record) for record in readable)
@@ -68,7 +70,7 @@ class Memory:
         skipped = Counter(map(_digest, [*unreadable, *(entry.record() for entry in lost)]))
         return cls(
             Ledger(whole),
-            replacements=Replacements([one for one in made if one is not None]),
+            replacements=Replacements([one for one in made if one is not None], shapes),
             called_at=calls[-1] if calls else None,
             correction=correction_of(learnt[-1]) if learnt else Correction(),
             unreadable=tuple((skipped - Counter(chain.from_iterable(settled))).elements()),
@@ -195,6 +197,7 @@ _COMPACTION = {
     "archive": "text or nothing",
     "carried?": "whole number or nothing",
     "ends_list?": "truth",
+    "kept?": "list",
 }
 _MESSAGE = {"role": "text", "content": "text"}
 _KEY_TYPES = ("text", "text or nothing", "text", "whole number")
@@ -229,6 +232,7 @@ def _is_compaction(record: Mapping[str, Any]) -> bool:
         record["skipped"] >= 0
         and record["count"] > 0
         and (carried is None or 0 <= carried < record["count"])
+        and all(type(i) is int and 0 <= i < record["count"] for i in record.get("kept", ()))
         and len(messages) == len(record["types"]) == len(record["paths"])
         and _are_texts(texts)
         and all(isinstance(one, dict) and _is_of(one, _MESSAGE) for one in messages)

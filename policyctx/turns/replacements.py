@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from policyctx.messages.blocks import SYSTEM_ROLES, comparable, role_of
+from policyctx.compaction.assembly import WrittenMessage
 from policyctx.messages.json_text import compact_json
+from policyctx.messages.shapes.built_in import BUILT_IN
+from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.planning.ledger import ItemKey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.definitions.items import Message
+    from policyctx.messages.shapes.built_in import Shapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +35,7 @@ class Replacement:
     """The number of replaced messages, including one among them that was carried over."""
     sha256: str
     """Of the replaced messages, by `digest`."""
-    messages: tuple[Message, ...]
-    types: tuple[str, ...]
-    """The item type of each of `messages`; empty for a reply."""
-    paths: tuple[str, ...]
-    """The path of the file that each of `messages` restores; empty for others."""
+    written: tuple[WrittenMessage, ...]
     summary: str
     """The summary without the wording around it."""
     pinned: tuple[str, ...] = ()
@@ -46,7 +46,9 @@ class Replacement:
     archive: str | None = None
     """The path of the archive below the store's root."""
     carried: int | None = None
-    """The 0-based index of the replaced message that follows `messages` unchanged, if any."""
+    """The 0-based index of the replaced message that follows those written unchanged, if any."""
+    kept: tuple[int, ...] = ()
+    """The 0-based indices of the replaced messages that stay before those written."""
     ends_list: bool = True
     """Whether nothing followed the replaced messages, so that the list may end with a reply."""
 
@@ -58,15 +60,16 @@ class Replacement:
             "skipped": self.skipped,
             "count": self.count,
             "sha256": self.sha256,
-            "messages": list(self.messages),
-            "types": list(self.types),
-            "paths": list(self.paths),
+            "messages": [{"role": one.role, "content": one.text} for one in self.written],
+            "types": [one.item_type for one in self.written],
+            "paths": [one.path for one in self.written],
             "summary": self.summary,
             "pinned": list(self.pinned),
             "gone": [list(key) for key in self.gone],
             "archive": self.archive,
             "carried": self.carried,
             "ends_list": self.ends_list,
+            **({"kept": list(self.kept)} if self.kept else {}),
         }
 
     @classmethod
@@ -74,13 +77,16 @@ class Replacement:
         """Return the replacement of a record, None for a record of another kind."""
         if record.get("record") != "compaction":
             return None
+        texts = map(itemgetter(*_MESSAGE_KEYS), record["messages"])
+        columns = record["types"], record["paths"]
         return cls(
             skipped=record["skipped"],
             count=record["count"],
             sha256=record["sha256"],
-            messages=tuple(record["messages"]),
-            types=tuple(record["types"]),
-            paths=tuple(record["paths"]),
+            written=tuple(
+                WrittenMessage(role, text, item_type, path)
+                for (role, text), item_type, path in zip(texts, *columns, strict=True)
+            ),
             summary=record["summary"],
             pinned=tuple(record["pinned"]),
             gone=tuple(ItemKey(*key) for key in record["gone"]),
@@ -88,52 +94,60 @@ class Replacement:
             archive=record["archive"],
             carried=record.get("carried"),
             ends_list=record.get("ends_list", True),
+            kept=tuple(record.get("kept", ())),
         )
 
-    def applied(self, messages: list[Message]) -> list[Message] | None:
+    def applied(self, messages: list[Message], shapes: Shapes) -> list[Message] | None:
         """Return the list with the messages replaced; None if it does not contain them.
 
         If the list ends with them, and did not when it was compacted, the reply at the end of the
         written messages is left out: a provider rejects an assistant message at the end.
         """
-        roles = map(role_of, messages)
+        roles = map(shapes.role, messages)
         head = next((i for i, role in enumerate(roles) if role not in SYSTEM_ROLES), len(messages))
         start = head + self.skipped
         replaced = messages[start : start + self.count]
-        if len(replaced) < self.count or not self._is_of(replaced):
+        if len(replaced) < self.count or not self._is_of(replaced, shapes):
             return None
+        shape = shapes.writing(replaced)
+        kept = [replaced[i] for i in self.kept]
         stays = [] if self.carried is None else [replaced[self.carried]]
         behind = [*stays, *messages[start + self.count :]]
-        written = self.messages if behind or self.ends_list else self.unanswered
-        return [*messages[:start], *written, *behind]
+        written = self.written if behind or self.ends_list else self.unanswered
+        new = (shape.written(one.role, one.text) for one in written)
+        return [*messages[:start], *kept, *new, *behind]
 
     @property
-    def unanswered(self) -> tuple[Message, ...]:
+    def unanswered(self) -> tuple[WrittenMessage, ...]:
         """The written messages without a reply at the end."""
-        last = max(i for i, message in enumerate(self.messages) if message["role"] == "user")
-        return self.messages[: last + 1]
+        last = max(i for i, message in enumerate(self.written) if message.role == "user")
+        return self.written[: last + 1]
 
-    def _is_of(self, replaced: Sequence[Message]) -> bool:
+    def _is_of(self, replaced: Sequence[Message], shapes: Shapes) -> bool:
         """Whether these are the replaced messages, as SDK objects or as dicts saved of them."""
-        return digest(replaced) == self.sha256 or loose_digest(replaced) == self.sha256
+        return self.sha256 in {digest(replaced, shapes), loose_digest(replaced, shapes)}
 
 
-def digest(messages: Sequence[Message]) -> str:
+# The keys of a message in a record, which is written alike for all shapes.
+_MESSAGE_KEYS = ("role", "content")
+
+
+def digest(messages: Sequence[Message], shapes: Shapes = BUILT_IN) -> str:
     """Return the SHA-256, in hex, of messages as compact JSON.
 
     If an SDK's message object is among them, it is the hash that `loose_digest` returns.
     """
     if not all(isinstance(message, dict) for message in messages):
-        return loose_digest(messages)
+        return loose_digest(messages, shapes)
     return _digest(messages)
 
 
-def loose_digest(messages: Sequence[Message]) -> str:
+def loose_digest(messages: Sequence[Message], shapes: Shapes = BUILT_IN) -> str:
     """Return the SHA-256, in hex, of messages without the fields that are None.
 
     It is equal for an SDK's message object and for the dict that was saved of it.
     """
-    return _digest([comparable(message) for message in messages])
+    return _digest([shapes.comparable(message) for message in messages])
 
 
 def _digest(values: Sequence[object]) -> str:
@@ -149,6 +163,7 @@ class Replacements:
     """The compactions of a session in order, and the list to which they were applied last."""
 
     made: list[Replacement] = field(default_factory=list)
+    shapes: Shapes = BUILT_IN
     _given: list[Message] = field(default_factory=list)
     _seen: list[Message] = field(default_factory=list)
     _lacks_reply: bool = False
@@ -174,31 +189,25 @@ class Replacements:
     @property
     def written(self) -> dict[str, str]:
         """The item types of the texts that compactions wrote, by text."""
-        return {
-            message["content"]: item_type
-            for one in self.made
-            for message, item_type in zip(one.messages, one.types, strict=True)
-        }
+        return {message.text: message.item_type for message in self._messages()}
 
     @property
     def summaries(self) -> dict[str, str]:
         """The summaries without their wording, by the text of the message."""
         return {
-            message["content"]: one.summary
+            message.text: one.summary
             for one in self.made
-            for message, item_type in zip(one.messages, one.types, strict=True)
-            if item_type == "compaction_summary"
+            for message in one.written
+            if message.item_type == "compaction_summary"
         }
 
     @property
     def restored(self) -> dict[str, str]:
         """The paths of restored files, by the text of the message."""
-        return {
-            message["content"]: path
-            for one in self.made
-            for message, path in zip(one.messages, one.paths, strict=True)
-            if path
-        }
+        return {message.text: message.path for message in self._messages() if message.path}
+
+    def _messages(self) -> Iterator[WrittenMessage]:
+        return (message for one in self.made for message in one.written)
 
     def forget(self) -> None:
         """Compare the next list as a whole, since a message was changed in place."""
@@ -225,7 +234,8 @@ class Replacements:
     def _replaced(self, messages: list[Message]) -> list[Message]:
         self._lacks_reply = False
         for one in self.made:
-            if (found := one.applied(messages)) is not None:
+            if (found := one.applied(messages, self.shapes)) is not None:
                 messages = found
-                self._lacks_reply = not one.ends_list and messages[-1] == one.unanswered[-1]
+                last = self.shapes.text(messages[-1])
+                self._lacks_reply = not one.ends_list and last == one.unanswered[-1].text
         return messages

@@ -261,7 +261,7 @@ def test_a_value_that_is_not_a_list_is_rejected_with_its_type(messages: object, 
 )
 def test_an_invalid_message_is_named_with_the_reason(message: object, wrong: str) -> None:
     with pytest.raises(MessagesError) as caught:
-        items_of([{"role": "user", "content": "go"}, message])  # type: ignore[list-item]
+        items_of([{"role": "user", "content": "go"}, message])
     assert str(caught.value).startswith("message 1: ")
     assert wrong in str(caught.value)
     assert caught.value.index == 1

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from policyctx.errors import CorruptContentError, StoreError
-from policyctx.messages.json_text import compact_json
+from policyctx.messages.json_text import JSON, compact_json
 from policyctx.messages.reading import items_of
-from policyctx.store.content import JSON, Content, Origin
+from policyctx.store.content import Content, Origin
 from policyctx.store.filesystem import ContextFileSystem
 from tests.store.contents import result
 

@@ -17,7 +17,8 @@ from tests.store.contents import result
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from policyctx.store.content import JSON
+    from policyctx.messages.json_text import JSON
+
 
 JOURNAL = ".policyctx/journal.jsonl"
 INDEX = ".policyctx/index.json"

@@ -15,8 +15,9 @@ import pytest
 
 from policyctx import ContextFileSystem
 from policyctx.errors import StoreError, SummaryError
+from policyctx.messages.json_text import JSON
 from policyctx.planning.paths import File
-from policyctx.store.content import JSON, Content, Origin
+from policyctx.store.content import Content, Origin
 from policyctx.turns.driving import run, run_async
 from policyctx.turns.effects import Effect, FindRoot, Recall, Remember, Save, Wait
 

@@ -118,7 +118,7 @@ class GatheredContents(NamedTuple):
 
 def gathered(history: History, cues: Cues) -> GatheredContents:
     """Return all that a history holds; raises `MessagesError` for what is no message list."""
-    reading = Reading()
+    reading = Reading(history.shapes)
     reading.extend(history.messages)
     skipped = frozenset(history.earlier) | history.written
     items = [item for item in reading.items if item.message not in skipped]

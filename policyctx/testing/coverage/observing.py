@@ -123,15 +123,16 @@ def carried_out_sides(compacted: Compacted, plan: Plan) -> set[Side]:
     policy = plan.conversation.policy
     for above in (("steps", compacted.replacement.step, "compaction"), ("compaction",)):
         wordings = {"compaction_summary": "summary", "restored_file": "restored"}
-        for item_type in compacted.replacement.types:
-            if item_type:
-                found.add(((*above, "wording", wordings[item_type]), "used"))
-                found.add(((*above, "wording", wordings[item_type] + "_reply"), "used"))
+        for written in compacted.replacement.written:
+            if written.item_type:
+                wording = wordings[written.item_type]
+                found.add(((*above, "wording", wording), "used"))
+                found.add(((*above, "wording", f"{wording}_reply"), "used"))
         if compacted.replacement.carried is not None:
             found.add(((*above, "keep_newest_user_message"), "carried"))
         if compacted.archive_path is not None:
             found.add(((*above, "archive"), "saved"))
-    came_back = set(compacted.replacement.paths)
+    came_back = {written.path for written in compacted.replacement.written}
     for item in plan.items:
         for glob in policy.tools if item.kind == "tool_call" else ():
             if matches(item.tool, [glob]) and any(path and path in item.text for path in came_back):

@@ -210,7 +210,7 @@ def _(policyctx_world: World, text: str | None = None, other: str | None = None)
 )
 def _(policyctx_world: World, names: tuple[str, ...]) -> None:
     """Exactly these came back after the compaction, in this order, by the paths of their calls."""
-    found = [path for path in _compacted(policyctx_world).replacement.paths if path]
+    found = _restored(policyctx_world)
     if found != list(names):
         warnings = policyctx_world.result.warnings
         raise OutcomeError(", ".join(names), "\n".join([", ".join(found) or "none", *warnings]))
@@ -219,7 +219,7 @@ def _(policyctx_world: World, names: tuple[str, ...]) -> None:
 @then("no file is restored", "no file is restored")
 def _(policyctx_world: World) -> None:
     """A compaction was made, and none came back."""
-    if found := [path for path in _compacted(policyctx_world).replacement.paths if path]:
+    if found := _restored(policyctx_world):
         raise OutcomeError("none", ", ".join(found))
 
 
@@ -312,3 +312,8 @@ def _last_request(world: World) -> SummaryRequest:
     if not requests:
         raise OutcomeError("a request for a summary", "none", world.fates)
     return requests[-1]
+
+
+def _restored(world: World) -> list[str]:
+    """Return the paths of the files that came back, in their order."""
+    return [one.path for one in _compacted(world).replacement.written if one.path]

@@ -1,0 +1,101 @@
+"""Messages of the Anthropic API: a role, and a text or content blocks.
+
+A message that has nothing particular to the chat API is one of these too, since both APIs write it
+alike.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from policyctx.messages.shapes import blocks
+from policyctx.messages.shapes.sdk_objects import as_mapping, without_none
+from policyctx.messages.shapes.shape import Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from policyctx.definitions.items import Message, Path
+    from policyctx.messages.json_text import JSON
+    from policyctx.messages.shapes.shape import Part
+
+
+class AnthropicShape(Shape):
+    """Reads and edits messages whose parts are all in their content."""
+
+    def recognises(self, message: object) -> bool:
+        """Return whether this is a dict with a role."""
+        return isinstance(message, dict) and "role" in message
+
+    def problem(self, message: Message) -> str | None:
+        """Return what is wrong with the role or the content."""
+        return (
+            blocks.wrong_with_role(message)
+            or blocks.wrong_with_content(message)
+            or blocks.wrong_with_blocks(message)
+        )
+
+    def role(self, message: Message) -> str:
+        """Return the role, as it stands in the message."""
+        role: str = message["role"]
+        return role
+
+    def parts(self, message: Message) -> list[Part]:
+        """Return the parts in the content."""
+        return blocks.content_parts(message.get("content"), message["role"])
+
+    def replaced(self, message: Message, texts: Mapping[Path, str | None]) -> Message | None:
+        """Return a deep copy with the blocks at these paths edited; None if it is empty then."""
+        new = blocks.copied(message)
+        for path in sorted(texts, reverse=True):  # so that a removal moves no later block
+            edit_content(new, path, texts[path])
+        if not new.get("content"):
+            return None
+        return new
+
+    def written(self, role: str, text: str) -> Message:
+        """Return a message whose content is the text."""
+        return {"role": role, "content": text}
+
+    def plain(self, message: Message) -> JSON:
+        """Return the message without the fields that are None."""
+        return without_none(message)  # type: ignore[return-value]
+
+    def block(self, message: Message, path: Path) -> JSON:
+        """Return the block at the path; for a text that is the whole content, the message."""
+        plain: JSON = blocks.plain_block(message, path)
+        return plain
+
+    def is_empty(self, message: Message) -> bool:
+        """Return whether there is no content."""
+        return not message.get("content")
+
+
+def edit_content(
+    message: Message, path: Path, text: str | None, *, is_result: bool = False
+) -> None:
+    """Replace the part at `path` of the content by a text, or remove it.
+
+    `is_result` says that the content as a whole is the result of a call.
+    """
+    last = path[-1]
+    if text is None:
+        if len(path) == 1:
+            del message["content"]
+        else:
+            blocks.remove_block(message, path, is_result=is_result)
+    elif isinstance(last, int):
+        blocks.put_block_text(message, path, text)
+    elif last == "input":
+        blocks.put(message, path, json.loads(text))
+    else:
+        blocks.put(message, path, text)
+
+
+def has_result_blocks(message: Message) -> bool:
+    """Return whether the content has `tool_result` blocks."""
+    content = message.get("content")
+    return not isinstance(content, str) and any(
+        as_mapping(block).get("type") == "tool_result" for block in content or ()
+    )

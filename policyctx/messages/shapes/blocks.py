@@ -1,0 +1,256 @@
+"""Content blocks, which the three APIs share: the parts in them, and how they are edited.
+
+Blocks of a type that is not known become parts of the kind `unknown` and are left unchanged.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from types import NoneType
+from typing import TYPE_CHECKING, Any
+
+from policyctx.definitions.items import UNKNOWN, Medium
+from policyctx.messages.json_text import compact_json
+from policyctx.messages.shapes.sdk_objects import as_mapping
+from policyctx.messages.shapes.shape import REMOVED, RESULT_ROLES, Part, kind_of_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policyctx.definitions.items import Message, Path
+
+_TEXT_BLOCKS = ("text", "input_text", "output_text")
+_THINKING_BLOCKS = ("thinking", "redacted_thinking")
+# Blocks whose bytes are not text. There is no item type for sound.
+_MEDIA_BLOCKS = {
+    "image": "image",
+    "image_url": "image",
+    "input_image": "image",
+    "document": "document",
+    "file": "document",
+    "input_file": "document",
+    "input_audio": UNKNOWN,
+}
+# What stands in a message and is none.
+BLOCK_TYPES = frozenset(
+    {*_TEXT_BLOCKS, *_THINKING_BLOCKS, *_MEDIA_BLOCKS, "tool_use", "tool_result", "refusal"}
+)
+_DATA_URL = re.compile(r"data:([^;,]+)")
+# Types of JSON values that contain no other values.
+_FLAT = frozenset({str, int, bool, NoneType})
+# Types that cannot be a block, unlike an object of a provider's SDK.
+_NO_OBJECT = (str, int, float, list)
+
+
+def content_parts(content: str | Sequence[object] | None, role: str) -> list[Part]:
+    """Return the parts in the content of a message: a text, or a list of blocks."""
+    if isinstance(content, str):
+        return [Part(("content",), kind_of_text(role), content, content)] if content else []
+    parts: list[Part] = []
+    for i, block in enumerate(content or ()):
+        _add_block(parts, role, i, block if type(block) is dict else as_mapping(block))
+    return parts
+
+
+def _add_block(parts: list[Part], role: str, i: int, block: Mapping[str, Any]) -> None:
+    kind = block.get("type")
+    is_text = kind in _TEXT_BLOCKS and role not in RESULT_ROLES  # a result is no message
+    if is_text and isinstance(text := block.get("text"), str):
+        parts.append(Part(_path(i, "text"), kind_of_text(role), text, text))
+    elif kind == "tool_result":
+        error = block.get("is_error") is True
+        call_id = word(block.get("tool_use_id"))
+        parts += result_parts(_path(i, "content"), block.get("content"), call_id, error=error)
+    elif kind == "tool_use":
+        text = compact_json(block.get("input"))
+        tool, call_id = word(block.get("name")), word(block.get("id"))
+        parts.append(Part(_path(i, "input"), "tool_call", text, text, (), tool, call_id))
+    else:
+        parts.append(_other(_path(i), block))
+
+
+@lru_cache(maxsize=4096)  # many items share few paths
+def _path(i: int, *field: str) -> Path:
+    return ("content", i, *field)
+
+
+def _other(path: Path, block: Mapping[str, Any]) -> Part:
+    kind = word(block.get("type"))
+    if kind in _MEDIA_BLOCKS:
+        return _medium(path, block)
+    if kind in _THINKING_BLOCKS:
+        text = str(block.get("thinking") or block.get("data") or "")
+        return Part(path, "thinking", text, text)
+    return unknown_part(path, block)
+
+
+def unknown_part(path: Path, value: object) -> Part:
+    """Return the part for a block or message of a type that is not known."""
+    text = compact_json(value)
+    return Part(path, UNKNOWN, text, text)
+
+
+def result_parts(
+    path: Path,
+    content: object,
+    call_id: str | None,
+    tool: str | None = None,
+    *,
+    error: bool = False,
+) -> list[Part]:
+    """Return the result in a block or in a whole message, then the media in it."""
+    media: dict[int, Mapping[str, Any]] = {}
+    if isinstance(content, str):
+        text = counted = content
+    elif content is None:
+        text = counted = ""
+    else:
+        text = counted = compact_json(content)
+        if isinstance(content, list | tuple) and (media := _media_in(content)):
+            counted = compact_json([part for j, part in enumerate(content) if j not in media])
+    held = tuple(map(Medium, media.values())) if media else ()
+    result = Part(path, "tool_result", text, counted, held, tool, call_id, error)
+    return [result, *_inside(result, media)] if media else [result]
+
+
+def _media_in(content: Sequence[object]) -> dict[int, Mapping[str, Any]]:
+    """Return the images, documents and sounds in the content of a result, by their index."""
+    seen = ((j, as_mapping(part)) for j, part in enumerate(content))
+    return {j: part for j, part in seen if word(part.get("type")) in _MEDIA_BLOCKS}
+
+
+def _inside(result: Part, media: Mapping[int, Mapping[str, Any]]) -> Iterator[Part]:
+    found = (_medium((*result.path, j), part) for j, part in media.items())
+    for number, part in enumerate((one for one in found if one.kind != UNKNOWN), 1):
+        yield part._replace(call_id=result.call_id, error=result.error, number=number)
+
+
+def _medium(path: Path, block: Mapping[str, Any]) -> Part:
+    kind, text = _MEDIA_BLOCKS[block["type"]], compact_json(block)
+    return Part(path, kind, text, "", (Medium(block),), media_type=_media_type(block))
+
+
+def _media_type(block: Mapping[str, Any]) -> str | None:
+    """Return the media type of a block; in the chat API it is part of a data URL."""
+    for part in (block.get("source"), block.get("image_url"), block.get("file"), block):
+        if isinstance(part, Mapping) and isinstance(said := part.get("media_type"), str):
+            return said
+        url = part.get("url", part.get("file_data")) if isinstance(part, Mapping) else part
+        if isinstance(url, str) and (found := _DATA_URL.match(url)):
+            return found[1]
+    return None
+
+
+def word(value: object) -> str | None:
+    """Return a value if it is a string, otherwise None."""
+    return value if isinstance(value, str) else None
+
+
+def wrong_with_content(message: Mapping[str, Any]) -> str | None:
+    """Return why the content of a message is neither a text nor a list, None if it is."""
+    content = message.get("content")
+    if content is None or isinstance(content, str):
+        return None
+    if isinstance(content, Mapping) or not isinstance(content, Sequence):
+        return f'expected "content" to be a string or a list of blocks, got {named(content)}'
+    return None
+
+
+def wrong_with_blocks(message: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with the first wrong block in the content, None if all can be read."""
+    content = message.get("content")
+    wrong = () if content is None or isinstance(content, str) else map(_wrong_with_block, content)
+    return next((f"content block {i}: {text}" for i, text in enumerate(wrong) if text), None)
+
+
+def _wrong_with_block(block: object) -> str | None:
+    if isinstance(block, Mapping) and not isinstance(block.get("type"), str):
+        return f'expected "type" to be a string such as "text", got {named(block.get("type"))}'
+    if is_no_object(block):
+        return f"expected an object, got {named(block)}"
+    return None
+
+
+def is_no_object(value: object) -> bool:
+    """Return whether a value can be neither a map nor an object of a provider's SDK."""
+    return value is None or isinstance(value, _NO_OBJECT)
+
+
+def named(value: object) -> str:
+    """Return what JSON calls a value of this type, for an error."""
+    names: dict[type, str] = {dict: "an object", list: "a list", str: "a string", bool: "a boolean"}
+    names |= {int: "a number", float: "a number", type(None): "nothing"}
+    return names.get(type(value), type(value).__name__)
+
+
+def plain_block(message: Message, path: Path) -> Any:  # noqa: ANN401 - a block is any JSON
+    """Return the innermost list element around a path as plain JSON, or else the message."""
+    indices = [i for i, part in enumerate(path) if isinstance(part, int)]
+    block = at(message, path[: indices[-1] + 1]) if indices else message
+    if type(block) is dict and _FLAT.issuperset(map(type, block.values())):
+        return dict(block)  # the usual case: one or two texts
+    return json.loads(compact_json(block))
+
+
+def copied(message: Message) -> Message:
+    """Return a deep copy; raises `TypeError` or `RecursionError` where that is not possible."""
+    return copy.deepcopy(message)
+
+
+def put_block_text(message: Message, path: Path, text: str) -> None:
+    """Replace the image or document at `path` by a block with a text."""
+    kind = as_mapping(at(message, path))["type"]
+    text_kind = "input_text" if kind.startswith("input_") else "text"
+    put(message, path, {"type": text_kind, "text": text})
+
+
+def remove_block(message: Message, path: Path, *, is_result: bool) -> None:
+    """Remove the block at or around `path`; an empty list becomes an empty text.
+
+    `is_result` says that the list is the content of a result. A result of which nothing is left
+    gets a short text that says so.
+    """
+    *holder, last = path if isinstance(path[-1], int) else path[:-1]
+    blocks = list_at(message, holder)
+    del blocks[int(last)]
+    if not blocks:
+        put(message, holder, REMOVED if is_result or len(holder) > 1 else "")
+
+
+def at(message: Message, path: Sequence[str | int]) -> object:
+    """Return the value at `path`; a block may be a map or an object of a provider's SDK."""
+    found: Any = message
+    for part in path:
+        found = found[part] if hasattr(found, "__getitem__") else getattr(found, str(part))
+    return found
+
+
+def put(message: Message, path: Sequence[str | int], value: object) -> None:
+    """Replace the value at `path`."""
+    *folders, last = path
+    holder: Any = list_at(message, folders) if isinstance(last, int) else at(message, folders)
+    if hasattr(holder, "__setitem__"):
+        holder[last] = value
+    else:
+        setattr(holder, str(last), value)
+
+
+def list_at(message: Message, path: Sequence[str | int]) -> list[Any]:
+    """Return the list at `path`; another sequence there is replaced by a list."""
+    found: Any = at(message, path)
+    blocks: list[Any] = found if isinstance(found, list) else list(found)
+    if blocks is not found:
+        put(message, path, blocks)
+    return blocks
+
+
+def wrong_with_role(message: Mapping[str, Any]) -> str | None:
+    """Return why the role of a message is no string, None if it is one."""
+    role = message.get("role")
+    if isinstance(role, str):
+        return None
+    return f'expected "role" to be a string such as "user", got {named(role)}'

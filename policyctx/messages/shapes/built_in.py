@@ -1,0 +1,126 @@
+"""`Shapes`: finds the shape of each message of a list."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from policyctx.errors import MessagesError
+from policyctx.messages.shapes.anthropic import AnthropicShape
+from policyctx.messages.shapes.blocks import named
+from policyctx.messages.shapes.chat import BESIDE_CONTENT, ChatShape
+from policyctx.messages.shapes.responses import ResponsesShape
+from policyctx.messages.shapes.sdk_objects import as_message
+from policyctx.messages.shapes.shape import RESULT_ROLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from policyctx.definitions.items import Message
+    from policyctx.messages.shapes.shape import Shape
+
+ANTHROPIC, CHAT, RESPONSES = AnthropicShape(), ChatShape(), ResponsesShape()
+
+
+class Shaped(NamedTuple):
+    """A message with the shape that reads it; an SDK's object is the dict that the SDK sends."""
+
+    shape: Shape
+    message: Message
+
+
+class Shapes:
+    """The shapes of the messages of one session: those of its `host`, then the built-in ones."""
+
+    def __init__(self, host: Iterable[Shape] = ()) -> None:
+        self._host = tuple(host)
+
+    def shaped(self, given: Message) -> Shaped:
+        """Return a message that was checked before with its shape."""
+        for shape in self._host:
+            if shape.recognises(given):
+                return Shaped(shape, given)
+        message = given if type(given) is dict else as_message(given)
+        return Shaped(_built_in(message), message)
+
+    def checked(self, given: object, index: int) -> Shaped:
+        """Return a message with its shape; raises `MessagesError` for what is not a message."""
+        if type(given) is dict and not self._host and _is_plain(given):
+            return Shaped(ANTHROPIC, given)
+        try:
+            found = self._recognised(given)
+            wrong = found if isinstance(found, str) else found.shape.problem(found.message)
+        except Exception as error:
+            text = f"message {index}: {named(given)} cannot be read: {error}"
+            raise MessagesError(text, index=index) from error
+        if isinstance(found, str) or wrong is not None:
+            raise MessagesError(f"message {index}: {wrong}", index=index)
+        return found
+
+    def _recognised(self, given: object) -> Shaped | str:
+        """Return a message with its shape, or why a value is not a message."""
+        for shape in self._host:
+            if shape.recognises(given):
+                return Shaped(shape, given)
+        message = as_message(given)
+        if not isinstance(message, dict):
+            return f'expected an object with "role" and "content", got {named(given)}'
+        if message is not given and "role" not in message and not RESPONSES.recognises(message):
+            return f'expected a message, got {named(given)} without "role"'
+        return Shaped(_built_in(message), message)
+
+    def comparable(self, given: Message) -> object:
+        """Return a value that is equal for an SDK's object and for the dict that was saved of it.
+
+        An object may be saved with its unset fields as None, or without them.
+        """
+        shape, message = self.shaped(given)
+        return shape.plain(message)
+
+    def document(self, given: Message) -> object:
+        """Return what an archive holds of a message: a dict, or the plain values of an object."""
+        shape, message = self.shaped(given)
+        return message if isinstance(message, dict) else shape.plain(message)
+
+    def role(self, given: Message) -> str:
+        """Return the role of a message."""
+        shape, message = self.shaped(given)
+        return shape.role(message)
+
+    def text(self, given: Message) -> str | None:
+        """Return the text of a message that is one text of a role, None for any other message."""
+        shape, message = self.shaped(given)
+        parts = shape.parts(message)
+        is_text = len(parts) == 1 and parts[0].kind in _TEXTS
+        return parts[0].text if is_text else None
+
+    def writing(self, messages: Sequence[Message]) -> Shape:
+        """Return the shape in which a message is written that replaces these.
+
+        It is the first shape that only one API or framework has.
+        """
+        found = (self.shaped(message).shape for message in messages)
+        return next((shape for shape in found if shape not in {ANTHROPIC, CHAT}), ANTHROPIC)
+
+
+_TEXTS = frozenset({"user_message", "assistant_message", "system_prompt"})
+BUILT_IN = Shapes()
+
+
+def _built_in(message: Message) -> Shape:
+    if RESPONSES.recognises(message):
+        return RESPONSES
+    return CHAT if CHAT.recognises(message) else ANTHROPIC
+
+
+def _is_plain(message: dict[str, object]) -> bool:
+    """Whether a quick test shows a correct Anthropic message, as it does for most."""
+    if type(role := message.get("role")) is not str or role in RESULT_ROLES:
+        return False
+    content = message.get("content")
+    if type(content) is list:
+        for block in content:
+            if type(block) is not dict or type(block.get("type")) is not str:
+                return False
+    elif type(content) is not str and content is not None:
+        return False
+    return "type" not in message and BESIDE_CONTENT.isdisjoint(message)
