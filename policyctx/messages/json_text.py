@@ -27,24 +27,17 @@ def compact_json(value: object) -> str:
     return _encode(value)
 
 
-def _is_written_alike(value: object) -> bool:
+def _is_written_alike(value: object, depth: int = 16) -> bool:
     """Whether both encoders write the value alike: no floats, and no unusual depth."""
-    level = [value]
-    for _ in range(_DEPTH):
-        deeper: list[object] = []
-        for one in level:
-            if type(one) is dict and _NAMES.issuperset(map(type, one)):
-                inner: Collection[object] = one.values()
-            elif type(one) is list:
-                inner = one
-            else:
-                return type(one) in _SIMPLE
-            if not _SIMPLE.issuperset(map(type, inner)):
-                deeper += [each for each in inner if type(each) not in _SIMPLE]
-        if not deeper:
-            return True
-        level = deeper
-    return False
+    if type(value) is dict and _NAMES.issuperset(map(type, value)):
+        inner: Collection[object] = value.values()
+    elif type(value) is list:
+        inner = value
+    else:
+        return type(value) in _SIMPLE
+    if _SIMPLE.issuperset(map(type, inner)):
+        return depth > 0
+    return depth > 0 and all(_is_written_alike(each, depth - 1) for each in inner)
 
 
 def _plain_values(value: object) -> object:
@@ -54,5 +47,4 @@ def _plain_values(value: object) -> object:
 
 
 _NAMES, _SIMPLE = frozenset({str}), frozenset({str, int, bool, NoneType})
-_DEPTH = 16
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain_values).encode

@@ -51,7 +51,7 @@ class Reading:
         self.message_count = 0
         self._newest_reply = range(0)  # the positions of its items
         self._replies: dict[int, int] = {}  # by message of a split reply, the first one of it
-        self._open_calls: dict[object, list[int]] = {}
+        self._open_calls: dict[object, list[tuple[int, Item]]] = {}
 
     @property
     def pending(self) -> int | None:
@@ -129,44 +129,44 @@ class Reading:
 
     def _take(self, items: list[Item]) -> None:
         """Add the items; results and the items inside them get the tool of their call."""
-        result = -1
-        for item in items:
+        first, result = len(self.items), -1
+        # Each is replaced in its place, so that not all items exist twice at once.
+        for i, item in enumerate(items):
             kind = item.kind
             if kind == "tool_result":
-                result = len(self.items)
-                self.items.append(self._paired(item))
+                result = i
+                items[i] = self._paired(item, first + i)
             elif item.number:
-                self.items.append(self._inside(item, result))
-            else:
-                if kind == "tool_call":
-                    self._open(item)
-                self.items.append(item)
+                items[i] = _inside(item, items[result], first + result)
+            elif kind == "tool_call":
+                self._open(item, first + i)
+        self.items += items
 
-    def _inside(self, item: Item, position: int) -> Item:
-        result = self.items[position]
-        return item._replace(tool=result.tool, call_message=result.call_message, inside=position)
-
-    def _open(self, call: Item) -> None:
+    def _open(self, call: Item, position: int) -> None:
         key = call_key(call)
         if key is None:
             return
         calls = self._open_calls.setdefault(key, [])
-        if calls and self.items[calls[0]].message != call.message:
+        if calls and calls[0][1].message != call.message:
             calls.clear()
-        calls.append(len(self.items))
+        calls.append((position, call))
 
-    def _paired(self, result: Item) -> Item:
+    def _paired(self, result: Item, position: int) -> Item:
         key = call_key(result)
         calls = self._open_calls.get(key)
         if not calls:
             return result
-        position = calls.pop(0)
+        answered, call = calls.pop(0)
         if not calls:
             del self._open_calls[key]
-        call = self.items[position]
-        self.partners[position] = len(self.items)
-        self.partners[len(self.items)] = position
+        self.partners[answered] = position
+        self.partners[position] = answered
         return result._replace(tool=call.tool, call_message=call.call_message)
+
+
+def _inside(item: Item, result: Item, position: int) -> Item:
+    """Return an item inside a result with what it has from that result, and its position."""
+    return item._replace(tool=result.tool, call_message=result.call_message, inside=position)
 
 
 class _New:

@@ -66,7 +66,8 @@ def partition(outlook: Outlook, settings: Compaction, kept: int) -> Partition:
     start = _whole_behind(_first(outlook, settings, head), outlook)
     newest = _newest_of_user(outlook) if settings.keep_newest_user_message else None
     is_between = newest is not None and start <= newest < end
-    return Partition(head, start, end, newest if is_between else None, _kept(start, end, outlook))
+    carried = newest if is_between else None
+    return Partition(head, start, end, carried, _kept(start, end, outlook))
 
 
 def _kept(start: int, end: int, outlook: Outlook) -> tuple[int, ...]:

@@ -283,9 +283,11 @@ class OffloadPolicy:
     def treatment(self, step: Step, item_type: str, tool: str | None) -> Treatment | None:
         """Look up how `step` treats items of this type and tool; None when it selects none."""
         key = (step.name, item_type, tool)
-        if key not in self._treatments:
-            self._treatments[key] = self._looked_up(step, item_type, tool)
-        return self._treatments[key]
+        try:
+            return self._treatments[key]
+        except KeyError:
+            treatment = self._treatments[key] = self._looked_up(step, item_type, tool)
+            return treatment
 
     def selects(self, step: Step, item_type: str) -> bool:
         """Return whether the step selects items of this type.

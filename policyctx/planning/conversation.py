@@ -95,13 +95,10 @@ _QUOTES = re.compile("[\"'`]")
 
 
 class Watcher(Protocol):
-    """An object that follows a conversation as it grows, so that a turn costs what is new."""
+    """An object that follows the fates in a conversation, so that a turn costs what is new."""
 
     def changed(self, position: int, fate: Decision) -> None:
-        """Take note of a new fate of an item; of an earlier decision, before the item is seen."""
-
-    def seen(self, position: int, item: Item) -> None:
-        """Take note of an item that is new in the list."""
+        """Take note of a new fate of an item."""
 
 
 class Conversation:
@@ -157,7 +154,7 @@ class Conversation:
         self._tallied: dict[Unit, int] = {}
 
     def watch(self, watcher: Watcher) -> None:
-        """Let a watcher see all items from here on, and each change of a fate."""
+        """Let a watcher see each change of a fate from here on."""
         self._watchers.append(watcher)
 
     def extend(
@@ -327,14 +324,15 @@ class Conversation:
         """Return the size of the list as it is now, message by message."""
         if (tally := self._tallies.get(unit)) is None:
             tally = self._tallies[unit] = Tally()
-        position = self._tallied.get(unit, 0)
-        for message in range(len(tally), self.reading.message_count):
-            size = 0
-            while position < len(self.items) and self.items[position].message == message:
-                size += self.size(position, unit) if self.items[position].inside is None else 0
-                position += 1
+        first = len(tally)
+        sizes = [0] * (self.reading.message_count - first)
+        for position in range(self._tallied.get(unit, 0), len(self.items)):
+            item = self.items[position]
+            if item.inside is None:
+                sizes[item.message - first] += self.size(position, unit)
+        for size in sizes:
             tally.append(size)
-        self._tallied[unit] = position
+        self._tallied[unit] = len(self.items)
         return tally
 
     def counted(self, facts: Facts) -> int:
@@ -353,8 +351,6 @@ class Conversation:
         self.counts[item.type] += item.inside not in self.fates
         if fate is not None:
             self._set_fate(position, replace(fate, item=item))
-        for watcher in self._watchers:
-            watcher.seen(position, item)
 
     def _reapplied(
         self, new: range, is_valid: Callable[[Mapping[int, Decision]], bool]

@@ -20,7 +20,6 @@ from policyctx.policy.values import Share
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from policyctx.definitions.items import Item
     from policyctx.planning.conversation import Conversation
     from policyctx.planning.decisions import Decision
     from policyctx.planning.facts import Facts
@@ -37,11 +36,10 @@ BOTH: tuple[Moment, ...] = ("arrival", "model_call")
 class Planner:
     """The plans for one conversation, and the candidates of each step.
 
-    The planner watches the conversation, so a plan costs what is new since the one before.
+    The candidates follow the conversation, so a plan costs what is new since the one before.
     """
 
     def __init__(self, conversation: Conversation) -> None:
-        """Take up what the conversation has so far, then follow it."""
         self.conversation = conversation
         policy = conversation.policy
         self.gates = {step.name: gates_of(step, policy.model) for step in policy.all_steps}
@@ -53,14 +51,7 @@ class Planner:
         self._growing = [
             self.candidates[name] for name in before_call if name not in policy.compacting
         ]
-        for position, item in enumerate(conversation.items):
-            self.seen(position, item)
         conversation.watch(self)
-
-    def seen(self, position: int, item: Item) -> None:
-        """Add an item that is new in the list to the candidates of each step that selects it."""
-        for candidates in self._growing:
-            candidates.add(position, item)
 
     def changed(self, position: int, fate: Decision) -> None:
         """Tell the candidates of each step that an item has a new fate."""

@@ -179,14 +179,7 @@ class Case(NamedTuple):
     position: int
     item: Item
     treatment: Treatment
-    seen_at: View | None = None
-    """None for a case that is only looked at for what lasts."""
-
-    @property
-    def view(self) -> View:
-        """The point of the conversation that the case is looked at."""
-        assert self.seen_at is not None  # noqa: S101 - only what lasts does without
-        return self.seen_at
+    view: View
 
 
 # Why a candidate stays. What nobody may read is not computed: a reason may count tokens.
@@ -218,25 +211,36 @@ def _protected(case: Case) -> Why | None:
     return None if reason is None else lambda: _stays(reason)
 
 
-def _refused(case: Case) -> Why | None:
-    """It is never taken, excepted, pinned, or `offload: false`; see `Treatment.refusal`."""
-    refusal = case.treatment.refusal
-    return None if refusal is None else lambda: _stays(*refusal)
+# What holds a candidate for good: `Treatment.refusal`, a failed result that the step leaves, or a
+# size below the threshold.
+Lasting: TypeAlias = Literal["refused", "failed", "small"]
 
 
-def _failed(case: Case) -> Why | None:
-    """It is a failed result, and the step leaves those."""
-    if not case.item.error or case.step.select.errors:
-        return None
-    return lambda: _stays(Reason("failed_result"), ("steps", case.step.name, "select", "errors"))
-
-
-def _small(case: Case) -> Why | None:
-    """It is below the threshold."""
-    threshold, item, facts = case.treatment.threshold, case.item, case.conversation.facts
+def _lasting(step: Step, item: Item, treatment: Treatment, facts: Facts) -> Lasting | None:
+    """Return what holds a candidate as long as the item is as it is; None for nothing."""
+    if treatment.refusal is not None:
+        return "refused"
+    if item.error and not step.select.errors:
+        return "failed"
+    threshold = treatment.threshold
     if threshold is None or facts.reaches(item, threshold.amount, threshold.unit):
         return None
-    return lambda: _stays(Reason("below_threshold", _sizes(item, threshold, facts)), threshold.rule)
+    return "small"
+
+
+def _held_for_good(case: Case) -> Why | None:
+    """It is refused, failed or small, in this order."""
+    step, item, treatment, facts = case.step, case.item, case.treatment, case.conversation.facts
+    lasting = _lasting(step, item, treatment, facts)
+    if lasting == "refused" and (refusal := treatment.refusal) is not None:
+        return lambda: _stays(*refusal)
+    if lasting == "failed":
+        return lambda: _stays(Reason("failed_result"), ("steps", step.name, "select", "errors"))
+    if lasting == "small" and (threshold := treatment.threshold) is not None:
+        return lambda: _stays(
+            Reason("below_threshold", _sizes(item, threshold, facts)), threshold.rule
+        )
+    return None
 
 
 def _without_gain(case: Case) -> Why | None:
@@ -251,17 +255,8 @@ def _without_gain(case: Case) -> Why | None:
 Check: TypeAlias = "Callable[[Case], Why | None]"
 # What a candidate may outgrow as the list grows.
 PASSING = (_recent, _recent_in_batch, _protected)
-# What holds for good, as long as the item is as it is.
-LASTING = (_refused, _failed, _small)
 # The order of evaluation: a candidate stays for the first of these that applies.
-ORDER: tuple[Check, ...] = (*PASSING, *LASTING, _without_gain)
-
-
-def _obstacle(case: Case, checks: tuple[Check, ...]) -> Check | None:
-    for check in checks:
-        if check(case) is not None:
-            return check
-    return None
+ORDER: tuple[Check, ...] = (*PASSING, _held_for_good, _without_gain)
 
 
 class Candidates:
@@ -284,19 +279,11 @@ class Candidates:
         self._first: list[int] = []
         self._waiting: list[int] = []
         self._below: set[int] = set()
-
-    def add(self, position: int, item: Item) -> None:
-        """Look at an item that is new in the list."""
-        treatment = self._in.policy.treatment(self.step, item.type, item.tool)
-        if treatment is None:
-            return
-        if treatment.keep_recent is not None:
-            self._recency.add(position, item, treatment)
-        else:
-            self._await(position, treatment)
+        self._looked_at = 0
 
     def settle(self) -> None:
-        """Make ready each item that is old enough and that nothing holds back any more."""
+        """Look at what is new, and make ready each old item that nothing holds back any more."""
+        self._look_at_new()
         for position in self._recency.aged():
             self._await(position, self.treatment(position))
         if not self._waiting:
@@ -349,9 +336,8 @@ class Candidates:
         treatment = self._in.policy.treatment(self.step, item.type, item.tool)
         if treatment is None:
             return None
-        case = self._case(position, treatment, View(at, fate_of))
-        if _obstacle(case, LASTING) or _obstacle(case, PASSING):  # the cheapest first
-            return None
+        if self._lasting(item, treatment) or self._is_held(position, View(at, fate_of)):
+            return None  # the cheaper check comes first
         draft = self.draft(position)
         return draft if isinstance(draft, Draft) else None
 
@@ -370,8 +356,7 @@ class Candidates:
 
     def stays_when_old(self, position: int) -> bool:
         """Return whether a candidate stays whatever its age."""
-        case = self._case(position, self.treatment(position))
-        return _obstacle(case, LASTING) is not None
+        return self._lasting(self._in.items[position], self.treatment(position)) is not None
 
     def treatment(self, position: int) -> Treatment:
         """Return how the step treats a candidate."""
@@ -401,19 +386,35 @@ class Candidates:
             return False
         return self._in.facts.length(fate.placeholder, threshold.unit) < threshold.amount
 
-    def _case(self, position: int, treatment: Treatment, view: View | None = None) -> Case:
+    def _case(self, position: int, treatment: Treatment, view: View) -> Case:
         item = self._in.items[position]
         return Case(self.step, self._in, self._recency, position, item, treatment, view)
 
+    def _lasting(self, item: Item, treatment: Treatment) -> Lasting | None:
+        return _lasting(self.step, item, treatment, self._in.facts)
+
+    def _look_at_new(self) -> None:
+        """Let each candidate that is new in the list wait; `keep_recent` counts it first."""
+        items, treatment_of = self._in.items, self._in.policy.treatment
+        for position in range(self._looked_at, len(items)):
+            item = items[position]
+            treatment = treatment_of(self.step, item.type, item.tool)
+            if treatment is None:
+                continue
+            if treatment.keep_recent is None:
+                self._await(position, treatment)
+            else:
+                self._recency.add(position, item, treatment)
+        self._looked_at = len(items)
+
     def _await(self, position: int, treatment: Treatment) -> None:
         """Let an item that is not recent wait until nothing holds it, unless it stays for good."""
-        case = self._case(position, treatment)
-        found = _obstacle(case, LASTING)
-        if found is _small:
+        lasting = self._lasting(self._in.items[position], treatment)
+        if lasting == "small":
             self._below.add(position)
         fate = self._in.fates.get(position)
         # A placeholder that was left of a small item may be larger than the threshold.
-        may_leave = found is None or (found is _small and fate is not None)
+        may_leave = lasting is None or (lasting == "small" and fate is not None)
         if may_leave and self._may_take(position, fate):
             self._waiting.append(position)
 
@@ -471,7 +472,7 @@ class Candidates:
 
     def _is_held(self, position: int, view: View) -> bool:
         case = self._case(position, self.treatment(position), view)
-        return _obstacle(case, PASSING) is not None
+        return any(check(case) is not None for check in PASSING)
 
 
 def _sizes(item: Item, threshold: SizeThreshold, facts: Facts) -> dict[str, str | int]:
