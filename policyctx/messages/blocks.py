@@ -8,13 +8,19 @@ result, or it contains `tool_result` blocks. Blocks of other types become items 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from policyctx.definitions.items import UNKNOWN, Item, Medium
+from policyctx.definitions.items import UNKNOWN, Item
 from policyctx.messages.json_text import compact_json
+from policyctx.messages.shapes.media import (
+    DOCUMENTS,
+    IMAGES,
+    SOUNDS,
+    media_type_of,
+    medium_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,17 +36,12 @@ _TEXT_KINDS = {"assistant": "assistant_message"} | dict.fromkeys(SYSTEM_ROLES, "
 _TEXT_BLOCKS = ("text", "input_text", "output_text")
 _THINKING_BLOCKS = ("thinking", "redacted_thinking")
 # Blocks whose bytes are not text. There is no item type for sound.
-_MEDIA_BLOCKS = {
-    "image": "image",
-    "image_url": "image",
-    "input_image": "image",
-    "document": "document",
-    "file": "document",
-    "input_file": "document",
-    "input_audio": UNKNOWN,
-}
+_MEDIA_BLOCKS = (
+    dict.fromkeys(IMAGES, "image")
+    | dict.fromkeys(DOCUMENTS, "document")
+    | dict.fromkeys(SOUNDS, UNKNOWN)
+)
 
-_DATA_URL = re.compile(r"data:([^;,]+)")
 # Fields that a message of the chat API may have instead of content.
 _BESIDE_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
 
@@ -282,7 +283,7 @@ def _result(
         text = counted = compact_json(content)
         if media := _media_in(content):
             counted = compact_json([part for j, part in enumerate(content) if j not in media])
-    held = tuple(map(Medium, media.values())) if media else ()
+    held = tuple(map(medium_of, media.values())) if media else ()
     message, role, turn = place
     result = Item(
         message=message,
@@ -319,18 +320,7 @@ def _inside(
 
 def _medium(place: MessagePosition, path: Path, block: Mapping[str, Any]) -> Item:
     item = _item(place, path, _MEDIA_BLOCKS[block["type"]], compact_json(block))
-    return item._replace(counted="", media=(Medium(block),), media_type=_media_type(block))
-
-
-def _media_type(block: Mapping[str, Any]) -> str | None:
-    """Return the media type of a block; in the chat API it is part of a data URL."""
-    for part in (block.get("source"), block.get("image_url"), block.get("file"), block):
-        if isinstance(part, Mapping) and isinstance(said := part.get("media_type"), str):
-            return said
-        url = part.get("url", part.get("file_data")) if isinstance(part, Mapping) else part
-        if isinstance(url, str) and (found := _DATA_URL.match(url)):
-            return found[1]
-    return None
+    return item._replace(counted="", media=(medium_of(block),), media_type=media_type_of(block))
 
 
 def _word(value: object) -> str | None:
