@@ -10,6 +10,7 @@ from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations
 from policyctx.cli.conversation import RecordedChoice, read_messages
 from policyctx.cli.output import console, json_text, table
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Tokenizer
+from policyctx.messages.pieces import request_content
 from policyctx.messages.reading import items_of
 from policyctx.replay.accuracy import SETTLED_FROM, Accuracy, Prediction, accuracy, predictions
 from policyctx.tokens.counter import counter_for
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from policyctx.definitions.items import Item, Message
+    from policyctx.definitions.items import Item, Medium, Message
     from policyctx.replay.recording import ModelCall
     from policyctx.tokens.counter import TokenCounter
     from policyctx.tokens.provider_models import ProviderModel
@@ -56,9 +57,10 @@ def tokens(
     if language_model is None and calls:
         language_model = calls[-1].language_model
     counter = counter_for(tokenizer, language_model=language_model)
-    model = provider_model(given.messages, language_model)
+    content = request_content(given.messages, given.system)
+    model = provider_model(content.provider, language_model)
     weights = _weights(given.messages, counter, model)
-    total = counter.count_messages(given.messages, given.tools, given.system, model=model)
+    total = counter.count_request(content, given.tools, model=model)
     made = [] if recording is None else list(predictions(recording, counter))
     if as_json:
         report = _report(weights, total) | {"tokenizer": tokenizer, "constants": model.name}
@@ -82,9 +84,14 @@ def _weights(
     items = [item for item in items_of(messages) if item.inside is None]
     counts = counter.count_many([item.counted for item in items])
     return [
-        (item, count + sum(media_tokens(medium.block, model, counter) for medium in item.media))
+        (item, count + media_tokens(_sized(item), model, counter))
         for item, count in zip(items, counts, strict=True)
     ]
+
+
+def _sized(item: Item) -> list[Medium]:
+    """Return the media of an item but for sounds, which the request contains as JSON texts."""
+    return [medium for medium in item.media if medium.kind != "sound"]
 
 
 Group = dict[str, tuple[int, int]]

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 # A message of any shape: a dict as a provider takes it, or an object of an SDK or a framework.
 Message: TypeAlias = Any
@@ -17,15 +14,33 @@ Path: TypeAlias = tuple[str | int, ...]
 UNKNOWN = "unknown"
 
 
+Provider: TypeAlias = Literal["anthropic", "openai"]
+"""The provider of an API; its rules size a request."""
+
+
 @dataclass(frozen=True, slots=True)
 class Medium:
-    """An image, a document or a sound: its block in a message.
+    """Content of a message whose size in tokens does not follow from its text."""
 
-    `weights` remembers its size in tokens by the name of the counting rules.
+    kind: Literal["image", "document", "sound", "reasoning"]
+    """What it is; `reasoning` is encrypted."""
+    provider: Provider
+    """The provider whose rules size it if the name of the language model is unknown."""
+    data: str = field(default="", hash=False, repr=False)
+    """The string in the message that contains the base64 text, which is never copied.
+
+    It is empty if the message only names the content by its URL or id.
     """
-
-    block: Mapping[str, Any] = field(hash=False)
+    data_start: int = 0
+    """The position in `data` where the base64 text begins: in a data URL, after the head."""
+    low_detail: bool = False
+    """Whether the request asks for an image in low detail."""
+    parts: tuple[str | Medium, ...] = ()
+    """The texts of a document, such as its title, and the images in it."""
+    has_pages: bool = True
+    """False for a document that is given as text or as content: `parts` are the whole of it."""
     weights: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
+    """Remembers its size in tokens by the name of the counting rules."""
 
 
 class Item(NamedTuple):

@@ -27,6 +27,19 @@ def compact_json(value: object) -> str:
     return _encode(value)
 
 
+def text_of(value: object) -> str:
+    """Return a string unchanged, nothing as an empty text, and any other value as compact JSON.
+
+    A value that is not JSON is returned as Python writes it.
+    """
+    if value is None or isinstance(value, str):
+        return value or ""
+    try:
+        return compact_json(value)
+    except (RecursionError, TypeError, ValueError):
+        return str(value)
+
+
 def _is_written_alike(value: object, depth: int = 16) -> bool:
     """Whether both encoders write the value alike: no floats, and no unusual depth."""
     if type(value) is dict and _NAMES.issuperset(map(type, value)):

@@ -1,4 +1,4 @@
-"""`Facts`: what a plan may know of the world outside the messages."""
+"""`Facts`: the inputs of a plan beside the messages and the policy."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ Unit = Literal["tokens", "chars"]
 class Facts:
     """Where a session's files go, how its tokens are counted, and how long it has been idle.
 
-    `root` is an absolute path; `cwd` is the process's working directory, empty where it has none or
-    it is not known; `beside` holds what is sent along with the messages, such as the
-    request's system prompt and its tool schemas. `token_scale` is provider tokens per counted
-    token of text; the rules of `language_model` size images and documents; `correction` is what
-    usage has taught of the list's total. `idle` is the time since the last model call in seconds,
-    None before the first.
+    `root` is an absolute path; `cwd` is the process's working directory, empty if it is unknown.
+    `beside` contains the rest of the request, such as its system prompt and tool schemas.
+    `token_scale` is provider tokens per counted token of text; the rules of `language_model` size
+    images and documents; `correction` corrects the total of the list by the usage of earlier calls.
+    `idle` is the time since the last model call in seconds, None before the first.
     """
 
     session_id: str
@@ -56,7 +55,7 @@ class Facts:
         return own + self._of_media(item) if item.media else own
 
     def tokens_of(self, items: Sequence[Item]) -> list[int]:
-        """Return what each item costs; together they are counted quicker than one by one."""
+        """Return what each item costs; counting them together is faster than one by one."""
         counts = self.counter.count_many([item.counted for item in items])
         if self.token_scale != 1:
             counts = list(map(self._scaled, counts))
@@ -64,7 +63,7 @@ class Facts:
         return [count + self._of_media(item) if item.media else count for count, item in pairs]
 
     def reaches(self, item: Item, amount: int, unit: Unit) -> bool:
-        """Is the item this large; its tokens are counted only when its length leaves it open."""
+        """Whether the item is this large; its tokens are counted only if its length is no proof."""
         if unit == "chars":
             return len(item.text) >= amount
         media = self._of_media(item) if item.media else 0
@@ -73,13 +72,12 @@ class Facts:
 
     @cached_property
     def tokens_beside(self) -> int:
-        """Tokens of what is sent along; raises `MessagesError` for what is no JSON."""
+        """Tokens of `beside`; raises `MessagesError` for a value that is not JSON."""
         return sum(self.length(_text(part), "tokens") for part in self.beside)
 
     def _of_media(self, item: Item) -> int:
-        """What the images and documents of an item take: provider tokens already."""
-        known = (self.counter, self.language_model)
-        return sum(medium_tokens(m.block, *known, m.weights) for m in item.media)
+        """Return the tokens of the media of an item; these are provider tokens already."""
+        return sum(medium_tokens(m, self.counter, self.language_model) for m in item.media)
 
     def _scaled(self, count: int) -> int:
         return count if self.token_scale == 1 else round(count * self.token_scale)

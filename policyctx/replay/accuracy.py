@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from policyctx.messages.pieces import request_content
 from policyctx.replay.cost import cost_of
 from policyctx.tokens.provider_models import provider_model
 from policyctx.tokens.usage import Correction
@@ -58,8 +59,9 @@ def predictions(recording: Recording, counter: TokenCounter) -> Iterator[Predict
         if call.usage is None or not call.usage.prompt:
             continue
         billed += 1
-        model = provider_model(context, call.language_model)
-        counted = counter.count_messages(context, call.tools, call.system, model=model)
+        content = request_content(context, call.system)
+        model = provider_model(content.provider, call.language_model)
+        counted = counter.count_request(content, call.tools, model=model)
         yield Prediction(billed, counted, correction.corrected(counted), call.usage.prompt)
         correction = correction.observed(counted, call.usage)
 

@@ -95,6 +95,7 @@ def _zstandard() -> ModuleType:
 
 
 _SCHEMA_VERSION = "1.0"
+_TEXT_KEY = "content"
 _HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
@@ -106,7 +107,7 @@ def enveloped(text: str, origin: Origin | None, saved_at: float) -> bytes:
         "item_type": origin.item_type if origin else None,
         "offloaded_at": int(saved_at),
         "metadata": {"tool_name": origin.tool_name} if origin and origin.tool_name else {},
-        "content": text,
+        _TEXT_KEY: text,
     }
     shown = json.dumps(document, ensure_ascii=False, indent=2)
     try:
@@ -124,8 +125,8 @@ def opened_envelope(raw: bytes) -> tuple[str, Origin | None]:
         document = json.loads(raw)
     except RecursionError as error:
         raise ValueError("no envelope: nested too deep") from error
-    if isinstance(document, dict) and isinstance(document.get("content"), str):
-        return document["content"], _envelope_origin(document)
+    if isinstance(document, dict) and isinstance(text := document.get(_TEXT_KEY), str):
+        return text, _envelope_origin(document)
     raise ValueError("no envelope: it has no content")
 
 
@@ -145,7 +146,7 @@ def _envelope_origin(document: dict[str, JSON]) -> Origin | None:
 
 
 PIECE_BYTES = 1 << 20
-_CONTENT_KEY = '"content": "'
+_BEFORE_TEXT = f'"{_TEXT_KEY}": "'
 # The head of an envelope is short: ids and names.
 _LONGEST_HEAD = 1 << 16
 _LONGEST_CHARACTER = 4
@@ -233,7 +234,7 @@ def _after_head(texts: Iterator[str]) -> str:
     head = ""
     for text in texts:
         head += text
-        _, key, content = head.partition(_CONTENT_KEY)
+        _, key, content = head.partition(_BEFORE_TEXT)
         if key:
             return content
         if len(head) > _LONGEST_HEAD:

@@ -1,7 +1,7 @@
-"""`AnthropicCounter`: the provider's own count, asked over its API; local where that is not had.
+"""`AnthropicCounter`: the count of Anthropic's API, or a local count if the API does not give one.
 
-The SDK finds the key where it always does (`ANTHROPIC_API_KEY` or a profile); nothing here reads,
-keeps or shows it.
+The SDK reads the key from its usual places (`ANTHROPIC_API_KEY` or a profile); this module does not
+read, keep or show it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
 from policyctx.errors import MissingExtraError
-from policyctx.tokens.blocks import blocks_of
 from policyctx.tokens.counter import (
     MEMO_BYTES,
     Bounds,
@@ -22,38 +21,38 @@ from policyctx.tokens.counter import (
     utf8_bytes,
 )
 from policyctx.tokens.encoders import measure_for
-from policyctx.tokens.request_size import request_tokens
+from policyctx.tokens.tool_schemas import schemas_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import anthropic
 
-    from policyctx.tokens.blocks import Message
+    from policyctx.definitions.request_content import RequestContent
     from policyctx.tokens.provider_models import ProviderModel
 
-# Counts differ between generations of models only, so one of today's stands for them.
+# Counts differ only between generations of models, so one current model represents them.
 LANGUAGE_MODEL = "claude-opus-4-8"
 
 _FALLBACK = DEFAULT_TOKENIZER
 _TIMEOUT_SECONDS = 10.0
 _AT_ONCE = 8
-# After a failure so many texts are counted locally before the provider is asked again, lest each
-# of them waits for a network that is not there.
+# After a failure this many texts are counted locally before the next request, so that not each of
+# them waits for a network that is down.
 _PAUSE_TEXTS = 200
 # A message of this text is one token more than an empty one, which the API does not take.
 _SHORTEST = "x"
-# What the API says of one request, not of itself: the next may well pass.
+# Statuses that reject one request; the next one may succeed.
 _REFUSALS = (400, 413, 422)
 
 
 class AnthropicCounter(MemoCounter):
     """A `TokenCounter` that asks the Anthropic API to count, each text once.
 
-    `client` is an `anthropic.Anthropic`; by default one is made when the first count is needed.
-    A text that the API refuses (blank, or too large) and all texts while it cannot be reached are
-    counted locally, and stay so as long as they are remembered; `stats.estimated` and
-    `stats.problem` tell. Raises `MissingExtraError` without the package `anthropic`.
+    `client` is an `anthropic.Anthropic`; by default one is made for the first count. A text that
+    the API rejects (blank or too large), and every text while the API cannot be reached, is counted
+    locally and keeps that count while it is remembered; `stats.estimated` and `stats.problem`
+    report this. Raises `MissingExtraError` without the package `anthropic`.
     """
 
     def __init__(
@@ -73,27 +72,20 @@ class AnthropicCounter(MemoCounter):
         self._pause = self._estimated = 0
         self._problem = ""
 
-    def count_messages(
-        self,
-        messages: Sequence[Message],
-        tools: object = None,
-        system: object = None,
-        *,
-        model: ProviderModel | None = None,
+    def count_request(
+        self, content: RequestContent, tools: object = None, *, model: ProviderModel | None = None
     ) -> int:
         """Return the tokens of a whole request, asked for in one call.
 
-        Where the API does not answer, or not for such messages, they are added up from the texts.
+        They are added up from the texts if the API does not answer, rejects the messages, or cannot
+        take messages of such a shape.
         """
-        request: dict[str, Any] = {"messages": [dict(message) for message in messages]}
-        if system:
-            request["system"] = system
-        if tools:
-            request["tools"] = list(blocks_of(tools))
-        tokens = self._asked(request)
-        if tokens is not None:
-            return tokens
-        return request_tokens(self, messages, tools, system, model=model)
+        if content.body is not None:
+            request = {**content.body, "tools": list(schemas_of(tools))} if tools else content.body
+            tokens = self._asked(request)
+            if tokens is not None:
+                return tokens
+        return super().count_request(content, tools, model=model)
 
     def truncate(self, text: str, tokens: int, *, end: bool = False) -> str:
         """Return as much of the start of `text`, or of its end, as has at most so many tokens.
@@ -143,7 +135,7 @@ class AnthropicCounter(MemoCounter):
         tokens = self._asked(_request(text))
         return None if tokens is None else max(1, tokens - self._around_text)
 
-    def _asked(self, request: dict[str, Any]) -> int | None:
+    def _asked(self, request: Mapping[str, Any]) -> int | None:
         """Return what the API counts, None when it does not; says why in `problem`."""
         with self._using:
             if self._pause:

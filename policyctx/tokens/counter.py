@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.tokens.encoders import approximate, measure_for, pieces
+from policyctx.tokens.provider_models import provider_model
 from policyctx.tokens.request_size import request_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from policyctx.tokens.blocks import Message
+    from policyctx.definitions.request_content import RequestContent
     from policyctx.tokens.encoders import Measure
     from policyctx.tokens.provider_models import ProviderModel
 
@@ -191,16 +192,13 @@ class MemoCounter:
         """Return the start of `text`, or its end, in at most so many tokens."""
         return truncated(text, tokens, self._measure, end=end)
 
-    def count_messages(
-        self,
-        messages: Sequence[Message],
-        tools: object = None,
-        system: object = None,
-        *,
-        model: ProviderModel | None = None,
+    def count_request(
+        self, content: RequestContent, tools: object = None, *, model: ProviderModel | None = None
     ) -> int:
-        """Return the tokens of a whole request; see `request_tokens`."""
-        return request_tokens(self, messages, tools, system, model=model)
+        """Return the tokens of a whole request; see `TokenCounter`."""
+        return request_tokens(
+            self, content.pieces, tools, model or provider_model(content.provider)
+        )
 
     @property
     def stats(self) -> MemoStats:
@@ -257,17 +255,13 @@ class TokenCounter(Protocol):
         """Return as much of the start of `text`, or of its end, as has at most so many tokens."""
         ...
 
-    def count_messages(
-        self,
-        messages: Sequence[Message],
-        tools: object = None,
-        system: object = None,
-        *,
-        model: ProviderModel | None = None,
+    def count_request(
+        self, content: RequestContent, tools: object = None, *, model: ProviderModel | None = None
     ) -> int:
         """Return the tokens of a whole request, with what the provider's API adds to its texts.
 
-        `model` says what that is; by default the shape of the messages tells the provider.
+        `tools` are the schemas of the available tools. `model` has the API's constants; by default
+        they are those of the provider in whose shape the messages are.
         """
         ...
 

@@ -1,17 +1,20 @@
-"""The tokens of images and documents: by their pixels and pages, never by their base64 text."""
+"""The tokens of media: of images by their pixels, of documents by their pages.
+
+Their base64 text is never counted.
+"""
 
 from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from policyctx.tokens.blocks import blocks_of, text_of
 from policyctx.tokens.provider_models import provider_model
 
 if TYPE_CHECKING:
-    from policyctx.tokens.blocks import Block
+    from collections.abc import Iterable, Iterator
+
+    from policyctx.definitions.items import Medium
     from policyctx.tokens.counter import TokenCounter
     from policyctx.tokens.provider_models import ProviderModel
 
@@ -84,14 +87,11 @@ def _little(raw: bytes) -> int:
     return int.from_bytes(raw, "little")
 
 
-# For a medium of which no more is known than that it is there.
+# The size of a medium of which nothing is known but that it is there.
 TOKENS_PER_MEDIUM = 1_600
 
 # What counts towards a size: a text, whose tokens are to be counted, or a number of tokens.
 Part: TypeAlias = str | int
-
-IMAGES = ("image", "image_url", "input_image")
-DOCUMENTS = ("document", "file", "input_file")
 
 # Pages of a PDF that hides them in compressed objects are guessed from its bytes.
 _PAGE_BYTES = 50_000
@@ -99,29 +99,32 @@ _PAGE_BYTES = 50_000
 _MOST_PAGES = 600
 _PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
 
+# The tokens of encrypted reasoning, and of an encrypted compaction, are estimated as OpenAI's Codex
+# CLI does (codex-rs, `estimate_reasoning_length` in `core/src/context_manager/history.rs`): the
+# bytes behind the base64 text, less an envelope, at four bytes a token. OpenAI documents nothing.
+# `Correction` learns the remaining difference from the usage of the responses.
+_ENVELOPE_BYTES = 650
+_BYTES_PER_TOKEN = 4
 
-def media_tokens(block: Block, model: ProviderModel, counter: TokenCounter) -> int:
-    """Return what an image, a document, or a result that holds some costs for them, in tokens.
 
-    Takes a content block of either API as it lies in a message; 0 for a block without media. What
-    is only named by a URL or an id counts as an image or page whose size is not known.
+def medium_tokens(medium: Medium, counter: TokenCounter, language_model: str | None) -> int:
+    """Return what a medium costs, in tokens, by its provider's rules.
+
+    Without a `language_model` these are the rules of the provider in whose shape the medium is.
+    The medium remembers the result by the name of the rules.
     """
-    return total(_media_within(block, model), counter)
+    model = provider_model(medium.provider, language_model)
+    if model.name not in medium.weights:
+        medium.weights[model.name] = media_tokens((medium,), model, counter)
+    return medium.weights[model.name]
 
 
-def medium_tokens(
-    block: Block, counter: TokenCounter, language_model: str | None, weights: dict[str, int]
-) -> int:
-    """Return what one image, document or sound costs, in tokens, by its provider's rules.
+def media_tokens(media: Iterable[Medium], model: ProviderModel, counter: TokenCounter) -> int:
+    """Return what media cost together, in tokens.
 
-    The block's shape tells the provider where no `language_model` does. `weights` remembers the
-    result, by the rules' name; of a sound no more is known than that it is there.
+    What is only named by a URL or an id counts as an image or page whose size is unknown.
     """
-    model = provider_model(({"content": [block]},), language_model)
-    if model.name not in weights:
-        known = block.get("type") in (*IMAGES, *DOCUMENTS)
-        weights[model.name] = media_tokens(block, model, counter) if known else TOKENS_PER_MEDIUM
-    return weights[model.name]
+    return total((part for medium in media for part in medium_parts(medium, model)), counter)
 
 
 def total(parts: Iterator[Part], counter: TokenCounter) -> int:
@@ -135,53 +138,32 @@ def total(parts: Iterator[Part], counter: TokenCounter) -> int:
     return tokens + sum(counter.count_many(texts))
 
 
-def media_parts(block: Block, model: ProviderModel) -> Iterator[Part]:
-    """Yield what one image or document is made of."""
-    if block.get("type") in IMAGES:
-        yield _image(block, model)
+def medium_parts(medium: Medium, model: ProviderModel) -> Iterator[Part]:
+    """Yield the texts and the numbers of tokens that a medium consists of."""
+    if medium.kind == "image":
+        yield _image(medium, model)
+    elif medium.kind == "sound":
+        yield TOKENS_PER_MEDIUM
+    elif medium.kind == "reasoning":
+        yield _encrypted(len(medium.data) - medium.data_start)
     else:
-        yield from _document(block, model)
+        for part in medium.parts:
+            yield part if isinstance(part, str) else _image(part, model)
+        if medium.has_pages:
+            yield model.page * _pages(_bytes_of(medium))
 
 
-def _media_within(block: Block, model: ProviderModel) -> Iterator[Part]:
-    if block.get("type") in (*IMAGES, *DOCUMENTS):
-        yield from media_parts(block, model)
-    else:
-        for inner in blocks_of(block.get("content")):
-            yield from _media_within(inner, model)
-
-
-def _image(block: Block, model: ProviderModel) -> int:
-    held = block.get("image_url")
-    detail = held.get("detail") if isinstance(held, Mapping) else block.get("detail")
-    if detail == "low":
+def _image(medium: Medium, model: ProviderModel) -> int:
+    if medium.low_detail:
         return model.image.low_detail
-    head = _bytes_of(_base64_of(block), HEAD_BYTES)
-    size = image_size(head)
+    size = image_size(_bytes_of(medium, HEAD_BYTES))
     return model.image.unknown if size is None else model.image.tokens(*size)
 
 
-def _document(block: Block, model: ProviderModel) -> Iterator[Part]:
-    source = block.get("source")
-    source = source if isinstance(source, Mapping) else {}
-    for key in ("title", "context"):
-        yield text_of(block.get(key))
-    if source.get("type") == "text":
-        yield text_of(source.get("data"))
-    elif source.get("type") == "content":
-        yield from _inner(source.get("content"), model)
-    else:
-        yield model.page * _pages(_bytes_of(_base64_of(block), None))
-
-
-def _inner(content: object, model: ProviderModel) -> Iterator[Part]:
-    if isinstance(content, str):
-        yield content
-    for block in blocks_of(content):
-        if block.get("type") in IMAGES:
-            yield _image(block, model)
-        else:
-            yield text_of(block.get("text"))
+def _encrypted(base64_chars: int) -> int:
+    """Estimate the tokens of encrypted reasoning."""
+    size = max(0, base64_chars * 3 // 4 - _ENVELOPE_BYTES)
+    return -(-size // _BYTES_PER_TOKEN)
 
 
 def _pages(raw: bytes) -> int:
@@ -190,27 +172,11 @@ def _pages(raw: bytes) -> int:
     return min(max(found, 1), _MOST_PAGES)
 
 
-def _base64_of(block: Block) -> str:
-    """Return the base64 text in a block, or in the data URL that it holds; none gives no text."""
-    file, url = block.get("file"), block.get("image_url")
-    source = block.get("source")
-    places = (
-        source.get("data") if isinstance(source, Mapping) else None,
-        url.get("url") if isinstance(url, Mapping) else url,
-        file.get("file_data") if isinstance(file, Mapping) else None,
-        block.get("file_data"),
-    )
-    held = next((place for place in places if isinstance(place, str)), "")
-    if held.startswith("data:"):
-        return held.partition(";base64,")[2]
-    return "" if held.startswith(("http:", "https:")) else held
-
-
-def _bytes_of(base64: str, most: int | None) -> bytes:
-    """Decode the first `most` bytes or a little less; what is no base64 gives none."""
-    text = base64 if most is None else base64[: most // 3 * 4]
+def _bytes_of(medium: Medium, most: int | None = None) -> bytes:
+    """Decode the first `most` bytes or a little less; a text that is not base64 gives none."""
+    end = None if most is None else medium.data_start + most // 3 * 4
     try:
-        raw = "".join(text.split()).encode("ascii")
+        raw = "".join(medium.data[medium.data_start : end].split()).encode("ascii")
         return binascii.a2b_base64(raw[: len(raw) // 4 * 4])
     except ValueError:
         return b""

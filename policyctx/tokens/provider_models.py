@@ -12,12 +12,8 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import TYPE_CHECKING
 
-from policyctx.tokens.blocks import blocks_of
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.tokens.blocks import Message
+    from policyctx.definitions.items import Provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,26 +144,18 @@ OPENAI = ProviderModel(
 )  # fmt: skip
 
 _HIGH_RESOLUTION_FROM = (4, 7)
-_OPENAI_ROLES = ("system", "developer", "tool", "function")
-_OPENAI_PARTS = ("image_url", "input_image", "file", "input_file", "input_text", "output_text")
 
 
-def provider_model(messages: Sequence[Message], language_model: str | None = None) -> ProviderModel:
-    """Return the constants for a request with these messages.
+def provider_model(provider: Provider, language_model: str | None = None) -> ProviderModel:
+    """Return the constants for a request to a model.
 
-    `language_model` is the name in the request, such as `claude-sonnet-4-5`, where it is known.
-    Without it the shape of the messages tells; Anthropic's constants are taken where it does not.
+    `language_model` is the name in the request, such as `claude-sonnet-4-5`. If it is unknown, the
+    constants are those of the `provider` in whose shape the messages are.
     """
     if language_model is None:
-        return OPENAI if any(map(_is_openai, messages)) else ANTHROPIC
+        return OPENAI if provider == "openai" else ANTHROPIC
     if "claude" not in language_model:
         return OPENAI
     numbers = re.findall(r"(?<!\d)\d{1,2}(?!\d)", language_model)
     version = tuple(map(int, numbers[:2]))
     return ANTHROPIC_BEFORE_4_7 if () < version < _HIGH_RESOLUTION_FROM else ANTHROPIC
-
-
-def _is_openai(message: Message) -> bool:
-    if message.get("role") in _OPENAI_ROLES or "tool_calls" in message:
-        return True
-    return any(block.get("type") in _OPENAI_PARTS for block in blocks_of(message.get("content")))

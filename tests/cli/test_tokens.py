@@ -9,6 +9,7 @@ from policyctx.tokens.counter import counter_for
 from tests.cli.running import policyctx
 from tests.conversations import calls, results, session_of, user
 from tests.tokens.counting_server import counting_server
+from tests.tokens.requests import request_tokens
 from tests.tokens.test_image_sizes import png
 from tests.tokens.test_media import image
 
@@ -36,7 +37,7 @@ def recorded(tmp_path: Path, replies: int, *, scale: float = 1.5, hidden: int = 
 
     write(messages[0])
     for i in range(replies):
-        counted = COUNTER.count_messages(messages)
+        counted = request_tokens(messages)
         usage = {"input_tokens": round(scale * counted) + hidden, "output_tokens": 1}
         reply = {**calls((f"c{i}", "Read")), "id": f"m{i}", "model": "claude-opus-4-8"}
         write({**reply, "usage": usage})
@@ -75,7 +76,7 @@ def test_the_json_report_has_the_sums(tmp_path: Path) -> None:
     messages, system, tools = session_of("word " * 500), "be kind", [{"name": "Bash"}]
     body = {"messages": messages, "system": system, "tools": tools}
     report = json.loads(policyctx("tokens", written(tmp_path, body), "--json").stdout)
-    total = COUNTER.count_messages(messages, tools, system)
+    total = request_tokens(messages, tools, system)
     assert report["request_tokens"] == total
     assert report["item_tokens"] == sum(row["tokens"] for row in report["types"])
     assert (report["tokenizer"], report["constants"]) == ("o200k_base", "anthropic")

@@ -9,7 +9,9 @@ import pytest
 
 from policyctx.tokens.anthropic_api import AnthropicCounter
 from policyctx.tokens.counter import counter_for
+from policyctx.tokens.provider_models import OPENAI
 from tests.tokens.counting_server import AROUND, CountingServer, counting_server
+from tests.tokens.requests import request_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +90,7 @@ def test_a_whole_request_is_asked_about_in_one_call(
 ) -> None:
     messages = [{"role": "user", "content": WORD}]
     tools = [{"name": "Read", "input_schema": {"type": "object"}}]
-    assert counter.count_messages(messages, tools, "be kind") == AROUND + len(WORD)
+    assert request_tokens(messages, tools, "be kind", counter=counter) == AROUND + len(WORD)
     assert server.requests == [
         {
             "messages": messages,
@@ -143,7 +145,17 @@ def test_a_refused_request_is_added_up_from_its_texts(
 ) -> None:
     server.statuses = [400]
     messages = [{"role": "system", "content": WORD}]
-    assert counter.count_messages(messages) == 3 + 4 + len(WORD)
+    assert request_tokens(messages, counter=counter) == 3 + 4 + len(WORD)
+
+
+def test_items_of_the_responses_api_are_added_up_from_their_texts(
+    counter: AnthropicCounter, server: CountingServer
+) -> None:
+    items = [{"type": "function_call_output", "call_id": "a", "output": WORD}]
+    marks = OPENAI.request + OPENAI.message + OPENAI.tool_result
+    assert request_tokens(items, counter=counter) == marks + len(WORD)
+    assert server.texts == ["x", WORD]
+    assert (counter.stats.estimated, counter.stats.problem) == (0, "")
 
 
 def test_a_locally_counted_text_is_not_requested_again(
@@ -162,8 +174,8 @@ def test_offline_all_is_counted_locally() -> None:
         texts = [WORD, "other words", "字か"]
         assert counter.count_many(texts) == counter_for("o200k_base").count_many(texts)
         messages = [{"role": "user", "content": WORD}]
-        local = counter_for("o200k_base").count_messages(messages)
-        assert counter.count_messages(messages) == local
+        local = request_tokens(messages)
+        assert request_tokens(messages, counter=counter) == local
     assert (counter.stats.estimated, counter.stats.problem) == (3, "APIConnectionError")
 
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from policyctx.definitions.items import Medium
+from policyctx.messages.pieces import pieces_of, provider_of
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.media import media_tokens
 from policyctx.tokens.provider_models import (
@@ -23,7 +25,10 @@ COUNTER = counter_for("approximate")
 
 
 def weight(block: Mapping[str, Any], model: ProviderModel = ANTHROPIC) -> int:
-    return media_tokens(block, model, COUNTER)
+    """Return what the media in a block, or in a message, cost."""
+    message = block if "role" in block else {"role": "user", "content": [block]}
+    media = [piece for piece in pieces_of(message) if isinstance(piece, Medium)]
+    return media_tokens(media, model, COUNTER)
 
 
 def encoded(raw: bytes) -> str:
@@ -170,7 +175,7 @@ def test_a_block_without_media_counts_zero() -> None:
     ],
 )
 def test_the_constants_follow_from_the_language_model_name(name: str, model: ProviderModel) -> None:
-    assert provider_model([{"role": "tool"}], name) is model
+    assert provider_model("openai", name) is model
 
 
 @pytest.mark.parametrize(
@@ -187,4 +192,5 @@ def test_the_constants_follow_from_the_language_model_name(name: str, model: Pro
 def test_the_provider_is_inferred_from_the_shape_of_messages(
     message: dict[str, Any], model: ProviderModel
 ) -> None:
-    assert provider_model([{"role": "user", "content": "hi"}, message]) is model
+    provider = provider_of([{"role": "user", "content": "hi"}, message])
+    assert provider_model(provider) is model

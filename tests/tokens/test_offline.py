@@ -29,13 +29,14 @@ COUNTED = """
 from policyctx.tokens.counter import counter_for, new_counter
 from tests.tokens.test_media import document, image, pdf
 from tests.tokens.test_image_sizes import png
+from tests.tokens.requests import request_tokens
 for tokenizer in ("o200k_base", "cl100k_base", "approximate"):
     for counter in (new_counter(tokenizer, fast=False), counter_for(tokenizer)):
         assert counter.count_many(["hello", "\\ud800", "字" * 9_000])[0] > 0
         assert counter.truncate("some more words", 2) in ("some more", "some mor")
         blocks = [image(png(30, 30)), document(pdf("/Type /Page"))]
         message = {"role": "user", "content": blocks}
-        assert counter.count_messages([message], [{"name": "a"}], "a prompt") > 2_000
+        assert request_tokens([message], [{"name": "a"}], "a prompt", counter=counter) > 2_000
 print("counted")
 """
 

@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import copy
 import json
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from policyctx.definitions.items import UNKNOWN, Medium
+from policyctx.definitions.items import UNKNOWN
 from policyctx.messages.json_text import compact_json
+from policyctx.messages.shapes.media import (
+    DOCUMENTS,
+    IMAGES,
+    SOUNDS,
+    media_type_of,
+    medium_of,
+)
 from policyctx.messages.shapes.sdk_objects import as_mapping
 from policyctx.messages.shapes.shape import REMOVED, RESULT_ROLES, Part, kind_of_text
 
@@ -26,20 +32,15 @@ if TYPE_CHECKING:
 _TEXT_BLOCKS = ("text", "input_text", "output_text")
 _THINKING_BLOCKS = ("thinking", "redacted_thinking")
 # Blocks whose bytes are not text. There is no item type for sound.
-_MEDIA_BLOCKS = {
-    "image": "image",
-    "image_url": "image",
-    "input_image": "image",
-    "document": "document",
-    "file": "document",
-    "input_file": "document",
-    "input_audio": UNKNOWN,
-}
+_MEDIA_BLOCKS = (
+    dict.fromkeys(IMAGES, "image")
+    | dict.fromkeys(DOCUMENTS, "document")
+    | dict.fromkeys(SOUNDS, UNKNOWN)
+)
 # What stands in a message and is none.
 BLOCK_TYPES = frozenset(
     {*_TEXT_BLOCKS, *_THINKING_BLOCKS, *_MEDIA_BLOCKS, "tool_use", "tool_result", "refusal"}
 )
-_DATA_URL = re.compile(r"data:([^;,]+)")
 # Types of JSON values that contain no other values.
 _FLAT = frozenset({str, int, bool, NoneType})
 # Types that cannot be a block, unlike an object of a provider's SDK.
@@ -112,7 +113,7 @@ def result_parts(
         text = counted = compact_json(content)
         if isinstance(content, list | tuple) and (media := _media_in(content)):
             counted = compact_json([part for j, part in enumerate(content) if j not in media])
-    held = tuple(map(Medium, media.values())) if media else ()
+    held = tuple(map(medium_of, media.values())) if media else ()
     result = Part(path, "tool_result", text, counted, held, tool, call_id, error)
     return [result, *_inside(result, media)] if media else [result]
 
@@ -131,18 +132,7 @@ def _inside(result: Part, media: Mapping[int, Mapping[str, Any]]) -> Iterator[Pa
 
 def _medium(path: Path, block: Mapping[str, Any]) -> Part:
     kind, text = _MEDIA_BLOCKS[block["type"]], compact_json(block)
-    return Part(path, kind, text, "", (Medium(block),), media_type=_media_type(block))
-
-
-def _media_type(block: Mapping[str, Any]) -> str | None:
-    """Return the media type of a block; in the chat API it is part of a data URL."""
-    for part in (block.get("source"), block.get("image_url"), block.get("file"), block):
-        if isinstance(part, Mapping) and isinstance(said := part.get("media_type"), str):
-            return said
-        url = part.get("url", part.get("file_data")) if isinstance(part, Mapping) else part
-        if isinstance(url, str) and (found := _DATA_URL.match(url)):
-            return found[1]
-    return None
+    return Part(path, kind, text, "", (medium_of(block),), media_type=media_type_of(block))
 
 
 def word(value: object) -> str | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.items import Medium
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.shapes import blocks
 from policyctx.messages.shapes.anthropic import edit_content
@@ -136,8 +137,13 @@ def _call_id(item: Mapping[str, Any]) -> str | None:
 
 
 def _reasoning(item: Mapping[str, Any]) -> Part:
-    """Return the readable reasoning as the text, or its encrypted form if none is readable."""
+    """Return the readable reasoning as the text, or its encrypted form if none is readable.
+
+    The text that is billed cannot be read; without a summary its size is estimated.
+    """
     shown = [*(item.get("summary") or ()), *(item.get("content") or ())]
     texts = [str(part.get("text") or "") for part in shown if isinstance(part, dict)]
     words = "\n".join(text for text in texts if text)
-    return Part((), "thinking", words or str(item.get("encrypted_content") or ""), words)
+    encrypted = str(item.get("encrypted_content") or "")
+    media = () if words or not encrypted else (Medium("reasoning", "openai", encrypted),)
+    return Part((), "thinking", words or encrypted, words, media)

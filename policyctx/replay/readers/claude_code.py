@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
+from policyctx.messages.pieces import request_content
 from policyctx.messages.reading import is_message
 from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.fields import Record, mapping, objects, seconds, usage, word
@@ -392,7 +393,10 @@ def _expected(nodes: Sequence[_Node], known: Sequence[_Node]) -> float:
 
 
 def _counted(nodes: Sequence[_Node]) -> int:
-    return counter_for(_TOKENIZER).count_messages([node.message for node in nodes]) if nodes else 0
+    if not nodes:
+        return 0
+    content = request_content([node.message for node in nodes])
+    return counter_for(_TOKENIZER).count_request(content)
 
 
 def _back(node: _Node | None) -> Iterator[_Node]:

@@ -1,0 +1,27 @@
+"""The tokens of a request, counted from its messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from policyctx.messages.pieces import request_content
+from policyctx.tokens.counter import counter_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from policyctx.tokens.counter import TokenCounter
+    from policyctx.tokens.provider_models import ProviderModel
+
+COUNTER = counter_for("o200k_base")
+
+
+def request_tokens(
+    messages: Sequence[Mapping[str, Any]],
+    tools: object = None,
+    system: object = None,
+    *,
+    model: ProviderModel | None = None,
+    counter: TokenCounter = COUNTER,
+) -> int:
+    return counter.count_request(request_content(messages, system), tools, model=model)
