@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.cli.running import stop_server
+
 if TYPE_CHECKING:
     from collections.abc import Generator
 
@@ -23,6 +25,11 @@ settings.register_profile(
 )
 settings.register_profile("long", max_examples=10_000, deadline=None, suppress_health_check=SLOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_unconfigure() -> None:
+    """End the process that forks commands."""
+    stop_server()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

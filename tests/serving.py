@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
+
+import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,8 +38,14 @@ class Answer(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(server: Server) -> Iterator[Server]:
-    """Serve in a thread until the block ends."""
-    with server:
+    """Serve in a thread until the block ends.
+
+    Every client of the providers' libraries reads all certificates of the system, which takes
+    longer than most tests, and no certificate matters here. So they find a folder without any.
+    """
+    with server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_DIR", str(Path(__file__).parent))
+        patch.delenv("SSL_CERT_FILE", raising=False)
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

@@ -21,6 +21,7 @@ def test_importing_the_package_brings_in_nothing_heavy() -> None:
     assert modules_after("import policyctx").isdisjoint(HEAVY)
 
 
+@pytest.mark.slow
 def test_a_policy_in_characters_needs_no_tokenizer() -> None:
     statement = (
         "import policyctx, tempfile\n"

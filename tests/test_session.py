@@ -145,6 +145,7 @@ def test_a_placeholder_may_name_its_file_from_the_working_directory(
     assert again.read(tmp_path / "root/tool_result/Bash/c0.md") == "x" * 100
 
 
+@pytest.mark.slow
 def test_a_session_needs_no_working_directory(tmp_path: Path) -> None:
     program = """
 import os, sys

@@ -27,6 +27,8 @@ _WORDS = re.findall(
     cup dog eye fly fun guy hit ice
     """,
 )
+_CYCLE = "".join(f" {word}" for word in _WORDS)
+_WORD_CHARS = 4
 _LINE_CHARS = 72
 
 
@@ -36,7 +38,7 @@ def filler(size: Size, serial: int) -> str:
     Its tokens are those that each tokenizer counts for the text by itself.
     """
     if size.unit == "tokens":
-        return "".join(f" {word}" for word in _words(size.number, serial))
+        return _spaced_words(size.number, serial)
     text = _characters(size.number, serial)
     lines = (text[i : i + _LINE_CHARS] for i in range(0, len(text), _LINE_CHARS + 1))
     return "\n".join(lines).ljust(size.number, ".")[: size.number]
@@ -61,17 +63,16 @@ def compact(content: object) -> str:
 
 
 def _characters(count: int, serial: int) -> str:
-    words = _words(count // 4 + 1, serial)
-    return f"{serial} {' '.join(words)}"[:count]
+    return f"{serial}{_spaced_words(count // 4 + 1, serial)}"[:count]
 
 
-def _words(count: int, serial: int) -> list[str]:
-    """Return words that begin with the digits of `serial`, written in words, and then go round."""
+def _spaced_words(count: int, serial: int) -> str:
+    """Return words with a space before each: the digits of `serial`, then the list in a cycle."""
     base = len(_WORDS)
     digits = [serial // base**2 % base, serial // base % base, serial % base]
-    start = serial % base
-    going_round = range(start, start + count - len(digits))
-    return [_WORDS[i % base] for i in [*digits, *going_round]][:count]
+    first = "".join(f" {_WORDS[digit]}" for digit in digits)
+    cycle = _CYCLE * ((serial % base + count) // base + 1)
+    return (first + cycle[serial % base * _WORD_CHARS :])[: count * _WORD_CHARS]
 
 
 Noun = Literal["result", "user message", "assistant message", "system message"]

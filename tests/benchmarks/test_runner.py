@@ -341,6 +341,7 @@ def test_every_benchmark_runs(name: str, tmp_path: Path, monkeypatch: pytest.Mon
     assert all(one.values == (1,) for one in found)
 
 
+@pytest.mark.slow
 def test_a_settled_session_really_has_nothing_new() -> None:
     messages = conversation()
 

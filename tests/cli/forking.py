@@ -1,13 +1,15 @@
 """The program of a server that runs the command in forks of itself.
 
-A fork starts with every module of the command imported, which is most of what a short command
-costs. Each run still has a process, a working directory, an environment and descriptors of its own.
-`running.py` starts the server; the two exchange one line of JSON for each run.
+A fork starts with every module of the command imported, its commands and options built and the
+vocabulary read, which is most of what a short command costs. Each run still has a process, a
+working directory, an environment and descriptors of its own. `running.py` starts the server; the
+two exchange one line of JSON for each run.
 """
 
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib
 import io
 import json
@@ -15,6 +17,7 @@ import os
 import pkgutil
 import sys
 import traceback
+from functools import cache
 from typing import Any, NoReturn
 
 # pytest rewrites the modules of its plugins as it imports them, so these must not be there before.
@@ -35,13 +38,26 @@ def serve() -> None:
 
 def _preload() -> None:
     import policyctx  # noqa: PLC0415
-    from policyctx.tokens.vocabulary import encoding  # noqa: PLC0415
+    from policyctx.tokens.encoders import measure_for  # noqa: PLC0415
 
     for module in pkgutil.walk_packages(policyctx.__path__, "policyctx."):
         if not module.name.startswith(NOT_PRELOADED):
             importlib.import_module(module.name)
     importlib.import_module("pytest")
-    encoding("o200k_base")
+    for fast in (None, False):  # each of the two libraries reads its vocabulary at the first count
+        measure_for("o200k_base", fast=fast)([""])
+    _build_command_once()
+    gc.freeze()  # a collection in a fork would copy every page that it shares with the server
+
+
+def _build_command_once() -> None:
+    """Have forks take the tree of commands that is built here."""
+    import typer.main  # noqa: PLC0415
+
+    from policyctx.cli.app import app  # noqa: PLC0415
+
+    typer.main.get_command = cache(typer.main.get_command)
+    typer.main.get_command(app)
 
 
 def _run(request: dict[str, Any]) -> NoReturn:

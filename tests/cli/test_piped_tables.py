@@ -67,6 +67,7 @@ COMMANDS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_lines_of_a_piped_table_have_at_most_120_columns(command: str, folder: Path) -> None:
     run = policyctx(*command.split(), cwd=folder)
@@ -76,6 +77,7 @@ def test_lines_of_a_piped_table_have_at_most_120_columns(command: str, folder: P
     assert not any(line.endswith(" ") for line in lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_pipe_shows_each_column_and_value_that_a_narrow_terminal_shows(
     command: str, folder: Path, monkeypatch: pytest.MonkeyPatch

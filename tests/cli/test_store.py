@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import cache
 from subprocess import CompletedProcess
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
+import typer.main
 
 from policyctx.cli import main
 from policyctx.store.content import Content, Origin
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+# To build the tree of commands takes longer than most of them.
+COMMAND = cache(typer.main.get_command)
+
+
 class Command(Protocol):
     """The command, run in this process: most of these tests need no other."""
 
@@ -25,6 +31,8 @@ class Command(Protocol):
 
 @pytest.fixture
 def policyctx(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    monkeypatch.setattr(typer.main, "get_command", COMMAND)
+
     def run(*arguments: str | Path) -> CompletedProcess[str]:
         monkeypatch.setattr(sys, "argv", ["policyctx", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:

@@ -144,6 +144,7 @@ def test_a_slow_answer_is_rejected(ask: Callable[..., str], server: MessagesServ
         ask(request_of(), 0.05)
 
 
+@pytest.mark.slow
 def test_an_answer_slower_than_the_policys_timeout_is_rejected(server: MessagesServer) -> None:
     server.script = [Scripted(hangs=True)]
     with anthropic.Anthropic(base_url=server.url, api_key=KEY) as client:
@@ -322,6 +323,7 @@ def test_the_key_is_neither_shown_nor_logged(
     client.close()
 
 
+@pytest.mark.slow
 def test_the_sdk_is_imported_when_it_is_asked() -> None:
     code = (
         "import sys; from policyctx.compaction.summarizers import summarizer_for\n"

@@ -281,6 +281,7 @@ class TestFallback:
         assert warning.startswith("the summary is the extractive one, after")
         assert cause in warning
 
+    @pytest.mark.slow
     def test_the_extractive_summary_after_a_timeout_comes_with_the_cause(
         self, tmp_path: Path, server: MessagesServer
     ) -> None:
@@ -291,6 +292,7 @@ class TestFallback:
 
 
 class TestAttempts:
+    @pytest.mark.slow
     @pytest.mark.parametrize("is_async", [False, True])
     @pytest.mark.parametrize(
         "headers", [{"retry-after": "1"}, {"retry-after-ms": "1000", "retry-after": "90"}]

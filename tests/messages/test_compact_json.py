@@ -31,6 +31,7 @@ def test_a_deeply_nested_value_is_written_like_any_other(depth: int) -> None:
     assert json.loads(compact_json(value)) == value
 
 
+@pytest.mark.slow
 def test_a_self_referential_value_is_rejected() -> None:
     value: list[object] = []
     value.append(value)

@@ -47,6 +47,7 @@ def is_shown(found: list[Diagnostic]) -> bool:
     return any(marker in str(found) for marker in MARKERS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", WRONG)
 def test_no_diagnostic_shows_the_value_of_a_variable(value: str) -> None:
     places = [flow([*key]).replace("1", '"${SECRET}"', 1) for key in KEYS]

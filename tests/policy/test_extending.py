@@ -169,6 +169,7 @@ def test_a_chain_is_the_same_as_its_links_in_order(folder: Folder) -> None:
     assert chained == folder.resolved(f"extends: [a.yaml, b.yaml]\n{own}")
 
 
+@pytest.mark.slow
 @given(policy_documents(), policy_documents(), policy_documents())
 def test_extending_is_associative(
     first: dict[str, Any], second: dict[str, Any], third: dict[str, Any]

@@ -25,6 +25,7 @@ def test_derived_files_are_up_to_date(path: str) -> None:
     assert path not in stale_files(ROOT), "run scripts/docs"
 
 
+@pytest.mark.slow
 def test_an_outdated_derived_file_is_reported(tmp_path: Path) -> None:
     assert stale_files(tmp_path) == list(derived_files())
     for path, text in derived_files().items():
@@ -115,6 +116,7 @@ def test_a_key_of_the_top_level_is_not_listed_with_others_of_its_name() -> None:
     assert explained("min_tokens").startswith("min_tokens\n  At this many tokens")
 
 
+@pytest.mark.slow
 def test_every_key_can_be_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     schema = policy_schema()
     # Building the schema for every key takes nearly all of the time.

@@ -277,6 +277,7 @@ def test_a_write_that_fails_is_raised_and_the_messages_stay(tmp_path: Path) -> N
     assert messages == before
 
 
+@pytest.mark.slow
 def test_a_folder_that_may_not_be_written_is_an_error_with_the_systems_words(
     tmp_path: Path,
 ) -> None:
@@ -298,6 +299,7 @@ for write in (
     assert files_in(tmp_path) == {}
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_leaves_no_half_written_file(tmp_path: Path) -> None:
     told = child(f"""
 import resource, signal

@@ -126,6 +126,7 @@ def test_lines_are_distinguished_from_a_large_document() -> None:
     assert list(source.records()) == [{"a": 1}, {"a": 2}]
 
 
+@pytest.mark.slow
 def test_an_archive_is_unpacked_one_file_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "large.eval"
     sample = json.dumps({"id": 1, "messages": TURN, "store": FILLER * 100})

@@ -184,6 +184,7 @@ def test_other_files_in_a_folder_are_skipped(tmp_path: Path) -> None:
     assert list(worked(found, calls_of)) == [PassedOver(str(other)), Done(found[0])]
 
 
+@pytest.mark.slow
 def test_a_named_file_that_is_not_a_recording_fails(tmp_path: Path) -> None:
     other = tmp_path / "README.md"
     other.write_text("read me", encoding="utf-8")

@@ -108,6 +108,7 @@ def test_when_a_later_write_fails_the_earlier_ones_are_taken_back(tmp_path: Path
     assert names_below(tmp_path) == set()
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
     # A limit on the size of files is a disk that is full after so many bytes; it binds the whole
     # process, so a child has it.

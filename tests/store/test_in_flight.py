@@ -213,6 +213,7 @@ if sys.argv[2] == "killed":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["killed", "ended"])
 def test_in_flight_files_of_a_dead_writer_are_collected(tmp_path: Path, end: str) -> None:
     subprocess.run([sys.executable, "-c", DEAD, str(tmp_path), end], check=False)

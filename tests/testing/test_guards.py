@@ -181,6 +181,7 @@ def problems(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return dict(zip(BROKEN, told, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_broken_feature_is_a_collection_error(problems: dict[str, str], broken: str) -> None:
     _, line, sentence, hint = BROKEN[broken]

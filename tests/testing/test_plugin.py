@@ -237,6 +237,7 @@ def test_a_nearer_conftest_replaces_the_steps_of_one_further_away(
     pytester.runpytest_inprocess().assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_a_step_of_the_users_own_fails_with_its_place_and_its_code(
     pytester: pytest.Pytester,
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -52,6 +53,7 @@ def test_each_list_begins_with_the_one_before(lists: list[list[Message]]) -> Non
         assert all(one is other for one, other in zip(before, after, strict=False))
 
 
+@pytest.mark.slow
 def test_sessions_of_many_turns_are_drawn() -> None:
     assert len(drawn(growing_lists(), lambda lists: len(lists) > 3)) > 3
 
@@ -61,6 +63,7 @@ def blocks_of(messages: list[Message]) -> list[dict[str, Any]]:
     return [block for blocks in lists for block in blocks]
 
 
+@pytest.mark.slow
 def test_parallel_calls_a_repeated_id_and_a_lost_answer_are_drawn() -> None:
     def suffers(messages: list[Message]) -> bool:
         blocks = blocks_of(messages)
@@ -71,6 +74,7 @@ def test_parallel_calls_a_repeated_id_and_a_lost_answer_are_drawn() -> None:
     assert suffers(drawn(anthropic_lists(), suffers))
 
 
+@pytest.mark.slow
 def test_the_openai_shape_has_a_message_for_each_result() -> None:
     def is_parallel(messages: list[Message]) -> bool:
         roles = [message["role"] for message in messages]
@@ -84,6 +88,7 @@ def test_every_policy_has_loaded(policy: Policy) -> None:
     assert isinstance(policy, Policy)
 
 
+@pytest.mark.slow
 def test_policies_that_do_something_are_drawn() -> None:
     policy = drawn(policies(), lambda p: bool(p.steps) and bool(p.items) and bool(p.tools))
     assert policy.steps

@@ -63,6 +63,7 @@ def test_each_text_is_asked_about_once(counter: AnthropicCounter, server: Counti
     assert sorted(map(str, server.texts)) == [WORD, "other", "x"]
 
 
+@pytest.mark.slow
 def test_many_texts_keep_their_order(counter: AnthropicCounter) -> None:
     texts = ["a" * size for size in range(1, 40)]
     assert counter.count_many(texts) == list(range(1, 40))
@@ -179,6 +180,7 @@ def test_offline_all_is_counted_locally() -> None:
     assert (counter.stats.estimated, counter.stats.problem) == (3, "APIConnectionError")
 
 
+@pytest.mark.slow
 def test_a_policy_that_asks_for_it_is_counted_by_the_provider(server: CountingServer) -> None:
     program = (
         "from policyctx.tokens.counter import counter_for\n"

@@ -117,6 +117,7 @@ def test_nothing_is_loaded_before_the_first_count() -> None:
     assert run.stdout.strip() == b"set()"
 
 
+@pytest.mark.slow
 def test_counting_with_toktok_does_not_import_tiktoken() -> None:
     pytest.importorskip("toktok")
     program = (

@@ -206,6 +206,7 @@ def test_a_turn_without_effects_returns_its_value(drive: Driver, store: ContextF
     assert drive(turn(), store) == 3
 
 
+@pytest.mark.slow
 @BOTH_DRIVERS
 def test_a_driver_keeps_no_reference_to_an_error_that_propagated(
     drive: Driver, store: ContextFileSystem

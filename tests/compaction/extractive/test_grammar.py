@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,6 +59,7 @@ def written(digest: Digest) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.slow
 @given(digests)
 def test_a_written_summary_reads_back_unchanged(digest: Digest) -> None:
     text = written(digest)

@@ -78,6 +78,7 @@ def test_a_finding_points_into_the_file_that_was_extended(tmp_path: Path) -> Non
     }
 
 
+@pytest.mark.slow
 def test_a_policy_far_larger_than_a_person_writes_is_looked_at_in_part() -> None:
     # Held pair by pair, and step by type, this one would take minutes.
     types = "".join(
