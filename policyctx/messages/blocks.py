@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from policyctx.definitions.items import UNKNOWN, Item, Medium
 from policyctx.messages.json_text import compact_json
+from policyctx.messages.markers import unmarked_block, unmarked_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -235,7 +236,7 @@ def _other(place: MessagePosition, path: Path, block: Mapping[str, Any]) -> Item
     if kind in _THINKING_BLOCKS:
         kind, text = "thinking", str(block.get("thinking") or block.get("data") or "")
     else:
-        kind, text = UNKNOWN, compact_json(block)
+        kind, text = UNKNOWN, compact_json(unmarked_block(block))
     return _item(place, path, kind, text)
 
 
@@ -272,7 +273,7 @@ def _result(
     tool: object = None,
 ) -> list[Item]:
     """Return the result in a block or in a whole message, then the media in it."""
-    content = holder.get("content")
+    content = unmarked_blocks(holder.get("content"))
     media: dict[int, Mapping[str, Any]] = {}
     if isinstance(content, str):
         text = counted = content
@@ -318,6 +319,7 @@ def _inside(
 
 
 def _medium(place: MessagePosition, path: Path, block: Mapping[str, Any]) -> Item:
+    block = unmarked_block(block)
     item = _item(place, path, _MEDIA_BLOCKS[block["type"]], compact_json(block))
     return item._replace(counted="", media=(Medium(block),), media_type=_media_type(block))
 

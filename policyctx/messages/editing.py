@@ -26,6 +26,7 @@ from policyctx.messages.blocks import (
     says_nothing,
 )
 from policyctx.messages.json_text import compact_json
+from policyctx.messages.markers import MARKER, marker_of, unmarked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -43,7 +44,8 @@ class Edit:
     """The edit of one item: a new text, or its removal.
 
     A text, the content of a result, and the whole block of an image or document are replaced by the
-    text. For a call, `text` is the compact JSON of its new input.
+    text; a block that is replaced keeps its `cache_control`. For a call, `text` is the compact JSON
+    of its new input.
     """
 
     item: Item
@@ -113,9 +115,10 @@ def _edit(message: Message, edit: Edit) -> None:
     elif item.kind == "tool_call":
         _put_input(message, item.path, text)
     elif item.kind in {"image", "document"}:
-        kind = as_mapping(_at(message, item.path))["type"]
-        text_kind = "input_text" if kind.startswith("input_") else "text"
-        _put(message, item.path, {"type": text_kind, "text": text})
+        block = as_mapping(_at(message, item.path))
+        text_kind = "input_text" if block["type"].startswith("input_") else "text"
+        marked = {} if (marker := marker_of(block)) is None else {MARKER: marker}
+        _put(message, item.path, {"type": text_kind, "text": text, **marked})
     else:
         _put(message, item.path, text)
 
@@ -174,8 +177,11 @@ def _list_at(message: Message, path: Sequence[str | int]) -> list[Any]:
 
 
 def block_of(message: Message, item: Item) -> Any:  # noqa: ANN401 - a block is any JSON
-    """Return the block of an item as plain JSON; for the content of a message, the message."""
-    message = as_message(message)
+    """Return the block of an item as plain JSON; for the content of a message, the message.
+
+    Its `cache_control` markers are left out.
+    """
+    message = unmarked(as_message(message))
     indices = [i for i, part in enumerate(item.path) if isinstance(part, int)]
     block = _at(message, item.path[: indices[-1] + 1]) if indices else message
     if type(block) is dict and _FLAT.issuperset(map(type, block.values())):

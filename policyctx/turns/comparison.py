@@ -1,0 +1,78 @@
+"""Comparison of message lists without their `cache_control` markers.
+
+A caller may pass new objects with equal values in every turn, and move its markers in them. To find
+out costs about as much as comparing the two lists once.
+"""
+
+from __future__ import annotations
+
+from itertools import compress, count
+from operator import ne
+from typing import TYPE_CHECKING, Any
+
+from policyctx.messages.blocks import as_message, comparable
+from policyctx.messages.markers import unmarked, with_markers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from policyctx.definitions.items import Message, Path
+
+# Lists are compared in slices: a difference costs a visit to the messages of its slice alone.
+_SLICE = 128
+
+
+def differences(messages: Sequence[Message], others: Sequence[Message | None]) -> list[int] | None:
+    """Return the positions at which two lists of one length differ though the messages are alike.
+
+    Returns None if the messages at some position are not alike, see `are_alike`.
+    """
+    found: list[int] = []
+    for first in range(0, len(messages), _SLICE):
+        some, there = messages[first : first + _SLICE], others[first : first + _SLICE]
+        if some == there:
+            continue
+        for i in compress(count(first), map(ne, some, there)):
+            if not are_alike(messages[i], others[i]):
+                return None
+            found.append(i)
+    return found
+
+
+def are_alike(one: Message, other: Message | None) -> bool:
+    """Whether two messages are equal without their markers.
+
+    An SDK's object equals the dict that was saved of it.
+    """
+    if one == other:
+        return True
+    if other is None:
+        return False
+    if _is_plain(one) and _is_plain(other):
+        return unmarked(one) == unmarked(other)
+    return _comparable(one) == _comparable(other)
+
+
+def moved(message: Message, markers: Mapping[Path, Any], places: Mapping[Path, Path]) -> Message:
+    """Return a message with the markers of another; `places` are its paths by those of that."""
+    found = {places[path]: marker for path, marker in markers.items() if path in places}
+    return with_markers(as_message(message), found)
+
+
+def without_markers(message: Message) -> Message:
+    """Return a message, which may be an SDK's object, as a dict without its markers."""
+    return unmarked(as_message(message))
+
+
+def _comparable(message: Message) -> object:
+    return comparable(without_markers(message))
+
+
+def _is_plain(message: Message) -> bool:
+    """Whether neither a message nor a block of its content is an object of an SDK."""
+    if type(message) is not dict:
+        return False
+    content = message.get("content")
+    if not isinstance(content, list | tuple):
+        return True
+    return all(type(block) is dict for block in content)
