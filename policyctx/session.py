@@ -161,6 +161,11 @@ class Session:
         previous turn is not read again: pass `changed=True` if one was changed in place. `system`
         and `tools` are those of the request and only count towards its size.
 
+        Each list begins with the bytes of the one before, up to the first new decision and without
+        `cache_control` markers. The markers of the output are those of `messages`, on all that is
+        left of them; they may move from turn to turn, also in new message objects with equal
+        values. `Result.sources` leads from each message of the output to the one that was given.
+
         Raises `MessagesError` for a value that is not a message list, `StoreError` under
         `on_failure: raise`, and `InvalidResultError`; after one of these the session is unchanged.
         After any other exception, such as an interrupt, the next turn reads from the store which

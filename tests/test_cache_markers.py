@@ -10,6 +10,7 @@ from anthropic.types import TextBlock
 
 from policyctx import Session
 from policyctx.messages.markers import markers_of, unmarked, with_markers
+from policyctx.testing.steps.messages import shared_parts
 from policyctx.turns.replacements import Replacement
 from tests.conversations import call, calls, picture, results, session_of, user
 from tests.policies import policy
@@ -83,11 +84,15 @@ def test_a_list_in_which_a_marker_moved_continues_the_known_one(form: str, tmp_p
     session, messages = under(OFFLOAD, tmp_path), session_of(*LONG)
     first = session.apply(marked(messages, (2, BLOCK), (12, BLOCK)))
     known = messages if form == "given" else first.messages
-    second = session.apply(marked(known, (0, ()), (4, BLOCK)))
+    given = marked(known, (0, ()), (4, BLOCK))
+    second = session.apply(given)
     assert continues(first, second)
     assert places(first) == [(2, BLOCK), (12, BLOCK)]
     assert places(second) == [(0, ()), (4, BLOCK)]
     assert bare(second) == bare(first)
+    edits = [(o, m) for o, m in zip(second.messages, given, strict=True) if o is not m]
+    assert len(edits) == (5 if form == "given" else 0)
+    assert all(shared_parts(output, message) == [] for output, message in edits)
     third = session.apply(marked(messages if form == "returned" else first.messages, (6, BLOCK)))
     assert continues(first, third)
     assert places(third) == [(6, BLOCK)]

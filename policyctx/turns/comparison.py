@@ -6,6 +6,7 @@ out costs about as much as comparing the two lists once.
 
 from __future__ import annotations
 
+import copy
 from itertools import compress, count
 from operator import ne
 from typing import TYPE_CHECKING, Any
@@ -54,9 +55,9 @@ def are_alike(one: Message, other: Message | None) -> bool:
 
 
 def moved(message: Message, markers: Mapping[Path, Any], places: Mapping[Path, Path]) -> Message:
-    """Return a message with the markers of another; `places` are its paths by those of that."""
+    """Return a message with copies of these markers, each at its place in this message."""
     found = {places[path]: marker for path, marker in markers.items() if path in places}
-    return with_markers(as_message(message), found)
+    return with_markers(as_message(message), copy.deepcopy(found))
 
 
 def without_markers(message: Message) -> Message:
