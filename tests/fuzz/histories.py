@@ -18,7 +18,7 @@ from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.turns.driving import run
 from tests.fuzz.conversations import SHAPES, Writer
-from tests.fuzz.marking import Marking, wrong_sources
+from tests.fuzz.marking import Marking, text_and_markers, wrong_sources
 from tests.fuzz.memory_store import MemoryStore
 from tests.fuzz.policies import policy_of
 
@@ -180,7 +180,7 @@ class History:
         messages = unmarked if self._marking is None else self._marking.moved(unmarked)
         before = compact_json(messages)
         expected = self._left_after_restart(messages)
-        if expected is not None and expected != compact_json(left_by(self._session, messages)):
+        if expected is not None and expected != self._left_text(self._session, messages):
             self._fail("restarted session differs")
         try:
             result = self._session.apply(messages, changed=self._rng.random() < 0.05)
@@ -212,7 +212,11 @@ class History:
         if not (is_checked and isinstance(self._store, MemoryStore) and self._rng.random() < 0.2):
             return None
         session = self._opened(self._store.copy())
-        return compact_json(left_by(session, messages))
+        return self._left_text(session, messages)
+
+    @staticmethod
+    def _left_text(session: Session, messages: list[Message]) -> str:
+        return text_and_markers(left_by(session, messages))
 
     def _fail(self, kind: str) -> None:
         self._report.fail(kind, self._seed)

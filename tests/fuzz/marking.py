@@ -42,6 +42,15 @@ def without_markers(messages: Sequence[Message]) -> str:
     return compact_json(list(map(unmarked, messages)))
 
 
+def text_and_markers(messages: Sequence[Message]) -> str:
+    """Return the JSON of a list without its markers, and of these beside it.
+
+    The position of a marker among the fields of its block may differ.
+    """
+    markers = [[[*path], one] for m in messages for path, one in markers_of(m).items()]
+    return without_markers(messages) + compact_json(markers)
+
+
 def wrong_sources(given: Sequence[Message], result: Result) -> Iterator[str]:
     """Yield what is wrong with the sources of a result, and with the markers of its messages."""
     sources = result.sources
