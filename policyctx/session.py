@@ -144,7 +144,7 @@ class Session:
     ) -> Plan:
         """Return what `apply` would do; nothing is written and nothing is decided."""
         memory = self._run(self._recall())
-        known = self._list_of(messages, memory)
+        known, _ = self._list_of(messages, memory)
         facts = self._facts(memory, system, tools)
         return known.planner.plan(facts, comes_back=known.comes_back)
 
@@ -165,6 +165,11 @@ class Session:
         is edited, a dict that can be sent replaces it. A message that is the same object as in the
         previous turn is not read again: pass `changed=True` if one was changed in place. `system`
         and `tools` are those of the request and only count towards its size.
+
+        Each list begins with the bytes of the one before, up to the first new decision and without
+        `cache_control` markers. The markers of the output are those of `messages`, on all that is
+        left of them; they may move from turn to turn, also in new message objects with equal
+        values. `Result.sources` leads from each message of the output to the one that was given.
 
         Raises `MessagesError` for a value that is not a message list, `StoreError` under
         `on_failure: raise`, and `InvalidResultError`; after one of these the session is unchanged.
@@ -306,13 +311,15 @@ class Session:
         changed: bool,
     ) -> Turn[Result]:
         memory = yield from self._recall()
-        known = self._list_of(messages, memory, changed=changed)
+        known, seen = self._list_of(messages, memory, changed=changed)
         warnings = yield from self._check_root(known, memory)
         facts = self._facts(memory, *beside)
-        seen = memory.replacements.seen(messages)
         result = yield from self._decide(known, seen, BOTH, facts)
         if (replacing := result.plan.compaction) is not None:
             known, result = yield from self._compact(known, result, replacing, messages, memory)
+        elif memory.replacements.made:
+            sources = memory.replacements.sources_of(result.source_ranges)
+            result = replace(result, source_ranges=sources)
         if self._root is None and (result.plan.to_save or result.compacted):
             self._root = yield from FindRoot().ask()
         memory.known = known
@@ -400,12 +407,19 @@ class Session:
         )
         made = yield from compacting.run()
         warnings = (*result.warnings, *made.warnings)
+        replacements = memory.replacements
         if isinstance(made, NotCompacted):
             planned = result.plan.unsummarised()
-            after_all = replace(result, plan=planned, warnings=warnings, summary_usage=made.usage)
-            return known, after_all
+            return known, replace(
+                result,
+                plan=planned,
+                warnings=warnings,
+                summary_usage=made.usage,
+                source_ranges=replacements.sources_of(result.source_ranges),
+            )
         known.conversation.report()
-        memory.replacements.add(made.replacement, messages, made.messages)
+        sources = replacements.sources_of(made.replaced.sources)
+        replacements.add(made.replacement, messages, made.replaced)
         after = self._new_list(memory)
         after.read(made.messages)
         return after, replace(
@@ -414,6 +428,7 @@ class Session:
             warnings=warnings,
             compaction=made,
             summary_usage=made.stats.summary,
+            source_ranges=sources,
         )
 
     def _observe(self, usage: Usage) -> Turn[None]:
@@ -452,8 +467,11 @@ class Session:
 
     def _list_of(
         self, messages: Sequence[Message], memory: Memory, *, changed: bool = False
-    ) -> KnownList:
-        """Return the known list if `messages` continue it, else a new one; read all of them."""
+    ) -> tuple[KnownList, Sequence[Message]]:
+        """Return the known list if `messages` continue it, else a new one, and what it read.
+
+        That is the list with the compactions applied to it, which is `messages` without any.
+        """
         if changed:
             memory.replacements.forget()
         messages = memory.replacements.seen(listed(messages))
@@ -461,7 +479,7 @@ class Session:
         if known is None or changed or not known.continue_with(messages):
             known = self._read_anew(messages, memory)
         known.read(messages)
-        return known
+        return known, messages
 
     def _read_anew(self, messages: Sequence[Message], memory: Memory) -> KnownList:
         """Return a new list that knows what earlier turns took out of these messages."""

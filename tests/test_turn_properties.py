@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from policyctx.messages.json_text import compact_json
+from policyctx.session import Session
 from policyctx.testing.strategies import message_lists
-from tests.policy_strategies import free_policies, named_policies, policies, random_policies
+from tests.fuzz.marking import Marking, without_markers, wrong_sources
+from tests.policies import policy as policy_of
+from tests.policy_strategies import (
+    free_policies,
+    named_policies,
+    policies,
+    random_policies,
+    stored,
+)
 from tests.sessions import session_under, tool_message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from policyctx.definitions.items import Message
     from policyctx.planning.compiled import OffloadPolicy
@@ -22,7 +33,30 @@ if TYPE_CHECKING:
     from policyctx.turns.result import Result
 
 TINY = named_policies()["tiny"]
+# Several compactions in a short list, which keep messages at both ends and one in between.
+COMPACTING = stored(
+    policy_of(
+        """\
+        model: {tokenizer: approximate}
+        min_chars: 5
+        items: {tool_result: {offload: true}, image: {offload: true}, tool_call: {offload: true}}
+        placeholder: "[{item_id}]"
+        compaction:
+          keep_first: 1
+          keep_recent: {messages: 3}
+          keep_newest_user_message: true
+        steps:
+          - {name: results, do: offload, must_shrink: false,
+             select: {types: [tool_result, image], keep_recent: 1}}
+          - {name: thinking, do: drop, select: {types: [thinking, tool_call], keep_recent: 1}}
+          - {name: compact, do: compact, when: {messages: {over: 8}}}
+        """
+    ),
+    sync="never",
+)
 any_policy = policies()
+compacting_policy = st.one_of(st.just(COMPACTING), any_policy)
+marking = st.randoms(use_true_random=False).map(Marking)
 free_policy = free_policies()
 
 
@@ -116,6 +150,75 @@ def test_a_list_that_grew_is_decided_as_one_that_is_read_at_once(
         assert out_of(last) == out_of(whole.apply(messages).plan)
 
 
+@given(messages=message_lists(), policy=compacting_policy, data=st.data())
+def test_sources_lead_from_the_output_to_the_list_given(
+    messages: list[Message], policy: OffloadPolicy, data: st.DataObject
+) -> None:
+    """A message is the given one or its edit, and what a compaction inserted has no source."""
+    with session_under(policy, remembers=True) as session:
+        last: Sequence[Message] = []
+        known, has_compacted = 0, False
+        for end in range(1, len(messages) + 1):
+            if data.draw(st.integers(0, 2)) == 0:
+                continue
+            passes_back = data.draw(st.booleans())
+            given = [*last, *messages[known:end]] if passes_back else messages[:end]
+            result = session.apply(given)
+            assert list(wrong_sources(given, result)) == []
+            has_compacted |= result.compacted
+            assert has_compacted or None not in result.sources
+            last, known = result.messages, end
+
+
+@given(messages=message_lists(), policy=any_policy, marking=marking)
+def test_sources_on_arrival_count_the_call_first(
+    messages: list[Message], policy: OffloadPolicy, marking: Marking
+) -> None:
+    with session_under(policy) as session:
+        for call, message in pairwise(marking.moved(messages)):
+            if message["role"] in {"user", "tool"} and call["role"] == "assistant":
+                result = session.on_tool_result(message, call=call)
+                assert list(wrong_sources([call, message], result)) == []
+                alone = session.on_tool_result(message)
+                assert list(wrong_sources([message], alone)) == []
+
+
+@given(messages=message_lists(), policy=compacting_policy, marking=marking, data=st.data())
+def test_markers_move_without_a_change_of_the_prefix_or_of_decisions(
+    messages: list[Message], policy: OffloadPolicy, marking: Marking, data: st.DataObject
+) -> None:
+    """The list comes as the caller keeps it, or as it was returned, also after a restart."""
+    passes_back, restarts = data.draw(st.booleans()), data.draw(st.booleans())
+    with session_under(policy, remembers=True) as session, session_under(policy) as other:
+        unmarked_session = _another(session, other.store.root)
+        last: Sequence[Message] = []
+        bare: Sequence[Message] = []
+        for end in range(1, len(messages) + 1):
+            new = messages[end - 1 : end]
+            given = marking.moved([*last, *new] if passes_back else messages[:end])
+            result = session.apply(given)
+            expected = unmarked_session.apply([*bare, *new] if passes_back else messages[:end])
+            assert list(wrong_sources(given, result)) == []
+            assert _without_root(result, session) == _without_root(expected, unmarked_session)
+            last, bare = result.messages, expected.messages
+        if restarts and messages:
+            given = marking.moved(last if passes_back else messages)
+            restarted = _another(session, session.store.root)
+            again = restarted.apply(given)
+            assert list(wrong_sources(given, again)) == []
+            unmarked_session = _another(session, other.store.root)
+            expected = unmarked_session.apply(bare if passes_back else messages)
+            assert _without_root(again, restarted) == _without_root(expected, unmarked_session)
+
+
+def _another(session: Session, root: Path) -> Session:
+    return Session(session.policy, root=root, session_id="s", clock=lambda: 0.0)
+
+
+def _without_root(result: Result, session: Session) -> str:
+    return without_markers(result.messages).replace(str(session.store.root), "root")
+
+
 def out_of(plan: Plan) -> set[int]:
     """Return the positions of what is out after a plan, by itself or with what it is in."""
     fates = plan.conversation.fates
@@ -129,4 +232,4 @@ def assert_same_beginning(last: Sequence[Message], result: Result) -> None:
     if first_new is None:
         first_new = result.plan.at.messages
     shared = min(len(last), sum(i not in removed for i in range(first_new)))
-    assert compact_json(result.messages[:shared]) == compact_json(last[:shared])
+    assert without_markers(result.messages[:shared]) == without_markers(last[:shared])

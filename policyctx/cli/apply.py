@@ -93,6 +93,7 @@ def applied_report(result: Result) -> dict[str, Any]:
         "archive": archive,
         "summary_usage": asdict(result.summary_usage),
         "warnings": list(result.warnings),
+        "sources": list(result.sources),
     }
 
 

@@ -33,7 +33,8 @@ class Edit:
     """The edit of one item: a new text, or its removal.
 
     A text, the content of a result, and the whole block of an image or document are replaced by the
-    text. For a call, `text` is the compact JSON of its new input.
+    text; a block that is replaced keeps its `cache_control`. For a call, `text` is the compact JSON
+    of its new input.
     """
 
     item: Item

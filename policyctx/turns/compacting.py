@@ -7,6 +7,7 @@ the list unchanged, and a warning says why.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from policyctx.compaction.assembly import (
@@ -24,7 +25,8 @@ from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
 from policyctx.store.content import Content, Origin
 from policyctx.turns.effects import ReadFiles, Remember, Save
-from policyctx.turns.replacements import Replacement, digest
+from policyctx.turns.replacements import Replaced, Replacement, digest
+from policyctx.turns.sources import indices, joined, within
 from policyctx.turns.summarising import Summarising
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from policyctx.turns.effects import Turn
     from policyctx.turns.known_list import KnownList
     from policyctx.turns.replacements import Replacements
+    from policyctx.turns.sources import Sources
     from policyctx.turns.summarising import Summarised
 
 # The requirements ask for a list that ends so if nothing behind the summary stays.
@@ -50,13 +53,19 @@ _ENDS_ON_REPLY = "the list ends with an assistant message"
 class Compacted:
     """A compaction that was made."""
 
-    messages: list[Message]
+    replaced: Replaced
+    """The list; its sources and places are those in the list before, as it was given."""
     replacement: Replacement
     summary: str
     stats: CompactStats
     archive_path: str | None
     """Absolute; None where nothing was archived."""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def messages(self) -> list[Message]:
+        """The list in which the messages are replaced."""
+        return self.replaced.messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +148,29 @@ class Compacting:
         if self._store.keeps_state:
             yield from Remember((replacement.record(),)).ask()
         return Compacted(
-            messages,
+            self._replaced(messages, len(written)),
             replacement,
             summary,
             self._stats(messages, restoration, summarised.usage),
             archive.path if archive else None,
             (*summarised.warnings, *restoration.warnings, *self._unread(files)),
         )
+
+    def _replaced(self, messages: list[Message], written: int) -> Replaced:
+        sources, known = self._sources(written), self._known
+        edited = known.edited_positions
+        kept = ((at, i) for at, i in enumerate(indices(sources)) if i in edited and i is not None)
+        places = {at: known.places_left(i) for at, i in kept}
+        return Replaced(messages, sources, places)
+
+    def _sources(self, written: int) -> Sources:
+        parts, there = self._parts, self._known.sources
+        carried = range(0) if parts.carried is None else range(parts.carried, parts.carried + 1)
+        kept = (range(i, i + 1) for i in parts.kept)
+        before = (range(parts.start), *kept)
+        behind = (carried, range(parts.end, len(self._known.given)))
+        earlier, later = ([within(there, one) for one in places] for places in (before, behind))
+        return joined(chain(*earlier, repeat(None, written), *later))
 
     def _summarising(self) -> Summarising:
         settings = self._settings.summary

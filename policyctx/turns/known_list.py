@@ -1,33 +1,34 @@
 """`KnownList`: the message list of a session, as it was given and as it was returned.
 
 Most turns bring the list of the previous turn with a few more messages, either as the caller kept
-it or as the session returned it. Both are recognised, and only the new messages are read.
+it or as the session returned it. Both are recognised, and only the new messages are read. The
+known ones may be new objects, and their `cache_control` markers may have moved.
 """
 
 from __future__ import annotations
 
-from types import NoneType
 from typing import TYPE_CHECKING, cast
 
 from policyctx.errors import InvalidResultError, MessagesError
 from policyctx.messages.editing import Edit, block_of, edited_message
+from policyctx.messages.markers import markers_of, places_of, with_markers
 from policyctx.messages.reading import items_of
-from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.messages.validity import new_problems_around
 from policyctx.planning.planner import Planner
 from policyctx.store.content import Content, Origin
+from policyctx.turns.comparison import are_alike, differences, moved
+from policyctx.turns.sources import Staying
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from policyctx.definitions.items import Item, Message
+    from policyctx.definitions.items import Item, Message, Path
+    from policyctx.messages.shapes.built_in import Shapes
     from policyctx.planning.conversation import Conversation
     from policyctx.planning.decisions import Decision
     from policyctx.planning.ledger import ItemKey, LedgerEntry
     from policyctx.planning.plan import Plan
-
-
-_DICTS = frozenset({dict, NoneType})
+    from policyctx.turns.sources import Sources
 
 
 class KnownList:
@@ -45,6 +46,7 @@ class KnownList:
         self._left: list[Message | None] = []
         self._edited: set[int] = set()
         """Positions at which the two lists differ."""
+        self._staying = Staying()
         self._removes = False
         """Whether a message was removed."""
         self.comes_back = False
@@ -54,10 +56,10 @@ class KnownList:
         """Take the messages for this list if they begin with it, and return whether they do.
 
         They may begin with it as it was given or as it was returned. Messages are equal if they are
-        the same object or have equal values; an SDK's message object equals the dict that was saved
-        of it. A returned list from which messages were removed does not count, and is read anew.
-        Neither does a list whose new messages make a withheld removal possible, or contain an item
-        that seemed to be missing.
+        the same object or have equal values but for their `cache_control` markers; an SDK's message
+        object equals the dict that was saved of it. A returned list from which messages were
+        removed does not count, and is read anew. Neither does a list whose new messages make a
+        withheld removal possible, or contain an item that seemed to be missing.
         """
         known = len(self._given)
         if len(messages) < known:
@@ -65,11 +67,13 @@ class KnownList:
         beginning = _beginning(messages, known)
         for comes_back in (self.comes_back, not self.comes_back):
             other = self._left if comes_back else self._given
-            if (self._edited or not comes_back) and _same(beginning, other):
+            if comes_back and not self._edited:
+                continue
+            if (differing := differences(beginning, other, self._shapes)) is not None:
                 if self._reads_otherwise(messages[known:]):
                     return False
                 self.comes_back = comes_back
-                self._take(beginning)
+                self._take(beginning, differing)
                 return True
         return False
 
@@ -83,6 +87,26 @@ class KnownList:
         """The messages as they are returned, by position; None for one that was removed."""
         return self._left
 
+    @property
+    def sources(self) -> Sources:
+        """The positions of the messages that were not removed."""
+        return self._staying.sources
+
+    def places_left(self, message: int) -> Mapping[Path, Path]:
+        """Return where each place for a marker is left in an edited message, by its path there.
+
+        The earlier path is that in the message which the caller gave.
+        """
+        if self.comes_back:
+            left = self._left[message]
+            return {} if left is None else {path: path for path in places_of(self._dict(left))}
+        return self._places_left(message)
+
+    @property
+    def edited_positions(self) -> frozenset[int]:
+        """The positions of messages that are not returned as they were given at first."""
+        return frozenset(self._edited)
+
     def placeholders(self, root: str) -> int:
         """Return the number of placeholders that name a file below `root`.
 
@@ -94,15 +118,37 @@ class KnownList:
             return sum(f.file is not None and f.placeholder is not None for f in fates)
         return sum(f"{root}/" in item.text for item in conversation.items)
 
-    def _take(self, beginning: list[Message]) -> None:
-        """Replace the known messages by these equal objects, so that these are returned."""
+    def _take(self, beginning: list[Message], differing: Iterable[int]) -> None:
+        """Replace the known messages by these equal objects, so that these are returned.
+
+        At the `differing` positions markers may have moved. In an edited message they move in both
+        forms, the one that the caller gave and the other one.
+        """
         given, left = beginning, cast("list[Message | None]", beginning[:])
+        new = {
+            i: markers_of(self._dict(beginning[i])) for i in self._edited.intersection(differing)
+        }
         for message in self._edited:
             if self.comes_back:
                 given[message] = self._given[message]
             else:
                 left[message] = self._left[message]
+        for message, markers in new.items():
+            places = self._places_left(message)
+            if self.comes_back:
+                back = {after: before for before, after in places.items()}
+                given[message] = moved(self._given[message], markers, back, self._shapes)
+            elif (old := self._left[message]) is not None:
+                left[message] = moved(old, markers, places, self._shapes)
         self._given, self._left = given, left
+
+    def _places_left(self, message: int) -> Mapping[Path, Path]:
+        """Return where each place of a message as it was given is left after its edits."""
+        edits = list(self._edits(message, {}))
+        given = self._dict(self._given[message])
+        named = with_markers(given, {path: path for path in places_of(given)})
+        left = edited_message(named, edits, self._shapes)
+        return {} if left is None else {before: after for after, before in markers_of(left).items()}
 
     def gone_from(self, messages: Sequence[Message]) -> frozenset[ItemKey] | None:
         """Return the dropped items of this list that another list lacks because of it.
@@ -111,11 +157,11 @@ class KnownList:
         or if it does and continues with the dropped items. Items that this list lacked, a list that
         begins with it lacks too.
         """
-        if _begins_alike(messages, self._given):
+        if _begins_alike(messages, self._given, self._shapes):
             is_wrong = self._guessed_wrong(items_of(messages[len(self._given) :], self._shapes))
             return None if is_wrong else self.conversation.gone_before
         returned = [message for message in self._left if message is not None]
-        if len(returned) == len(self._left) or not _begins_alike(messages, returned):
+        if len(returned) == len(self._left) or not _begins_alike(messages, returned, self._shapes):
             return None
         # A few words may be said again. More of what was dropped is the caller's own list.
         follows = messages[len(returned) :]
@@ -149,13 +195,15 @@ class KnownList:
         while end and self._left[end - 1] is None:
             end -= 1
         removed = self._given[end:]
-        return any(_same_message(one, other) for one in messages for other in removed)
+        return any(are_alike(one, other, self._shapes) for one in messages for other in removed)
 
     def sent_of(self, messages: Sequence[Message]) -> int:
         """Return the number of messages at the start of another list that this one sent."""
         sent = self.conversation.sent
         returned = [message for message in self._left[:sent] if message is not None]
-        return max(_alike(other, messages) for other in (self._given[:sent], returned))
+        return max(
+            _alike(other, messages, self._shapes) for other in (self._given[:sent], returned)
+        )
 
     def read(self, messages: Sequence[Message]) -> None:
         """Read the messages that a continuation of this list adds; raises `MessagesError`."""
@@ -166,6 +214,7 @@ class KnownList:
         self.conversation.extend(more, is_valid=lambda fates: not self._problems(more, fates))
         self._given += more
         self._left += more
+        self._staying.grow(range(known, len(self._given)))
         fates = self.conversation.fates
         remembered = [fates[i] for i in range(items, len(self.conversation.items)) if i in fates]
         if remembered:
@@ -256,11 +305,17 @@ class KnownList:
             return cast("list[Message]", self._left[:])
         return [message for message in self._left if message is not None]
 
+    def _dict(self, message: Message) -> Message:
+        """Return the dict of a message that is an SDK's object; any other message unchanged."""
+        return self._shapes.shaped(message).message
+
     def _put(self, changes: Mapping[int, Message | None]) -> None:
         for message, new in changes.items():
             self._left[message] = new
-            self._removes = self._removes or new is None
             self._edited.add(message)
+            if new is None:
+                self._removes = True
+                self._staying.remove(message)
 
     def _changed(self, decisions: Iterable[Decision]) -> dict[int, Message | None]:
         new = {decision.position: decision for decision in decisions}
@@ -293,28 +348,13 @@ def _beginning(messages: Sequence[Message], count: int) -> list[Message]:
     return beginning if type(beginning) is list else list(beginning)
 
 
-def _same(some: Sequence[Message], others: Sequence[Message | None]) -> bool:
-    """Whether two lists of one length are equal; an SDK's object may equal a dict."""
-    if some == others:
-        return True
-    if _DICTS.issuperset(map(type, some)) and _DICTS.issuperset(map(type, others)):
-        return False
-    return all(map(_same_message, some, others))
-
-
-def _same_message(one: Message, other: Message | None) -> bool:
-    return one == other or (
-        other is not None and BUILT_IN.comparable(one) == BUILT_IN.comparable(other)
-    )
-
-
-def _begins_alike(some: Sequence[Message], other: list[Message]) -> bool:
+def _begins_alike(some: Sequence[Message], other: list[Message], shapes: Shapes) -> bool:
     """Whether one of two lists begins with the other."""
-    return _same(_beginning(some, len(other)), other[: len(some)])
+    return differences(_beginning(some, len(other)), other[: len(some)], shapes) is not None
 
 
-def _alike(some: Sequence[Message], others: Sequence[Message]) -> int:
+def _alike(some: Sequence[Message], others: Sequence[Message], shapes: Shapes) -> int:
     """Return the number of equal messages at the beginning of two lists."""
     pairs = enumerate(zip(some, others, strict=False))
-    ends = (i for i, (one, other) in pairs if not _same_message(one, other))
+    ends = (i for i, (one, other) in pairs if not are_alike(one, other, shapes))
     return next(ends, min(len(some), len(others)))

@@ -2,27 +2,47 @@
 
 A caller may keep sending the full list. The messages that a compaction replaced are recognised by
 their position behind the head and by their hash, also after a restart. They are replaced by the
-same messages again, byte for byte and without another model call.
+same messages again, byte for byte and without another model call. `cache_control` markers are no
+part of what is recognised: the kept messages have those of the list that is given.
 """
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from policyctx.compaction.assembly import WrittenMessage
 from policyctx.messages.json_text import compact_json
+from policyctx.messages.markers import markers_of
 from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.planning.ledger import ItemKey
+from policyctx.turns.comparison import differences, moved, without_markers
+from policyctx.turns.sources import indices, joined, part, position_of, through, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from policyctx.definitions.items import Message
+    from policyctx.definitions.items import Message, Path
     from policyctx.messages.shapes.built_in import Shapes
+    from policyctx.turns.sources import Sources
+
+# By the path of a marker in a message: its path in the edited message.
+Places: TypeAlias = "Mapping[Path, Path]"
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A list in which compactions replaced messages."""
+
+    messages: list[Message]
+    sources: Sources
+    """Of the messages in the list that the caller gave."""
+    places: Mapping[int, Places] = field(default_factory=dict)
+    """For each kept message that was edited, by its position: where its markers are left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,25 +117,32 @@ class Replacement:
             kept=tuple(record.get("kept", ())),
         )
 
-    def applied(self, messages: list[Message], shapes: Shapes) -> list[Message] | None:
+    def applied(self, given: Replaced, shapes: Shapes) -> Replaced | None:
         """Return the list with the messages replaced; None if it does not contain them.
 
         If the list ends with them, and did not when it was compacted, the reply at the end of the
         written messages is left out: a provider rejects an assistant message at the end.
         """
+        messages, sources = given.messages, given.sources
         roles = map(shapes.role, messages)
         head = next((i for i, role in enumerate(roles) if role not in SYSTEM_ROLES), len(messages))
         start = head + self.skipped
-        replaced = messages[start : start + self.count]
+        end = start + self.count
+        replaced = messages[start:end]
         if len(replaced) < self.count or not self._is_of(replaced, shapes):
             return None
+        before = (range(start), *(range(start + i, start + i + 1) for i in self.kept))
+        first = end if self.carried is None else start + self.carried
+        behind = (range(first, first + (self.carried is not None)), range(end, len(messages)))
+        written = self.written if any(behind) or self.ends_list else self.unanswered
         shape = shapes.writing(replaced)
-        kept = [replaced[i] for i in self.kept]
-        stays = [] if self.carried is None else [replaced[self.carried]]
-        behind = [*stays, *messages[start + self.count :]]
-        written = self.written if behind or self.ends_list else self.unanswered
-        new = (shape.written(one.role, one.text) for one in written)
-        return [*messages[:start], *kept, *new, *behind]
+        new = [
+            *(messages[i] for i in chain(*before)),
+            *(shape.written(one.role, one.text) for one in written),
+            *(messages[i] for i in chain(*behind)),
+        ]
+        earlier, later = ([part(sources, one) for one in places] for places in (before, behind))
+        return Replaced(new, joined(chain(*earlier, repeat(None, len(written)), *later)))
 
     @property
     def unanswered(self) -> tuple[WrittenMessage, ...]:
@@ -125,7 +152,12 @@ class Replacement:
 
     def _is_of(self, replaced: Sequence[Message], shapes: Shapes) -> bool:
         """Whether these are the replaced messages, as SDK objects or as dicts saved of them."""
-        return self.sha256 in {digest(replaced, shapes), loose_digest(replaced, shapes)}
+        if self.sha256 in (digest(replaced, shapes), loose_digest(replaced, shapes)):
+            return True
+        if all(without_markers(message, shapes) is message for message in replaced):
+            return False
+        # Earlier versions hashed the markers too.
+        return self.sha256 in (_digest(replaced), _digest([*map(shapes.comparable, replaced)]))
 
 
 # The keys of a message in a record, which is written alike for all shapes.
@@ -133,21 +165,21 @@ _MESSAGE_KEYS = ("role", "content")
 
 
 def digest(messages: Sequence[Message], shapes: Shapes = BUILT_IN) -> str:
-    """Return the SHA-256, in hex, of messages as compact JSON.
+    """Return the SHA-256, in hex, of messages without their markers as compact JSON.
 
     If an SDK's message object is among them, it is the hash that `loose_digest` returns.
     """
     if not all(isinstance(message, dict) for message in messages):
         return loose_digest(messages, shapes)
-    return _digest(messages)
+    return _digest([without_markers(message, shapes) for message in messages])
 
 
 def loose_digest(messages: Sequence[Message], shapes: Shapes = BUILT_IN) -> str:
-    """Return the SHA-256, in hex, of messages without the fields that are None.
+    """Return the SHA-256, in hex, of messages without their markers and fields that are None.
 
     It is equal for an SDK's message object and for the dict that was saved of it.
     """
-    return _digest([shapes.comparable(message) for message in messages])
+    return _digest([shapes.comparable(without_markers(message, shapes)) for message in messages])
 
 
 def _digest(values: Sequence[object]) -> str:
@@ -165,16 +197,24 @@ class Replacements:
     made: list[Replacement] = field(default_factory=list)
     shapes: Shapes = BUILT_IN
     _given: list[Message] = field(default_factory=list)
-    _seen: list[Message] = field(default_factory=list)
+    _replaced: Replaced = field(default_factory=lambda: Replaced([], ()))
     _lacks_reply: bool = False
     """Whether the list ends where the reply of a compaction belongs when more messages follow."""
 
-    def add(
-        self, replacement: Replacement, given: Sequence[Message], seen: Sequence[Message]
-    ) -> None:
-        """Add a compaction; `seen` is the list that it makes of `given`."""
+    def add(self, replacement: Replacement, given: Sequence[Message], made: Replaced) -> None:
+        """Add a compaction of the list that was seen last, which makes this of it.
+
+        The sources and places of `made` are those in the list seen; `given` is the caller's list.
+        """
+        places = {}
+        for position, source in enumerate(indices(made.sources)):
+            before = None if source is None else self._replaced.places.get(source)
+            after = made.places.get(position)
+            if before is not None or after is not None:
+                places[position] = _composed(before, after)
+        self._replaced = Replaced(list(made.messages), self.sources_of(made.sources), places)
+        self._given, self._lacks_reply = list(given), False
         self.made.append(replacement)
-        self._given, self._seen, self._lacks_reply = list(given), list(seen), False
 
     @property
     def gone(self) -> frozenset[ItemKey]:
@@ -211,31 +251,66 @@ class Replacements:
 
     def forget(self) -> None:
         """Compare the next list as a whole, since a message was changed in place."""
-        self._given, self._seen = [], []
+        self._given, self._replaced = [], Replaced([], ())
+
+    def sources_of(self, sources: Sources) -> Sources:
+        """Return the sources in the list given last; `sources` are those in the list seen last."""
+        return through(sources, self._replaced.sources) if self.made else sources
 
     def seen(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the list with all compactions applied; the same object if none applies.
 
-        Of a list that continues the last one, only the new messages are visited.
+        Of a list that continues the last one, only the new messages are visited, and those in which
+        a marker has moved.
         """
         if not self.made:
             return messages
         known = len(self._given)
         is_cut = len(messages) < known or (self._lacks_reply and len(messages) > known)
-        if not known or is_cut or list(messages[:known]) != self._given:
-            self._given, self._seen = list(messages), self._replaced(list(messages))
+        given = list(messages)
+        differing = (
+            None if not known or is_cut else differences(given[:known], self._given, self.shapes)
+        )
+        if differing is None:
+            self._replaced = self._applied(given)
         else:
-            new = list(messages[known:])
-            self._given += new
-            self._seen += new
-        is_same = len(self._seen) == len(messages) and self._seen == self._given
-        return messages if is_same else list(self._seen)
+            self._replaced = self._continued(given, differing)
+        self._given = given
+        is_same = self._replaced.sources == whole(len(given)) and not self._replaced.places
+        return messages if is_same else list(self._replaced.messages)
 
-    def _replaced(self, messages: list[Message]) -> list[Message]:
+    def _continued(self, given: list[Message], differing: Iterable[int]) -> Replaced:
+        """Return the last list with the messages, markers and continuation of this one."""
+        last, known = self._replaced, len(self._given)
+        sources = joined([*last.sources, range(known, len(given))])
+        messages = last.messages + given[known:]
+        position = 0
+        for one in sources:
+            if one is not None:
+                messages[position : position + len(one)] = given[one.start : one.stop]
+            position += 1 if one is None else len(one)
+        for position in last.places:
+            messages[position] = last.messages[position]
+        for source in differing:
+            at = position_of(sources, source)
+            if at is not None and (places := last.places.get(at)) is not None:
+                markers = markers_of(self.shapes.shaped(given[source]).message)
+                messages[at] = moved(messages[at], markers, places, self.shapes)
+        return Replaced(messages, sources, last.places)
+
+    def _applied(self, messages: list[Message]) -> Replaced:
         self._lacks_reply = False
+        replaced = Replaced(messages, whole(len(messages)))
         for one in self.made:
-            if (found := one.applied(messages, self.shapes)) is not None:
-                messages = found
-                last = self.shapes.text(messages[-1])
+            if (found := one.applied(replaced, self.shapes)) is not None:
+                replaced = found
+                last = self.shapes.text(found.messages[-1])
                 self._lacks_reply = not one.ends_list and last == one.unanswered[-1].text
-        return messages
+        return replaced
+
+
+def _composed(before: Places | None, after: Places | None) -> Places:
+    """Return where places are left after two edits; None stands for an edit not made."""
+    if before is None or after is None:
+        return before or after or {}
+    return {path: after[there] for path, there in before.items() if there in after}

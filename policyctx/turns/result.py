@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from policyctx.compaction.assembly import SummaryUsage
 from policyctx.errors import InvalidResultError, StoreError
 from policyctx.turns.effects import Remember, Save
+from policyctx.turns.sources import indices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from policyctx.turns.compacting import Compacted
     from policyctx.turns.effects import Turn
     from policyctx.turns.known_list import KnownList
+    from policyctx.turns.sources import Sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,19 @@ class Result:
     """The compaction that was made; None for none, and then `warnings` may say why."""
     summary_usage: SummaryUsage = field(default_factory=SummaryUsage)
     """The usage of the model calls for a summary, also if no summary was accepted."""
+    source_ranges: Sources = ()
+    """`sources` as ranges of consecutive indices, with None for one inserted message."""
+
+    @property
+    def sources(self) -> tuple[int | None, ...]:
+        """For each message its index in the list given to this call; None for an inserted one.
+
+        A message with a source is the object that was given, or the edit of it. Messages are
+        inserted by a compaction, made now or in an earlier turn. The indices ascend. Of
+        `on_tool_result`, 0 is `call` if it was given, and `message` follows. The tuple is made
+        anew at each access.
+        """
+        return indices(self.source_ranges)
 
     @property
     def compacted(self) -> bool:
@@ -107,7 +122,8 @@ def carry_out(
             changes = known.edited(planned)
             rewritten = known.rewritten(planned, changes)
     known.planner.adopt(planned, rewritten)
-    return Result(known.apply(messages, changes), planned, tuple(warnings))
+    output = known.apply(messages, changes)
+    return Result(output, planned, tuple(warnings), source_ranges=known.sources)
 
 
 def _save(planned: Plan, known: KnownList, settings: Store) -> Turn[Plan]:

@@ -66,6 +66,7 @@ def test_an_output_may_be_a_pipe(messages: Path, tmp_path: Path) -> None:
 def test_the_json_option_prints_the_report_as_json(messages: Path, tmp_path: Path) -> None:
     run = policyctx("apply", "context-offload", messages, "--root", tmp_path / "r", "--json")
     report = json.loads(run.stderr)
+    assert report["sources"] == list(range(len(json.loads(run.stdout))))
     assert report["offloaded_count"] == 1
     assert report["freed_chars"] == len(LONG)
     assert report["decisions"][0]["path"] == str(tmp_path / "r" / "tool-result-c0.md")

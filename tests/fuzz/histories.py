@@ -18,6 +18,7 @@ from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.turns.driving import run
 from tests.fuzz.conversations import SHAPES, Writer
+from tests.fuzz.marking import Marking, text_and_markers, wrong_sources
 from tests.fuzz.memory_store import MemoryStore
 from tests.fuzz.policies import policy_of
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from policyctx.turns.result import Result
 
 _MARKER = re.compile(r"m\d+z")
+# How many of the sessions move `cache_control` markers from call to call.
+_MARKED = 0.5
 _FORMS = ("full",) * 6 + ("back",) * 8 + ("stale", "cut tail", "cut tail", "cut head", "cut head")
 
 
@@ -93,6 +96,8 @@ class History:
         self._form = ""
         does_more = any(s.do == "compact" or s.on == "arrival" for s in policy.policy.steps)
         self._is_plain = not (self._repeats or does_more)
+        own = random.Random(f"markers of {seed}")  # noqa: S311 - no secret, and draws of its own
+        self._marking = Marking(own) if own.random() < _MARKED else None
         """Are a live session and a restarted one sure to see the same in a list."""
         self._session = self._opened(store)
 
@@ -171,10 +176,11 @@ class History:
         ]
         return self._rng.choice(prompts) if prompts else 0
 
-    def _apply(self, messages: list[Message]) -> Result | None:
+    def _apply(self, unmarked: list[Message]) -> Result | None:
+        messages = unmarked if self._marking is None else self._marking.moved(unmarked)
         before = compact_json(messages)
         expected = self._left_after_restart(messages)
-        if expected is not None and expected != compact_json(left_by(self._session, messages)):
+        if expected is not None and expected != self._left_text(self._session, messages):
             self._fail("restarted session differs")
         try:
             result = self._session.apply(messages, changed=self._rng.random() < 0.05)
@@ -188,9 +194,11 @@ class History:
             self._fail(_kind(problem))
         for kind in broken(result.messages) - broken(messages):
             self._fail(kind)
+        for kind in wrong_sources(messages, result):
+            self._fail(kind)
         self._note_saved(result)
         output = list(result.messages)
-        if messages and (len(messages) >= len(self._full) or messages[-1] is self._full[-1]):
+        if unmarked and (len(unmarked) >= len(self._full) or unmarked[-1] is self._full[-1]):
             self._handed_out.append((output, len(self._full)))
         return result
 
@@ -204,7 +212,11 @@ class History:
         if not (is_checked and isinstance(self._store, MemoryStore) and self._rng.random() < 0.2):
             return None
         session = self._opened(self._store.copy())
-        return compact_json(left_by(session, messages))
+        return self._left_text(session, messages)
+
+    @staticmethod
+    def _left_text(session: Session, messages: list[Message]) -> str:
+        return text_and_markers(left_by(session, messages))
 
     def _fail(self, kind: str) -> None:
         self._report.fail(kind, self._seed)
@@ -239,7 +251,7 @@ class History:
 def left_by(session: Session, messages: list[Message]) -> list[Message]:
     """Return what the decisions of earlier turns leave of a list, before new ones are made."""
     memory = run(session._recall(), session.store)
-    left = session._list_of(messages, memory).left
+    left = session._list_of(messages, memory)[0].left
     return [message for message in left if message is not None]
 
 

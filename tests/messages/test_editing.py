@@ -175,8 +175,15 @@ def test_the_arguments_of_a_legacy_call_are_replaced() -> None:
     ],
 )
 def test_a_medium_is_replaced_by_a_text_block(kind: str, text_kind: str) -> None:
-    message = user({"type": kind, "cache_control": {}}, text("and?"))
+    message = user({"type": kind, "detail": "low"}, text("and?"))
     assert edit_of(message, "gone") == user({"type": text_kind, "text": "gone"}, text("and?"))
+
+
+def test_a_replaced_medium_keeps_its_marker() -> None:
+    marked = {"cache_control": {"type": "ephemeral"}}
+    message = user({**IMAGE, **marked}, result("a", [{**IMAGE, **marked}]))
+    left = {**text("gone"), **marked}
+    assert edit_of(message, "gone", "=", "gone") == user(left, result("a", [left]))
 
 
 def test_an_image_inside_a_result_is_replaced_and_the_result_stays() -> None:

@@ -70,6 +70,15 @@ def test_a_prefix_that_changed_without_a_decision_is_reported(tmp_path: Path) ->
         check(world_of(tmp_path, (first, first), (second, second)))
 
 
+def test_a_prefix_is_the_same_when_a_cache_marker_moved(tmp_path: Path) -> None:
+    first, second = session_of("a"), session_of("a", "b")
+    first[2]["content"][0]["cache_control"] = {"type": "ephemeral"}
+    second[4]["content"][0]["cache_control"] = {"type": "ephemeral"}
+    world = world_of(tmp_path, (first, first), (second, second))
+    step("in every turn the prefix is unchanged up to the first new decision")(world)
+    step("the prefix is unchanged( up to message {position:number})")(world)
+
+
 def test_messages_missing_from_the_prefix_are_reported(tmp_path: Path) -> None:
     longer, shorter = session_of("a", "b"), session_of("a")
     with pytest.raises(OutcomeError, match="5 messages before"):

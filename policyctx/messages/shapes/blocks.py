@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.definitions.items import UNKNOWN
 from policyctx.messages.json_text import compact_json
+from policyctx.messages.markers import MARKER, marker_of, unmarked, unmarked_block, unmarked_blocks
 from policyctx.messages.shapes.media import (
     DOCUMENTS,
     IMAGES,
@@ -91,7 +92,7 @@ def _other(path: Path, block: Mapping[str, Any]) -> Part:
 
 def unknown_part(path: Path, value: object) -> Part:
     """Return the part for a block or message of a type that is not known."""
-    text = compact_json(value)
+    text = compact_json(unmarked_block(value))
     return Part(path, UNKNOWN, text, text)
 
 
@@ -104,6 +105,7 @@ def result_parts(
     error: bool = False,
 ) -> list[Part]:
     """Return the result in a block or in a whole message, then the media in it."""
+    content = unmarked_blocks(content)
     media: dict[int, Mapping[str, Any]] = {}
     if isinstance(content, str):
         text = counted = content
@@ -131,6 +133,7 @@ def _inside(result: Part, media: Mapping[int, Mapping[str, Any]]) -> Iterator[Pa
 
 
 def _medium(path: Path, block: Mapping[str, Any]) -> Part:
+    block = unmarked_block(block)
     kind, text = _MEDIA_BLOCKS[block["type"]], compact_json(block)
     return Part(path, kind, text, "", (medium_of(block),), media_type=media_type_of(block))
 
@@ -178,7 +181,11 @@ def named(value: object) -> str:
 
 
 def plain_block(message: Message, path: Path) -> Any:  # noqa: ANN401 - a block is any JSON
-    """Return the innermost list element around a path as plain JSON, or else the message."""
+    """Return the innermost list element around a path as plain JSON, or else the message.
+
+    Its `cache_control` markers are left out.
+    """
+    message = unmarked(message)
     indices = [i for i, part in enumerate(path) if isinstance(part, int)]
     block = at(message, path[: indices[-1] + 1]) if indices else message
     if type(block) is dict and _FLAT.issuperset(map(type, block.values())):
@@ -192,10 +199,11 @@ def copied(message: Message) -> Message:
 
 
 def put_block_text(message: Message, path: Path, text: str) -> None:
-    """Replace the image or document at `path` by a block with a text."""
-    kind = as_mapping(at(message, path))["type"]
-    text_kind = "input_text" if kind.startswith("input_") else "text"
-    put(message, path, {"type": text_kind, "text": text})
+    """Replace the image or document at `path` by a block with a text and the same marker."""
+    block = as_mapping(at(message, path))
+    text_kind = "input_text" if block["type"].startswith("input_") else "text"
+    marked = {} if (marker := marker_of(block)) is None else {MARKER: marker}
+    put(message, path, {"type": text_kind, "text": text, **marked})
 
 
 def remove_block(message: Message, path: Path, *, is_result: bool) -> None:

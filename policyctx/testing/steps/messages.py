@@ -6,6 +6,7 @@ import json
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from policyctx.messages.markers import unmarked
 from policyctx.testing.contents import compact
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.step_definitions import then
@@ -139,7 +140,7 @@ def _(policyctx_world: World, amount: Amount, unit: str) -> None:
 )
 def _(policyctx_world: World, position: int | None = None) -> None:
     """The messages of the model call before, or the first of them, begin this one byte for byte,
-    so that a provider's prompt cache still holds them.
+    so that a provider's prompt cache still holds them. `cache_control` markers are not compared.
     """
     before, now = _model_calls(policyctx_world)[-2:]
     count = len(before.messages) if position is None else position
@@ -151,7 +152,9 @@ def _(policyctx_world: World, position: int | None = None) -> None:
     "in every turn the prefix is unchanged up to the first new decision",
 )
 def _(policyctx_world: World) -> None:
-    """What each model call begins with is what the one before it began with."""
+    """What each model call begins with is what the one before it began with, but for
+    `cache_control` markers.
+    """
     turns = _model_calls(policyctx_world)
     for before, now in pairwise(turns):
         new = [f.item.message for f in now.fates if f.is_new and f.state != "kept"]
@@ -169,7 +172,7 @@ def _model_calls(world: World) -> list[Turn]:
 def _require_same_prefix(before: Turn, now: Turn, count: int) -> None:
     old, new = before.messages[:count], now.messages[:count]
     for i, (one, other) in enumerate(zip(old, new, strict=False)):
-        if compact(one) != compact(other):
+        if compact(unmarked(one)) != compact(unmarked(other)):
             concerned = [fate for fate in now.fates if fate.item.message == i]
             raise OutcomeError(f"message {i + 1} {compact(one)}", compact(other), concerned)
     if len(old) != len(new):

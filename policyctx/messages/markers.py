@@ -1,0 +1,145 @@
+"""`cache_control` markers: where a provider caches the beginning of a request.
+
+Callers move their markers from turn to turn, so a marker is no part of the content of a message. It
+may be on the message itself, on a block of its content, and on a block in the content of a
+`tool_result`. A field of that name anywhere else, such as in the input of a call, is data. Messages
+are dicts here, and a framework's object has no markers; blocks may be objects of a provider's SDK.
+A marker that is None counts as none.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from contextlib import suppress
+from operator import is_
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from policyctx.definitions.items import Message, Path
+
+MARKER = "cache_control"
+
+
+def markers_of(message: Message) -> dict[Path, Any]:
+    """Return the markers of a message by the path of what they are on; `()` is the message."""
+    found = ((path, marker_of(holder)) for path, holder in _holders(message))
+    return {path: marker for path, marker in found if marker is not None}
+
+
+def places_of(message: Message) -> list[Path]:
+    """Return the path of everything in a message that may have a marker."""
+    return [path for path, _ in _holders(message)]
+
+
+def unmarked(message: Message) -> Message:
+    """Return a message without its markers: the same object if it has none."""
+    return with_markers(message, {})
+
+
+def with_markers(message: Message, markers: Mapping[Path, Any]) -> Message:
+    """Return a message with exactly these markers by path, and the same object if it has them.
+
+    A new message is a shallow copy, in which only what changes is copied.
+    """
+    if not isinstance(message, dict):
+        return message
+    new: Message = _marked(message, markers.get(()))
+    content = message.get("content")
+    blocks = _marked_blocks(content, ("content",), markers)
+    return new if blocks is content else {**new, "content": blocks}
+
+
+def marker_of(holder: object) -> Any:  # noqa: ANN401 - any JSON
+    """Return the marker of a message or a block, None without one."""
+    if isinstance(holder, Mapping):
+        return holder.get(MARKER)
+    return getattr(holder, MARKER, None)
+
+
+def unmarked_block(block: Any) -> Any:  # noqa: ANN401 - a map or an SDK's object
+    """Return a block without its marker: the same object if it has none."""
+    return _marked(block, None)
+
+
+def unmarked_blocks(content: Any) -> Any:  # noqa: ANN401 - a list of blocks, or any JSON
+    """Return the content of a result with its blocks unmarked: the same object if none has one."""
+    return _marked_blocks(content, (), {})
+
+
+def is_plain(message: Message) -> bool:
+    """Return whether neither a message nor a block of its content is an object of an SDK."""
+    if type(message) is not dict:
+        return False
+    content = message.get("content")
+    if not isinstance(content, list | tuple):
+        return True
+    return all(type(block) is dict for block in content)
+
+
+def _holders(message: Message) -> Iterator[tuple[Path, object]]:
+    if not isinstance(message, dict):
+        return
+    yield (), message
+    for i, block in enumerate(_blocks(message.get("content"))):
+        if _may_have_marker(block):
+            yield ("content", i), block
+            for j, inner in enumerate(_blocks(_inner(block))):
+                if _may_have_marker(inner):
+                    yield ("content", i, "content", j), inner
+
+
+def _blocks(content: object) -> Sequence[object]:
+    return content if isinstance(content, list | tuple) else ()
+
+
+def _may_have_marker(block: object) -> bool:
+    return isinstance(block, Mapping) or callable(getattr(block, "model_dump", None))
+
+
+def _inner(block: object) -> object:
+    """Return the content of a `tool_result` block, None for any other block."""
+    if isinstance(block, Mapping):
+        return block.get("content") if block.get("type") == "tool_result" else None
+    is_result = getattr(block, "type", None) == "tool_result"
+    return getattr(block, "content", None) if is_result else None
+
+
+def _marked_blocks(content: Any, path: Path, markers: Mapping[Path, Any]) -> Any:  # noqa: ANN401
+    blocks = _blocks(content)
+    new = [_marked_block(block, (*path, i), markers) for i, block in enumerate(blocks)]
+    return content if all(map(is_, new, blocks)) else new
+
+
+def _marked_block(block: Any, path: Path, markers: Mapping[Path, Any]) -> Any:  # noqa: ANN401
+    new = _marked(block, markers.get(path))
+    inner = _inner(block)
+    blocks = _marked_blocks(inner, (*path, "content"), markers)
+    return new if blocks is inner else _with_field(new, "content", blocks)
+
+
+def _marked(holder: Any, marker: object) -> Any:  # noqa: ANN401 - a map or an SDK's object
+    """Return a message or a block with this marker; None removes the one that it has."""
+    if isinstance(holder, Mapping):
+        if marker is None:
+            if MARKER not in holder:
+                return holder
+            return {key: value for key, value in holder.items() if key != MARKER}
+        return holder if holder.get(MARKER) == marker else {**holder, MARKER: marker}
+    if marker_of(holder) == marker or not _may_have_marker(holder):
+        return holder
+    return _with_field(holder, MARKER, marker)
+
+
+def _with_field(holder: Any, name: str, value: object) -> Any:  # noqa: ANN401 - as `_marked`
+    """Return a shallow copy with this value of a field; an object's extra field can be removed."""
+    if isinstance(holder, Mapping):
+        return {**holder, name: value}
+    new = copy.copy(holder)
+    setattr(new, name, value)
+    if value is None and name not in getattr(type(holder), "model_fields", {}):
+        with suppress(AttributeError):
+            delattr(new, name)
+    return new

@@ -1,0 +1,113 @@
+"""Sources: which message of one list each message of another comes from, as ranges.
+
+Most messages of an edited list follow each other as they did before. Sources are therefore ranges
+of consecutive indices in the earlier list, with None for one message that was inserted. They are
+ascending, and ranges that follow each other without a gap are joined, so equal sources are equal
+values.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+Sources: TypeAlias = tuple[range | None, ...]
+
+
+def whole(count: int) -> Sources:
+    """Return the sources of a list of so many messages that was not edited."""
+    return (range(count),) if count else ()
+
+
+def indices(sources: Sources) -> tuple[int | None, ...]:
+    """Return the index of each message, None for one that was inserted."""
+    return tuple(chain.from_iterable((None,) if one is None else one for one in sources))
+
+
+def part(sources: Sources, places: range) -> Sources:
+    """Return the sources of the messages at consecutive places."""
+    return through((places,), sources)
+
+
+def through(later: Iterable[range | None], earlier: Sources) -> Sources:
+    """Return the sources of a list two edits later: `later` names places in the list between."""
+    if len(earlier) == 1 and earlier[0] is not None and earlier[0].start == 0:
+        return joined(later)  # the usual case: nothing was edited first
+    ends = list(accumulate(1 if one is None else len(one) for one in earlier))
+    return joined(chain.from_iterable(_through(one, earlier, ends) for one in later))
+
+
+def _through(one: range | None, earlier: Sources, ends: Sequence[int]) -> Iterator[range | None]:
+    if one is None:
+        yield None
+        return
+    at = one.start
+    for i in range(bisect_right(ends, at), len(earlier)):
+        if at >= one.stop:
+            return
+        found, end = earlier[i], min(ends[i], one.stop)
+        offset = at - (ends[i - 1] if i else 0)
+        yield None if found is None else found[offset : offset + end - at]
+        at = end
+
+
+def within(sources: Sources, bounds: range) -> Sources:
+    """Return the sources that are in a range of consecutive indices."""
+    ranges = (one for one in sources if one is not None)
+    return joined(range(max(one.start, bounds.start), min(one.stop, bounds.stop)) for one in ranges)
+
+
+def position_of(sources: Sources, index: int) -> int | None:
+    """Return the position of the message with this source, None if there is none."""
+    position = 0
+    for one in sources:
+        if one is not None and index in one:
+            return position + index - one.start
+        position += 1 if one is None else len(one)
+    return None
+
+
+def joined(sources: Iterable[range | None]) -> Sources:
+    """Return sources without empty ranges, those joined that follow each other without a gap."""
+    found: list[range | None] = []
+    for one in sources:
+        last = found[-1] if found else None
+        if one is None:
+            found.append(None)
+        elif not one:
+            continue
+        elif last is not None and last.stop == one.start:
+            found[-1] = range(last.start, one.stop)
+        else:
+            found.append(one)
+    return tuple(found)
+
+
+class Staying:
+    """The messages of a list that grows which were not removed, as sources kept up to date."""
+
+    def __init__(self) -> None:
+        self._ranges: list[range] = []
+
+    def grow(self, places: range) -> None:
+        """Add the messages at these places, which follow those known so far."""
+        if self._ranges and self._ranges[-1].stop == places.start:
+            places = range(self._ranges.pop().start, places.stop)
+        if places:
+            self._ranges.append(places)
+
+    def remove(self, place: int) -> None:
+        """Remove the message at a place; it may be removed already."""
+        i = bisect_right(self._ranges, place, key=lambda one: one.start) - 1
+        if i >= 0 and place in (found := self._ranges[i]):
+            parts = range(found.start, place), range(place + 1, found.stop)
+            self._ranges[i : i + 1] = filter(None, parts)
+
+    @property
+    def sources(self) -> Sources:
+        """The sources of the list that is left."""
+        return tuple(self._ranges)
