@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import secrets
 import time
@@ -51,8 +52,12 @@ if TYPE_CHECKING:
     from policyctx.turns.context_items import ContextItem
     from policyctx.turns.effects import Record, SessionStore, Turn
     from policyctx.turns.result import Result
+    from policyctx.turns.totals import Totals
 
 T = TypeVar("T")
+_LOG = logging.getLogger("policyctx")
+# Before that many calls a loop may not have come to a response.
+_CALLS_WITHOUT_USAGE = 5
 _RANDOM = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -221,6 +226,14 @@ class Session:
         """
         self._run(self._recall()).correction = correction
 
+    def totals(self) -> Totals:
+        """Return what the session has sent, spared and stored so far.
+
+        Tokens are those of the calls whose usage was observed. With `state: none` all are 0.
+        """
+        memory = self._run(self._recall())
+        return memory.tallied.totals(memory.ledger, len(memory.replacements.made))
+
     @property
     def stats(self) -> MemoStats:
         """Statistics of the token counter, which the sessions of a process share."""
@@ -326,11 +339,24 @@ class Session:
         known.conversation.sent = known.conversation.reading.message_count
         memory.called_at = self._clock()
         memory.sent = known.conversation, facts
+        memory.calls += 1
         if self._keeps_state and self.policy.asks_for_time and memory.has_decided:
             # A session that has decided nothing leaves nothing on the disk.
             yield from self._note(memory.call_record())
+        warnings = (*warnings, *self._blindness(memory))
         result = replace(result, warnings=(*warnings, *result.warnings)) if warnings else result
         return (yield from self._with_notices(result, memory))
+
+    def _blindness(self, memory: Memory) -> Iterator[str]:
+        """Yield a warning, once, if a gate compares tokens and no usage was ever observed."""
+        is_blind = self._keeps_state and self.policy.asks_for_request_size
+        if is_blind and memory.calls == _CALLS_WITHOUT_USAGE and memory.correction.last is None:
+            warning = (
+                f"the gates on tokens see estimates only: the usage of none of {memory.calls} calls"
+                " was observed; call session.observe(response.usage) after each model call"
+            )
+            _LOG.warning("session %s: %s", self.session_id, warning)
+            yield warning
 
     def _with_notices(self, result: Result, memory: Memory) -> Turn[Result]:
         """Warn once of all damage that was found since the last result."""
@@ -418,6 +444,8 @@ class Session:
                 source_ranges=replacements.sources_of(result.source_ranges),
             )
         known.conversation.report()
+        stats = made.stats
+        memory.tallied.compacted += stats.original_token_count - stats.compacted_token_count
         sources = replacements.sources_of(made.replaced.sources)
         replacements.add(made.replacement, messages, made.replaced)
         after = self._new_list(memory)

@@ -167,6 +167,15 @@ class OffloadPolicy:
         return any(gate.idle is not None or gate.pays_back is not None for gate in gates)
 
     @cached_property
+    def asks_for_request_size(self) -> bool:
+        """Whether a gate or an `until` compares the tokens of the whole request."""
+        return any(
+            any(gates.tokens is not None for gates in step.when)
+            or any(until.tokens is not None for until in step.select.until or ())
+            for step in self.policy.steps
+        )
+
+    @cached_property
     def compacting(self) -> frozenset[str]:
         """The names of the steps that take messages instead of items."""
         return frozenset(step.name for step in self.policy.steps if step.action.takes_messages)

@@ -20,6 +20,7 @@ from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.planning.ledger import Ledger, LedgerEntry
 from policyctx.tokens.usage import Correction, correction_of
 from policyctx.turns.replacements import Replacement, Replacements
+from policyctx.turns.totals import Tallied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -51,6 +52,10 @@ class Memory:
     """The replacements that compactions made."""
     sent: tuple[Conversation, Facts] | None = None
     """The conversation that was returned last, until its usage is observed."""
+    tallied: Tallied = field(default_factory=Tallied)
+    """The sums for `Session.totals`."""
+    calls: int = 0
+    """Number of lists that were returned since the session object was made."""
     unreadable: tuple[str, ...] = ()
     """The SHA-256 of each unreadable record of which no warning was given yet. The records are of
     the kinds that sessions write; they are skipped and stay in the store."""
@@ -99,6 +104,7 @@ class Memory:
             conversation, facts = self.sent
             self.sent = None
             self.correction = self.correction.observed(conversation.counted(facts), usage)
+            self.tallied.observe(conversation, facts, usage)
 
 
 def _parted(values: Iterable[T], condition: Callable[[T], bool]) -> tuple[list[T], list[T]]:

@@ -222,6 +222,8 @@ def model_calls(
     history.append(TASK_MESSAGE)
     for number, said in enumerate(SCRIPT, 1):
         result = session.apply(history)
+        # A scripted model bills what was counted.
+        session.observe({"input_tokens": result.plan.tokens_after})
         reply = said(result) if callable(said) else said
         history.append(_assistant_message(number, reply))
         if reply.calls:
