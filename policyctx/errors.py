@@ -383,7 +383,29 @@ class MissingExtraError(InstallationError):
 
     def __init__(self, wanted: str, *, extra: str) -> None:
         self.extra = extra
-        super().__init__(f"{wanted} needs a package: pip install 'policyctx[{extra}]'")
+        super().__init__(f"{wanted} needs a package: {install_command(extra)}")
+
+
+def install_command(extra: str) -> str:
+    """Return the shell command that installs an extra beside this very installation.
+
+    For a checkout or a wheel file it names that, otherwise the package.
+    """
+    import json  # noqa: PLC0415 - for an error only
+    from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415
+    from shlex import quote  # noqa: PLC0415
+    from urllib.request import url2pathname  # noqa: PLC0415
+
+    # PEP 610: pip notes where a package came from, unless it was an index.
+    try:
+        noted = distribution("policyctx").read_text("direct_url.json")
+        origin = json.loads(noted or "{}")
+    except (PackageNotFoundError, OSError, ValueError):
+        origin = {}
+    url = str(origin.get("url", ""))
+    if url.startswith("file://") and origin.get("dir_info", {}).get("editable"):
+        return f"pip install -e {quote(f'{url2pathname(url[7:])}[{extra}]')}"
+    return f"pip install {quote(f'policyctx[{extra}]' + (f' @ {url}' if url else ''))}"
 
 
 def in_words(error: BaseException) -> str:

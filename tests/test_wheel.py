@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 import zipfile
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+
+from tests.serving import serving
 
 ROOT = Path(__file__).parents[1]
 # What the page of a replay is made of.
@@ -51,6 +57,49 @@ def test_the_wheel_carries_presets_features_vocabularies_and_licences(wheel: Pat
     assert {p.suffix for p in page} == PAGE
     assert {str(p.relative_to(ROOT)) for p in page} <= names
     assert sum("/licenses/" in name for name in names) == 2
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Path:
+    """A new virtual environment."""
+    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv", cwd=tmp_path)
+    return tmp_path / "venv"
+
+
+def hint(environment: Path, extra: str) -> str:
+    program = f"from policyctx.errors import install_command as c; print(c({extra!r}))"
+    return run(environment / "bin/python", "-c", program, cwd=environment).strip()
+
+
+def test_a_wheel_installs_by_name_from_an_index(
+    wheel: Path, environment: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "index" / "simple" / "policyctx"
+    page.mkdir(parents=True)
+    shutil.copy(wheel, page)
+    (page / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>', encoding="utf-8")
+    handler = partial(SimpleHTTPRequestHandler, directory=tmp_path / "index")
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), handler)) as server:
+        install = (*PIP, "--python", environment, "install", "--no-compile", "--no-deps")
+        run(
+            *install,
+            "--index-url",
+            f"http://127.0.0.1:{server.server_port}/simple",
+            "policyctx",
+            cwd=tmp_path,
+        )
+    assert hint(environment, "report") == "pip install 'policyctx[report]'"
+
+
+def test_a_hint_names_what_was_installed(wheel: Path, environment: Path, tmp_path: Path) -> None:
+    install = (*PIP, "--python", environment, "install", "--no-compile", "--no-deps")
+    run(*install, wheel, cwd=tmp_path)
+    assert hint(environment, "report") == f"pip install 'policyctx[report] @ {wheel.as_uri()}'"
+    run(*install, "--editable", ROOT, cwd=tmp_path)
+    command = hint(environment, "report")
+    assert command == f"pip install -e {shlex.quote(f'{ROOT}[report]')}"
+    again = shlex.split(command)[1:]
+    run(*PIP, "--python", environment, *again, "--dry-run", "--no-deps", cwd=tmp_path)
 
 
 def test_the_demo_runs_from_an_installed_wheel(wheel: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.output import console
+from policyctx.errors import install_command
 
 # pytest's exit codes, as this command's: a feature that is broken, or none at all, is wrong input.
 _CODES = {0: 0, 1: 1, 2: 1, 4: 2, 5: 1}
@@ -81,7 +82,8 @@ def run(
     policyctx test features --mutate mine.yaml
     """
     if find_spec("pytest_bdd") is None:
-        console(stderr=True).print("error: features need pytest-bdd: pip install 'policyctx[bdd]'")
+        wanted = f"error: features need pytest-bdd: {install_command('bdd')}"
+        console(stderr=True).print(wanted, soft_wrap=True)
         raise typer.Exit(2)
     if mutate is not None:
         from policyctx.cli.mutating import print_mutants  # noqa: PLC0415 - needs pytest  # noqa: PLC0415 - needs pytest

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from policyctx.errors import install_command
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -96,7 +98,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         collecting = importlib.import_module(_COLLECTING)
     except ModuleNotFoundError as error:
         if error.name and error.name.split(".")[0] in {"pytest_bdd", "gherkin", "parse"}:
-            text = "features need pytest-bdd: pip install 'policyctx[bdd]'"
+            text = f"features need pytest-bdd: {install_command('bdd')}"
             raise pytest.UsageError(text) from error
         raise
     manager = early_config.pluginmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from policyctx.errors import UnreadableRecordingError
+from policyctx.errors import UnreadableRecordingError, install_command
 from policyctx.replay.readers.source import READ_WHOLE, source_of
 from policyctx.replay.reading import recordings_in
 
@@ -148,5 +149,5 @@ def test_a_large_document_error_names_the_required_extra(
     monkeypatch.setitem(sys.modules, "ijson", None)
     path = tmp_path / "large.json"
     path.write_text(json.dumps([{"role": "user", "content": "x" * READ_WHOLE}]), encoding="utf-8")
-    with pytest.raises(UnreadableRecordingError, match=r"pip install 'policyctx\[replay\]'"):
+    with pytest.raises(UnreadableRecordingError, match=re.escape(install_command("replay"))):
         list(recordings_in(path))

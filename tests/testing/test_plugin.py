@@ -318,5 +318,5 @@ def test_without_pytest_bdd_the_extra_is_named(pytester: pytest.Pytester) -> Non
         "env", f"PYTHONPATH={pytester.path}", "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1",
         *pytester._getpytestargs(), "-p", "policyctx",
     )  # fmt: skip
-    run.stderr.fnmatch_lines(["ERROR: features need pytest-bdd: pip install 'policyctx*bdd*'"])
+    run.stderr.fnmatch_lines(["ERROR: features need pytest-bdd: pip install *bdd*"])
     assert run.ret == pytest.ExitCode.USAGE_ERROR

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from policyctx.errors import install_command
 from policyctx.tokens.anthropic_api import AnthropicCounter
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.provider_models import OPENAI
@@ -227,4 +228,4 @@ def test_without_the_package_the_extra_is_named() -> None:
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert run.stdout.startswith(b"anthropic the tokenizer `anthropic` needs")
-    assert b"pip install 'policyctx[anthropic]'" in run.stdout
+    assert install_command("anthropic").encode() in run.stdout

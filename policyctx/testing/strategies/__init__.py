@@ -15,9 +15,11 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from policyctx.errors import install_command
+
 if find_spec("hypothesis") is None:
     raise ModuleNotFoundError(
-        "strategies need hypothesis: pip install 'policyctx[hypothesis]'", name="hypothesis"
+        f"strategies need hypothesis: {install_command('hypothesis')}", name="hypothesis"
     )
 
 from policyctx.testing.strategies.messages import (

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from policyctx.errors import install_command
 from policyctx.replay.report.page import packed
 from tests.policies import policy
 from tests.replay.report.sessions import HOSTILE, PRICED, replayed, report
@@ -180,7 +181,7 @@ def test_without_the_library_the_extra_is_named() -> None:
         "except MissingExtraError as error: print(error.extra, error)\n"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert run.stdout == "report a report needs a package: pip install 'policyctx[report]'\n"
+    assert run.stdout == f"report a report needs a package: {install_command('report')}\n"
 
 
 def test_packed_rows_come_back_as_they_were() -> None:
