@@ -295,6 +295,21 @@ def test_a_summary_that_is_not_the_text_is_an_error(
         applied(with_answers(written=written), tmp_path, COMPACT)
 
 
+def test_a_session_goes_on_after_a_mistake(tmp_path: Path) -> None:
+    shape: Any = with_answers()
+    session = Session(policy(COMPACT), root=tmp_path, session_id="s", shapes=[shape])
+    messages = notes()
+    shape.written = fails
+    with pytest.raises(ShapeError):
+        session.apply(messages)
+    del shape.written
+    result = session.apply(messages)
+    assert result.compacted
+    assert result.messages[-1] is messages[-1]
+    again = Session(policy(COMPACT), root=tmp_path, session_id="s", shapes=[shape]).apply(notes())
+    assert list(map(shape.plain, again.messages)) == list(map(shape.plain, result.messages))
+
+
 def test_a_summary_that_differs_each_time_is_an_error(tmp_path: Path) -> None:
     count = iter(range(100))
     shape = with_answers(plain=lambda *_: next(count))
