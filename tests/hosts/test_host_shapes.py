@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -333,3 +333,46 @@ def test_a_cache_point_stays_where_it_was(tmp_path: Path) -> None:
     assert [m["content"][0].get("toolResult") for m in dropped.messages if m["role"] == "user"][
         1:-1
     ] == [messages[6]["content"][0]["toolResult"]]
+
+
+@pytest.mark.slow
+def test_calls_without_ids_are_paired_by_the_name_of_the_tool(tmp_path: Path) -> None:
+    google = importlib.import_module("tests.hosts.google")
+    host, none = google.Google(), cast("str", None)
+    messages = [host.user("go")]
+    for text in ("x" * 200, "y" * 150, "z"):
+        messages.append(host.reply("", [(none, "read", {"n": 1}), (none, "read", {"n": 2})]))
+        messages += host.results((none, "read", text), (none, "read", text + "!"))
+    messages.append(host.user("go on"))
+    for text in (OFFLOAD, DROP):
+        first = under(text, tmp_path / str(len(text)), host).apply(messages)
+        again = under(text, tmp_path / str(len(text)), host)
+        assert plain(host, again.apply(host.loaded(messages)).messages) == plain(
+            host, first.messages
+        )
+        assert plain(host, again.apply(first.messages).messages) == plain(host, first.messages)
+    assert [kind for kind, _ in read(host, first.messages)].count("tool_call") == 2
+
+
+@pytest.mark.slow
+def test_the_system_prompt_of_langchain_stays_before_the_summary(tmp_path: Path) -> None:
+    host = importlib.import_module("tests.hosts.langchain").LangChain()
+    prompt = importlib.import_module("langchain_core.messages").SystemMessage("Be brief.")
+    result = under(COMPACT, tmp_path, host).apply([prompt, *conversation(host)])
+    assert result.compacted
+    assert result.messages[0] is prompt
+    assert read(host, result.messages)[1][0] == "user_message"
+
+
+@pytest.mark.slow
+def test_a_request_with_a_system_prompt_survives_a_compaction(tmp_path: Path) -> None:
+    module = importlib.import_module("tests.hosts.pydantic_ai")
+    host = module.PydanticAI()
+    prompt = module.SystemPromptPart("Be brief.")
+    first = module.ModelRequest([prompt, module.UserPromptPart("the task")])
+    messages = [first, *conversation(host)[1:]]
+    result = under(COMPACT, tmp_path, host).apply(messages)
+    assert result.compacted
+    assert result.messages[0] is first
+    again = under(COMPACT, tmp_path, host).apply(host.loaded(messages))
+    assert plain(host, again.messages) == plain(host, result.messages)

@@ -51,7 +51,7 @@ OF_RESPONSES = [
         *((message, CHAT) for message in OF_CHAT),
         *((message, RESPONSES) for message in OF_RESPONSES),
     ],
-    ids=str,
+    ids=lambda value: str(value) if isinstance(value, dict) else type(value).__name__,
 )
 def test_a_message_has_the_shape_of_its_api(message: dict[str, Any], shape: object) -> None:
     assert BUILT_IN.checked(message, 0) == (shape, message)
