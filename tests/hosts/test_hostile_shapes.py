@@ -92,6 +92,11 @@ def applied(shape: Shape, folder: Path, text: str = OFFLOAD, messages: Any = Non
     return session.apply(notes() if messages is None else messages).messages
 
 
+class Unshowable:
+    def __repr__(self) -> str:
+        raise ValueError
+
+
 def fails(*_: object) -> Any:
     raise KeyError("lost")
 
@@ -119,6 +124,7 @@ def test_a_correct_shape_works_with_objects_that_are_never_equal(tmp_path: Path)
         ({"role": fails}, "`role` raised KeyError: 'lost'"),
         ({"role": lambda *_: "model"}, "`role` returned 'model'; the roles are system, developer"),
         ({"role": lambda *_: None}, "`role` returned None; the roles are"),
+        ({"role": lambda *_: Unshowable()}, "`role` returned a value of the type Unshowable; the"),
         ({"role": lambda *_: ["user"]}, r"`role` returned \['user'\]; the roles are"),
         ({"parts": fails}, "`parts` raised KeyError: 'lost'"),
         ({"parts": lambda *_: None}, "`parts` returned None instead of a list of parts"),
@@ -219,6 +225,11 @@ def of_another_role(_: object, __: Note, texts: Any) -> Note:
     return Note("user", ("tool_result", texts[0,]))
 
 
+def emptying_the_edits(_: object, message: Note, texts: Any) -> Note:
+    texts.clear()
+    return Note(message.role, *message.pairs)
+
+
 def doubling(_: object, message: Note, texts: Any) -> Note:
     return Note(message.role, *[("tool_result", texts[0,])] * 2)
 
@@ -230,6 +241,7 @@ def doubling(_: object, message: Note, texts: Any) -> Note:
         (returning_itself, "`replaced` returned the message that it was given"),
         (changing_it, "`replaced` changed the message that it was given"),
         (ignoring, "after `replaced`, the part with the path .* reads a value of the type str"),
+        (emptying_the_edits, "after `replaced`, the part with the path .* reads a value of the"),
         (wrapping, "after `replaced`, the part with the path .* reads '?a? ?.*'?, not "),
         (of_another_role, "`replaced` changed the role from tool to user"),
         (doubling, r"after `replaced`, there is a new part with the path \(1,\)"),

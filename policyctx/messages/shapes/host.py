@@ -93,29 +93,16 @@ class HostShape(Shape):
             parts = list(found)
         except Exception as error:
             raise self._failed("parts", error) from error
-        role = self.role(message)
-        result, number, paths = False, 0, set[object]()
-        for part in parts:
-            if wrong := _wrong_with_part(part, role):
-                raise self._error(f"`parts` returned {wrong}")
-            if part.path in paths:
-                raise self._error(f"`parts` returned two parts with the path {part.path!r}")
-            paths.add(part.path)
-            number = number + 1 if part.number else 0
-            if part.number and (part.number != number or not result):
-                raise self._error(
-                    f"`parts` returned {part.kind} number {part.number}; the numbers inside a"
-                    " result count from 1, right after it"
-                )
-            result = part.kind == "tool_result" or bool(part.number)
-            if part.kind == "thinking" and len(parts) > 1 and not self._has_blocks:
-                raise self._error("it yields `thinking` beside other parts, but has no `block`")
+        if wrong := _wrong_with_parts(parts, self.role(message)):
+            raise self._error(f"`parts` returned {wrong}")
+        if len(parts) > 1 and not self._has_blocks and any(p.kind == "thinking" for p in parts):
+            raise self._error("it yields `thinking` beside other parts, but has no `block`")
         return parts
 
     def replaced(self, message: Any, texts: Mapping[Path, str | None]) -> Message | None:  # noqa: ANN401
         """Return a new message, of which the parts are read back as they should be."""
         before, role = self.parts(message), self.role(message)
-        new: Message | None = self._ask("replaced", message, texts)
+        new: Message | None = self._ask("replaced", message, dict(texts))
         if new is message:
             raise self._error("`replaced` returned the message that it was given")
         if self.parts(message) != before:
@@ -178,6 +165,22 @@ class HostShape(Shape):
 
     def _error(self, mistake: str) -> ShapeError:
         return ShapeError(self._name, mistake)
+
+
+def _wrong_with_parts(parts: Iterable[Part], role: str) -> str | None:
+    paths, number, may_hold = set[tuple[object, ...]](), 0, False
+    for part in parts:
+        if wrong := _wrong_with_part(part, role):
+            return wrong
+        if part.path in paths:
+            return f"two parts with the path {part.path!r}"
+        paths.add(part.path)
+        number = number + 1 if part.number else 0
+        if part.number != number or (number and not may_hold):
+            inside = "the numbers inside a result count from 1, right after it"
+            return f"{part.kind} number {part.number}; {inside}"
+        may_hold = part.kind == "tool_result" or number > 0
+    return None
 
 
 def _wrong_with_part(part: object, role: str) -> str | None:
@@ -263,8 +266,12 @@ def _is_same(one: str, other: str) -> bool:
 
 def _shown(value: object) -> str:
     """Return a value in a few words, for an error."""
-    text = repr(value)
-    return text if len(text) <= _SHOWN_CHARS else f"a value of the type {type(value).__name__}"
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - it is only shown
+        text = ""
+    is_short = 0 < len(text) <= _SHOWN_CHARS
+    return text if is_short else f"a value of the type {type(value).__name__}"
 
 
 _SHOWN_CHARS = 60
