@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         SummaryRequest,
         register_summarizer,
     )
-    from policyctx.definitions.items import Item
+    from policyctx.definitions.items import Item, Medium
     from policyctx.errors import (
         AmbiguousSessionError,
         CorruptContentError,
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         MissingExtraError,
         PolicyctxError,
         PolicyError,
+        ShapeError,
         StoreError,
         SummaryError,
         UnknownOptionError,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         UsageError,
         VocabularyError,
     )
+    from policyctx.messages.shapes.shape import Part, Shape
     from policyctx.planning.compiled import OffloadPolicy
     from policyctx.planning.decisions import Decision, Reason
     from policyctx.planning.plan import Plan
@@ -73,17 +75,21 @@ _HOMES = {
     "FileWriter": "policyctx.store.writer_store",
     "InvalidResultError": "policyctx.errors",
     "Item": "policyctx.definitions.items",
+    "Medium": "policyctx.definitions.items",
     "MessagesError": "policyctx.errors",
     "MissingExtraError": "policyctx.errors",
     "OffloadPolicy": "policyctx.planning.compiled",
     "OffloadResult": "policyctx.recipes.offloading",
     "OffloadResults": "policyctx.recipes.offloading",
+    "Part": "policyctx.messages.shapes.shape",
     "Plan": "policyctx.planning.plan",
     "PolicyError": "policyctx.errors",
     "PolicyctxError": "policyctx.errors",
     "Reason": "policyctx.planning.decisions",
     "Result": "policyctx.turns.result",
     "Session": "policyctx.session",
+    "Shape": "policyctx.messages.shapes.shape",
+    "ShapeError": "policyctx.errors",
     "StoreError": "policyctx.errors",
     "Summarizer": "policyctx.compaction.summarizers",
     "SummaryError": "policyctx.errors",
@@ -121,17 +127,21 @@ __all__ = [
     "FileWriter",
     "InvalidResultError",
     "Item",
+    "Medium",
     "MessagesError",
     "MissingExtraError",
     "OffloadPolicy",
     "OffloadResult",
     "OffloadResults",
+    "Part",
     "Plan",
     "PolicyError",
     "PolicyctxError",
     "Reason",
     "Result",
     "Session",
+    "Shape",
+    "ShapeError",
     "StoreError",
     "Summarizer",
     "SummaryError",

@@ -5,6 +5,7 @@ PolicyctxError
 │   └── UnknownPolicyError         no preset and no file has this name
 ├── InputError                     a call was given a value that it cannot use
 │   ├── MessagesError              the value is not a message list
+│   │   └── ShapeError             a shape that was given to the session breaks its contract
 │   ├── UnknownOptionError         the function has no option of this name (also a TypeError)
 │   └── UsageError                 the value is not the usage of a response
 ├── InvalidResultError             a provider would reject the edited messages
@@ -136,6 +137,23 @@ class MessagesError(InputError):
     def __init__(self, text: str, *, index: int | None = None) -> None:
         self.index = index
         super().__init__(text)
+
+
+class ShapeError(MessagesError):
+    """A shape that was given to the session breaks the contract of `Shape`.
+
+    `shape` is the name of its class, `mistake` says what it did, and `index` is the position of the
+    message that it was asked about, None where no message is known.
+    """
+
+    def __init__(self, shape: str, mistake: str, *, index: int | None = None) -> None:
+        self.shape, self.mistake = shape, mistake
+        place = "" if index is None else f"message {index}: "
+        super().__init__(f"{place}the shape {shape} is wrong: {mistake}", index=index)
+
+    def at(self, index: int) -> ShapeError:
+        """Return the same error about the message at a position."""
+        return ShapeError(self.shape, self.mistake, index=index)
 
 
 class UnknownOptionError(InputError, TypeError):

@@ -71,7 +71,8 @@ class Session:
     list: `raise` an `InvalidResultError`, or `keep` the list without this turn's decisions and
     warn. `clock` returns the time in seconds. `summarizer` replaces the one that the policy names,
     and `reader` reads the files that are restored after a compaction. `shapes` read and edit the
-    message objects of a framework, before the shapes of the providers' APIs; see `Shape`.
+    message objects of a framework, before the shapes of the providers' APIs; see `Shape`. A value
+    among them that is not a shape raises `ShapeError`.
 
     Raises `UnknownSummarizerError` if the policy has a `compact` step whose `summary.by` names no
     built-in or registered summarizer, and `MissingExtraError` if that summarizer needs a package
@@ -176,8 +177,9 @@ class Session:
         left of them; they may move from turn to turn, also in new message objects with equal
         values. `Result.sources` leads from each message of the output to the one that was given.
 
-        Raises `MessagesError` for a value that is not a message list, `StoreError` under
-        `on_failure: raise`, and `InvalidResultError`; after one of these the session is unchanged.
+        Raises `MessagesError` for a value that is not a message list, `ShapeError` for a mistake of
+        one of the `shapes`, `StoreError` under `on_failure: raise`, and `InvalidResultError`; after
+        one of these the session is unchanged.
         After any other exception, such as an interrupt, the next turn reads from the store which
         decisions were made.
         """

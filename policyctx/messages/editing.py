@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from policyctx.definitions.items import UNKNOWN
-from policyctx.errors import MessagesError
+from policyctx.errors import MessagesError, ShapeError
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.shapes.built_in import BUILT_IN
 
@@ -70,8 +70,9 @@ def edited_message(
 
     Of an SDK's message object it is the dict that the SDK sends. There is at least one edit, and at
     most one for each item of this message. Raises `MessagesError` for a message that cannot be
-    copied, and `ValueError` for an edit that gives thinking a new text, changes a block of an
-    unknown type, or gives a call an input that is not JSON.
+    copied, `ShapeError` for a mistake of a host's shape, and `ValueError` for an edit that gives
+    thinking a new text, changes a block of an unknown type, or gives a call an input that is not
+    JSON.
     """
     for item, text in ((edit.item, edit.text) for edit in edits):
         if item.kind == UNKNOWN or (item.kind == "thinking" and text is not None):
@@ -80,6 +81,8 @@ def edited_message(
     index = edits[0].item.message
     try:
         return shape.replaced(shaped, {edit.item.path: edit.text for edit in edits})
+    except ShapeError as error:
+        raise error.at(index) from error.__cause__
     except RecursionError as error:
         raise MessagesError(f"message {index}: nested too deeply", index=index) from error
     except TypeError as error:

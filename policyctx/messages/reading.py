@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from policyctx.definitions.items import Item
-from policyctx.errors import MessagesError
+from policyctx.errors import MessagesError, ShapeError
 from policyctx.messages.shapes.blocks import named
 from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.messages.shapes.shape import call_key
@@ -117,8 +117,11 @@ class Reading:
         """
         new = _New(self)
         for index, given in enumerate(listed(messages), self.message_count):
-            shape, message = self.shapes.checked(given, index)
-            new.read(shape, message, index)
+            try:
+                shape, message = self.shapes.checked(given, index)
+                new.read(shape, message, index)
+            except ShapeError as error:
+                raise error.at(index) from error.__cause__
         self._take(new.items)
         self._newest_reply = new.newest_reply
         self._replies |= new.replies
@@ -198,8 +201,8 @@ class _New:
             call_message = reply if kind == "tool_call" else None
             self.items.append(
                 Item(
-                    index, path, kind, kind, role, text, counted, media, turn, tool, call_id,
-                    call_message, error, media_type, None, number,
+                    index, path, kind, kind, role, text, text if counted is None else counted,
+                    media, turn, tool, call_id, call_message, error, media_type, None, number,
                 )
             )  # fmt: skip
 
@@ -233,7 +236,8 @@ def items_of(messages: Sequence[Message], shapes: Shapes = BUILT_IN) -> tuple[It
 
 def _parts(shape: Shape, message: Message, index: int) -> Sequence[Part]:
     try:
-        return shape.parts(message)
+        found = shape.parts(message)
+        return found if type(found) is list else list(found)
     except RecursionError as error:
         raise MessagesError(f"message {index}: nested too deeply", index=index) from error
     except (TypeError, ValueError) as error:

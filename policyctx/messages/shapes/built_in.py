@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from policyctx.errors import MessagesError
+from policyctx.errors import MessagesError, ShapeError
 from policyctx.messages.shapes.anthropic import AnthropicShape
 from policyctx.messages.shapes.blocks import named
 from policyctx.messages.shapes.chat import BESIDE_CONTENT, ChatShape
+from policyctx.messages.shapes.host import host_shapes
 from policyctx.messages.shapes.responses import ResponsesShape
 from policyctx.messages.shapes.sdk_objects import as_message
 from policyctx.messages.shapes.shape import RESULT_ROLES
@@ -29,10 +30,13 @@ class Shaped(NamedTuple):
 
 
 class Shapes:
-    """The shapes of the messages of one session: those of its `host`, then the built-in ones."""
+    """The shapes of the messages of one session: those of its `host`, then the built-in ones.
+
+    What the shapes of the host answer is checked. Raises `ShapeError` for one that is not a shape.
+    """
 
     def __init__(self, host: Iterable[Shape] = ()) -> None:
-        self._host = tuple(host)
+        self._host = host_shapes(host)
 
     def shaped(self, given: Message) -> Shaped:
         """Return a message that was checked before with its shape."""
@@ -49,6 +53,8 @@ class Shapes:
         try:
             found = self._recognised(given)
             wrong = found if isinstance(found, str) else found.shape.problem(found.message)
+        except ShapeError as error:
+            raise error.at(index) from error.__cause__
         except Exception as error:
             text = f"message {index}: {named(given)} cannot be read: {error}"
             raise MessagesError(text, index=index) from error
@@ -64,8 +70,8 @@ class Shapes:
         message = as_message(given)
         if not isinstance(message, dict):
             return f'expected an object with "role" and "content", got {named(given)}'
-        if message is not given and "role" not in message and not RESPONSES.recognises(message):
-            return f'expected a message, got {named(given)} without "role"'
+        if message is not given and (lacking := _lacking(message)):
+            return f'expected a message, got {named(given)} without "{lacking}"'
         return Shaped(_built_in(message), message)
 
     def comparable(self, given: Message) -> object:
@@ -89,7 +95,7 @@ class Shapes:
     def text(self, given: Message) -> str | None:
         """Return the text of a message that is one text of a role, None for any other message."""
         shape, message = self.shaped(given)
-        parts = shape.parts(message)
+        parts = list(shape.parts(message))
         is_text = len(parts) == 1 and parts[0].kind in _TEXTS
         return parts[0].text if is_text else None
 
@@ -110,6 +116,20 @@ def _built_in(message: Message) -> Shape:
     if RESPONSES.recognises(message):
         return RESPONSES
     return CHAT if CHAT.recognises(message) else ANTHROPIC
+
+
+def _lacking(message: Message) -> str | None:
+    """Return the field without which the object of an SDK is none of these messages.
+
+    An object of another framework may have some of the fields, too.
+    """
+    if "role" in message:
+        is_told = "content" in message or not BESIDE_CONTENT.isdisjoint(message)
+        return None if is_told else "content"
+    is_item = RESPONSES.recognises(message) and (
+        "content" not in message or not RESPONSES.stays(message)
+    )
+    return None if is_item else "role"
 
 
 def _is_plain(message: dict[str, object]) -> bool:

@@ -8,6 +8,7 @@ are left unchanged; what no summary could tell survives a compaction.
 from __future__ import annotations
 
 import json
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from policyctx.definitions.items import Medium
@@ -141,7 +142,8 @@ def _reasoning(item: Mapping[str, Any]) -> Part:
 
     The text that is billed cannot be read; without a summary its size is estimated.
     """
-    shown = [*(item.get("summary") or ()), *(item.get("content") or ())]
+    given = (item.get("summary"), item.get("content"))
+    shown = chain.from_iterable(parts for parts in given if isinstance(parts, list | tuple))
     texts = [str(part.get("text") or "") for part in shown if isinstance(part, dict)]
     words = "\n".join(text for text in texts if text)
     encrypted = str(item.get("encrypted_content") or "")

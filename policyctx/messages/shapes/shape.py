@@ -6,10 +6,11 @@ see items and roles only; whatever depends on the fields of a message is here.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from policyctx.definitions.items import Item, Medium, Message, Path
     from policyctx.messages.json_text import JSON
@@ -25,20 +26,29 @@ _TEXT_KINDS = {"assistant": "assistant_message"} | dict.fromkeys(SYSTEM_ROLES, "
 class Part(NamedTuple):
     """One piece of a message as its shape reads it, without its place in the list.
 
-    `text` is what offloading saves: a string unchanged, a list of blocks or the input of a call as
-    compact JSON. `counted` is the text whose tokens are billed, without the bytes of the `media`.
+    Only the first three fields are needed for a text. A call and its result also have a `call_id`,
+    and a call its `tool`; an image or document has its `media`.
     """
 
     path: Path
-    """What names the part to `Shape.replaced`: any tuple that is unique in the message."""
+    """What names the part to `Shape.replaced`: strings and numbers, unique in the message."""
     kind: str
-    """The built-in item type, or `unknown`, which no step changes."""
+    """`system_prompt`, `user_message`, `assistant_message`, `thinking`, `tool_call`, `tool_result`,
+    `image`, `document`, or `unknown` for what no step may change."""
     text: str
-    counted: str
+    """What offloading saves: a text unchanged, the input of a call as JSON, a result that is not
+    one text as JSON."""
+    counted: str | None = None
+    """The text whose tokens are billed, if it is not `text`: without the bytes of the `media`."""
     media: tuple[Medium, ...] = ()
+    """The images, documents and sounds in the part."""
     tool: str | None = None
+    """The name of the tool that a call asks for; a result gets that of its call."""
     call_id: str | None = None
-    """What a call and its result have in common."""
+    """What a call and its result have in common; without one they cannot leave the list.
+
+    A later message may use an id again. A host without ids gives the name of the tool.
+    """
     error: bool = False
     """Whether a result reports that its call failed."""
     media_type: str | None = None
@@ -50,8 +60,13 @@ class Part(NamedTuple):
 class Shape(Protocol):
     """How one kind of message is read and edited.
 
-    No method changes a message. To support the objects of a framework, derive a class, implement
-    the methods without a default, and give an instance to `Session(shapes=[…])`.
+    To support the message objects of a framework, derive a class, implement the methods that have
+    no default, and give an instance to `Session(shapes=[…])`. Shapes of a host are asked before the
+    built-in ones, so a list may mix them. `docs/shapes.md` has an example.
+
+    No method changes a message, and equal arguments give equal values, also in another process. A
+    host shape that breaks this contract raises a `ShapeError` as soon as it shows: the list that
+    the session returns, and the files of the store, are never made from such values.
     """
 
     splits_replies: bool = False
@@ -60,56 +75,69 @@ class Shape(Protocol):
     The thinking in such a reply leaves the list only together with what follows it.
     """
 
+    @abstractmethod
     def recognises(self, message: object) -> bool:
-        """Return whether a value is a message of this shape."""
-        ...
+        """Return whether a value is a message of this shape. The value may be of any type."""
 
+    @abstractmethod
     def role(self, message: Any) -> str:  # noqa: ANN401 - each shape has its own type of message
         """Return `system`, `developer`, `user`, `assistant`, `tool` or `function`.
 
-        A message of the role `tool` or `function` holds results only.
+        Only an `assistant` makes calls and thinks. A `user` message may hold results beside texts;
+        one of the role `tool` or `function` holds results only.
         """
-        ...
 
-    def parts(self, message: Any) -> Sequence[Part]:  # noqa: ANN401
-        """Return the parts of a message, in the order in which a model reads them.
+    @abstractmethod
+    def parts(self, message: Any) -> Iterable[Part]:  # noqa: ANN401
+        """Yield the parts of a message, in the order in which a model reads them.
 
-        Images and documents inside a result follow it. May raise `TypeError` or `ValueError` for
-        a message that cannot be read.
+        Images and documents inside a result follow it. What the shape does not know is a part of
+        the kind `unknown`; it stays as it is.
         """
-        ...
 
+    @abstractmethod
     def replaced(self, message: Any, texts: Mapping[Path, str | None]) -> Message | None:  # noqa: ANN401
         """Return a new message with the parts at these paths replaced by a text, or removed.
 
-        `texts` has at least one entry; None removes the part. The new message shares nothing that
-        can change with the old one, and is None if nothing is left. For a call the text is the
-        compact JSON of its new input.
+        `texts` has at least one entry; None removes the part. For a call the text is the JSON of
+        its new input. `parts` has to read each new text back as it was given, and every other part
+        as before. The new message shares nothing that can change with the old one. The value is
+        None if no part is left.
         """
-        ...
 
+    @abstractmethod
     def written(self, role: str, text: str) -> Message:
-        """Return a new message of the role `user` or `assistant` that holds one text."""
-        ...
+        """Return a new message of the role `user` or `assistant` that holds one text.
 
-    def plain(self, message: Any) -> JSON:  # noqa: ANN401
-        """Return the plain JSON values of a message, from which it can be recognised and restored.
-
-        Messages that mean the same to the provider should have equal values.
+        A message with a time or an id of its own gets the same one each time.
         """
-        ...
 
-    def problem(self, message: Any) -> str | None:  # noqa: ANN401, ARG002
-        """Return what is wrong with a message, None if it can be read."""
-        return None
+    @abstractmethod
+    def plain(self, message: Any) -> JSON:  # noqa: ANN401
+        """Return the JSON values of a message, from which the host can restore it.
+
+        An archive holds these values, and by them a message is recognised after a restart: messages
+        that mean the same to the provider should have equal values.
+        """
 
     def block(self, message: Any, path: Path) -> JSON:  # noqa: ANN401, ARG002
-        """Return the plain JSON of the block around a part, which the store keeps for `restore`."""
+        """Return the JSON values of what holds one part, which the store keeps for `restore`.
+
+        The default is the whole message. A shape that yields `thinking` beside other parts needs a
+        method of its own: by these values the session checks that the thinking did not change.
+        """
         return self.plain(message)
+
+    def problem(self, message: Any) -> str | None:  # noqa: ANN401, ARG002
+        """Return what is wrong with a message, None if it can be read.
+
+        The session raises `MessagesError` with this text.
+        """
+        return None
 
     def is_empty(self, message: Any) -> bool:  # noqa: ANN401
         """Return whether a provider would reject the message because it says nothing."""
-        return self.role(message) not in RESULT_ROLES and not self.parts(message)
+        return self.role(message) not in RESULT_ROLES and not list(self.parts(message))
 
     def stays(self, message: Any) -> bool:  # noqa: ANN401, ARG002
         """Return whether the message must survive a compaction, since no summary can tell it."""
