@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from itertools import chain
+from itertools import chain, dropwhile, takewhile
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -124,8 +124,7 @@ def _new_problems(before: Sequence[_Stretch], after: Sequence[_Stretch]) -> list
 
 def _broken(stretch: _Stretch) -> Iterator[str]:
     roles = [each.role for each in stretch.seen]
-    first = next((role for role in roles if role not in SYSTEM_ROLES), None)
-    if stretch.begins_list and first == "assistant":
+    if stretch.begins_list and _begins_with_reply(stretch.seen):
         yield "the list begins with an assistant message"
     for each in stretch.seen:
         if each.shape.is_empty(each.message):
@@ -136,6 +135,16 @@ def _broken(stretch: _Stretch) -> Iterator[str]:
     yield from _unpaired(stretch)
     if stretch.ends_list and roles[-1:] == ["assistant"]:
         yield "the list ends with an assistant message"
+
+
+def _begins_with_reply(seen: Sequence[_Seen]) -> bool:
+    """Return whether the list begins with a reply, without an item that has to be first.
+
+    An item that survives compactions, such as a `compaction` item, stands for what was before it.
+    """
+    behind_head = dropwhile(lambda each: each.role in SYSTEM_ROLES, seen)
+    reply = list(takewhile(lambda each: each.role == "assistant", behind_head))
+    return bool(reply) and not any(each.shape.stays(each.message) for each in reply)
 
 
 def _parted_thinking(stretch: _Stretch) -> Iterator[str]:
