@@ -1,4 +1,7 @@
-"""A server on the loopback address that answers as OpenAI's chat completions endpoint does."""
+"""A server on the loopback address that answers as two of OpenAI's endpoints do.
+
+They are chat completions and responses.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +31,31 @@ def calling(*calls: tuple[str, str, str], content: str | None = None) -> dict[st
     return {**message, "tool_calls": made} if made else message
 
 
+def response_of(*items: dict[str, Any]) -> dict[str, Any]:
+    """Return a response with these items, as the responses endpoint sends it."""
+    usage = {
+        "input_tokens": 300,
+        "input_tokens_details": {"cached_tokens": 200, "cache_write_tokens": 0},
+        "output_tokens": 9,
+        "output_tokens_details": {"reasoning_tokens": 5},
+        "total_tokens": 309,
+    }
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "model": "gpt-some",
+        "status": "completed",
+        "output": list(items),
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": usage,
+    }
+
+
 class ChatServer(ThreadingHTTPServer):
-    """Gives the messages of `script` in order, then `done` for ever."""
+    """Gives the messages and responses of `script` in order, then the message `done` for ever."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Answer)
@@ -45,6 +71,9 @@ class _Answer(Answer):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.server.requests.append(body)
         message = self.server.script.pop(0) if self.server.script else calling(content="done")
+        if self.path.endswith("/responses"):
+            self.send_json(200, json.dumps(message).encode())
+            return
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
         usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
         completion = {

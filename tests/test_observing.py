@@ -47,6 +47,15 @@ def test_the_shape_of_the_chat_api_is_read_as_well(session: Session) -> None:
     assert opened(session)
 
 
+def test_the_shape_of_the_responses_api_is_read_as_well(session: Session) -> None:
+    session.apply(MESSAGES)
+    details = {"cached_tokens": 24_000, "cache_write_tokens": 300}
+    usage = {"input_tokens": 24_500, "input_tokens_details": details, "output_tokens": 7}
+    session.observe(usage)
+    [verdict] = session.plan(MESSAGES).gates
+    assert (verdict.opens, verdict.number) == (True, 24_500)
+
+
 def test_usage_without_a_returned_list_is_ignored(session: Session) -> None:
     session.observe(BILLED)
     assert not opened(session)

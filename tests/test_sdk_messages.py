@@ -10,6 +10,11 @@ import anthropic
 import openai
 import pytest
 from openai.types.chat import ChatCompletionMessage
+from openai.types.responses import (
+    ResponseFunctionToolCall,
+    ResponseOutputMessage,
+    ResponseReasoningItem,
+)
 from pydantic import BaseModel
 
 from policyctx import (
@@ -20,8 +25,10 @@ from policyctx import (
     offload_tool_results,
 )
 from policyctx.compaction.assembly import archived_messages
+from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import BUILT_IN
-from tests.chat_server import ChatServer, calling, chat_server
+from policyctx.messages.validity import new_problems
+from tests.chat_server import ChatServer, calling, chat_server, response_of
 from tests.compaction.messages_server import Scripted, messages_server
 from tests.conversations import chat_result, results, user
 from tests.policies import policy
@@ -31,6 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from anthropic.types import Message as AnthropicMessage
+    from openai.types.responses import Response
 
     from policyctx.planning.compiled import OffloadPolicy
 
@@ -265,6 +273,202 @@ def test_an_object_that_is_not_a_message_is_refused(server: ChatServer, tmp_path
         under(RESULTS, tmp_path).apply([user(), whole])
     with pytest.raises(MessagesError, match="message 0: expected an object with"):
         under(RESULTS, tmp_path).apply([ChatCompletionMessage])
+
+
+# OpenAI's Responses API.
+
+ITEMS: dict[str, dict[str, Any]] = {
+    "reasoning": {
+        "type": "reasoning",
+        "id": "rs_{}",
+        "summary": [{"type": "summary_text", "text": "Hm."}],
+        "encrypted_content": "gAAAAABo",
+    },
+    "message": {
+        "type": "message",
+        "id": "msg_{}",
+        "role": "assistant",
+        "status": "completed",
+        "phase": "commentary",
+        "content": [{"type": "output_text", "text": "I write it.", "annotations": []}],
+    },
+    "function_call": {
+        "type": "function_call",
+        "id": "fc_{}",
+        "call_id": "{}",
+        "name": "write",
+        "arguments": ARGUMENTS,
+        "status": "completed",
+    },
+}
+
+
+def made(kind: str, call_id: str) -> dict[str, Any]:
+    """An item of the response with this call."""
+    item = ITEMS[kind]
+    ids = [key for key in ("id", "call_id") if key in item]
+    return item | {key: str(item[key]).format(call_id) for key in ids}
+
+
+def output(call_id: str, text: str) -> dict[str, Any]:
+    return {"type": "function_call_output", "call_id": call_id, "output": text}
+
+
+def responded(server: ChatServer, messages: Any, *items: dict[str, Any]) -> Response:
+    """What the SDK makes of a response with these items."""
+    server.script.append(response_of(*items))
+    client = openai.OpenAI(base_url=server.url, api_key="k", max_retries=0)
+    return client.responses.create(model="gpt-some", input=messages, store=False)
+
+
+def sent_items(server: ChatServer, messages: Any) -> list[Any]:
+    """What the SDK sends of a list of items."""
+    responded(server, list(messages))
+    found: list[Any] = server.requests[-1]["input"]
+    return found
+
+
+@pytest.fixture
+def responses(server: ChatServer) -> list[Any]:
+    """Two responses with reasoning, a text and a call each, appended as the SDK returned them."""
+    messages: list[Any] = [user("the task")]
+    for call_id, found in (("a", "x" * 300), ("b", "y" * 20)):
+        items = [made(kind, call_id) for kind in ITEMS]
+        messages += responded(server, messages, *items).output
+        messages.append(output(call_id, found))
+    return messages
+
+
+def test_the_objects_of_a_response_are_items(responses: list[Any]) -> None:
+    kinds = [ResponseReasoningItem, ResponseOutputMessage, ResponseFunctionToolCall, dict]
+    assert [type(message) for message in responses] == [dict, *kinds, *kinds]
+    found = ["thinking", "assistant_message", "tool_call", "tool_result"]
+    assert [item.kind for item in items_of(responses)] == ["user_message", *found, *found]
+    assert [item.tool for item in items_of(responses)][3:5] == ["write", "write"]
+
+
+def test_unchanged_response_objects_are_the_same_objects_in_the_output(
+    responses: list[Any], tmp_path: Path
+) -> None:
+    before = copy.deepcopy(responses)
+    session = under(RESULTS, tmp_path)
+    result = session.apply(responses)
+    assert [i for i, m in enumerate(result.messages) if m is not responses[i]] == [4]
+    assert result.messages[4] == output("a", f"see {tmp_path}/tool_result/write/a.md")
+    assert responses == before
+    again = session.apply([*responses, user()]).messages
+    assert all(one is other for one, other in zip(again, result.messages, strict=False))
+
+
+def test_an_edited_response_object_is_a_dict_that_the_sdk_sends_like_the_object(
+    responses: list[Any], server: ChatServer, tmp_path: Path
+) -> None:
+    result = under(CALLS, tmp_path).apply(responses)
+    expected = sent_items(server, responses)
+    for message, name in ((3, "a"), (7, "b")):
+        left = {"path": "a.py", "content": f"see {tmp_path}/tool_call/write/{name}.md"}
+        expected[message]["arguments"] = json.dumps(left)
+    found = sent_items(server, result.messages)
+    for item in (*expected, *found):
+        if "arguments" in item:
+            item["arguments"] = json.loads(item["arguments"])
+    assert found == expected
+
+
+def test_an_edited_text_of_a_response_object_keeps_its_other_fields(
+    responses: list[Any], tmp_path: Path
+) -> None:
+    result = under(TEXTS, tmp_path).apply(responses)
+    expected = made("message", "a")
+    expected["content"] = [{"type": "output_text", "text": "[old]", "annotations": []}]
+    assert result.messages[2] == expected
+
+
+def test_a_dropped_call_takes_its_reasoning_out_or_stays(
+    responses: list[Any], server: ChatServer, tmp_path: Path
+) -> None:
+    result = under(DROP, tmp_path).apply(responses)
+    assert new_problems(responses, result.messages) == []
+    assert all(any(m is one for one in responses) for m in result.messages)
+    left = [item.tool_use_id for item in items_of(result.messages) if item.kind == "tool_call"]
+    assert left == ["b"]
+    again = under(DROP, tmp_path).apply(responses).messages
+    assert all(one is other for one, other in zip(again, result.messages, strict=True))
+    assert len(sent_items(server, result.messages)) == len(result.messages)
+
+
+def test_a_response_object_names_the_tools_on_arrival(responses: list[Any], tmp_path: Path) -> None:
+    text = RESULTS.replace("name: s,", "name: s, on: arrival,") + "tools: {write: {min_chars: 10}}"
+    result = under(text, tmp_path).on_tool_result(responses[8], call=responses[7])
+    assert result.messages[-1]["output"] == f"see {tmp_path}/tool_result/write/b.md"
+
+
+def test_a_compaction_archives_response_objects_as_a_request_has_them(
+    responses: list[Any], server: ChatServer, tmp_path: Path
+) -> None:
+    expected = sent_items(server, responses)
+    session = under(COMPACT, tmp_path)
+    made = session.apply([*responses, user("go on")]).compaction
+    assert made is not None
+    assert made.archive_path is not None
+    assert archived_messages(session.read(made.archive_path)) == expected
+
+
+@pytest.mark.parametrize("form", SAVED)
+@pytest.mark.parametrize("text", [RESULTS, CALLS, DROP, COMPACT])
+def test_saved_response_objects_have_the_same_fate_after_a_restart(
+    responses: list[Any], tmp_path: Path, form: Callable[[Any], Any], text: str
+) -> None:
+    messages = [*responses, user("go on")]
+    session = under(text, tmp_path)
+    first = session.apply(messages)
+    assert first.messages is not messages
+    saved = saved_as(form, messages)
+    for one in (session, under(text, tmp_path)):
+        again = one.apply(saved)
+        assert again.plan.new == ()
+        assert not again.compacted
+        assert [*map(BUILT_IN.comparable, again.messages)] == [
+            *map(BUILT_IN.comparable, first.messages)
+        ]
+
+
+def test_the_usage_of_a_response_is_observed(
+    responses: list[Any], server: ChatServer, tmp_path: Path
+) -> None:
+    session = under(RESULTS.replace("select", "when: {tokens: {at_least: 300}}, select"), tmp_path)
+    [before] = session.apply(responses).plan.gates
+    response = responded(server, responses)
+    assert response.usage is not None
+    session.observe(response.usage)
+    [after] = session.plan(responses).gates
+    assert before.number != 300
+    assert (after.opens, after.number) == (True, 300)
+
+
+def test_parsed_objects_of_a_response_are_sent_without_what_the_sdk_parsed(
+    server: ChatServer, tmp_path: Path
+) -> None:
+    class Told(BaseModel):
+        text: str
+
+    said = [{"type": "output_text", "text": '{"text": "so"}', "annotations": []}]
+    answer = {**made("message", "a"), "phase": "final_answer"}
+    server.script.append(response_of({**answer, "content": said}))
+    client = openai.OpenAI(base_url=server.url, api_key="k", max_retries=0)
+    parsed = client.responses.parse(model="gpt-some", input="go", text_format=Told)
+    assert parsed.output_parsed == Told(text="so")
+    messages: list[Any] = [user("go"), *parsed.output, user("on")]
+    assert under(RESULTS, tmp_path).apply(messages).messages is messages
+    [_, reply, _] = under(TEXTS, tmp_path).apply(messages).messages
+    expected = [{"type": "output_text", "text": "[old]", "annotations": []}]
+    assert reply == {**answer, "content": expected}
+
+
+def test_a_whole_response_is_not_a_message(server: ChatServer, tmp_path: Path) -> None:
+    whole: Any = responded(server, "go", made("message", "a"))
+    with pytest.raises(MessagesError, match=r"message 1: .*Response"):
+        under(RESULTS, tmp_path).apply([user(), whole])
 
 
 # Anthropic.

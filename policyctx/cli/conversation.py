@@ -134,14 +134,18 @@ def read_messages(
     """Read a message list, a request body or a recording; `-` is stdin.
 
     The content shows which it is, not the name. Where the file holds several sessions and none was
-    chosen, the first is read and stderr says so, unless all is to be `quiet`. Raises
+    chosen, the first is read and stderr says so, unless all is to be `quiet`; so it does for a
+    request body of which a part of the history is not read. Raises
     `MessagesError`, its text led by the file's name, also for a session or call that is not there.
     """
     name = "stdin" if messages == "-" else messages
     try:
-        return _read(_content(messages), name, choice or RecordedChoice(), quiet=quiet)
+        given = _read(_content(messages), name, choice or RecordedChoice(), quiet=quiet)
     except MessagesError as error:
         raise MessagesError(f"{name}: {error}", index=error.index) from error
+    for note in () if quiet else given.request.notes:
+        console(stderr=True).print(f"note: {note}", soft_wrap=True, markup=False)
+    return given
 
 
 def _content(messages: str) -> bytes:

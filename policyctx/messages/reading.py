@@ -295,6 +295,20 @@ class Request:
         """The schemas of the available tools, or None."""
         return self.body and self.body.get("tools")
 
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know of a request body that holds more than is read, or less."""
+        body, notes = self.body or {}, []
+        if "messages" in body and "input" in body:
+            notes.append('the request body has both "messages" and "input"; "messages" is read')
+        elif "input" in body:
+            held = (key for key in ("previous_response_id", "conversation") if body.get(key))
+            notes += (
+                f'"{key}" continues a history that the provider holds; only "input" is read'
+                for key in held
+            )
+        return notes
+
     def document_with(self, messages: Sequence[Message]) -> object:
         """Return the document with its messages replaced by these."""
         if self.body is None:
@@ -320,10 +334,14 @@ def request_of(document: object) -> Request:
     if "input" not in document:
         raise MessagesError(
             'expected a list of messages or a request body, got an object without "messages"'
+            ' or "input"'
         )
     given = document["input"]
-    is_text = isinstance(given, str)
-    return Request([user_message(given)] if is_text else checked_messages(given), document)
+    if isinstance(given, str):
+        return Request([user_message(given)], document)
+    if isinstance(given, Mapping) or not isinstance(given, Sequence):
+        raise MessagesError(f'expected "input" to be a string or a list, got {named(given)}')
+    return Request(checked_messages(given), document)
 
 
 def user_message(text: str) -> Message:

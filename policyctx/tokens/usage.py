@@ -39,19 +39,20 @@ class Usage:
 def usage_of(usage: object) -> Usage:
     """Read a response's `usage`, a map or an object of the provider's SDK.
 
-    Takes the shapes of the Anthropic Messages API, whose `input_tokens` leave the cached out, and
-    of OpenAI's Chat Completions and Responses, whose prompt holds them. Raises `UsageError` for
-    anything else, a `Usage` comes back as it is.
+    Takes the shapes of the Anthropic Messages API, whose `input_tokens` leave the cached tokens
+    out, and of OpenAI's Chat Completions and Responses, whose prompt includes them, and those that
+    were written to the cache. A `Usage` is returned unchanged. Raises `UsageError` for anything
+    else.
     """
     if isinstance(usage, Usage):
         return usage
     fields = _fields(usage)
     if "prompt_tokens" in fields:
-        cached = _cached(fields.get("prompt_tokens_details"))
-        return _with_cached_inside(fields, "prompt_tokens", "completion_tokens", cached)
+        details = fields.get("prompt_tokens_details")
+        return _with_cached_inside(fields, "prompt_tokens", "completion_tokens", details)
     if "input_tokens_details" in fields:
-        cached = _cached(fields["input_tokens_details"])
-        return _with_cached_inside(fields, "input_tokens", "output_tokens", cached)
+        details = fields["input_tokens_details"]
+        return _with_cached_inside(fields, "input_tokens", "output_tokens", details)
     if "input_tokens" in fields:
         return Usage(
             _tokens(fields, "input_tokens"),
@@ -65,10 +66,14 @@ def usage_of(usage: object) -> Usage:
     )
 
 
-def _with_cached_inside(fields: Mapping[str, Any], prompt: str, output: str, cached: int) -> Usage:
-    whole = _tokens(fields, prompt)
-    cached = min(cached, whole)
-    return Usage(whole - cached, cached, 0, _tokens(fields, output))
+def _with_cached_inside(
+    fields: Mapping[str, Any], prompt: str, output: str, details: object
+) -> Usage:
+    """Return the usage of a prompt whose tokens include those that the cache gave and took."""
+    whole, inside = _tokens(fields, prompt), _fields(details)
+    read = min(_tokens(inside, "cached_tokens"), whole)
+    written = min(_tokens(inside, "cache_write_tokens"), whole - read)
+    return Usage(whole - read - written, read, written, _tokens(fields, output))
 
 
 def _fields(usage: object) -> Mapping[str, Any]:
@@ -77,11 +82,6 @@ def _fields(usage: object) -> Mapping[str, Any]:
     dump = getattr(usage, "model_dump", None)
     fields = dump() if callable(dump) else None
     return fields if isinstance(fields, Mapping) else {}
-
-
-def _cached(details: object) -> int:
-    fields = _fields(details)
-    return _tokens(fields, "cached_tokens") if fields else 0
 
 
 def _tokens(fields: Mapping[str, Any], key: str) -> int:

@@ -60,3 +60,43 @@ def test_the_invalid_message_is_named(wrap: type[list[object]]) -> None:
     with pytest.raises(MessagesError) as caught:
         request_of(wrap([*MESSAGES, {"content": "go"}]))
     assert caught.value.index == 1
+
+
+def test_the_instructions_and_the_input_of_a_responses_body_are_read() -> None:
+    request = request_of({"input": MESSAGES, "instructions": "Be brief.", "tools": []})
+    assert request.messages is MESSAGES
+    assert (request.system, request.tools) == ("Be brief.", [])
+    assert request.notes == []
+    assert request.document_with(NEW) == {
+        "input": NEW,
+        "instructions": "Be brief.",
+        "tools": [],
+    }
+
+
+def test_an_input_that_is_a_text_stays_one_until_it_is_edited() -> None:
+    request = request_of({"input": "go"})
+    assert request.messages == MESSAGES
+    assert request.document_with(MESSAGES) == {"input": "go"}
+    assert request.document_with(NEW) == {"input": NEW}
+
+
+@pytest.mark.parametrize(
+    ("given", "name"), [(5, "a number"), (None, "nothing"), ({}, "an object"), (True, "a boolean")]
+)
+def test_an_input_of_another_type_is_rejected(given: object, name: str) -> None:
+    with pytest.raises(MessagesError, match=f'"input" to be a string or a list, got {name}'):
+        request_of({"input": given})
+
+
+@pytest.mark.parametrize(
+    ("body", "note"),
+    [
+        ({"messages": MESSAGES, "input": "go"}, '"messages" is read'),
+        ({"input": "go", "previous_response_id": "r"}, "a history that the provider holds"),
+        ({"input": "go", "conversation": {"id": "c"}}, "a history that the provider holds"),
+    ],
+)
+def test_a_body_that_shows_only_a_part_has_a_note(body: dict[str, object], note: str) -> None:
+    (found,) = request_of(body).notes
+    assert note in found

@@ -83,6 +83,14 @@ def test_a_system_prompt_does_not_hide_that_an_assistant_begins() -> None:
     assert problems == ["the list begins with an assistant message"]
 
 
+def test_a_list_may_begin_with_an_item_that_stands_for_what_was_before_it() -> None:
+    asked: Message = {"type": "message", "role": "user", "content": "go"}
+    compaction: Message = {"type": "compaction", "encrypted_content": "gAAA"}
+    thought: Message = {"type": "reasoning", "summary": [], "encrypted_content": "gAAB"}
+    before = [asked, thought, compaction, asked]
+    assert new_problems(before, before[1:]) == []
+
+
 @pytest.mark.parametrize("role", ["tool", "function"])
 def test_result_blocks_of_a_tool_message_answer_calls(role: str) -> None:
     answers = {**RESULTS, "role": role}

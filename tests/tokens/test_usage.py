@@ -36,6 +36,21 @@ from policyctx.tokens.usage import Usage, usage_of
              "output_tokens": 7},
             Usage(20, cache_read=300, output=7),
         ),
+        (
+            {"input_tokens": 320, "output_tokens": 7, "total_tokens": 327,
+             "input_tokens_details": {"cached_tokens": 200, "cache_write_tokens": 100},
+             "output_tokens_details": {"reasoning_tokens": 5}},
+            Usage(20, cache_read=200, cache_write=100, output=7),
+        ),
+        (
+            {"input_tokens": 320, "output_tokens": 7,
+             "input_tokens_details": {"cached_tokens": 300, "cache_write_tokens": 100}},
+            Usage(0, cache_read=300, cache_write=20, output=7),
+        ),
+        (
+            {"input_tokens": 320, "input_tokens_details": None, "output_tokens": 7},
+            Usage(320, output=7),
+        ),
     ],
 )  # fmt: skip
 def test_every_token_of_a_prompt_is_counted_once(fields: dict[str, Any], usage: Usage) -> None:
@@ -50,6 +65,19 @@ def test_the_objects_of_an_sdk_are_read() -> None:
     anthropic_types = pytest.importorskip("anthropic.types")
     fields = {"input_tokens": 4, "cache_read_input_tokens": 300, "output_tokens": 7}
     assert usage_of(anthropic_types.Usage(**fields)) == Usage(4, cache_read=300, output=7)
+
+
+def test_the_usage_object_of_a_responses_response_is_read() -> None:
+    responses = pytest.importorskip("openai.types.responses.response_usage")
+    fields = {
+        "input_tokens": 320,
+        "input_tokens_details": {"cached_tokens": 300, "cache_write_tokens": 0},
+        "output_tokens": 7,
+        "output_tokens_details": {"reasoning_tokens": 5},
+        "total_tokens": 327,
+    }
+    usage = responses.ResponseUsage.model_validate(fields)
+    assert usage_of(usage) == usage_of(fields) == Usage(20, cache_read=300, output=7)
 
 
 def test_a_usage_is_one_already() -> None:

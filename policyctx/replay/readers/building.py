@@ -46,7 +46,11 @@ class RecordingBuilder:
     def add(self, message: Message) -> bool:
         """Put a message into the context; one that is none is counted, and False returned."""
         if not is_message(message):
-            self.not_understood[f"{message.get('role')} message"] += 1
+            kind = message.get("type")
+            is_item = "role" not in message and isinstance(kind, str)
+            self.not_understood[
+                f"{kind} item" if is_item else f"{message.get('role')} message"
+            ] += 1
             return False
         self._new.append(message)
         self.context.append(message)

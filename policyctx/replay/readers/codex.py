@@ -1,8 +1,9 @@
 """Sessions of Codex: rollouts of JSON lines under `~/.codex/sessions/`.
 
-Only `response_item`s are sent to a model. `event_msg`s repeat them for the screen and report what
-was billed, after the results of the calls in the reply. Items become chat messages: the text,
-reasoning and calls of one reply are one message, as parallel calls must be.
+A `response_item` holds an item of OpenAI's Responses API as it was sent to the model, and is kept
+unchanged; only an output that is an object becomes the text or list that the API takes. An
+`event_msg` repeats items for the screen, and reports what was billed, after the results of the
+calls in the reply.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import is_message
 from policyctx.replay.readers.building import RecordingBuilder
-from policyctx.replay.readers.fields import Record, mapping, number, objects, seconds, word
+from policyctx.replay.readers.fields import Record, mapping, number, seconds, word
 from policyctx.tokens.usage import Usage
 
 if TYPE_CHECKING:
@@ -22,73 +23,19 @@ if TYPE_CHECKING:
     from policyctx.replay.readers.source import Source
     from policyctx.replay.recording import Recording
 
-_CALLS = ("function_call", "custom_tool_call", "local_shell_call")
-_ANSWERS = ("function_call_output", "custom_tool_call_output")
-# What the provider did by itself while it replied, and the summary that it made.
-_CARRIED = (
-    "compaction", "compaction_summary", "context_compaction", "image_generation_call",
-    "tool_search_call", "tool_search_output", "web_search_call",
-)  # fmt: skip
-IN_REPLY = frozenset(_CALLS + _CARRIED + ("reasoning",))
-"""Types of items that a model writes, messages apart."""
-
-
-def is_item(record: Record) -> bool:
-    """Whether a record is an item without an envelope, as the oldest rollouts have them."""
-    kind = word(record.get("type"))
-    return kind in IN_REPLY or kind in _ANSWERS or (kind == "message" and "role" in record)
-
-
-def message_of(item: Record) -> Message | None:
-    """Return the message that an item is; None for calls and whatever is no message."""
-    if item.get("type") != "message":
-        return None
-    return {"role": item.get("role"), "content": item.get("content")}
-
-
-def tool_call(item: Record) -> dict[str, Any] | None:
-    """Return the call that an item is, None when it is none."""
-    kind, call_id = item.get("type"), word(item.get("call_id") or item.get("id"))
-    if kind == "custom_tool_call":
-        custom = {"name": item.get("name"), "input": item.get("input")}
-        return {"id": call_id, "type": "custom", "custom": custom}
-    if kind == "function_call":
-        function = {"name": item.get("name"), "arguments": item.get("arguments")}
-    elif kind == "local_shell_call":
-        function = {"name": "local_shell", "arguments": compact_json(item.get("action"))}
-    else:
-        return None
-    return {"id": call_id, "type": "function", "function": function}
-
-
-def answer(item: Record) -> Message | None:
-    """Return the result that an item is: its output is a text, a list of parts, or holds either."""
-    if item.get("type") not in _ANSWERS:
-        return None
-    output = item.get("output")
-    if isinstance(output, dict):
-        output = output.get("content", compact_json(output))
-    return {"role": "tool", "tool_call_id": word(item.get("call_id")), "content": output}
-
-
-def part_of(item: Record) -> list[Record]:
-    """Return what an item of a reply adds to the message's content.
-
-    Reasoning shows its summary, or nothing where it has none.
-    """
-    kind = item.get("type")
-    if kind == "message":
-        content = item.get("content")
-        return [{"type": "text", "text": content}] if isinstance(content, str) else objects(content)
-    if kind == "reasoning":
-        shown = objects(item.get("summary")) + objects(item.get("content"))
-        text = "\n".join(word(part.get("text")) for part in shown)
-        signature = word(item.get("encrypted_content"))
-        return [{"type": "thinking", "thinking": text, "signature": signature}]
-    return [item]
-
-
 FORMAT = "codex"
+
+_RESULTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
+# Items that a model writes, messages apart, and what the provider does while it replies.
+_IN_REPLY = frozenset(
+    {
+        "function_call", "custom_tool_call", "local_shell_call", "reasoning",
+        "compaction", "compaction_summary", "context_compaction", "image_generation_call",
+        "tool_search_call", "tool_search_output", "web_search_call",
+    }
+)  # fmt: skip
+# A snapshot of the files for the program itself, which stands among the items.
+_NOT_SENT = frozenset({"ghost_snapshot"})
 
 # What a session is run with, and snapshots of what the items hold.
 _NOT_PROMPT = frozenset({"session_meta", "turn_context", "event_msg", "world_state"})
@@ -117,8 +64,8 @@ class _Rollout:
         self.builder = RecordingBuilder()
         self._model: str | None = None
         self._system: str | None = None
-        self._reply: Message | None = None
-        """The message that further items of the reply go into, until a result or a prompt."""
+        self._is_replying = False
+        """Whether a further item of a reply belongs to the newest call."""
         self._call: int | None = None
         """The newest call, until it is known what was billed for it."""
         self._billed: object = None
@@ -128,7 +75,7 @@ class _Rollout:
         kind, payload = word(record.get("type")), mapping(record.get("payload"))
         if kind == "response_item":
             self._read_item(payload, record)
-        elif is_item(record):
+        elif _is_item(record):
             self._read_item(record, record)
         elif kind == "compacted":
             self._compact(payload)
@@ -161,58 +108,57 @@ class _Rollout:
             cached = min(prompt, cached)
             output = number(last.get("output_tokens"))
             self.builder.bill(self._call, Usage(prompt - cached, cached, output=output))
-        self._call = self._reply = None
+        self._end_reply()
 
-    def _read_item(self, item: Record, record: Record) -> None:
-        kind = word(item.get("type"))
-        if kind in IN_REPLY or (kind == "message" and item.get("role") == "assistant"):
-            self._add_to_reply(item, seconds(record.get("timestamp")))
-        elif message := message_of(item) or answer(item):
-            self.builder.add(message)
-            self._reply = None
-        else:
-            self.builder.pass_over(f"response_item {kind}", known=kind == "ghost_snapshot")
-
-    def _add_to_reply(self, item: Record, at: float | None) -> None:
-        call = tool_call(item)
-        parts = [] if call else part_of(item)
-        calls = {"tool_calls": [call]} if call else {}
-        if not is_message({"role": "assistant", "content": parts, **calls}):
-            self.builder.pass_over(f"response_item {word(item.get('type'))}", known=False)
+    def _read_item(self, found: Record, record: Record) -> None:
+        item, kind = _sent(found), word(found.get("type"))
+        if kind in _NOT_SENT or not _is_item(item) or not is_message(item):
+            self.builder.pass_over(f"response_item {kind}", known=kind in _NOT_SENT)
             return
-        if self._reply is None:
+        is_reply = kind in _IN_REPLY or (kind == "message" and item["role"] == "assistant")
+        if is_reply and not self._is_replying:
+            at = seconds(record.get("timestamp"))
             self._call = self.builder.called(None, self._model, at, self._system)
-            self._reply = {"role": "assistant", "content": []}
-            self.builder.add(self._reply)
-        if call:
-            self._reply.setdefault("tool_calls", []).append(call)
-        self._reply["content"] += parts
+        self._is_replying = is_reply
+        self.builder.add(item)
+
+    def _end_reply(self) -> None:
+        self._is_replying, self._call = False, None
 
     def _compact(self, payload: Record) -> None:
         history = payload.get("replacement_history")
         if isinstance(history, list):
-            context = list(_messages(history))
+            items = (_sent(mapping(item)) for item in history)
+            context = [item for item in items if word(item.get("type")) not in _NOT_SENT]
         else:
-            context = [m for m in self.builder.context if m["role"] in ("user", "developer")]
-            context.append({"role": "user", "content": word(payload.get("message"))})
+            context = [one for one in self.builder.context if _role(one) in ("user", "developer")]
+            summary = word(payload.get("message"))
+            context.append({"type": "message", "role": "user", "content": summary})
         self.builder.begin_anew(context)
-        self._reply = self._call = None
+        self._end_reply()
 
     def _roll_back(self, turns: int) -> None:
         """Take back the last turns, each from its user message on."""
         context = self.builder.context
-        starts = [i for i, message in enumerate(context) if message["role"] == "user"]
+        starts = [i for i, message in enumerate(context) if _role(message) == "user"]
         if turns and starts:
             self.builder.begin_anew(context[: starts[max(0, len(starts) - turns)]])
-        self._reply = self._call = None
+        self._end_reply()
 
 
-def _messages(history: list[Any]) -> Iterator[Message]:
-    """Turn the items that a compaction left into messages, each its own."""
-    for item in map(mapping, history):
-        if message := message_of(item) or answer(item):
-            yield message
-        elif call := tool_call(item):
-            yield {"role": "assistant", "content": None, "tool_calls": [call]}
-        else:
-            yield {"role": "assistant", "content": part_of(item)}
+def _is_item(record: Record) -> bool:
+    """Return whether a record is an item; the oldest rollouts have them without an envelope."""
+    kind = word(record.get("type"))
+    return kind in _IN_REPLY or kind in _RESULTS or (kind == "message" and "role" in record)
+
+
+def _sent(item: Record) -> Message:
+    """Return an item as it was sent: the output of a result is a text or a list of parts."""
+    output = item.get("output")
+    if word(item.get("type")) not in _RESULTS or not isinstance(output, dict):
+        return item
+    return {**item, "output": output.get("content", compact_json(output))}
+
+
+def _role(item: Message) -> Any:  # noqa: ANN401 - whatever is recorded
+    return item.get("role")

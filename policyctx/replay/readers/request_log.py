@@ -1,16 +1,19 @@
-"""Logs of requests to either API: bodies with their `messages`, beside the responses.
+"""Logs of requests: bodies with `messages`, or `input` as in the Responses API, and the responses.
 
-Every request repeats its whole prompt. Requests that share a first user message, and an id where
+A request repeats its whole prompt. Requests that share a first user message, and an id where
 the log has ids, are one conversation; messages that differ only in cache marks are one object.
+A request with a `previous_response_id` sends only what is new; the log shows what came before it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from policyctx.messages.json_text import compact_json
+from policyctx.messages.reading import is_message, user_message
+from policyctx.messages.shapes.built_in import RESPONSES
 from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
 from policyctx.replay.readers.chat import is_chat_message
 from policyctx.replay.readers.fields import Record, mapping, objects, seconds, usage, word
@@ -26,6 +29,13 @@ if TYPE_CHECKING:
 _REQUESTS = ("request", "body", "kwargs", "request_body", "input", "params")
 _RESPONSES = ("response", "response_body", "output", "completion")
 _TIMES = ("timestamp", "created_at", "start_time", "startTime", "time", "ts", "created")
+# What a request to the Responses API has beside its `input`, which other APIs have as well.
+_BESIDE_INPUT = frozenset(
+    {
+        "include", "instructions", "max_output_tokens", "parallel_tool_calls",
+        "previous_response_id", "prompt_cache_key", "reasoning", "store", "tools",
+    }
+)  # fmt: skip
 _CONVERSATIONS = ("conversation_id", "session_id", "thread_id", "trace_id")
 
 
@@ -43,48 +53,84 @@ class Exchange:
     language_model: str | None
     at: float | None
     usage: Usage | None
-    reply: Message | None
+    reply: list[Message]
+    id: str = ""
+    """The response's."""
+    previous_id: str = ""
+    """That of the response whose history the provider put before the messages."""
+
+    def continued(self, before: Exchange) -> Exchange:
+        """Return the exchange with the history that another one left at the provider."""
+        return replace(
+            self,
+            messages=[*before.messages, *before.reply, *self.messages],
+            prints=[*before.prints, *map(_print, before.reply), *self.prints],
+            beginning=before.beginning,
+        )
 
 
 def exchange_of(record: object) -> Exchange | None:
     """Return the exchange that a record is; None for one without a request."""
     fields = mapping(record)
-    request = _request(fields)
-    found = request.get("messages")
-    messages: list[Any] = found if isinstance(found, list) else []
+    response = _response(fields)
+    request = _request(fields, response)
+    messages = _messages(request)
     if not messages or not all(isinstance(one, dict) for one in messages):
         return None
-    response = _response(fields)
     prints = [_print(message) for message in messages]
     users = (print_ for m, print_ in zip(messages, prints, strict=True) if m.get("role") == "user")
     said_id = next((word(fields.get(key)) for key in _CONVERSATIONS if fields.get(key)), "")
-    at = next((fields[key] for key in _TIMES if key in fields), response.get("created"))
+    at = next((fields[key] for key in _TIMES if key in fields), None)
+    if at is None:
+        at = response.get("created", response.get("created_at"))
     return Exchange(
         messages=messages,
         prints=prints,
         beginning=(said_id, next(users, "")),
-        system=request.get("system"),
+        system=request.get("system", request.get("instructions")),
         tools=request.get("tools"),
         language_model=word(response.get("model") or request.get("model")) or None,
         at=seconds(at),
         usage=usage(response.get("usage")) or usage(fields.get("usage")),
         reply=_reply(response),
+        id=word(response.get("id")),
+        previous_id=word(request.get("previous_response_id")),
     )
 
 
-def _request(fields: Record) -> Record:
+def _request(fields: Record, response: Record) -> Record:
     """Return the request's body: the record itself, or what it is wrapped in."""
     if "messages" in fields:
         # What has nothing of a request but messages is a message list.
         beside = fields.keys() & {"model", "response", "usage", "system", "tools", "max_tokens"}
         return fields if beside else {}
+    if _has_input(fields, response):
+        return fields
     inner = next((found for key in _REQUESTS if (found := mapping(fields.get(key)))), {})
-    return inner if not inner or "messages" in inner else _request_inside(inner)
+    is_request = not inner or "messages" in inner or _has_input(inner, response)
+    return inner if is_request else _request_inside(inner, response)
 
 
-def _request_inside(fields: Record) -> Record:
+def _request_inside(fields: Record, response: Record) -> Record:
     found = (mapping(fields.get(key)) for key in _REQUESTS)
-    return next((inner for inner in found if "messages" in inner), {})
+    bodies = (inner for inner in found if "messages" in inner or _has_input(inner, response))
+    return next(bodies, {})
+
+
+def _has_input(fields: Record, response: Record) -> bool:
+    """Return whether this is a request to the Responses API; others have an `input` as well."""
+    given = fields.get("input")
+    if isinstance(given, list):
+        return "model" in fields and bool(given) and all(map(is_message, given))
+    is_known = "model" in fields and not _BESIDE_INPUT.isdisjoint(fields)
+    return isinstance(given, str) and (is_known or isinstance(response.get("output"), list))
+
+
+def _messages(request: Record) -> list[Any]:
+    found = request.get("messages", request.get("input"))
+    if isinstance(found, str) and "messages" not in request:
+        return [user_message(found)]
+    return found if isinstance(found, list) else []
 
 
 def _response(fields: Record) -> Record:
@@ -92,26 +138,34 @@ def _response(fields: Record) -> Record:
     return mapping(response.get("body")) or response
 
 
-def _reply(response: Record) -> Message | None:
-    """Return the message of a response of either API."""
+def _reply(response: Record) -> list[Message]:
+    """Return the messages of a response: one, or the items of the Responses API."""
+    if items := objects(response.get("output")):
+        return [item for item in items if is_message(item)]
     choices = objects(response.get("choices"))
     if choices:
         message = mapping(choices[0].get("message"))
         kept = ("role", "content", "tool_calls", "function_call", "refusal")
-        return {k: message[k] for k in kept if message.get(k) is not None} if message else None
+        said = {k: message[k] for k in kept if message.get(k) is not None}
+        return [said] if said else []
     if response.get("role") == "assistant" and response.get("content"):
-        return {"role": "assistant", "content": response["content"]}
-    return None
+        return [{"role": "assistant", "content": response["content"]}]
+    return []
 
 
 def _print(message: Message) -> str:
+    if RESPONSES.recognises(message) and "role" not in message:
+        return _digest(compact_json(message))
     content = message.get("content")
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     elif isinstance(content, list):
         content = [_without_mark(block) for block in content]
     said = {key: message[key] for key in ("role", "tool_calls", "tool_call_id") if key in message}
-    text = compact_json([said, content])
+    return _digest(compact_json([said, content]))
+
+
+def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
@@ -128,7 +182,7 @@ class Thread:
         self.builder = RecordingBuilder()
         self._prints: list[str] = []
         self._messages: list[Message] = []
-        self._reply: Message | None = None
+        self._reply: list[Message] = []
 
     def _shared_with(self, exchange: Exchange) -> int:
         """Return how many messages at the beginning are the same."""
@@ -159,8 +213,8 @@ class Thread:
 
     def end(self) -> None:
         """Add the last reply; those before it stand in the requests that followed."""
-        if self._reply is not None:
-            self.builder.add(self._reply)
+        for message in self._reply:
+            self.builder.add(message)
 
 
 FORMAT = "request-log"
@@ -169,17 +223,25 @@ FORMAT = "request-log"
 def recognises(record: object) -> bool:
     """Is this a request: messages beside a model's name, or inside a record of a request."""
     exchange = exchange_of(record)
-    return exchange is not None and is_chat_message(exchange.messages[0])
+    if exchange is None:
+        return False
+    first = exchange.messages[0]
+    return is_chat_message(first) or RESPONSES.recognises(first)
 
 
 def recordings(source: Source) -> Iterator[Recording]:
     """Yield the conversations, in the order in which they began."""
     threads: dict[tuple[str, str], Thread] = {}
+    answered: dict[str, Exchange] = {}
     for record in source.records():
         exchange = exchange_of(record)
         if exchange is None:
             source.not_understood["record that is no request"] += 1
         else:
+            if before := answered.get(exchange.previous_id):
+                exchange = exchange.continued(before)
+            if exchange.id:
+                answered[exchange.id] = exchange
             threads.setdefault(exchange.beginning, Thread()).read(exchange)
     names = RecordingNames(source.name)
     for position, thread in enumerate(threads.values(), 1):

@@ -7,6 +7,7 @@ from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 from policyctx.messages.reading import items_of
+from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.replay.reading import recordings_in
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def recorded_messages(path: Path) -> list[Message]:
     recording = next(iter(recordings_in(path)))
     sent = (message for call in recording.calls for message in call.new)
     each = {id(message): message for message in chain(sent, recording.after)}
-    return [message for message in each.values() if message["role"] != "system"]
+    return [message for message in each.values() if BUILT_IN.role(message) != "system"]
 
 
 def pieces(messages: Sequence[Message], count: int) -> list[list[Message]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.replay.reading import recordings_of
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def read_document(document: object) -> list[Recording]:
 
 
 def roles(messages: Sequence[dict[str, Any]]) -> list[str]:
-    return [message["role"] for message in messages]
+    return [BUILT_IN.role(message) for message in messages]
 
 
 def lengths(recording: Recording) -> list[int]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from policyctx.messages.reading import is_message
+from policyctx.messages.reading import Reading, is_message, items_of
 from policyctx.tokens.usage import Usage
 from tests.replay.readers.reading import lengths, read_lines, roles
 
@@ -42,13 +42,41 @@ def beside(kind: str, **more: Any) -> Record:
 TURN = [said("user", "go"), call("a"), call("b"), output("a"), output("b")]
 
 
-def test_the_items_of_a_reply_are_one_message() -> None:
+def test_items_are_kept_as_they_were_recorded() -> None:
+    thought = item(
+        "reasoning", id="rs_1", summary=[], content=None, encrypted_content="gAAA", status=None
+    )
+    search = item("web_search_call", status="completed", action={"type": "search", "query": "x"})
+    records = [said("user", "go"), thought, search, said("assistant", "so"), *TURN[1:]]
+    (recording,) = read_lines(records)
+    assert recording.messages() == [record["payload"] for record in records]
+
+
+def test_the_items_of_a_reply_follow_one_call_of_the_model() -> None:
     thought = item("reasoning", summary=[{"type": "summary_text", "text": "hm"}])
     (recording,) = read_lines([said("user", "go"), thought, said("assistant", "so"), *TURN[1:]])
-    reply = recording.messages()[1]
-    assert [block["type"] for block in reply["content"]] == ["thinking", "output_text"]
-    assert [one["id"] for one in reply["tool_calls"]] == ["a", "b"]
-    assert roles(recording.messages()) == ["user", "assistant", "tool", "tool"]
+    assert lengths(recording) == [1]
+    expected = ["user", "assistant", "assistant", "assistant", "assistant", "tool", "tool"]
+    assert roles(recording.messages()) == expected
+    reply = Reading()
+    reply.extend(recording.messages())
+    assert reply.reply_of(2) == range(1, 5)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "sent"),
+    [
+        ({"content": "done", "success": True}, "done"),
+        (
+            {"content": [{"type": "input_text", "text": "done"}]},
+            [{"type": "input_text", "text": "done"}],
+        ),
+        ({"exit": 0}, '{"exit":0}'),
+    ],
+)
+def test_an_output_that_is_an_object_becomes_what_was_sent(recorded: Record, sent: Any) -> None:
+    (recording,) = read_lines([said("user", "go"), call("a"), output("a", recorded)])
+    assert recording.messages()[2] == {**output("a")["payload"], "output": sent}
 
 
 def test_the_usage_record_after_the_results_belongs_to_the_reply() -> None:
@@ -56,7 +84,7 @@ def test_the_usage_record_after_the_results_belongs_to_the_reply() -> None:
     first, second = recording.calls
     assert first.usage == Usage(40, 60, output=7)
     assert second.usage is None
-    assert lengths(recording) == [1, 4]
+    assert lengths(recording) == [1, 5]
 
 
 @pytest.mark.parametrize("info", [None, {}, {"total_token_usage": None}])
@@ -78,7 +106,7 @@ def test_a_compaction_replaces_the_context() -> None:
     (recording,) = read_lines([*TURN, counted(9, 9), compacted, call("c")])
     assert lengths(recording) == [1, 2]
     assert [one.anew for one in recording.calls] == [True, True]
-    assert recording.not_prompt["message that no call was made with"] == 3
+    assert recording.not_prompt["message that no call was made with"] == 4
 
 
 def test_an_older_compaction_keeps_user_messages() -> None:
@@ -93,7 +121,10 @@ def test_turns_that_were_rolled_back_are_left_out() -> None:
     records = [*TURN, counted(9, 9), said("user", "mistyped"), said("assistant", "what?")]
     (recording,) = read_lines([*records, back, said("user", "typed well"), call("c")])
     last = [*recording.contexts()][-1]
-    assert [m["content"][0]["text"] for m in last if m["role"] == "user"] == ["go", "typed well"]
+    assert [m["content"][0]["text"] for m in last if m.get("role") == "user"] == [
+        "go",
+        "typed well",
+    ]
 
 
 def test_system_prompt_and_model_are_those_of_the_session() -> None:
@@ -103,20 +134,36 @@ def test_system_prompt_and_model_are_those_of_the_session() -> None:
     assert recording.calls[0].at == 1767225601.0
 
 
-def test_a_custom_call_keeps_its_input_as_text() -> None:
+def test_a_custom_call_and_its_output_are_paired() -> None:
     custom = item("custom_tool_call", name="apply_patch", input="*** Begin", call_id="c")
     answer = item("custom_tool_call_output", call_id="c", output=[{"type": "input_text"}])
     (recording,) = read_lines([said("user", "go"), custom, answer])
-    reply, result = recording.after
-    assert reply["tool_calls"][0]["custom"] == {"name": "apply_patch", "input": "*** Begin"}
-    assert result["content"] == [{"type": "input_text"}]
+    called, result = items_of(recording.after)
+    assert (called.tool, called.text) == ("apply_patch", "*** Begin")
+    assert (result.tool, result.text) == ("apply_patch", '[{"type":"input_text"}]')
 
 
 def test_items_without_an_envelope_are_read() -> None:
     head = {"id": "s", "timestamp": AT, "instructions": "You are."}
     (recording,) = read_lines([head, *(record["payload"] for record in TURN)])
-    assert roles(recording.messages()) == ["user", "assistant", "tool", "tool"]
+    assert roles(recording.messages()) == ["user", "assistant", "assistant", "tool", "tool"]
     assert recording.calls[0].system == "You are."
+
+
+def test_a_snapshot_in_a_replacement_history_is_left_out() -> None:
+    history = [said("user", "the summary")["payload"], {"type": "ghost_snapshot", "commit": "c"}]
+    (recording,) = read_lines([*TURN, beside("compacted", replacement_history=history), call("c")])
+    assert recording.messages() == [history[0], call("c")["payload"]]
+
+
+@pytest.mark.parametrize(
+    "odd", [5, {"type": ["message"]}, {"type": "function_call", "arguments": 5}]
+)
+def test_an_odd_item_of_a_replacement_history_is_counted(odd: object) -> None:
+    history = [said("user", "the summary")["payload"], odd]
+    (recording,) = read_lines([*TURN, beside("compacted", replacement_history=history), call("c")])
+    assert recording.messages() == [history[0], call("c")["payload"]]
+    assert sum(recording.not_understood.values()) == 1
 
 
 def test_every_record_is_accounted_for() -> None:
@@ -132,10 +179,12 @@ def test_every_record_is_accounted_for() -> None:
     [
         item("message", role="assistant", content=[{"type": "output_text", "text": "x"}, {}]),
         item("message", role="assistant", content=[{"type": ["output_text"], "text": "x"}]),
+        item("message", role=5, content="x"),
     ],
 )
 def test_an_odd_part_of_a_reply_is_counted_and_spoils_no_other(odd: Record) -> None:
     (recording,) = read_lines([*TURN, odd, said("assistant", "done")])
     assert recording.not_understood == {"response_item message": 1}
-    assert roles(recording.messages()) == ["user", "assistant", "tool", "tool", "assistant"]
+    expected = ["user", "assistant", "assistant", "tool", "tool", "assistant"]
+    assert roles(recording.messages()) == expected
     assert all(map(is_message, recording.messages()))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from policyctx.errors import UnreadableRecordingError
 from policyctx.tokens.usage import Usage
 from tests.replay.readers.reading import lengths, read_document, read_lines, roles
 
@@ -108,3 +109,92 @@ def test_requests_of_the_other_api_are_read() -> None:
     )
     assert recording.after == ({"role": "assistant", "content": said["content"]},)
     assert recording.not_understood == {"record that is no request": 1}
+
+
+ASKED: Record = {"type": "message", "role": "user", "content": "go"}
+THOUGHT: Record = {"type": "reasoning", "summary": [], "encrypted_content": "gAAA"}
+CALL: Record = {"type": "function_call", "name": "sh", "arguments": "{}", "call_id": "c"}
+OUTPUT: Record = {"type": "function_call_output", "call_id": "c", "output": "done"}
+ANSWER: Record = {"type": "message", "role": "assistant", "content": [], "id": "msg_1"}
+
+
+def items_request(*items: Record, **more: Any) -> Record:
+    return {"model": "gpt-x", "instructions": "You are.", "input": [*items], **more}
+
+
+def items_response(prompt: int, *items: Record, **more: Any) -> Record:
+    details = {"cached_tokens": prompt // 2}
+    usage = {"input_tokens": prompt, "input_tokens_details": details, "output_tokens": 3}
+    response = {"object": "response", "model": "gpt-x-1", "created_at": 86_400, "usage": usage}
+    return {**response, "output": [*items], **more}
+
+
+def test_requests_of_the_responses_api_are_one_conversation() -> None:
+    first = {"request": items_request(ASKED), "response": items_response(10, THOUGHT, CALL)}
+    whole = items_request(ASKED, THOUGHT, CALL, OUTPUT)
+    second = {"request": whole, "response": items_response(30, ANSWER)}
+    (recording,) = read_lines([first, second])
+    assert (recording.format, lengths(recording)) == ("request-log", [1, 4])
+    assert [call.usage for call in recording.calls] == [
+        Usage(5, 5, output=3),
+        Usage(15, 15, output=3),
+    ]
+    call = recording.calls[1]
+    assert (call.system, call.language_model, call.at) == ("You are.", "gpt-x-1", 86_400.0)
+    assert recording.messages() == [ASKED, THOUGHT, CALL, OUTPUT, ANSWER]
+    assert recording.not_understood == {}
+
+
+def test_a_request_that_continues_a_response_has_its_history() -> None:
+    log = [
+        items_request(ASKED, response=items_response(10, THOUGHT, CALL, id="resp_1")),
+        items_request(
+            OUTPUT, previous_response_id="resp_1", response=items_response(30, ANSWER, id="resp_2")
+        ),
+        items_request(GO, previous_response_id="resp_2"),
+    ]
+    (recording,) = read_lines(log)
+    assert lengths(recording) == [1, 4, 6]
+    assert recording.messages() == [ASKED, THOUGHT, CALL, OUTPUT, ANSWER, GO]
+
+
+def test_a_request_may_begin_with_the_result_of_a_call() -> None:
+    (recording,) = read_lines([items_request(OUTPUT, previous_response_id="resp_9")])
+    assert recording.messages() == [OUTPUT]
+
+
+def test_an_input_that_is_a_text_is_a_message() -> None:
+    log = [
+        {"model": "gpt-x", "instructions": "You are.", "input": "go"},
+        {"request": {"model": "gpt-x", "input": "go"}, "response": items_response(10, ANSWER)},
+    ]
+    (recording,) = read_lines(log)
+    assert recording.messages() == [GO, ANSWER]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"model": "text-embedding-x", "input": "go"},
+        {"model": "text-embedding-x", "input": ["go", "on"]},
+        {"id": 1, "input": [GO], "target": "so"},
+    ],
+)
+def test_an_input_of_another_api_is_not_a_request(record: Record) -> None:
+    with pytest.raises(UnreadableRecordingError):
+        read_lines([record])
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        {"request": {"body": items_request(ASKED)}},
+        {"body": items_request(ASKED), "custom_id": "1", "url": "/v1/responses"},
+        {"input": items_request(ASKED), "output": items_response(10, ANSWER)},
+        items_request(ASKED, response=items_response(10, ANSWER)),
+        {"request": items_request(ASKED), "response": {"body": items_response(10, ANSWER)}},
+    ],
+)
+def test_a_request_of_the_responses_api_is_found_in_its_wrapper(wrapped: Record) -> None:
+    (recording,) = read_lines([wrapped, wrapped])
+    assert (recording.format, lengths(recording)) == ("request-log", [1, 1])
