@@ -85,14 +85,32 @@ class _Seen(NamedTuple):
         )
 
     @property
-    def is_of_split_reply(self) -> bool:
-        """Whether the message may be one of several that make up a reply."""
-        return self.role == "assistant" and self.shape.splits_replies
+    def may_not_be_first(self) -> bool:
+        """Whether a list may not begin with the message; the Responses API takes any item first."""
+        return self.role == "assistant" and not self.shape.splits_replies
+
+    def is_of_split_reply(self, before: bool) -> bool:  # noqa: FBT001
+        """Return whether the message may be one of several that make up a reply.
+
+        `before` says whether the message before it is one. Reasoning may lead to an easy message.
+        """
+        return self.role == "assistant" and (before or self.shape.splits_replies)
 
     @property
     def is_thinking(self) -> bool:
         """Whether the message holds nothing but thinking."""
         return bool(self.items) and all(item.kind == "thinking" for item in self.items)
+
+    @property
+    def is_text_of_client(self) -> bool:
+        """Whether the message is a text without an id, such as a compaction writes.
+
+        The provider knows what led to a text by its id only.
+        """
+        if not all(item.kind == "assistant_message" for item in self.items):
+            return False
+        plain = self.shape.plain(self.message)
+        return isinstance(plain, dict) and plain.get("id") is None
 
 
 def _seen(messages: Sequence[Message], items: Sequence[Item], shapes: Shapes) -> list[_Seen]:
@@ -124,8 +142,8 @@ def _new_problems(before: Sequence[_Stretch], after: Sequence[_Stretch]) -> list
 
 def _broken(stretch: _Stretch) -> Iterator[str]:
     roles = [each.role for each in stretch.seen]
-    first = next((role for role in roles if role not in SYSTEM_ROLES), None)
-    if stretch.begins_list and first == "assistant":
+    first = next((each for each in stretch.seen if each.role not in SYSTEM_ROLES), None)
+    if stretch.begins_list and first is not None and first.may_not_be_first:
         yield "the list begins with an assistant message"
     for each in stretch.seen:
         if each.shape.is_empty(each.message):
@@ -140,25 +158,22 @@ def _broken(stretch: _Stretch) -> Iterator[str]:
 
 def _parted_thinking(stretch: _Stretch) -> Iterator[str]:
     """Yield a sentence where a split reply lacks its thinking, or thinking what it led to."""
-    before: _Seen | None = None
+    was_reply = was_thinking = False
     for place, each in enumerate(stretch.seen):
-        begins = before is None or not before.is_of_split_reply
+        is_reply = each.is_of_split_reply(was_reply)
         is_border = place == 0 and not stretch.begins_list
-        if each.is_of_split_reply and begins and not each.is_thinking and not is_border:
+        needs_thinking = not (each.is_thinking or each.is_text_of_client)
+        if is_reply and not was_reply and needs_thinking and not is_border:
             yield "a reply begins without the reasoning that led to it"
-        if before is not None and _is_lone(before) and not each.is_of_split_reply:
+        if was_thinking and not is_reply:
             yield "reasoning is not followed by what it led to"
-        before = each
-    if stretch.ends_list and before is not None and _is_lone(before):
+        was_reply, was_thinking = is_reply, is_reply and each.is_thinking
+    if stretch.ends_list and was_thinking:
         yield "reasoning is not followed by what it led to"
 
 
-def _is_lone(seen: _Seen) -> bool:
-    return seen.is_of_split_reply and seen.is_thinking
-
-
 def _unpaired(stretch: _Stretch) -> Iterator[str]:
-    waiting, before = _Calls(), None
+    waiting, was_reply = _Calls(), False
     for place, each in enumerate(stretch.seen):
         calls, may_lack_call = _Calls(), place == 0 and not stretch.begins_list
         for item in each.items:
@@ -168,12 +183,13 @@ def _unpaired(stretch: _Stretch) -> Iterator[str]:
                 is_answer = waiting.take(item) or calls.take(item)
                 if not (is_answer or may_lack_call):
                     yield f"the result {_name(item)} has no call right before it"
-        if before is not None and before.is_of_split_reply and each.is_of_split_reply:
+        is_reply = each.is_of_split_reply(was_reply)
+        if was_reply and is_reply:
             waiting.add_all(calls)
         elif not each.holds_only_results:
             yield from map("the call {} has no result right after it".format, waiting.names())
             waiting = calls
-        before = each
+        was_reply = is_reply
     if stretch.ends_list:
         yield from map("the call {} has no result right after it".format, waiting.names())
 
@@ -277,11 +293,13 @@ class _Around:
             seen, left = self.before(i), self.after(i)
             stays = left is not None and not left.holds_only_results
             is_reply = not seen.holds_only_results and seen.role not in SYSTEM_ROLES
-            if stays and is_reply and not self._continues_reply(i, seen):
+            if stays and is_reply and not self._is_one_of_several(i, seen):
                 return
 
-    def _continues_reply(self, i: int, seen: _Seen) -> bool:
-        return seen.is_of_split_reply and i > 0 and self.before(i - 1).is_of_split_reply
+    def _is_one_of_several(self, i: int, seen: _Seen) -> bool:
+        """Whether a message of the assistant stands beside another one."""
+        beside = (j for j in (i - 1, i + 1) if 0 <= j < len(self._before))
+        return seen.role == "assistant" and any(self.before(j).role == "assistant" for j in beside)
 
 
 _message_of = attrgetter("message")
