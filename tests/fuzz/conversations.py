@@ -118,8 +118,9 @@ class Writer:
             if blocks and self._chance(0.15):
                 blocks.append({"type": "text", "text": self._text()})
             if blocks:
-                role = "tool" if self.shape == "mixed" and self._chance(0.3) else "user"
-                yield {"role": role, "content": blocks}
+                only_results = all(block["type"] == "tool_result" for block in blocks)
+                is_hybrid = self.shape == "mixed" and only_results and self._chance(0.3)
+                yield {"role": "tool" if is_hybrid else "user", "content": blocks}
             return
         for call_id, tool in answered:
             if self._now == "legacy":
