@@ -23,7 +23,7 @@ from tests.openai_rules import (
     results_in,
     type_of,
 )
-from tests.policy_strategies import policies
+from tests.policy_strategies import free_policies, policies
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,7 +115,7 @@ def test_a_compacted_list_is_the_same_after_a_restart(messages: list[Message]) -
     assert compact_json(again.messages) == compact_json(first.messages)
 
 
-@given(messages=LISTS, policy=any_policy)
+@given(messages=LISTS, policy=free_policies())
 def test_a_restarted_session_makes_the_same_list(
     messages: list[Message], policy: OffloadPolicy
 ) -> None:
