@@ -52,6 +52,10 @@ def test_parallel_calls_of_one_id_are_paired_in_their_order() -> None:
     assert [item.tool for item in read(messages).items] == [None, "read", "write", "read", "write"]
 
 
+def test_a_call_with_an_empty_id_has_its_output() -> None:
+    assert read([GO, call(""), output("")]).partners == {1: 2, 2: 1}
+
+
 def test_an_easy_message_continues_the_reply_that_its_reasoning_begins() -> None:
     reading = read([GO, reasoning("1"), EASY, call("a"), output("a"), EASY, GO])
     assert reading.reply_of(2) == range(1, 4)
