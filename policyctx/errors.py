@@ -412,7 +412,7 @@ def install_command(extra: str) -> str:
     import json  # noqa: PLC0415 - for an error only
     from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415
     from shlex import quote  # noqa: PLC0415
-    from urllib.request import url2pathname  # noqa: PLC0415
+    from urllib.parse import unquote  # noqa: PLC0415
 
     # PEP 610: pip notes where a package came from, unless it was an index.
     try:
@@ -422,7 +422,7 @@ def install_command(extra: str) -> str:
         origin = {}
     url = str(origin.get("url", ""))
     if url.startswith("file://") and origin.get("dir_info", {}).get("editable"):
-        return f"pip install -e {quote(f'{url2pathname(url[7:])}[{extra}]')}"
+        return f"pip install -e {quote(f'{unquote(url[7:])}[{extra}]')}"
     return f"pip install {quote(f'policyctx[{extra}]' + (f' @ {url}' if url else ''))}"
 
 

@@ -29,11 +29,12 @@ _message = attrgetter("message")
 class Reading:
     """The items of a message list that grows; every message is checked and read once.
 
-    A result belongs to an earlier call with its id. Ids may be reused: within one message a result
-    answers the oldest unanswered call, and a later message with a call of the same id replaces the
+    A result belongs to an earlier call with its id. Ids may be reused: within one reply a result
+    answers the oldest unanswered call, and a later reply with a call of the same id replaces the
     earlier calls.
 
-    A reply of the model is one message, or several in a row where their shape splits replies.
+    A reply of the model is one message. Where the shape of a message splits replies, it is that
+    message and all of the assistant that follow it directly, whatever their shapes are.
     """
 
     def __init__(self, shapes: Shapes = BUILT_IN) -> None:
@@ -150,7 +151,7 @@ class Reading:
         if key is None:
             return
         calls = self._open_calls.setdefault(key, [])
-        if calls and calls[0][1].message != call.message:
+        if calls and calls[0][1].call_message != call.call_message:
             calls.clear()
         calls.append((position, call))
 
@@ -209,7 +210,7 @@ class _New:
     def _reply(self, index: int, count: int, role: str, *, splits: bool) -> None:
         """Note where the reply begins that a message belongs to, if it belongs to one."""
         first = self._before + len(self.items)
-        continues = self._begun is not None and role == "assistant" and splits
+        continues = self._begun is not None and role == "assistant"
         if not continues:
             self._begun = index if role == "assistant" and splits else None
         if self._begun is not None:

@@ -40,7 +40,12 @@ class Partition:
     carried: int | None = None
     """Position of the user's newest message, where it lies between and stays all the same."""
     kept: tuple[int, ...] = ()
-    """Positions of the messages between that stay before the summary, since none can tell them."""
+    """Positions of the messages between that stay, since no summary can tell them."""
+
+    @property
+    def around(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Positions of what stays before the summary, and behind it; see `around_summary`."""
+        return around_summary(self.kept, self.carried)
 
     def __contains__(self, message: int) -> bool:
         is_between = self.start <= message < self.end
@@ -50,6 +55,19 @@ class Partition:
         """Yield the positions of what is replaced."""
         stays = {self.carried, *self.kept}
         return (i for i in range(self.start, self.end) if i not in stays)
+
+
+def around_summary(
+    kept: tuple[int, ...], carried: int | None
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return what stays before a summary, and what stays behind it, each in order.
+
+    The user's newest message that is `carried` over goes behind, with what is `kept` after it.
+    """
+    if carried is None:
+        return kept, ()
+    first = bisect_left(kept, carried)
+    return kept[:first], (carried, *kept[first:])
 
 
 def partition(outlook: Outlook, settings: Compaction, kept: int) -> Partition:

@@ -138,7 +138,7 @@ class _HeldBack:
             left = [i for i in outermost if not self._is_dropped(i)]
             others = [i for i in outermost if self._items[i].kind != "thinking"]
             if left and others and all(self._items[i].kind == "thinking" for i in left):
-                self._hold(others, _LONE_THINKING)
+                self._hold(others[:1], _LONE_THINKING)
             elif left:
                 self._hold(filter(self._in.is_bound, outermost), _BOUND)
 

@@ -148,8 +148,9 @@ class RecordedItems:
         self._partners |= self.partners(conversation)
         origins = self._origins
         kept = [i for i in range(len(origins)) if i not in conversation.removed]
-        before = [origins[i] for i in kept if i < parts.start or i in parts.kept]
-        behind = [origins[i] for i in kept if i == parts.carried]
+        front, back = parts.around
+        before = [origins[i] for i in kept if i < parts.start or i in front]
+        behind = [origins[i] for i in kept if i in back]
         behind += [origins[i] for i in kept if i >= parts.end]
         self._before = conversation, origins
         self._origins = [*before, *[None] * written, *behind]

@@ -15,7 +15,7 @@ from policyctx.testing.failures import WordingError
 from policyctx.testing.kinds import KINDS, NUMBER_WORDS, Kind, Size, count, size, unquoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 # With the space before it, each is one token of every vocabulary and four characters.
 _WORDS = re.findall(
@@ -44,17 +44,17 @@ def filler(size: Size, serial: int) -> str:
     return "\n".join(lines).ljust(size.number, ".")[: size.number]
 
 
-def filler_blocks(size: Size, serial: int) -> list[dict[str, Any]]:
-    """Return one text block: its compact JSON has the characters, or its text the tokens.
+def filler_blocks(size: Size, serial: int, kind: str = "text") -> list[dict[str, Any]]:
+    """Return one text block of a type: its compact JSON has the characters, or its text the tokens.
 
     Raises `WordingError` where no block is that small.
     """
     if size.unit == "tokens":
-        return [{"type": "text", "text": filler(size, serial)}]
-    empty = len(compact([{"type": "text", "text": ""}]))
+        return [{"type": kind, "text": filler(size, serial)}]
+    empty = len(compact([{"type": kind, "text": ""}]))
     if size.number < empty:
         raise WordingError(f"the JSON of a text block has {empty} characters or more, not {size}")
-    return [{"type": "text", "text": _characters(size.number - empty, serial)}]
+    return [{"type": kind, "text": _characters(size.number - empty, serial)}]
 
 
 def compact(content: object) -> str:
@@ -126,20 +126,21 @@ class Pieces:
     """The calls are of one message, and the results too."""
     failed: bool = False
 
-    def content(self, serial: int) -> Any:  # noqa: ANN401 - a text, or blocks
-        """Return the content of the piece with this number.
+    def content(self, serial: int, kind: str = "text") -> Any:  # noqa: ANN401 - a text, or blocks
+        """Return the content of the piece with this number, its blocks of this type.
 
         Raises `WordingError` where no block is as small as its size.
         """
         if self.text is not None:
-            return [{"type": "text", "text": self.text}] if self.in_blocks else self.text
+            return [{"type": kind, "text": self.text}] if self.in_blocks else self.text
         assert self.size is not None  # noqa: S101 - `pieces` sees to that
         if self.start:
             return self.start + filler(
                 Size(self.size.number - len(self.start), "characters"), serial
             )
-        make: Callable[[Size, int], Any] = filler_blocks if self.in_blocks else filler
-        return make(self.size, serial)
+        if self.in_blocks:
+            return filler_blocks(self.size, serial, kind)
+        return filler(self.size, serial)
 
 
 def pieces(phrase: str, *, tool: str | None = None, text: str | None = None) -> Pieces:
@@ -184,7 +185,7 @@ def _checked(found: Pieces, phrase: str) -> Pieces:
 
 
 Message = dict[str, Any]
-Shape = Literal["Anthropic", "OpenAI"]
+Shape = Literal["Anthropic", "OpenAI", "OpenAI Responses"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,11 +210,21 @@ class MessageBuilder:
         self._serial += 1
         return self._serial
 
+    @property
+    def has_items(self) -> bool:
+        """Whether each call and each result is an item of its own, as in the Responses API."""
+        return self.shape == "OpenAI Responses"
+
+    @property
+    def text_type(self) -> str:
+        """The type of a text block in a message of the user or in a result."""
+        return "input_text" if self.has_items else "text"
+
     def messages(self, pieces: Pieces) -> list[Message]:
         """Return the messages that the pieces are; a result with a tool comes after its call."""
         if pieces.noun != "result":
             role = pieces.noun.removesuffix(" message")
-            return [self.message(role, pieces.content(self.serial())) for _ in range(pieces.count)]
+            return [self.message(role, self._content(pieces)) for _ in range(pieces.count)]
         results = self.results(pieces)
         batches = [results] if pieces.in_parallel else [[result] for result in results]
         return [message for batch in batches for message in self.exchange(batch)]
@@ -224,21 +235,37 @@ class MessageBuilder:
         for _ in range(pieces.count):
             serial = self.serial()
             id_ = f"call_{serial}" if pieces.id is None else pieces.id
-            made.append(ToolResult(id_, pieces.content(serial), pieces.tool, pieces.failed))
+            content = pieces.content(serial, self.text_type)
+            made.append(ToolResult(id_, content, pieces.tool, pieces.failed))
         return made
 
+    def _content(self, pieces: Pieces) -> Any:  # noqa: ANN401 - a text, or blocks
+        return pieces.content(self.serial(), self.text_type)
+
     def exchange(self, results: Sequence[ToolResult]) -> list[Message]:
-        """Return the message that makes the calls, where tools are known, and the results."""
+        """Return what makes the calls, where tools are known, and the results."""
         return [*self.calls(results), *self.answers(results)]
 
     def calls(self, results: Sequence[ToolResult]) -> list[Message]:
-        """Return one assistant message that calls what gave these results; none without tools."""
+        """Return what calls what gave these results: one message, or an item for each call.
+
+        Empty for results without a tool.
+        """
         known = [(result.id, result.tool) for result in results if result.tool is not None]
+        if self.has_items:
+            return [self.call([one]) for one in known]
         return [self.call(known)] if known else []
 
     def call(self, calls: Sequence[tuple[str, str]], arguments: object = None) -> Message:
-        """Return an assistant message that calls each (id, tool) with these arguments."""
+        """Return an assistant message that calls each (id, tool) with these arguments.
+
+        An item of the Responses API holds one call.
+        """
         given = {} if arguments is None else arguments
+        if self.has_items:
+            [(id_, tool)] = calls
+            item = {"type": "function_call", "call_id": id_, "name": tool}
+            return {**item, "arguments": compact(given)}
         if self.shape == "Anthropic":
             blocks = [
                 {"type": "tool_use", "id": id_, "name": tool, "input": given} for id_, tool in calls
@@ -254,14 +281,34 @@ class MessageBuilder:
         """Return the results: in one message of blocks, or each as its own."""
         if self.shape == "Anthropic":
             return [{"role": "user", "content": [_result_block(result) for result in results]}]
+        if self.has_items:
+            return [_output_item(result) for result in results]
         return [
             {"role": "tool", "tool_call_id": result.id, "content": result.content}
             for result in results
         ]
 
     def message(self, role: str, content: Any) -> Message:  # noqa: ANN401 - a text, or blocks
-        """Return a message with text; its content is as given."""
-        return {"role": role, "content": content}
+        """Return a message with text; its content is as given, in an item as a list."""
+        if not self.has_items:
+            return {"role": role, "content": content}
+        kind = "output_text" if role == "assistant" else "input_text"
+        blocks = [{"type": kind, "text": content}] if isinstance(content, str) else content
+        return {"type": "message", "role": role, "content": blocks}
+
+    def thinking(self, text: str) -> Message:
+        """Return a block with thinking, or an item with reasoning."""
+        if not self.has_items:
+            return {"type": "thinking", "thinking": text, "signature": _SIGNATURE}
+        summary = [{"type": "summary_text", "text": text}]
+        return {"type": "reasoning", "summary": summary, "encrypted_content": _SIGNATURE}
+
+
+_SIGNATURE = "EqoBCkgIARABGAIi"
+
+
+def _output_item(result: ToolResult) -> Message:
+    return {"type": "function_call_output", "call_id": result.id, "output": result.content}
 
 
 def _result_block(result: ToolResult) -> Message:

@@ -105,16 +105,29 @@ class _Writer:
                 raise WordingError("a row with the role `and` is a block: give its type")
             self.messages.append(self.conversation.message(role, _text(row, self.conversation)))
         else:
-            self._add_block(self._block(kind, row), role)
+            self._add_block(self._block(kind, row, role), role)
 
     def _add_block(self, block: dict[str, Any], role: str) -> None:
-        if role == "and":
+        if block["type"] == "reasoning":
+            self.messages.append(block)  # an item of its own
+        elif role == "and" and self._follows_reasoning():
+            self.messages.append(self.conversation.message("assistant", [block]))
+        elif role == "and":
             self._last_blocks().append(block)
         else:
             self.messages.append(self.conversation.message(role, [block]))
 
+    def _role_of(self, role: str) -> str:
+        """Return the role of the message that a block is put into."""
+        if role == "and" and self.messages:
+            return "assistant" if self._follows_reasoning() else str(self.messages[-1].get("role"))
+        return role
+
+    def _follows_reasoning(self) -> bool:
+        return self.messages[-1:] != [] and self.messages[-1].get("type") == "reasoning"
+
     def _last_blocks(self) -> list[Any]:
-        blocks = self.messages[-1]["content"] if self.messages else None
+        blocks = self.messages[-1].get("content") if self.messages else None
         if not isinstance(blocks, list):
             raise WordingError("the role `and` needs a message of blocks in the row above")
         return blocks
@@ -131,7 +144,7 @@ class _Writer:
 
     def _add_call(self, row: dict[str, str], *, joined: bool) -> None:
         call = self.conversation.call([(_id(row, self.conversation), _tool(row) or "Bash")])
-        if not joined:
+        if not joined or self.conversation.has_items:
             self.messages.append(call)
         elif self.conversation.shape == "Anthropic":
             self._last_blocks().extend(call["content"])
@@ -139,24 +152,35 @@ class _Writer:
             self.messages[-1].setdefault("tool_calls", []).extend(call["tool_calls"])
 
     def _called(self) -> set[str]:
-        """The ids called by the last message."""
+        """The ids called by the last message; among items, by any."""
+        if self.conversation.has_items:
+            return {m["call_id"] for m in self.messages if m.get("type") == "function_call"}
         last = self.messages[-1] if self.messages else {}
         content = last.get("content")
         blocks = content if isinstance(content, list) else []
         ids = {block.get("id") for block in blocks if block["type"] == "tool_use"}
         return ids | {call["id"] for call in last.get("tool_calls") or ()}
 
-    def _block(self, kind: str, row: dict[str, str]) -> dict[str, Any]:
+    def _block(self, kind: str, row: dict[str, str], role: str) -> dict[str, Any]:
         if kind == "text":
-            return {"type": "text", "text": _text(row, self.conversation)}
+            is_said = self.conversation.has_items and self._role_of(role) == "assistant"
+            text_type = "output_text" if is_said else self.conversation.text_type
+            return {"type": text_type, "text": _text(row, self.conversation)}
+        if kind == "thinking" and self.conversation.shape != "OpenAI":
+            return self.conversation.thinking(_text(row, self.conversation))
+        if self.conversation.has_items:
+            return _input_medium(kind)
         if self.conversation.shape == "OpenAI":
             return _openai_medium(kind)
-        if kind == "thinking":
-            text = _text(row, self.conversation)
-            return {"type": "thinking", "thinking": text, "signature": "EqoBCkgIARABGAIi"}
         media_type = "image/png" if kind == "image" else "application/pdf"
         source = {"type": "base64", "media_type": media_type, "data": _PIXEL}
         return {"type": kind, "source": source}
+
+
+def _input_medium(kind: str) -> dict[str, Any]:
+    if kind == "image":
+        return {"type": "input_image", "image_url": f"data:image/png;base64,{_PIXEL}"}
+    return {"type": "input_file", "file_data": f"data:application/pdf;base64,{_PIXEL}"}
 
 
 def _openai_medium(kind: str) -> dict[str, Any]:
@@ -178,10 +202,10 @@ def _result(row: dict[str, str], conversation: MessageBuilder) -> ToolResult:
     in_blocks = _kind(row)[0] == "result in blocks"
     content: Any
     if in_blocks and row.get("size"):
-        content = filler_blocks(_size(row["size"]), conversation.serial())
+        content = filler_blocks(_size(row["size"]), conversation.serial(), conversation.text_type)
     else:
         text = _text(row, conversation)
-        content = [{"type": "text", "text": text}] if in_blocks else text
+        content = [{"type": conversation.text_type, "text": text}] if in_blocks else text
     failed = row.get("failed", "") in {"yes", "true"}
     return ToolResult(_id(row, conversation), content, _tool(row), failed)
 

@@ -7,6 +7,7 @@ import os
 import time
 from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext
 from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal
 
 from policyctx.definitions.actions import BY_STATE
@@ -177,13 +178,13 @@ class World:
 
     def arrive(self, calls: Sequence[Message], answers: Sequence[Message]) -> None:
         """Report new results before a model has seen them, then put them into the context."""
-        call = calls[0] if calls else None
-        for message in answers:
+        # Each item of the Responses API makes one call.
+        makers = calls if len(calls) == len(answers) else calls[:1]
+        for message, call in zip_longest(answers, makers):
             given = [message] if call is None else [call, message]
             arrival = partial(_arrival, message, call)
             turn = self._turn("arrival", given, arrival)
             self.add(turn.messages)
-            call = None
 
     def continue_for(self, turns: int, pieces: Pieces | None) -> None:
         """Let whole turns pass: a prompt, the results, an answer; the policy runs in between."""

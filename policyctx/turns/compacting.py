@@ -108,9 +108,10 @@ class Compacting:
         self._pinned = tuple(dict.fromkeys([*earlier.pinned, *replacing.pinned]))
         left = known.left
         self._rest = [m for i in self._parts if (m := left[i]) is not None]
-        self._kept = [m for i in self._parts.kept if (m := left[i]) is not None]
+        before, behind = self._parts.around
+        self._kept = [m for i in before if (m := left[i]) is not None]
         self._before = [m for m in left[: self._parts.start] if m is not None]
-        carried = [] if self._parts.carried is None else [left[self._parts.carried]]
+        carried = [left[i] for i in behind]
         self._behind = [m for m in [*carried, *left[self._parts.end :]] if m is not None]
 
     def run(self) -> Turn[Compacted | NotCompacted]:
@@ -165,10 +166,9 @@ class Compacting:
 
     def _sources(self, written: int) -> Sources:
         parts, there = self._parts, self._known.sources
-        carried = range(0) if parts.carried is None else range(parts.carried, parts.carried + 1)
-        kept = (range(i, i + 1) for i in parts.kept)
+        kept, carried = ((range(i, i + 1) for i in places) for places in parts.around)
         before = (range(parts.start), *kept)
-        behind = (carried, range(parts.end, len(self._known.given)))
+        behind = (*carried, range(parts.end, len(self._known.given)))
         earlier, later = ([within(there, one) for one in places] for places in (before, behind))
         return joined(chain(*earlier, repeat(None, written), *later))
 

@@ -19,6 +19,7 @@ from policyctx.messages.json_text import compact_json
 from policyctx.messages.markers import markers_of
 from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
+from policyctx.planning.compact import around_summary
 from policyctx.planning.ledger import ItemKey
 from policyctx.turns.comparison import differences, moved, without_markers
 from policyctx.turns.sources import indices, joined, part, position_of, through, whole
@@ -68,7 +69,7 @@ class Replacement:
     carried: int | None = None
     """The 0-based index of the replaced message that follows those written unchanged, if any."""
     kept: tuple[int, ...] = ()
-    """The 0-based indices of the replaced messages that stay before those written."""
+    """The 0-based indices of the replaced messages that stay; see `around_summary`."""
     ends_list: bool = True
     """Whether nothing followed the replaced messages, so that the list may end with a reply."""
 
@@ -131,9 +132,11 @@ class Replacement:
         replaced = messages[start:end]
         if len(replaced) < self.count or not self._is_of(replaced, shapes):
             return None
-        before = (range(start), *(range(start + i, start + i + 1) for i in self.kept))
-        first = end if self.carried is None else start + self.carried
-        behind = (range(first, first + (self.carried is not None)), range(end, len(messages)))
+        kept, carried = (
+            [range(start + i, start + i + 1) for i in places]
+            for places in around_summary(self.kept, self.carried)
+        )
+        before, behind = (range(start), *kept), (*carried, range(end, len(messages)))
         written = self.written if any(behind) or self.ends_list else self.unanswered
         shape = shapes.writing(replaced)
         new = [

@@ -1,9 +1,9 @@
-"""Random conversations in the shapes of both providers, each text with a marker of its own."""
+"""Random conversations in every shape, and in several at once; each text has its own marker."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 
     from policyctx.definitions.items import Message
 
-Shape = Literal["anthropic", "chat", "legacy"]
-SHAPES: tuple[Shape, ...] = ("anthropic", "anthropic", "chat", "legacy")
+Shape = Literal["anthropic", "chat", "legacy", "responses", "mixed"]
+SHAPES_OF_MESSAGES: tuple[Shape, ...] = ("anthropic", "anthropic", "chat", "legacy")
+SHAPES: tuple[Shape, ...] = (*SHAPES_OF_MESSAGES, "responses", "responses", "responses", "mixed")
+_MIXED: tuple[Shape, ...] = ("anthropic", "chat", "responses", "responses")
 Block = dict[str, Any]
 
 TOOLS = ("read", "read", "search", "mcp__web__fetch")
@@ -32,34 +34,62 @@ class Writer:
     repeats: bool
     written: int = 0
     ids: int = 0
+    _now: Shape = field(init=False)
+    """The shape of the next messages; of a mixed conversation, one of the others."""
+
+    def __post_init__(self) -> None:
+        self._now = self.shape
 
     def conversation(self, rounds: int) -> list[Message]:
         """Return the messages of so many rounds of a prompt, replies, calls and results."""
         messages: list[Message] = []
-        if self.shape != "anthropic" and self._chance(0.3):
+        self._turn_to_another_shape()
+        if self._now != "anthropic" and self._chance(0.3):
             messages.append({"role": "system", "content": self._text()})
         for _ in range(rounds):
             messages += self._round()
         return messages
 
     def _round(self) -> Iterator[Message]:
+        self._turn_to_another_shape()
         if self._chance(0.9):
-            yield {"role": "user", "content": self._prompt()}
+            yield self._user_message()
         for _ in range(self.rng.choice((1, 1, 2, 3))):
+            self._turn_to_another_shape()
             calls = [(self._id(), self.rng.choice(TOOLS)) for _ in range(self._calls())]
+            if self._now == "responses":
+                yield from _ItemWriter(self).reply(calls)
+                continue
             yield self._reply(calls)
+            if self.shape == "mixed" and self._chance(0.3):
+                self._turn_to_another_shape()
             yield from self._answers(calls)
 
+    def _turn_to_another_shape(self) -> None:
+        if self.shape == "mixed":
+            self._now = self.rng.choice(_MIXED)
+
+    def _user_message(self) -> Message:
+        message: Message = {"role": "user", "content": self._prompt()}
+        is_easy = self._now != "responses" or (
+            isinstance(message["content"], str) and self._chance(0.5)
+        )
+        if is_easy:
+            return message
+        if isinstance(message["content"], str):
+            message["content"] = [self._text_block(message["content"])]
+        return {"type": "message", **message}
+
     def _calls(self) -> int:
-        return self.rng.choice((0, 1) if self.shape == "legacy" else (0, 1, 1, 2, 3))
+        return self.rng.choice((0, 1) if self._now == "legacy" else (0, 1, 1, 2, 3))
 
     def _reply(self, calls: list[tuple[str, str]]) -> Message:
-        if self.shape == "anthropic":
+        if self._now == "anthropic":
             return {"role": "assistant", "content": self._reply_blocks(calls)}
         content = self._text() if not calls or self._chance(0.4) else None
         message: Message = {"role": "assistant", "content": content}
         made = [{"name": tool, "arguments": json.dumps(self._input())} for _, tool in calls]
-        if self.shape == "legacy" and made:
+        if self._now == "legacy" and made:
             message["function_call"] = made[0]
         elif made:
             message["tool_calls"] = [
@@ -83,16 +113,20 @@ class Writer:
 
     def _answers(self, calls: list[tuple[str, str]]) -> Iterator[Message]:
         answered = [call for call in calls if self._chance(0.93)]
-        if self.shape == "anthropic":
+        if self._now == "anthropic":
             blocks = [self._result(call_id) for call_id, _ in answered]
             if blocks and self._chance(0.15):
                 blocks.append({"type": "text", "text": self._text()})
             if blocks:
-                yield {"role": "user", "content": blocks}
+                only_results = all(block["type"] == "tool_result" for block in blocks)
+                is_hybrid = self.shape == "mixed" and only_results and self._chance(0.3)
+                yield {"role": "tool" if is_hybrid else "user", "content": blocks}
             return
         for call_id, tool in answered:
-            if self.shape == "legacy":
+            if self._now == "legacy":
                 yield {"role": "function", "name": tool, "content": self._text()}
+            elif self._now == "responses":
+                yield _ItemWriter(self).output(call_id)
             else:
                 yield {"role": "tool", "tool_call_id": call_id, "content": self._content()}
 
@@ -104,13 +138,13 @@ class Writer:
         if self._chance(0.7):
             return self._text()
         pictures = [self._picture()] if self._chance(0.5) else []
-        return [{"type": "text", "text": self._text()}, *pictures]
+        return [self._text_block(self._text()), *pictures]
 
     def _content(self) -> str | list[Block]:
         if self._chance(0.4):
             return self._text()
         texts: list[Block] = [
-            {"type": "text", "text": self._text()} for _ in range(self.rng.choice((0, 1, 1, 2)))
+            self._text_block(self._text()) for _ in range(self.rng.choice((0, 1, 1, 2)))
         ]
         pictures = [self._picture() for _ in range(self.rng.choice((0, 1, 1, 2)))]
         blocks = texts + pictures
@@ -119,13 +153,20 @@ class Writer:
 
     def _picture(self) -> Block:
         data = "QUJD" if self.repeats and self._chance(0.3) else f"QUJD{self._marker()}"
-        if self.shape != "anthropic":
+        if self._now == "responses":
+            if self._chance(0.3):
+                return {"type": "input_file", "file_data": f"data:application/pdf;base64,{data}"}
+            return {"type": "input_image", "image_url": f"data:image/png;base64,{data}"}
+        if self._now != "anthropic":
             return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
         kind, media_type = self.rng.choice(
             (("image", "image/png"), ("image", "image/png"), ("document", "application/pdf"))
         )
         source = {"type": "base64", "media_type": media_type, "data": data}
         return {"type": kind, "source": source}
+
+    def _text_block(self, text: str) -> Block:
+        return {"type": "input_text" if self._now == "responses" else "text", "text": text}
 
     def _input(self) -> Block:
         return {"path": self._text()}
@@ -147,3 +188,93 @@ class Writer:
 
     def _chance(self, probability: float) -> bool:
         return self.rng.random() < probability
+
+
+_KINDS = ("function_call",) * 4 + ("custom_tool_call", "local_shell_call")
+_OPAQUE = ("mcp_call", "item_reference", "compaction", "image_generation_call")
+
+
+@dataclass(slots=True)
+class _ItemWriter:
+    """Writes the items of one reply of the Responses API, and the outputs of its calls.
+
+    A reply is one or several stretches of reasoning with what it led to.
+    """
+
+    of: Writer
+    _kinds: dict[str, str] = field(default_factory=dict)
+
+    def reply(self, calls: list[tuple[str, str]]) -> Iterator[Message]:
+        """Yield the items of a reply with these calls, and the outputs that arrived."""
+        chance = self.of._chance
+        if calls and chance(0.2):  # as some clients record it
+            for call in calls:
+                yield from self._stretch([call])
+                yield from self._outputs([call])
+        else:
+            cut = len(calls) // 2 if chance(0.3) else 0
+            if cut:
+                yield from self._stretch(calls[:cut])
+            yield from self._stretch(calls[cut:])
+            late = calls.pop() if len(calls) > 1 and chance(0.05) else None
+            yield from self._outputs(calls)
+            if late is not None:
+                yield {"role": "user", "content": self.of._text()}
+                yield from self._outputs([late])
+        if chance(0.05):
+            yield self._opaque()
+
+    def _stretch(self, calls: list[tuple[str, str]]) -> Iterator[Message]:
+        chance = self.of._chance
+        if chance(0.5):
+            yield from (self._reasoning() for _ in range(2 if chance(0.1) else 1))
+        if chance(0.1):
+            yield {"type": "web_search_call", "id": self._id("ws"), "status": "completed"}
+        if chance(0.1):
+            yield self._opaque()
+        if not calls or chance(0.3):
+            yield self._message()
+        yield from (self._call(*call) for call in calls)
+
+    def _message(self) -> Message:
+        text = self.of._text()
+        if self.of._chance(0.2):
+            return {"role": "assistant", "content": text}
+        content = [{"type": "output_text", "text": text, "annotations": []}]
+        return {
+            "type": "message", "id": self._id("msg"), "role": "assistant", "content": content,
+        }  # fmt: skip
+
+    def _call(self, call_id: str, tool: str) -> Message:
+        kind = self._kinds[call_id] = self.of.rng.choice(_KINDS)
+        item = {"type": kind, "id": self._id("fc"), "call_id": call_id, "status": "completed"}
+        text = self.of._text()
+        if kind == "custom_tool_call":
+            return item | {"name": tool, "input": text}
+        if kind == "local_shell_call":
+            return item | {"action": {"type": "exec", "command": ["cat", text]}}
+        return item | {"name": tool, "arguments": json.dumps({"path": text})}
+
+    def _outputs(self, calls: list[tuple[str, str]]) -> Iterator[Message]:
+        answered = (call_id for call_id, _ in calls if self.of._chance(0.93))
+        return map(self.output, answered)
+
+    def output(self, call_id: str) -> Message:
+        """Return the output of a call."""
+        kind = f"{self._kinds.get(call_id, 'function_call')}_output"
+        return {"type": kind, "call_id": call_id, "output": self.of._content()}
+
+    def _reasoning(self) -> Message:
+        text = self.of._text()
+        item = {"type": "reasoning", "id": self._id("rs"), "summary": []}
+        if self.of._chance(0.5):
+            return item | {"encrypted_content": f"gAAAA{text}"}
+        return item | {"summary": [{"type": "summary_text", "text": text}]}
+
+    def _opaque(self) -> Message:
+        kind = self.of.rng.choice(_OPAQUE)
+        return {"type": kind, "id": self._id("op"), "encrypted_content": self.of._text()}
+
+    def _id(self, kind: str) -> str:
+        self.of.written += 1
+        return f"{kind}_{self.of.written}"

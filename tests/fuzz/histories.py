@@ -21,6 +21,7 @@ from tests.fuzz.conversations import SHAPES, Writer
 from tests.fuzz.marking import Marking, text_and_markers, wrong_sources
 from tests.fuzz.memory_store import MemoryStore
 from tests.fuzz.policies import policy_of
+from tests.openai_rules import broken_promises, calls_in, refused, results_in, role_of, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from policyctx.definitions.items import Message
     from policyctx.planning.compiled import OffloadPolicy
     from policyctx.turns.result import Result
+    from tests.fuzz.conversations import Shape
 
 _MARKER = re.compile(r"m\d+z")
 # How many of the sessions move `cache_control` markers from call to call.
@@ -58,16 +60,16 @@ class Report:
         return f"{self.applies:,} applies in {self.sessions:,} sessions; {found or 'no failure'}"
 
 
-def run_session(seed: int, report: Report) -> None:
-    """Run the session with this seed, and add what it came to."""
+def run_session(seed: int, report: Report, shapes: tuple[Shape, ...] = SHAPES) -> None:
+    """Run the session with this seed in one of these shapes, and add what it came to."""
     rng = random.Random(seed)  # noqa: S311 - no secret
     policy = policy_of(rng)
     if rng.random() < 0.03:
         with TemporaryDirectory(prefix="policyctx-fuzz-") as folder:
             store = ContextFileSystem(folder, sync="never", state=policy.policy.store.state)
-            History(seed, rng, policy, store, report).run()
+            History(seed, rng, policy, store, report, shapes=shapes).run()
     else:
-        History(seed, rng, policy, MemoryStore(), report).run()
+        History(seed, rng, policy, MemoryStore(), report, shapes=shapes).run()
     report.sessions += 1
 
 
@@ -81,11 +83,13 @@ class History:
         policy: OffloadPolicy,
         store: MemoryStore | ContextFileSystem,
         report: Report,
+        *,
+        shapes: tuple[Shape, ...],
     ) -> None:
         self._seed, self._rng, self._policy, self._store = seed, rng, policy, store
         self._report = report
         self._repeats = rng.random() < 0.5
-        shape = rng.choice(SHAPES)
+        shape = rng.choice(shapes)
         self._source = Writer(rng, shape, self._repeats).conversation(rng.randint(1, 5))
         self._full: list[Message] = []
         """The caller's own list; a result that arrived may be a placeholder in it."""
@@ -126,13 +130,19 @@ class History:
 
     def _arrived(self, message: Message) -> Message:
         """Report a message with results on arrival; the caller keeps what comes back."""
-        call = self._full[-1] if self._full else {"role": "user"}
+        call = self._caller_of(message)
         kinds = {item.kind for item in items_of([message])}
-        if "tool_result" not in kinds or call["role"] != "assistant":
+        if "tool_result" not in kinds or call is None or role_of(call) != "assistant":
             return message
         result = self._session.on_tool_result(message, call=call)
         self._note_saved(result)
         return result.messages[-1] if len(result.messages) == 2 else message
+
+    def _caller_of(self, message: Message) -> Message | None:
+        """Return the last message, or the item that an output of the Responses API answers."""
+        if not (ids := results_in(message)):
+            return self._full[-1] if self._full else None
+        return next((one for one in reversed(self._full) if calls_in(one) == ids), None)
 
     def _disturb(self) -> None:
         """Restart the session, or do something else that must not matter."""
@@ -172,7 +182,7 @@ class History:
         prompts = [
             i
             for i, message in enumerate(messages)
-            if message["role"] == "user" and "tool_result" not in kinds[i]
+            if role_of(message) == "user" and "tool_result" not in kinds[i]
         ]
         return self._rng.choice(prompts) if prompts else 0
 
@@ -194,7 +204,10 @@ class History:
             self._fail(_kind(problem))
         for kind in broken(result.messages) - broken(messages):
             self._fail(kind)
-        for kind in wrong_sources(messages, result):
+        for kind in (
+            *wrong_sources(messages, result),
+            *broken_promises(messages, result.messages),
+        ):
             self._fail(kind)
         self._note_saved(result)
         output = list(result.messages)
@@ -257,33 +270,44 @@ def left_by(session: Session, messages: list[Message]) -> list[Message]:
 
 def broken(messages: Sequence[Message]) -> Counter[str]:
     """Count what a provider refuses, found without the project's own check."""
-    found: Counter[str] = Counter()
-    roles = [m["role"] for m in messages if m["role"] not in {"system", "developer"}]
-    found["no message left"] += not roles
-    found["list begins with an assistant message"] += roles[:1] == ["assistant"]
+    found = refused(messages)
+    left = [message for message in messages if role_of(message) not in {"system", "developer"}]
+    found["no message left"] += not left
+    found["list begins with an assistant message"] += (
+        left[:1] != [] and role_of(left[0]) == "assistant" and type_of(left[0]) is None
+    )
     open_calls: Counter[str] = Counter()
+    goes_on = False
     for message in messages:
-        calls, results, blocks = (
+        calls, results, role = (
             Counter(_calls(message)),
             Counter(_results(message)),
-            _blocks(message),
+            role_of(message),
         )
+        is_item = "role" not in message
         found["orphan result"] += (results - open_calls).total()
-        types = {block.get("type") for block in blocks}
-        found["trailing thinking"] += message["role"] == "assistant" and types == {"thinking"}
-        if message["role"] in {"tool", "function"}:
-            open_calls -= results
+        types = {block.get("type") for block in _blocks(message)}
+        found["trailing thinking"] += role == "assistant" and types == {"thinking"}
+        open_calls -= results
+        if role in {"tool", "function"}:
+            pass
+        elif is_item or goes_on:
+            open_calls += calls
         else:
+            found["call without its result"] += open_calls.total()
             open_calls = calls
+        goes_on = is_item
+    found["call without its result"] += open_calls.total()
     return found
 
 
 def _blocks(message: Message) -> list[dict[str, Any]]:
     content = message.get("content")
-    return content if isinstance(content, list) and message["role"] != "tool" else []
+    return content if isinstance(content, list) else []
 
 
 def _calls(message: Message) -> Iterator[str]:
+    yield from calls_in(message)
     yield from (block["id"] for block in _blocks(message) if block["type"] == "tool_use")
     yield from (call["id"] for call in message.get("tool_calls") or ())
     if call := message.get("function_call"):
@@ -292,8 +316,9 @@ def _calls(message: Message) -> Iterator[str]:
 
 def _results(message: Message) -> Iterator[str]:
     blocks = (block for block in _blocks(message) if block["type"] == "tool_result")
+    yield from results_in(message)
     yield from (block["tool_use_id"] for block in blocks)
-    if message["role"] in {"tool", "function"}:
+    if message.get("role") == "function" or "tool_call_id" in message:
         yield message.get("tool_call_id") or message["name"]
 
 

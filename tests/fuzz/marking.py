@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.markers import markers_of, places_of, unmarked, with_markers
+from tests.openai_rules import role_of
 
 if TYPE_CHECKING:
     import random
@@ -63,10 +64,10 @@ def wrong_sources(given: Sequence[Message], result: Result) -> Iterator[str]:
         return
     for message, source in zip(result.messages, sources, strict=True):
         if source is None:
-            if markers_of(message) or message["role"] not in {"user", "assistant"}:
+            if markers_of(message) or role_of(message) not in {"user", "assistant"}:
                 yield "inserted message is not one of a compaction"
         elif message is not given[source]:
-            if message["role"] != given[source]["role"]:
+            if role_of(message) != role_of(given[source]):
                 yield "source has another role"
             if without_markers([message]) == without_markers([given[source]]):
                 yield "equal message is another object"

@@ -1,4 +1,7 @@
-"""A Hypothesis strategy for message lists that no provider would take: few ids, any order."""
+"""A Hypothesis strategy for message lists that no provider would take.
+
+They have few ids, any order, and messages of any shape.
+"""
 
 from __future__ import annotations
 
@@ -60,6 +63,29 @@ LEGACY_CALL: Message = {
 }
 LEGACY_ANSWER: Message = {"role": "function", "name": "read", "content": "found"}
 
+
+def item_call(call_id: str | None, kind: str = "function_call") -> Message:
+    inputs: dict[str, Any] = {
+        "function_call": {"name": "read", "arguments": '{"path": "x"}'},
+        "custom_tool_call": {"name": "write", "input": "raw"},
+        "local_shell_call": {"action": {"type": "exec", "command": ["ls"]}},
+    }
+    return {"type": kind, "call_id": call_id, **inputs[kind]}
+
+
+def output(call_id: str | None, content: Any = "found") -> Message:
+    return {"type": "function_call_output", "call_id": call_id, "output": content}
+
+
+REASONING: Message = {"type": "reasoning", "summary": [], "encrypted_content": "gAAA"}
+COMPACTION: Message = {"type": "compaction", "encrypted_content": "gAAA"}
+INPUT_IMAGE = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
+
+
+def said(role: str, *parts: dict[str, Any]) -> Message:
+    return {"type": "message", "role": role, "content": list(parts)}
+
+
 _MESSAGES: tuple[Message, ...] = (
     {"role": "system", "content": "Be brief."},
     {"role": "system", "content": [text("Be"), text("brief.")]},
@@ -90,8 +116,30 @@ _MESSAGES: tuple[Message, ...] = (
     LEGACY_CALL,
     LEGACY_ANSWER,
 )
+_ITEMS: tuple[Message, ...] = (
+    said("user", {"type": "input_text", "text": "look"}, INPUT_IMAGE),
+    said("assistant", {"type": "output_text", "text": "done"}),
+    said("developer", {"type": "input_text", "text": "Be brief."}),
+    said("assistant"),
+    REASONING,
+    REASONING | {"summary": [{"type": "summary_text", "text": "hm"}]},
+    COMPACTION,
+    {"type": "item_reference", "id": "msg_1"},
+    {"type": "web_search_call", "id": "ws_1", "status": "completed"},
+    item_call("a"),
+    item_call("b", "custom_tool_call"),
+    item_call("b", "local_shell_call"),
+    item_call(None),
+    output("a"),
+    output("b", [{"type": "input_text", "text": "seen"}, INPUT_IMAGE, INPUT_IMAGE]),
+    output("b", [INPUT_IMAGE]),
+    output("a", []),
+    output(None, None),
+)
 
 
 def odd_lists() -> st.SearchStrategy[list[Message]]:
     """Return a strategy for lists of 0 to 12 messages that share no object."""
-    return st.lists(st.sampled_from(_MESSAGES).map(deepcopy), max_size=12)
+    mixed = st.lists(st.sampled_from((*_MESSAGES, *_ITEMS)), max_size=12)
+    alike = (st.lists(st.sampled_from(some), max_size=12) for some in (_MESSAGES, _ITEMS))
+    return st.one_of(*alike, mixed).map(lambda found: [deepcopy(message) for message in found])

@@ -19,6 +19,7 @@ from policyctx.messages.shapes.shape import call_key
 from policyctx.testing.strategies import message_lists
 from tests.messages.edits import some_edits
 from tests.messages.odd_lists import odd_lists
+from tests.openai_rules import role_of, type_of
 from tests.recordings import each_recording
 
 if TYPE_CHECKING:
@@ -81,33 +82,56 @@ def test_an_invalid_message_leaves_the_reading_unchanged(
     assert told_by(reading) == told_by(read(messages, rest))
 
 
-def call_of(items: Sequence[Item], position: int, answered: set[int]) -> int | None:
+def call_of(
+    items: Sequence[Item], position: int, answered: set[int], replies: Sequence[int]
+) -> int | None:
     """The call that a result answers, by the rule itself; `answered` are taken already."""
     key = call_key(items[position])
     calls = [
         i for i, item in enumerate(items[:position])
         if item.kind == "tool_call" and key is not None and call_key(item) == key
     ]  # fmt: skip
-    latest = [i for i in calls if items[i].message == items[calls[-1]].message]
+    latest = [i for i in calls if replies[i] == replies[calls[-1]]]
     return next((i for i in latest if i not in answered), None)
 
 
-def pairs_of(items: Sequence[Item]) -> dict[int, int]:
+def pairs_of(items: Sequence[Item], messages: Sequence[Message]) -> dict[int, int]:
     calls: dict[int, int] = {}
+    begins = replies_of(messages)
+    replies = [begins[item.message] for item in items]
     for i, item in enumerate(items):
-        if item.kind == "tool_result" and (found := call_of(items, i, set(calls))) is not None:
-            calls[found] = i
+        if item.kind == "tool_result":
+            found = call_of(items, i, set(calls), replies)
+            if found is not None:
+                calls[found] = i
     return calls
+
+
+def replies_of(messages: Sequence[Message]) -> list[int]:
+    """The message with which the reply of each message begins.
+
+    An item of the Responses API begins a reply of all assistant messages that follow directly.
+    """
+    begins: list[int] = []
+    is_split = False
+    for i, message in enumerate(messages):
+        is_models = role_of(message) == "assistant"
+        goes_on = is_split and is_models
+        is_split = goes_on or (is_models and type_of(message) is not None)
+        begins.append(begins[-1] if goes_on else i)
+    return begins
 
 
 @given(messages=LISTS)
 def test_results_are_paired_by_their_place(messages: list[Message]) -> None:
     reading = read(messages)
-    pairs = pairs_of(reading.items)
+    pairs = pairs_of(reading.items, messages)
     assert reading.partners == pairs | {result: call for call, result in pairs.items()}
     for call, result in pairs.items():
         assert reading.items[result].tool == reading.items[call].tool
-        assert reading.items[result].call_message == reading.items[call].message
+        assert (
+            reading.items[result].call_message == replies_of(messages)[reading.items[call].message]
+        )
     for i, item in enumerate(reading.items):
         if item.kind == "tool_result" and i not in reading.partners:
             assert item.call_message is None
@@ -118,10 +142,12 @@ def test_a_call_is_pending_while_the_newest_reply_waits_for_an_answer(
     messages: list[Message],
 ) -> None:
     reading = read(messages)
-    newest = max((i.message for i in reading.items if i.role == "assistant"), default=None)
+    begins = replies_of(messages)
+    newest = max((begins[i.message] for i in reading.items if i.role == "assistant"), default=None)
     waiting = [
         i for i, item in enumerate(reading.items)
-        if item.kind == "tool_call" and item.message == newest and i not in reading.partners
+        if item.kind == "tool_call" and begins[item.message] == newest
+        and i not in reading.partners
     ]  # fmt: skip
     assert reading.pending == (newest if waiting else None)
 
@@ -168,7 +194,7 @@ def test_texts_put_back_give_the_original(messages: list[Message]) -> None:
 def put_back(message: Any, original: Any, item: Item) -> None:
     """Put the text of an item, or what it is the JSON of, where it was."""
     path = item.path
-    if path[0] != "content":
+    if path[0] != "content" and type_of(original) is None:
         call = original[path[0]][path[1]] if len(path) > 1 else original[path[0]]
         path = (*path, *input_path(call))
     *folders, last = path
@@ -200,6 +226,8 @@ def rebuilt(value: Any, path: Path, edits: Mapping[Path, Edit]) -> Any:
     if path and isinstance(path[-1], int) and any(path in {key, key[:-1]} for key in removals):
         return GONE
     if path in edits:
+        if not path:  # a whole item, such as reasoning
+            return None
         return (
             None if (text := edits[path].text) is None else renewed(value, edits[path].item, text)
         )
@@ -208,17 +236,20 @@ def rebuilt(value: Any, path: Path, edits: Mapping[Path, Edit]) -> Any:
     if isinstance(value, list):
         parts = [rebuilt(part, (*path, i), edits) for i, part in enumerate(value)]
         left = [part for part in parts if part is not GONE]
-        return left if left or not value else ""
+        is_inner = len(path) > 1 or path == ("output",)
+        return left if left or not value else ("[Content removed]" if is_inner else "")
     return value
 
 
 def renewed(value: Any, item: Item, text: str) -> Any:
     if item.kind in {"image", "document"}:
-        return {"type": "text", "text": text}
+        return {"type": "input_text" if is_input(value) else "text", "text": text}
     if item.kind != "tool_call":
         return text
-    if item.path[0] == "content":
+    if item.path[0] == "content" or item.path == ("action",):
         return json.loads(text)
+    if item.path in {("arguments",), ("input",)}:
+        return text
     for holder, field in (("function", "arguments"), ("custom", "input")):
         if holder in value:
             sent = value[holder][field]
@@ -227,9 +258,28 @@ def renewed(value: Any, item: Item, text: str) -> Any:
     return {**value, "arguments": text}
 
 
-def left_of(old: Message, new: Message) -> Message | None:
+def is_input(block: Any) -> bool:
+    return str(block["type"]).startswith("input_")
+
+
+def holds_result_blocks(message: Message) -> bool:
+    content = message["content"]
+    return isinstance(content, list) and any(part["type"] == "tool_result" for part in content)
+
+
+def left_of(old: Message, new: Message | None) -> Message | None:
+    if new is None:
+        return None
+    if "role" not in old:  # an item of the Responses API is left without its text, or removed
+        fields = ("arguments", "input", "action", "output")
+        return None if any(field in new and new[field] is None for field in fields) else new
+    if type_of(old) == "message":
+        return new if new["content"] else None
     new = {key: part for key, part in new.items() if key == "content" or part or not old[key]}
     if old["role"] in {"tool", "function"}:
+        if old["content"] and new["content"] == "":  # a provider refuses an empty result
+            new["content"] = "[Content removed]"
+            return None if holds_result_blocks(old) else new
         return new if new["content"] is not None else None
     if old.get("content") and not new["content"]:
         new["content"] = None
@@ -294,5 +344,5 @@ def test_recordings_are_read_and_paired_turn_by_turn(path: FilePath) -> None:
     for end in range(0, len(messages) + 3, 3):
         reading.extend(messages[end : end + 3])
     assert tuple(reading.items) == items_of(messages)
-    pairs = pairs_of(reading.items)
+    pairs = pairs_of(reading.items, messages)
     assert reading.partners == pairs | {result: call for call, result in pairs.items()}

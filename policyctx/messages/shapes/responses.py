@@ -134,7 +134,8 @@ def _call(item: Message) -> Part:
 
 
 def _call_id(item: Mapping[str, Any]) -> str | None:
-    return blocks.word(item.get("call_id")) or blocks.word(item.get("id"))
+    given = blocks.word(item.get("call_id"))
+    return blocks.word(item.get("id")) if given is None else given
 
 
 def _reasoning(item: Mapping[str, Any]) -> Part:

@@ -111,11 +111,14 @@ def _recording(text: str) -> Recording | None:
 
 
 @given(
-    "the messages have the {shape=Anthropic|OpenAI} shape",
+    "the messages have the {shape=Anthropic|OpenAI Responses|OpenAI} shape",
     "the messages have the OpenAI shape",
+    "the messages have the OpenAI Responses shape",
 )
 def _(policyctx_world: World, shape: Shape) -> None:
-    """In whose form the following steps write messages; Anthropic's where nothing is said."""
+    """The shape in which the following steps write messages; the default is Anthropic's. `OpenAI`
+    is that of the chat API. A scenario that mixes shapes says this step again.
+    """
     policyctx_world.conversation.shape = shape
 
 

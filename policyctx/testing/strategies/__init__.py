@@ -26,7 +26,9 @@ from policyctx.testing.strategies.messages import (
     anthropic_lists,
     growing_lists,
     message_lists,
+    mixed_lists,
     openai_lists,
+    responses_lists,
 )
 from policyctx.testing.strategies.policies import policies, policy_documents
 
@@ -34,7 +36,9 @@ __all__ = [
     "anthropic_lists",
     "growing_lists",
     "message_lists",
+    "mixed_lists",
     "openai_lists",
     "policies",
     "policy_documents",
+    "responses_lists",
 ]

@@ -1,8 +1,8 @@
-"""Message lists in the shapes of the Anthropic and OpenAI chat APIs.
+"""Message lists in the shapes of the Anthropic, OpenAI chat and OpenAI Responses APIs.
 
-A conversation is drawn once, as rounds of prompts, replies, calls and results, and then written
-down in either shape. What real lists suffer from is drawn on purpose: results that are missing,
-that nobody asked for or that repeat an id, blocks of unknown kinds, texts that break encoders.
+A conversation is drawn once, as rounds of prompts, replies, calls and results, and then written in
+one shape, or in several. The defects of real lists are drawn on purpose: results that are missing,
+that answer no call or that repeat an id, blocks of unknown kinds, texts that break encoders.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ _IMAGE = {
     "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="},
 }
 _IMAGE_URL = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+_INPUT_IMAGE = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
 _UNKNOWN = {"type": "not_known_yet", "value": [1, None, {"deep": "字"}]}
 
 
@@ -93,6 +94,25 @@ class _Round(NamedTuple):
     replies: list[_Reply]
 
 
+class _Form(NamedTuple):
+    """How one reply and its results are written."""
+
+    reply: str
+    """The shape of the reply: `anthropic`, `chat` or `responses`."""
+    results: str
+    """The same for the results; also `hybrid`, with `tool_result` blocks in the role `tool`."""
+    kinds: tuple[str, ...]
+    """The type of each call among the items of the Responses API."""
+    one_by_one: bool
+    """Whether each call has reasoning of its own."""
+    encrypted: bool
+    """Whether the reasoning has no summary."""
+    easy: bool
+    """Whether texts are easy messages."""
+    opaque: str | None
+    """The type of an item that the library does not know."""
+
+
 def _rarely(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.one_of(st.none(), st.none(), st.none(), strategy)
 
@@ -124,9 +144,33 @@ _SYSTEM = st.one_of(
 )
 
 
+def _forms(replies: tuple[str, ...], results: tuple[str, ...]) -> st.SearchStrategy[_Form]:
+    calls = ("function_call", "function_call", "custom_tool_call", "local_shell_call")
+    kinds = st.sampled_from(calls)
+    opaque = st.sampled_from(("compaction", "mcp_call", "item_reference"))
+    return st.builds(
+        _Form,
+        st.sampled_from(replies),
+        st.sampled_from(results),
+        st.tuples(kinds, kinds, kinds),
+        _SELDOM,
+        st.booleans(),
+        _SELDOM,
+        _rarely(opaque),
+    )
+
+
+_Forms = list[tuple[_Round, list[_Form]]]
+
+
+def _lists_of(forms: st.SearchStrategy[_Form]) -> st.SearchStrategy[list[Message]]:
+    rounds = st.tuples(_ROUNDS, st.lists(forms, min_size=3, max_size=3))
+    return st.lists(rounds, max_size=4).map(lambda drawn: list(_written(drawn)))
+
+
 def message_lists() -> st.SearchStrategy[list[Message]]:
-    """Return a strategy for lists of 0 to some 50 messages, in either shape."""
-    return st.one_of(anthropic_lists(), openai_lists())
+    """Return a strategy for lists of 0 to some 50 messages, in any shape or in several."""
+    return st.one_of(anthropic_lists(), openai_lists(), responses_lists(), mixed_lists())
 
 
 def anthropic_lists() -> st.SearchStrategy[list[Message]]:
@@ -138,6 +182,21 @@ def openai_lists() -> st.SearchStrategy[list[Message]]:
     """Return a strategy for lists in the OpenAI chat shape: each result is its own message."""
     rounds = st.lists(_ROUNDS, max_size=4)
     return st.builds(lambda system, given: list(_openai(system, given)), _SYSTEM, rounds)
+
+
+def responses_lists() -> st.SearchStrategy[list[Message]]:
+    """Return a strategy for the items of OpenAI's Responses API: several for each reply."""
+    return _lists_of(_forms(("responses",), ("responses",)))
+
+
+def mixed_lists() -> st.SearchStrategy[list[Message]]:
+    """Return a strategy for lists in which each message may have another shape.
+
+    A result may have another shape than its call, or be a `tool_result` block in a message of the
+    role `tool`.
+    """
+    replies = ("anthropic", "chat", "responses", "responses")
+    return _lists_of(_forms(replies, ("anthropic", "hybrid", "chat", "responses", "responses")))
 
 
 def growing_lists() -> st.SearchStrategy[list[list[Message]]]:
@@ -189,6 +248,100 @@ def _openai(system: object, rounds: list[_Round]) -> Iterator[Message]:
                 yield _tool_message(reply.orphan, "lost")
             if reply.aside is not None:
                 yield {"role": "user", "content": reply.aside}
+
+
+def _written(rounds: _Forms) -> Iterator[Message]:
+    numbers = count()
+    for each, forms in rounds:
+        if each.prompt is not None:
+            yield _prompt(each, forms[0])
+        for reply, form in zip(each.replies, forms, strict=False):
+            ids = _ids(reply, numbers)
+            if form.reply == "responses":
+                yield from _items(reply, ids, form, numbers)
+            elif form.reply == "chat":
+                yield _chat_reply(reply, ids)
+            else:
+                yield {"role": "assistant", "content": _reply_blocks(reply, ids)}
+            yield from _results(reply, ids, form)
+            if reply.aside is not None:
+                yield {"role": "user", "content": reply.aside}
+
+
+def _prompt(each: _Round, form: _Form) -> Message:
+    text = str(each.prompt)
+    if form.reply != "responses":
+        image = _IMAGE if form.reply == "anthropic" else _IMAGE_URL
+        shown = [_text(text), *[dict(image)] * each.image]
+        return {"role": "user", "content": shown if each.as_blocks else text}
+    if form.easy or not each.as_blocks:
+        return {"role": "user", "content": text}
+    shown = [_text(text, "input_text"), *[dict(_INPUT_IMAGE)] * each.image]
+    return {"type": "message", "role": "user", "content": shown}
+
+
+def _items(reply: _Reply, ids: list[str], form: _Form, numbers: Iterator[int]) -> Iterator[Message]:
+    """Yield the items of a reply: reasoning, what it led to, and perhaps the same again."""
+    calls = [*zip(reply.calls, ids, form.kinds, strict=False)]
+    stretches = [[call] for call in calls] if form.one_by_one else [calls]
+    for i, stretch in enumerate(stretches or [[]]):
+        if reply.thinking is not None:
+            yield _reasoning(reply.thinking, form, numbers)
+        if i == 0:
+            if reply.unknown:
+                yield {"type": "web_search_call", "id": _id("ws", numbers), "status": "completed"}
+            if form.opaque is not None:
+                yield {"type": form.opaque, "id": _id("op", numbers), "encrypted_content": "gAAA"}
+            if reply.text or not calls:
+                yield _said(reply.text, form, numbers)
+        yield from (_call_item(*call, numbers) for call in stretch)
+
+
+def _reasoning(text: str, form: _Form, numbers: Iterator[int]) -> Message:
+    item = {"type": "reasoning", "id": _id("rs", numbers), "summary": []}
+    if form.encrypted:
+        return {**item, "encrypted_content": f"gAAA{text}"}
+    return {**item, "summary": [_text(text, "summary_text")], "encrypted_content": "gAAA"}
+
+
+def _said(text: str, form: _Form, numbers: Iterator[int]) -> Message:
+    if form.easy:
+        return {"role": "assistant", "content": text}
+    message = {"type": "message", "id": _id("msg", numbers), "role": "assistant"}
+    return {**message, "content": [_text(text, "output_text")]}
+
+
+def _call_item(call: _Call, call_id: str, kind: str, numbers: Iterator[int]) -> Message:
+    item = {"type": kind, "id": _id("fc", numbers), "call_id": call_id}
+    if kind == "local_shell_call":
+        return {**item, "action": {"type": "exec", "command": ["cat", call.argument]}}
+    if kind == "custom_tool_call":
+        return {**item, "name": call.tool, "input": call.argument}
+    return {**item, "name": call.tool, "arguments": compact_json({"path": call.argument})}
+
+
+def _results(reply: _Reply, ids: list[str], form: _Form) -> Iterator[Message]:
+    calls = zip(reply.calls, ids, form.kinds, strict=False)
+    given = [(call.result, call_id, kind) for call, call_id, kind in calls if call.result]
+    if reply.orphan is not None:
+        given.append((reply.orphan, "lost", "function_call"))
+    if form.results in {"anthropic", "hybrid"} and given:
+        blocks = [_result_block(result, call_id) for result, call_id, _ in given]
+        yield {"role": "tool" if form.results == "hybrid" else "user", "content": blocks}
+    elif form.results == "chat":
+        yield from (_tool_message(result, call_id) for result, call_id, _ in given)
+    elif form.results == "responses":
+        yield from (_output(result, call_id, kind) for result, call_id, kind in given)
+
+
+def _output(result: _Result, call_id: str, kind: str) -> Message:
+    images = [dict(_INPUT_IMAGE)] if result.image else []
+    content = [_text(result.text, "input_text"), *images] if result.as_blocks else result.text
+    return {"type": f"{kind}_output", "call_id": call_id, "output": content}
+
+
+def _id(kind: str, numbers: Iterator[int]) -> str:
+    return f"{kind}_{next(numbers)}"
 
 
 def _ids(reply: _Reply, numbers: Iterator[int]) -> list[str]:
@@ -254,5 +407,5 @@ def _thinking(text: str) -> dict[str, Any]:
     return {"type": "thinking", "thinking": text, "signature": "EqoB"}
 
 
-def _text(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}
+def _text(text: str, kind: str = "text") -> dict[str, Any]:
+    return {"type": kind, "text": text}

@@ -68,6 +68,14 @@ Feature: What is in a context
     And 3 Bash results are offloaded
     And the 2nd Bash result reads "[./tool_result/Bash/call_2.md]"
 
+  Scenario: In the OpenAI Responses shape each call and each result is an item
+    Given the messages have the OpenAI Responses shape
+    And a session with 3 parallel Bash results of 100 characters
+    When the policy is applied
+    Then the context has 7 messages
+    And 3 Bash results are offloaded
+    And the 2nd Bash result reads "[./tool_result/Bash/call_2.md]"
+
   Scenario: No two texts of a size are alike
     Given 40 Bash results of 100 tokens
     When the policy is applied
@@ -121,6 +129,26 @@ Feature: What is in a context
     Then the context has 4 messages
     And the Bash result "a" is offloaded
     And the Read result "b" is offloaded
+
+  Scenario: The same table in the OpenAI Responses shape
+    Given the messages have the OpenAI Responses shape
+    And the messages:
+      | role      | type             | id | tool | size           |
+      | user      | text             |    |      | 120 characters |
+      | and       | image            |    |      |                |
+      | user      | document         |    |      |                |
+      | assistant | thinking         |    |      | 20 characters  |
+      | and       | text             |    |      | 20 characters  |
+      | assistant | call             | a  | Bash |                |
+      | and       | call             | b  | Read |                |
+      |           | result           | a  | Bash | 200 characters |
+      | and       | result in blocks | b  | Read | 300 characters |
+    When the policy is applied
+    Then the context has 8 messages
+    And the Bash result "a" is offloaded
+    And the Read result "b" is offloaded
+    And the thinking block is the same object as before
+    And the assistant message is the same object as before
 
   Scenario: Ages are turns
     Given the messages:

@@ -1,0 +1,91 @@
+"""Items of the Responses API: how calls are paired, and what counts as one reply."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policyctx.messages.reading import Reading
+from policyctx.messages.validity import new_problems
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from policyctx.definitions.items import Message
+
+GO: Message = {"role": "user", "content": "go"}
+EASY: Message = {"role": "assistant", "content": "I look."}
+SUMMARY: Message = {"type": "message", "role": "user", "content": "So far."}
+NOTED: Message = {
+    "type": "message",
+    "role": "assistant",
+    "content": [{"type": "output_text", "text": "Noted."}],
+}
+COMPACTION: Message = {"type": "compaction", "encrypted_content": "gAAA"}
+
+
+def call(call_id: str, name: str = "read") -> Message:
+    return {
+        "type": "function_call",
+        "id": f"fc_{name}",
+        "call_id": call_id,
+        "name": name,
+        "arguments": "{}",
+    }
+
+
+def output(call_id: str) -> Message:
+    return {"type": "function_call_output", "call_id": call_id, "output": "found"}
+
+
+def reasoning(name: str) -> Message:
+    return {"type": "reasoning", "id": f"rs_{name}", "summary": [], "encrypted_content": "gAAA"}
+
+
+def read(messages: Sequence[Message]) -> Reading:
+    reading = Reading()
+    reading.extend(messages)
+    return reading
+
+
+def test_parallel_calls_of_one_id_are_paired_in_their_order() -> None:
+    messages = [GO, call("a", "read"), call("a", "write"), output("a"), output("a")]
+    assert [item.tool for item in read(messages).items] == [None, "read", "write", "read", "write"]
+
+
+def test_a_call_with_an_empty_id_has_its_output() -> None:
+    assert read([GO, call(""), output("")]).partners == {1: 2, 2: 1}
+
+
+def test_an_easy_message_continues_the_reply_that_its_reasoning_begins() -> None:
+    reading = read([GO, reasoning("1"), EASY, call("a"), output("a"), EASY, GO])
+    assert reading.reply_of(2) == range(1, 4)
+    assert list(reading.thought_of(2)) == [1, 2, 3]
+    assert reading.is_bound(1)
+    assert reading.reply_of(5) == range(5, 6)
+
+
+def test_reasoning_and_the_easy_message_behind_it_are_not_parted() -> None:
+    messages = [GO, reasoning("1"), EASY, call("a"), output("a"), GO]
+    assert new_problems(messages, messages[:1] + messages[2:]) == [
+        "a reply begins without the reasoning that led to it"
+    ]
+    assert new_problems(messages, [GO, *messages[:2], GO]) == [
+        "reasoning is not followed by what it led to"
+    ]
+
+
+def test_a_text_that_a_client_wrote_needs_no_reasoning() -> None:
+    messages = [GO, reasoning("1"), call("a"), output("a"), GO]
+    assert new_problems(messages, [SUMMARY, NOTED, GO]) == []
+
+
+def test_a_text_of_the_provider_needs_its_reasoning() -> None:
+    said = NOTED | {"id": "msg_1"}
+    assert new_problems([GO, reasoning("1"), said, GO], [GO, said, GO]) == [
+        "a reply begins without the reasoning that led to it"
+    ]
+
+
+def test_a_list_may_begin_with_an_item_of_the_provider() -> None:
+    messages = [GO, reasoning("1"), call("a"), output("a"), COMPACTION, GO]
+    assert new_problems(messages, [COMPACTION, SUMMARY, NOTED, GO]) == []

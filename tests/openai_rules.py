@@ -1,0 +1,103 @@
+"""The rules of OpenAI's Responses API for a list of items, without the project's own code.
+
+Source: OpenAI's API reference, "Create a response", and the errors of the API: an output needs its
+call, a call its output, reasoning the item that it led to, and that item its reasoning. A client
+returns encrypted reasoning, and items that it does not know, as it received them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Item = dict[str, Any]
+
+_CALLS = ("function_call", "custom_tool_call", "local_shell_call")
+_OUTPUTS = tuple(f"{kind}_output" for kind in _CALLS)
+_KNOWN = (*_CALLS, *_OUTPUTS, "message", "reasoning", "web_search_call")
+
+
+def type_of(message: Item) -> str | None:
+    """Return the type of an item; None for a message of another API, and for an easy message."""
+    kind = message.get("type")
+    return str(kind) if kind == "message" or (kind and "role" not in message) else None
+
+
+def role_of(message: Item) -> str:
+    """Return the role of a message of any API; what the model made is the assistant's."""
+    if "role" in message:
+        return str(message["role"])
+    return "tool" if type_of(message) in _OUTPUTS else "assistant"
+
+
+def calls_in(message: Item) -> list[str]:
+    """Return the id of the call that an item is."""
+    return [message["call_id"]] if type_of(message) in _CALLS else []
+
+
+def results_in(message: Item) -> list[str]:
+    """Return the id of the call whose output an item is."""
+    return [message["call_id"]] if type_of(message) in _OUTPUTS else []
+
+
+def refused(messages: Sequence[Item]) -> Counter[str]:
+    """Count what the API refuses in the items of a list: calls and reasoning that stand alone."""
+    found: Counter[str] = Counter()
+    for i, message in enumerate(messages):
+        if type_of(message) == "reasoning":
+            rest = (m for m in messages[i + 1 :] if type_of(m) != "reasoning")
+            follows = next(rest, None)
+            found["reasoning without the item that it led to"] += (
+                follows is None or role_of(follows) != "assistant"
+            )
+    return found
+
+
+def broken_promises(before: Sequence[Item], after: Sequence[Item]) -> Counter[str]:
+    """Count what an edit may never do to the items of a list."""
+    lost = Counter(map(_json, _not_known(before)))
+    lost.subtract(map(_json, _not_known(after)))
+    new = Counter(map(_json, _of_type("reasoning", after)))
+    new.subtract(map(_json, _of_type("reasoning", before)))
+    bonds = dict(_bonds(before))
+    parted = [led for led, reasons in _bonds(after) if not bonds.get(led, set()) <= reasons]
+    return +Counter(
+        {
+            "an item of an unknown type changed or is gone": sum(map(abs, lost.values())),
+            "the bytes of reasoning changed": sum((+new).values()),
+            "an item without the reasoning that led to it": len(parted),
+        }
+    )
+
+
+def _of_type(kind: str, messages: Sequence[Item]) -> Iterator[Item]:
+    return (message for message in messages if type_of(message) == kind)
+
+
+def _not_known(messages: Sequence[Item]) -> Iterator[Item]:
+    kinds = ((type_of(message), message) for message in messages)
+    return (message for kind, message in kinds if kind is not None and kind not in _KNOWN)
+
+
+def _bonds(messages: Sequence[Item]) -> Iterator[tuple[str, set[str]]]:
+    """Yield the id of each item that the model made, with the reasoning right before it."""
+    for i, message in enumerate(messages):
+        if type_of(message) not in {None, "reasoning"} and "id" in message:
+            reply = [*takewhile(_is_models, reversed(messages[:i]))]
+            while reply and type_of(reply[0]) != "reasoning":
+                del reply[0]
+            reasons = takewhile(lambda one: type_of(one) == "reasoning", reply)
+            yield message["id"], set(map(_json, reasons))
+
+
+def _is_models(message: Item) -> bool:
+    return role_of(message) == "assistant"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, sort_keys=True)
