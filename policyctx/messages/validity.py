@@ -248,6 +248,7 @@ class _Around:
     ) -> None:
         self._before, self._after, self._items, self._shapes = before, after, items, shapes
         self._changed = frozenset(changed)
+        self._seen: dict[int, _Seen] = {}
 
     def stretches(self) -> Iterator[list[int]]:
         """Yield the changed messages and those by which a rule could tell the difference.
@@ -275,9 +276,12 @@ class _Around:
         return _Stretch(seen, places[0] == 0, places[-1] == len(self._before) - 1)
 
     def before(self, i: int) -> _Seen:
-        first = bisect_left(self._items, i, key=_message_of)
-        last = bisect_right(self._items, i, first, key=_message_of)
-        return _Seen.of(self._before[i], self._items[first:last], self._shapes)
+        if (seen := self._seen.get(i)) is None:
+            first = bisect_left(self._items, i, key=_message_of)
+            last = bisect_right(self._items, i, first, key=_message_of)
+            seen = _Seen.of(self._before[i], self._items[first:last], self._shapes)
+            self._seen[i] = seen
+        return seen
 
     def after(self, i: int) -> _Seen | None:
         message = self._after[i]
@@ -293,13 +297,21 @@ class _Around:
             seen, left = self.before(i), self.after(i)
             stays = left is not None and not left.holds_only_results
             is_reply = not seen.holds_only_results and seen.role not in SYSTEM_ROLES
-            if stays and is_reply and not self._is_one_of_several(i, seen):
+            if stays and is_reply and not self._may_continue_reply(i, seen):
                 return
 
-    def _is_one_of_several(self, i: int, seen: _Seen) -> bool:
-        """Whether a message of the assistant stands beside another one."""
-        beside = (j for j in (i - 1, i + 1) if 0 <= j < len(self._before))
-        return seen.role == "assistant" and any(self.before(j).role == "assistant" for j in beside)
+    def _may_continue_reply(self, i: int, seen: _Seen) -> bool:
+        """Whether a message belongs to the reply before it, in one of the two lists."""
+        if seen.role != "assistant" or i == 0:
+            return False
+        if self.before(i - 1).role == "assistant":
+            return True
+        place = i - 1
+        while place >= 0 and self._after[place] is None:
+            place -= 1
+        is_same = place == i - 1 and place not in self._changed
+        left = None if is_same or place < 0 else self.after(place)
+        return left is not None and left.role == "assistant"
 
 
 _message_of = attrgetter("message")
