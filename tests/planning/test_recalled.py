@@ -131,7 +131,7 @@ def test_three_recalled_results_stay_and_older_ones_are_offloaded_again(session:
         last = session.apply(messages)
     assert [d.item.tool_use_id for d in last.plan.new] == ["r"]
     assert last.plan.new[0].file is not None
-    assert last.plan.new[0].file.relative_path == "recalled/Read/r.md"
+    assert last.plan.new[0].file.relative_path == "tool_result/Bash/c0.md"
 
 
 def test_a_policy_sets_how_many_are_kept(tmp_path: Path) -> None:
