@@ -97,7 +97,7 @@ def _page(name: str, text: str, first: int, count: int, start: int) -> Answer:
     if not text:
         return Answer(f"[{name} is empty]")
     line_end = text.find("\n", begin)
-    if start > 1 and begin + start > (len(text) if line_end < 0 else line_end):
+    if start > 1 and begin + start - 1 > (len(text) - 1 if line_end < 0 else line_end):
         return _error(f"line {first:,} of {name} is shorter; char {start:,} is after its end")
     begin += start - 1
     end, last, is_cut = _page_end(text, begin, first, count)
