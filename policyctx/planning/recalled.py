@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from policyctx.planning.conversation import Conversation
 
 
-class Source(NamedTuple):
+class RecallSource(NamedTuple):
     """The place of an item's content: a file of the store, or a call that can be made again."""
 
     file: File | None
     """None for a call that can be made again, such as a search."""
 
 
-def source_of(conversation: Conversation, position: int) -> Source | None:
+def source_of(conversation: Conversation, position: int) -> RecallSource | None:
     """Return the source of an item that was read back; None if the item has to be saved.
 
     A result of another tool than those of the library has a source if it is the very text of a
@@ -43,9 +43,9 @@ def source_of(conversation: Conversation, position: int) -> Source | None:
     given = conversation.reading.items[call].text
     if (tool := recall_tool(item.tool)) is not None:
         path = _input(given).get("path") if tool == READ_TOOL else None
-        return Source(_file_of(path, conversation, by_id=True))
+        return RecallSource(_file_of(path, conversation, by_id=True))
     file = _read_whole(item, given, conversation) or _read_by_rule(item, given, conversation)
-    return None if file is None else Source(file)
+    return None if file is None else RecallSource(file)
 
 
 def _read_by_rule(item: Item, given: str, conversation: Conversation) -> File | None:

@@ -314,3 +314,23 @@ def test_it_is_the_same_without_blocking(tmp_path: Path) -> None:
     messages += reading("read_offloaded", {"path": "c0"})
     assert asyncio.run(_applied(session, messages)) == 0
     assert not (tmp_path / "recalled").exists()
+
+
+def test_it_is_the_same_in_the_responses_shape(tmp_path: Path) -> None:
+    session = retiring(tmp_path)
+    messages: list[Message] = [user()]
+    for call_id, tool, given, answer in (
+        ("c0", "Bash", {}, LARGE),
+        ("r", "read_offloaded", {"path": "c0"}, NUMBERED),
+        ("s", "search_offloaded", {"query": "x"}, NUMBERED),
+    ):
+        asked = {"call_id": call_id, "name": tool, "arguments": json.dumps(given)}
+        messages += [
+            {"type": "function_call", **asked},
+            {"type": "function_call_output", "call_id": call_id, "output": answer},
+        ]
+        left = session.apply([*messages, user()]).messages
+    placeholder = f"[Content offloaded]\nPath: {tmp_path}/tool_result/Bash/c0.md"
+    assert [left[2]["output"], left[4]["output"]] == [placeholder, placeholder]
+    assert "make the call again" in left[6]["output"]
+    assert not (tmp_path / "recalled").exists()
