@@ -162,9 +162,15 @@ def _unknown(store: ContextFileSystem, path: str) -> str:
     entries = store.list()
     if not entries:
         return f"no offloaded content {shown!r}: nothing is offloaded yet"
-    near = _nearest(path.removeprefix(f"{store.root}/"), entries[-_MOST_NAMES:])
+    file = path.rpartition("/")[2]
+    known = store.find(file.rpartition(".")[0] or file)  # the id of an item, with an ending
+    near = known.path if known else _nearest(_below(store, path), entries[-_MOST_NAMES:])
     likely = f"did you mean {near!r}? " if near else ""
     return f"no offloaded content {shown!r}; {likely}{SEARCH_TOOL} finds contents by their text"
+
+
+def _below(store: ContextFileSystem, path: str) -> str:
+    return path.removeprefix(f"{store.root}/")
 
 
 def _nearest(path: str, entries: tuple[IndexEntry, ...]) -> str | None:
