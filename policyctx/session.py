@@ -27,7 +27,9 @@ from policyctx.policy.models import Policy
 from policyctx.policy.options import checks_options
 from policyctx.policy.values import parsed_template
 from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.read import lines_of
 from policyctx.tokens.counter import counter_for
+from policyctx.tokens.tool_schemas import tool_names
 from policyctx.tokens.usage import usage_of
 from policyctx.turns.context_items import context_items
 from policyctx.turns.driving import LockedStore, run, run_async
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from policyctx.planning.ledger import ItemKey, Ledger
     from policyctx.planning.plan import Plan
     from policyctx.planning.planner import Moment
+    from policyctx.store.read import FoundLine
     from policyctx.tokens.counter import MemoStats
     from policyctx.tokens.usage import Correction, Usage
     from policyctx.turns.context_items import ContextItem
@@ -117,6 +120,9 @@ class Session:
         self._on_invalid = on_invalid
         self._notices_given = 0
         self._memory: Memory | None = None
+        self._announced_tool = ""
+        self._read_tools: tuple[tuple[str, ...], str] = (), self.policy.read_tool()
+        """The tools of the last request, and which of them reads files of the store."""
         self._effects = Lock()
         self._root: tuple[int, int] | None = None
         """The outcome of the last `FindRoot`."""
@@ -149,6 +155,7 @@ class Session:
         self, messages: Sequence[Message], *, system: object = None, tools: object = None
     ) -> Plan:
         """Return what `apply` would do; nothing is written and nothing is decided."""
+        self._note_tools(tools)
         memory = self._run(self._recall())
         known, _ = self._list_of(messages, memory)
         facts = self._facts(memory, system, tools)
@@ -170,7 +177,8 @@ class Session:
         object that a provider's SDK returned, such as OpenAI's `response.choices[0].message`; if it
         is edited, a dict that can be sent replaces it. A message that is the same object as in the
         previous turn is not read again: pass `changed=True` if one was changed in place. `system`
-        and `tools` are those of the request and only count towards its size.
+        and `tools` are those of the request: they count towards its size, and where one of the
+        tools reads offloaded files, new placeholders in the default wording name it.
 
         Each list begins with the bytes of the one before, up to the first new decision and without
         `cache_control` markers. The markers of the output are those of `messages`, on all that is
@@ -241,9 +249,33 @@ class Session:
         """Statistics of the token counter, which the sessions of a process share."""
         return self._counter.stats
 
-    def read(self, path: str | os.PathLike[str]) -> str:
-        """Return the text of an offloaded item by the path in its placeholder."""
-        return self.store.read(path)
+    def read(
+        self, path: str | os.PathLike[str], *, offset: int = 1, limit: int | None = None
+    ) -> str:
+        """Return the text of an offloaded item by the path in its placeholder, or by its id.
+
+        With `offset` and `limit` it is that many lines from this line on, counted from 1. Raises
+        `StoreError` and `CorruptContentError`.
+        """
+        text = self.store.read(path)
+        if offset <= 1 and limit is None:
+            return text
+        return lines_of(text, offset, None if limit is None else offset + limit - 1)
+
+    def search(self, query: str, *, ignore_case: bool = False) -> Iterator[FoundLine]:
+        """Yield each line of an offloaded text that contains the query, oldest content first.
+
+        Raises `StoreError`, for an empty query too, and for a store that cannot search.
+        """
+        search = getattr(self.store, "search", None)
+        if search is None:
+            raise StoreError("this store cannot search", path=str(self.store.root))
+        found: Iterator[FoundLine] = search(query, ignore_case=ignore_case)
+        return found
+
+    def announce_tool(self, name: str) -> None:
+        """Let new placeholders in the default wording name this tool, which reads their files."""
+        self._announced_tool = name
 
     def close(self) -> None:
         """Update the store's `index.json`, so that it lists every item.
@@ -291,6 +323,12 @@ class Session:
             self._memory = None
             raise
 
+    def _note_tools(self, tools: object) -> None:
+        """Find the tool that reads offloaded files; a request without tools changes nothing."""
+        names = tool_names(tools)
+        if names and names != self._read_tools[0]:
+            self._read_tools = names, self.policy.read_tool(names)
+
     def _folder(self, root: str | os.PathLike[str] | None) -> ContextFileSystem:
         settings = self.policy.store
         shared = root is not None or "{session_id}" not in settings.root
@@ -325,6 +363,7 @@ class Session:
         *,
         changed: bool,
     ) -> Turn[Result]:
+        self._note_tools(beside[1])
         memory = yield from self._recall()
         known, seen = self._list_of(messages, memory, changed=changed)
         warnings = yield from self._check_root(known, memory)
@@ -552,6 +591,7 @@ class Session:
             correction=memory.correction,
             idle=None if called_at is None else max(0.0, self._clock() - called_at),
             cwd=self._cwd,
+            read_tool=self._announced_tool or self._read_tools[1],
         )
 
 

@@ -15,6 +15,7 @@ from policyctx.cli import (
     diff,
     explain,
     init,
+    mcp,
     plan,
     replay,
     schema,
@@ -46,6 +47,7 @@ app.command("init")(init.init)
 app.command("agents")(agents.agents)
 app.command("schema")(schema.schema)
 app.command("test")(test.run)
+app.command("mcp")(mcp.mcp)
 app.add_typer(store)
 
 

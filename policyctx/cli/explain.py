@@ -20,6 +20,7 @@ from policyctx.cli.output import (
 from policyctx.cli.output import table as table_of
 from policyctx.compaction.summarizers import ExtractiveSummarizer
 from policyctx.definitions.actions import Action
+from policyctx.definitions.recalling import recall_tool
 from policyctx.errors import MessagesError
 from policyctx.session import Session
 
@@ -129,8 +130,20 @@ def _print_item(planned: Plan, position: int, out: Console) -> None:
     what = " ".join(filter(None, (item.type, item.tool)))
     size = f"{planned.facts.tokens(item):,} tokens"
     head = f"{position}  {item.item_id}  {what}, message {item.message}, {size}: {decision.action}"
-    out.print(head, soft_wrap=True)
+    out.print(f"{head}{_without_copy(planned, position)}", soft_wrap=True)
     out.print(_verdicts(planned, position))
+
+
+def _without_copy(planned: Plan, position: int) -> str:
+    """Return why an item leaves without a file of its own, empty if it stays or has one."""
+    item, decision = planned.items[position], planned.decision(position)
+    if not decision.is_new or decision.saves or decision.action is Action.SUMMARISE:
+        return ""
+    if decision.is_read_back and decision.file is not None:
+        return f", without a copy: it was read from {decision.file.relative_path}"
+    if recall_tool(item.tool) is not None and item.kind == "tool_result":
+        return ", without a copy: the call can be made again"
+    return ""
 
 
 def _verdicts(planned: Plan, position: int) -> Table:
@@ -152,6 +165,7 @@ def _report(planned: Plan, positions: list[int]) -> dict[str, Any]:
                 **item_report(planned, position),
                 "tokens": planned.facts.tokens(planned.items[position]),
                 "decision": planned.decision(position).action,
+                "read_back": planned.decision(position).is_read_back,
                 "verdicts": [
                     {
                         "step": v.step,

@@ -291,6 +291,7 @@ def decision_report(decision: Decision, policy: OffloadPolicy) -> dict[str, Any]
         "place": place(policy, decision.rule_path),
         "reason": reason_report(decision.reason),
         "path": decision.file.path if decision.file else None,
+        "read_back": decision.is_read_back,
     }
 
 

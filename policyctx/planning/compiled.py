@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyctx.definitions.item_types import BUILT_IN_TYPES
+from policyctx.definitions.recalling import READ_TOOL, recall_tool
 from policyctx.planning.decisions import Reason
 from policyctx.planning.paths import path_parts
 from policyctx.planning.placeholders import CompactionForms, Wording
@@ -33,7 +34,7 @@ from policyctx.policy.sources import policy_source
 from policyctx.policy.values import Share
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from policyctx.definitions.items import Item
     from policyctx.errors import Location
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from policyctx.policy.models.store import Store
     from policyctx.policy.nodes import Node
     from policyctx.policy.sources import PolicyName
+
+
+_IN_GLOBS = frozenset("*?[")
 
 
 class TypeTable:
@@ -279,6 +283,16 @@ class OffloadPolicy:
         globs = (rule for glob, rule in rules.items() if matches(tool, (glob,)))
         found = (rule.reads_file for rule in (*named, *globs) if rule.reads_file is not None)
         return next(found, ())
+
+    def read_tool(self, tools: Sequence[str] = ()) -> str:
+        """Return the name of a tool that reads files of the store, empty if none is known.
+
+        That is `read_offloaded`, with or without a prefix, if it is one of these tools or the
+        policy names it, or else the first of these tools that has `reads_file`.
+        """
+        named = (name for name in self.policy.tools if _IN_GLOBS.isdisjoint(name))
+        own = (name for name in (*tools, *named) if recall_tool(name) == READ_TOOL)
+        return next(own, None) or next(filter(self.reads_file, tools), "")
 
     def unit(self, step: Step) -> Unit:
         """Return the unit of the threshold of a step, else of the policy; tokens without one."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from policyctx.definitions.actions import Action
+from policyctx.definitions.recalling import recall_tool
 from policyctx.messages.editing import strings_in
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.built_in import BUILT_IN
@@ -376,11 +377,11 @@ class Conversation:
 
     def _typed(self, position: int) -> Item:
         item = self.reading.items[position]
-        if self.ledger.entries:
-            if (replaced := self._identities.replaced(position)) is not None:
-                return self.policy.as_before(item, replaced.key.kind, replaced.item_type)
-            if item.kind == "tool_result" and self._reads_back(position):
-                return self.policy.typed(item, "recalled")
+        replaced = self._identities.replaced(position) if self.ledger.entries else None
+        if replaced is not None:
+            return self.policy.as_before(item, replaced.key.kind, replaced.item_type)
+        if item.kind == "tool_result" and self._reads_back(position):
+            return self.policy.typed(item, "recalled")
         return self.policy.typed(item, self._written_type(item))
 
     def _known(self, position: int) -> LedgerEntry:
@@ -425,9 +426,11 @@ class Conversation:
         return self._met[arrived] <= self.judged[arrived]
 
     def _reads_back(self, position: int) -> bool:
-        """Return whether the call that this result answers names a file of the store."""
+        """Return whether a result answers a recall tool, or a call that names a stored file."""
         call = self.reading.partners.get(position)
-        if call is None:
+        if recall_tool(self.reading.items[position].tool) is not None:
+            return True
+        if call is None or not self.ledger.entries:
             return False
         replaced = self._identities.replaced(call)
         return (
@@ -437,7 +440,7 @@ class Conversation:
         )
 
     def _names_file(self, given: str) -> bool:
-        return self.ledger.may_name_file(given) and any(map(self.ledger.has_file, _words(given)))
+        return self.ledger.may_name_file(given) and any(map(self.ledger.has_file, words_of(given)))
 
     def _remembered(self, position: int, entry: LedgerEntry) -> Decision:
         item, path = self.reading.items[position], entry.relative_path
@@ -486,7 +489,7 @@ class Conversation:
         return tuple(unit for unit in self._tallies if self.tally(unit) is not None)
 
 
-def _words(text: str) -> Iterator[str]:
+def words_of(text: str) -> Iterator[str]:
     """Yield what may be a path in a call's input: strings, quoted parts of them, and words."""
     for value in strings_in(text):
         yield value

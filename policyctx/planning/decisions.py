@@ -125,6 +125,8 @@ class Decision:
     file: File | None = None
     wanted_path: str = ""
     """The path of the file below the root, if its name were free."""
+    is_read_back: bool = False
+    """Whether the item was read back from `file`, which holds its content already."""
     saves: bool = False
     """Whether the content of the item is not written yet."""
 

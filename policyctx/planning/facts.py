@@ -28,7 +28,8 @@ class Facts:
     `beside` contains the rest of the request, such as its system prompt and tool schemas.
     `token_scale` is provider tokens per counted token of text; the rules of `language_model` size
     images and documents; `correction` corrects the total of the list by the usage of earlier calls.
-    `idle` is the time since the last model call in seconds, None before the first.
+    `idle` is the time since the last model call in seconds, None before the first. `read_tool` is
+    the name of a tool with which the model can read a file of the store, empty if none is known.
     """
 
     session_id: str
@@ -40,6 +41,7 @@ class Facts:
     correction: Correction = field(default_factory=Correction)
     idle: float | None = None
     cwd: str = ""
+    read_tool: str = ""
 
     def size(self, item: Item, unit: Unit) -> int:
         """Return the item's own size."""

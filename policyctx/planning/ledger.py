@@ -141,6 +141,10 @@ class Ledger:
         self._lengths: set[tuple[str, str | None, int]] = set()
         self._has_rewritten: set[tuple[str, str | None]] = set()
         self._files: dict[str, set[str]] = defaultdict(set)
+        self._by_id: dict[str, tuple[str, str]] = {}
+        """The path of the newest file of each id, and the kind of its item."""
+        self._saved_hashes: dict[str, str] = {}
+        """The SHA-256 of the text in each file, by its path."""
         self.newest_path = ""
         """Of the file that was named last, below the store's root; empty before there is one."""
         self._endings: set[str] = set()
@@ -168,6 +172,7 @@ class Ledger:
                 self._left[entry.key[:3]][entry.key] = entry.placeholder
                 self._rendered[entry.place][entry.key] = entry
             if entry.relative_path is not None:
+                self._note_file(entry, entry.relative_path)
                 name = entry.relative_path.rpartition("/")[2]
                 self._files[name].add(entry.relative_path)
                 self.newest_path = entry.relative_path
@@ -191,6 +196,25 @@ class Ledger:
         """Return whether a path, absolute or relative, is a file that an entry names."""
         known = self._files.get(path.rpartition("/")[2], ())
         return any(path == file or path.endswith(f"/{file}") for file in known)
+
+    def names(self, relative_path: str) -> bool:
+        """Return whether an entry names the file at this path below the store's root."""
+        return relative_path in self._saved_hashes
+
+    def path_of(self, item_id: str) -> str | None:
+        """Return the path of the newest file of an item id, that of a result before its call's."""
+        return self._by_id.get(item_id, (None,))[0]
+
+    def saved_hash(self, relative_path: str) -> str | None:
+        """Return the SHA-256 of the text that was saved in a file, None for an unknown file."""
+        return self._saved_hashes.get(relative_path)
+
+    def _note_file(self, entry: LedgerEntry, path: str) -> None:
+        # Entries of items that were read back from the file come after that of its own item.
+        self._saved_hashes.setdefault(path, entry.key.sha256)
+        known = self._by_id.get(entry.item_id)
+        if known is None or known[1] == "tool_call" or entry.key.kind != "tool_call":
+            self._by_id[entry.item_id] = path, entry.key.kind
 
     def rendered(self, item: Item) -> dict[ItemKey, LedgerEntry]:
         """Return the entries that left this very text, oldest first."""

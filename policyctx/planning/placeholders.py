@@ -23,6 +23,7 @@ from policyctx.definitions.fields import (
 )
 from policyctx.messages.shapes.shape import REMOVED
 from policyctx.planning.paths import hash_name, numbered_forms, path_from
+from policyctx.policy.models.placeholder import DEFAULT, HOW_TO_READ
 from policyctx.policy.values import Template, parsed_template
 
 if TYPE_CHECKING:
@@ -165,6 +166,7 @@ _VALUES: dict[str, Callable[[Item, File, Facts], object]] = {
 
 
 _OF_FILE = frozenset(FILE_FIELDS)
+_HOW_TO_READ = f"(?:{re.escape(HOW_TO_READ.format(tool='TOOL')).replace('TOOL', '.+')})?"
 _HASH_NAME = "sha256-[0-9a-f]{16}"
 _OF_ITEM = frozenset({"item_id", "tool_name", "tool_use_id", "session_id"})
 
@@ -176,6 +178,16 @@ class Wording:
     template: Template
     shown: Placeholder
     """How much of the item the wording shows."""
+
+    @property
+    def is_default(self) -> bool:
+        """Whether this is the wording of a policy that gives none."""
+        return self.shown.text == DEFAULT
+
+    @property
+    def names_file(self) -> bool:
+        """Whether the wording shows the path of the item's file."""
+        return not _OF_FILE.isdisjoint(self.template.fields)
 
     @classmethod
     def of(cls, placeholder: Placeholder) -> Wording:
@@ -190,6 +202,8 @@ def rendered_placeholder(wording: Wording, item: Item, file: File, facts: Facts)
     if fields & EXCERPT_FIELDS:
         values |= _excerpt_values(wording.shown, item, facts)
     text = wording.template.render(values)
+    if wording.is_default and facts.read_tool:
+        text += HOW_TO_READ.format(tool=facts.read_tool)
     return text if text.strip() else REMOVED
 
 
@@ -201,10 +215,11 @@ def named_path(wording: Wording, item: Item, file: File, facts: Facts) -> str | 
     has no id. Without a field for the file in the wording the result is None.
     """
     pieces = wording.template.pieces
-    if _OF_FILE.isdisjoint(wording.template.fields):
+    if not wording.names_file:
         return None
     if not (item.text.startswith(pieces[0]) and item.text.endswith(pieces[-1])):
         return None
+    how_to_read = _HOW_TO_READ if wording.is_default else ""
     known = [re.escape(pieces[0])]  # what stands between the fields that may hold anything
     for field, literal in zip(pieces[1::2], pieces[2::2], strict=True):
         form = _form(field, item, file, facts)
@@ -213,7 +228,7 @@ def named_path(wording: Wording, item: Item, file: File, facts: Facts) -> str | 
     first, *rest = known
     # Each part is looked for once, behind the one before it: a long text takes no longer.
     between = "".join(f"(?>.*?{part})" for part in rest[:-1])
-    pattern = f"{first}{between}.*{rest[-1]}" if rest else first
+    pattern = (f"{first}{between}.*{rest[-1]}" if rest else first) + how_to_read
     found = re.fullmatch(pattern, item.text, re.DOTALL)
     if found is None:
         return None

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from policyctx.definitions.actions import Action
 from policyctx.messages.editing import Edit
 from policyctx.planning.decisions import Decision, ItemVerdict, Reason
-from policyctx.planning.take import left_in_place
+from policyctx.planning.take import expected_file, left_in_place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from policyctx.definitions.items import Item
     from policyctx.planning.compact import Replacing
@@ -154,6 +154,20 @@ class Plan:
         """Return the plan with the files as written, one for each decision of `to_save`."""
         written = dict(zip((d.position for d in self.to_save), files, strict=True))
         return replace(self, new=tuple(self._at(d, written.get(d.position)) for d in self.new))
+
+    def saved_anew(self, lost: Collection[int]) -> Plan:
+        """Return the plan in which the items at these positions are saved, not read back.
+
+        The file that each was read from has lost its content.
+        """
+        return replace(
+            self, new=tuple(self._saved_anew(d) if d.position in lost else d for d in self.new)
+        )
+
+    def _saved_anew(self, decision: Decision) -> Decision:
+        file = expected_file(decision.wanted_path, self.facts)
+        saved = replace(decision, is_read_back=False, saves=True)
+        return self._at(saved, file)
 
     def unsaved(self, error: str) -> Plan:
         """Return the plan with everything kept that needed saving, and the error as the reason."""

@@ -120,7 +120,7 @@ class _Arrival:
             draft = candidates.draft_on_arrival(position, self._at, self._outlook.fate)
             if draft is not None:
                 verdict = candidates.taken(position, self._at)
-                taking.take(position, draft, candidates.treatment(position), verdict)
+                taking.take(position, candidates.treatment(position), verdict)
         return Outcome(step.name, took=taking.took, left=tuple(taking.left))
 
 
@@ -210,7 +210,7 @@ class _BeforeCall:
                 if isinstance(draft, Draft) and not self._taking.is_out(position):
                     treatment = self._candidates.treatment(position)
                     verdict = self._candidates.taken(position, self._outlook.at)
-                    self._taking.take(position, draft, treatment, verdict)
+                    self._taking.take(position, treatment, verdict)
         self._until.pause()
 
 

@@ -439,15 +439,15 @@ class Candidates:
                 self.sums.subtract(part.sizes)
                 self.ready[inner] = replace(part, sizes={})
         draft = self.ready[position]
-        draft = replace(draft, sizes=self._sizes_now(position, treatment, draft.wanted_path))
+        draft = replace(draft, sizes=self._sizes_now(position, treatment))
         self.ready[position] = draft
         self.sums.update(draft.sizes)
 
-    def _sizes_now(self, position: int, treatment: Treatment, path: str) -> dict[str, int]:
+    def _sizes_now(self, position: int, treatment: Treatment) -> dict[str, int]:
         units: tuple[Unit, ...] = ("tokens", "chars")
         sizes = {str(unit): self._in.size(position, unit) for unit in units if unit in self._sizes}
         if "freed" in self._sizes:
-            sizes["freed"] = freed_tokens(self._in, position, self.step, treatment, path)
+            sizes["freed"] = freed_tokens(self._in, position, self.step, treatment)
         return sizes
 
     def _forget(self, position: int) -> bool:

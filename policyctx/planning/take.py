@@ -14,11 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.actions import Action
 from policyctx.messages.editing import shortened_input
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.paths import File, item_path
-from policyctx.planning.placeholders import named_path, rendered_placeholder
+from policyctx.planning.placeholders import Wording, named_path, rendered_placeholder
+from policyctx.planning.recalled import source_of
+from policyctx.policy.models.placeholder import Placeholder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -29,7 +32,6 @@ if TYPE_CHECKING:
     from policyctx.planning.decisions import ItemVerdict
     from policyctx.planning.facts import Facts, Unit
     from policyctx.planning.outlook import Outlook
-    from policyctx.planning.placeholders import Wording
     from policyctx.policy.lookup import RulePath
     from policyctx.policy.models import Step
 
@@ -85,29 +87,29 @@ def drafted(
 ) -> Draft | Reason:
     """Return the draft for an item, or why nothing is gained by taking it."""
     item, facts = conversation.items[position], conversation.facts
-    path = wanted_path(item, step, conversation.policy, facts)
+    out = exit_of(conversation, position, step, treatment.wording)
+    path, file = out.wanted_path, out.file
     if step.action.leaves_nothing:
         return Draft(path)
-    file = expected_file(path, facts)
-    if path and (named := named_path(treatment.wording, item, file, facts)) is not None:
+    if path and (named := named_path(out.wording, item, file, facts)) is not None:
         return Reason("placeholder", {"path": named})
     if not may_be_kept(item, step):
         return Draft(path)
     unit = unit_of(treatment)
-    text = left_in_place(item, treatment.wording, file, facts, unit)
+    text = left_in_place(item, out.wording, file, facts, unit)
     return not_shrinking(item, step, text, unit, facts) or Draft(path)
 
 
 def freed_tokens(
-    conversation: Conversation, position: int, step: Step, treatment: Treatment, path: str
+    conversation: Conversation, position: int, step: Step, treatment: Treatment
 ) -> int:
     """Return the tokens that the list loses when the step takes this item."""
     now = conversation.size(position, "tokens")
     if step.action.leaves_nothing:
         return now
     item, facts = conversation.items[position], conversation.facts
-    file = expected_file(path, facts)
-    text = left_in_place(item, treatment.wording, file, facts, unit_of(treatment))
+    out = exit_of(conversation, position, step, treatment.wording)
+    text = left_in_place(item, out.wording, out.file, facts, unit_of(treatment))
     return now - (0 if text is None else facts.length(text, "tokens"))
 
 
@@ -175,6 +177,42 @@ def wanted_path(item: Item, step: Step, policy: OffloadPolicy, facts: Facts) -> 
 def expected_file(path: str, facts: Facts) -> File:
     """Return the file at a path below the root, `NO_FILE` for an empty path."""
     return File(path, f"{facts.root}/{path}") if path else NO_FILE
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a step takes one item: its action, what it leaves, and the file of the content.
+
+    `file` is the expected one if the step `saves`, else one that holds the content already, or
+    `NO_FILE`. `wanted_path` is that of `Draft`.
+    """
+
+    action: Action
+    wording: Wording
+    wanted_path: str
+    file: File
+    saves: bool
+
+
+_CALL_AGAIN = Wording.of(Placeholder(text=Action.CLEAR.text or ""))
+
+
+def exit_of(conversation: Conversation, position: int, step: Step, wording: Wording) -> Exit:
+    """Return how a step takes an item.
+
+    What was read back from a file leaves the name of that file and is not saved again. What a
+    search found is cleared instead of offloaded, since the search can be made again.
+    """
+    item, facts = conversation.items[position], conversation.facts
+    path = wanted_path(item, step, conversation.policy, facts)
+    source = source_of(conversation, position) if path else None
+    if source is None:
+        return Exit(step.action, wording, path, expected_file(path, facts), saves=bool(path))
+    if source.file is not None:
+        return Exit(step.action, wording, path, source.file, saves=False)
+    action = step.action if step.action.leaves_nothing else Action.CLEAR
+    wording = _CALL_AGAIN if wording.names_file else wording
+    return Exit(action, wording, "", NO_FILE, saves=False)
 
 
 _FIRST = Reason("without_it", {"what": "an assistant message would come first"})
@@ -291,12 +329,12 @@ class Taking:
         """Return whether nothing of the item is left for this step to take."""
         return self._outlook.is_out(position, even_of_placeholders=self._step.action.leaves_nothing)
 
-    def take(self, position: int, draft: Draft, treatment: Treatment, verdict: ItemVerdict) -> None:
+    def take(self, position: int, treatment: Treatment, verdict: ItemVerdict) -> None:
         """Decide that the item leaves, with what has to leave with it; or note why it stays."""
         if self._step.action.leaves_nothing:
             refused = self._remove(position, verdict)
         else:
-            refused = self._replace(position, draft, treatment, verdict)
+            refused = self._replace(position, treatment, verdict)
         if refused is None:
             self.took[position] = verdict
         else:
@@ -308,12 +346,10 @@ class Taking:
         self.left = [(p, reason) for p, reason in self.left if reason.code != "without_it"]
         return found
 
-    def _replace(
-        self, position: int, draft: Draft, treatment: Treatment, verdict: ItemVerdict
-    ) -> Reason | None:
+    def _replace(self, position: int, treatment: Treatment, verdict: ItemVerdict) -> Reason | None:
         """Leave a placeholder for an item, and one in the input of its call; or return why not."""
         item, unit = self._in.items[position], unit_of(treatment)
-        decision = self._replaced(position, draft.wanted_path, treatment.wording, unit)
+        decision = self._replaced(position, treatment.wording, unit)
         refused = not_shrinking(item, self._step, decision.placeholder, unit, self._facts)
         if refused is not None:
             return refused
@@ -323,21 +359,22 @@ class Taking:
             self._shorten(call, unit)
         return None
 
-    def _replaced(self, position: int, wanted: str, wording: Wording, unit: Unit) -> Decision:
-        item = self._in.items[position]
-        file = self._outlook.file(wanted) if wanted else None
+    def _replaced(self, position: int, wording: Wording, unit: Unit) -> Decision:
+        item, out = self._in.items[position], exit_of(self._in, position, self._step, wording)
+        file = self._outlook.file(out.wanted_path) if out.saves else out.file
         return Decision(
             position,
             item,
-            self._step.action,
+            out.action,
             Reason("selected"),
             step=self._step.name,
-            placeholder=left_in_place(item, wording, file or NO_FILE, self._facts, unit),
-            wording=wording,
+            placeholder=left_in_place(item, out.wording, file, self._facts, unit),
+            wording=out.wording,
             unit=unit,
-            file=file,
-            wanted_path=wanted,
-            saves=file is not None,
+            file=None if file is NO_FILE else file,
+            wanted_path=out.wanted_path,
+            is_read_back=file is not NO_FILE and not out.saves,
+            saves=out.saves,
         )
 
     def _shorten(self, call: int, unit: Unit) -> None:
@@ -350,7 +387,7 @@ class Taking:
         # An input that stays as it is uses up no name of a file.
         if not self._shortens(item, wording, expected_file(wanted, self._facts), unit):
             return
-        decision = self._replaced(call, wanted, wording, unit)
+        decision = self._replaced(call, wording, unit)
         if self._shortens(item, wording, decision.file or NO_FILE, unit):
             rule = ("steps", self._step.name, "select", "with_input")
             self._outlook.take(replace(decision, reason=Reason("with_result"), rule_path=rule))
@@ -376,6 +413,12 @@ class Taking:
         )
         if fate is not None and fate.file is not None:  # its content has a file already
             return replace(decision, file=fate.file, wanted_path=fate.wanted_path, saves=fate.saves)
-        wanted = wanted_path(item, self._step, self._in.policy, self._facts)
-        file = self._outlook.file(wanted) if wanted else None
-        return replace(decision, file=file, wanted_path=wanted, saves=file is not None)
+        out = exit_of(self._in, position, self._step, _CALL_AGAIN)
+        file = self._outlook.file(out.wanted_path) if out.saves else out.file
+        return replace(
+            decision,
+            file=None if file is NO_FILE else file,
+            wanted_path=out.wanted_path,
+            is_read_back=file is not NO_FILE and not out.saves,
+            saves=out.saves,
+        )

@@ -75,9 +75,9 @@ code, the top level. Code gives hints by the names of tools:
 A type of your own refines a built-in one, inherits its keys, and is selected where that one is
 named. Yours are tried in the order written. What is offloaded or cleared keeps its type.
 
-`recalled` is a result whose call names a file of the store. It refines `tool_result`: it is
-selected where that is and inherits its keys, but for a `keep_recent` of its own: 3. No step takes
-it on arrival. A type of yours may refine it in turn.
+`recalled` is a result of `read_offloaded` or `search_offloaded`, or one whose call names a file of
+the store. It refines `tool_result`: it is selected where that is and inherits its keys, but for a
+`keep_recent` of its own: 3. No step takes it on arrival. A type of yours may refine it in turn.
 
 Never taken: the system prompt, a compaction's summary, blocks of an unknown kind, the newest
 user message, and a pending call with all after it. A call is pending while it has no answer and

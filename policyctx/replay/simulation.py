@@ -130,6 +130,10 @@ class UnwrittenStore:
         """Raise `StoreError`: nothing was kept that could be read."""
         raise StoreError(f"{path}: a replay keeps no files", path=str(path))
 
+    def holds(self, path: str) -> bool:
+        """Return whether the file would have been written."""
+        return path.removeprefix(f"{self.root}/") in self._sizes
+
     def save(self, contents: Sequence[Content], *, recorded: bool = False) -> list[File]:
         """Return the file that each content would have got."""
         del recorded

@@ -112,6 +112,11 @@ class ContextFileSystem:
         """The damage found so far and what was done about it, a sentence each."""
         return tuple(self._state.notices) if self._state else ()
 
+    @property
+    def keeps_index(self) -> bool:
+        """Whether the store knows its contents; not with `state: none`."""
+        return self._state is not None
+
     @classmethod
     def sessions(cls, root: str | os.PathLike[str]) -> tuple[str, ...]:
         """Return the id of each session that keeps a journal in a folder, sorted.
@@ -240,16 +245,18 @@ class ContextFileSystem:
         ignore_case: bool = False,
         item_type: str | None = None,
         tool: str | None = None,
+        in_parts: bool = False,
     ) -> Iterator[FoundLine]:
         """Yield each line that contains the text, oldest content first, in constant memory.
 
+        With `in_parts`, a long line comes once for each part of it that contains the text.
         A match says where the text is; `read` returns it, verified. `item_type` and `tool` are
         exact. Raises `StoreError`, for an empty text too, and `AmbiguousSessionError` as `list`.
         """
         with self._backend("read") as backend:
             entries = tuple(self._index(backend))
             chosen = (entry for entry in entries if entry.is_of(item_type, tool))
-            yield from matches(backend, chosen, text, ignore_case=ignore_case)
+            yield from matches(backend, chosen, text, ignore_case=ignore_case, in_parts=in_parts)
 
     def history(self) -> tuple[Event, ...]:
         """Return what was saved, compressed and removed, in the order in which it happened.

@@ -248,6 +248,16 @@ class Index:
         answers = (entry for entry in (newest, *saved) if not _is_call(entry))
         return next(answers, newest)
 
+    def named_by(self, item_id: str) -> IndexEntry | None:
+        """Return the entry of the file that the newest record of an item names.
+
+        An item that was read back has the file of the item that it was read from.
+        """
+        for record in reversed(self.records):
+            if record.get("item_id") == item_id and isinstance(path := record.get("path"), str):
+                return self.at(path)
+        return None
+
     def ids(self) -> list[str]:
         """Return every item id and tool-use id."""
         return list(self._by_id)

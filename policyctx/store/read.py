@@ -51,7 +51,7 @@ class ContentReader:
         """Return the text of a path, item id or tool-use id: all of it, or the `lines` wanted."""
         entry = self.entry(key)
         found = self._unknown(key) if entry is None else self.of(entry)
-        return found if lines is None else _selected_lines(found, *lines)
+        return found if lines is None else lines_of(found, *lines)
 
     def has(self, key: str | os.PathLike[str]) -> bool:
         """Whether the index knows a key, or there is a file at that path."""
@@ -79,7 +79,9 @@ class ContentReader:
             found = self._index.at(path) or self._index.at(path.removesuffix(PACKED))
             if found is not None:
                 return found
-        return self._index.by_id(key) if isinstance(key, str) else None
+        if not isinstance(key, str):
+            return None
+        return self._index.by_id(key) or self._index.named_by(key)
 
     def of(self, entry: IndexEntry) -> str:
         """Return the text of an entry. Raises `CorruptContentError` when its file holds another."""
@@ -140,9 +142,10 @@ class ContentReader:
         return None
 
 
-def _selected_lines(text: str, first: int, last: int) -> str:
+def lines_of(text: str, first: int, last: int | None = None) -> str:
+    """Return the lines from `first` to `last`, counted from 1; None means to the end."""
     every = re.findall(r"[^\n]*\n|[^\n]+", text)
-    return "".join(every[max(first, 1) - 1 : max(last, 0)])
+    return "".join(every[max(first, 1) - 1 : None if last is None else max(last, 0)])
 
 
 # How many characters of a long line are shown before and after a match.
@@ -158,14 +161,22 @@ class FoundLine:
     """From 1 on; a line ends with a line feed."""
     text: str
     """The line, or the part of a long line around the match."""
+    char: int = 1
+    """Position of the match in the line, from 1 on."""
 
 
 def matches(
-    backend: Backend, entries: Iterable[IndexEntry], text: str, *, ignore_case: bool
+    backend: Backend,
+    entries: Iterable[IndexEntry],
+    text: str,
+    *,
+    ignore_case: bool,
+    in_parts: bool = False,
 ) -> Iterator[FoundLine]:
     """Yield every line of these contents that contains the text; search each file once.
 
-    A text of several lines is reported at its first line. Raises `ValueError` for an empty text,
+    With `in_parts`, a long line is yielded again for each match outside the parts shown before. A
+    text of several lines is reported at its first line. Raises `ValueError` for an empty text,
     and `OSError`. A file that was removed meanwhile is skipped.
     """
     if not text:
@@ -175,13 +186,13 @@ def matches(
         if entry.path in seen:
             continue
         seen.add(entry.path)
-        finder = Finder(text, ignore_case=ignore_case)
+        finder = Finder(text, ignore_case=ignore_case, in_parts=in_parts)
         try:
             for piece in pieces(backend, entry.path, entry.format):
                 for line, shown in finder.found(piece):
-                    yield FoundLine(entry, line, shown)
+                    yield FoundLine(entry, line, shown, finder.char)
             for line, shown in finder.found(None):
-                yield FoundLine(entry, line, shown)
+                yield FoundLine(entry, line, shown, finder.char)
         except FileNotFoundError:
             continue
 
@@ -189,13 +200,17 @@ def matches(
 class Finder:
     """Searches a text piece by piece; its memory does not grow with the text."""
 
-    def __init__(self, wanted: str, *, ignore_case: bool) -> None:
-        self._wanted = wanted
+    def __init__(self, wanted: str, *, ignore_case: bool, in_parts: bool = False) -> None:
+        self.char = 1
+        """Position in its line, from 1 on, of the match that was yielded last."""
+        self._wanted, self._in_parts = wanted, in_parts
         self._pattern = re.compile(re.escape(wanted), re.IGNORECASE) if ignore_case else None
         self._window = ""
         self._searched = 0
         self._line = 1
-        self._shown_line = 0
+        self._shown_line = self._shown_end = 0
+        self._line_chars = 0
+        """Number of characters of the window's first line that came before the window."""
 
     def found(self, piece: str | None) -> Iterator[tuple[int, str]]:
         """Yield the line number and excerpt of each match in the next piece; None ends the text."""
@@ -206,11 +221,16 @@ class Finder:
         for start in self._starts(limit):
             line += self._window.count("\n", counted, start)
             counted = start
-            if line != self._shown_line:
+            if line != self._shown_line or (self._in_parts and start >= self._shown_end):
                 self._shown_line = line
+                begin = self._window.rfind("\n", 0, start) + 1
+                self.char = start - begin + 1 + (0 if begin else self._line_chars)
                 yield line, self._excerpt(start)
         kept = max(limit - _AROUND, 0)
         self._line += self._window.count("\n", 0, kept)
+        newline = self._window.rfind("\n", 0, kept)
+        self._line_chars = kept - newline - 1 + (self._line_chars if newline < 0 else 0)
+        self._shown_end -= kept
         self._window = self._window[kept:]
         self._searched = limit - kept
 
@@ -231,7 +251,8 @@ class Finder:
         begin = max(self._window.rfind("\n", 0, start) + 1, start - _AROUND)
         line_end = self._window.find("\n", end)
         line_end = line_end if line_end >= 0 else len(self._window)
-        return self._window[begin : min(line_end, end + _AROUND)]
+        self._shown_end = min(line_end, end + _AROUND)
+        return self._window[begin : self._shown_end]
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,16 @@ def schemas_of(tools: object) -> Iterator[Schema]:
             yield dump(mode="json")
 
 
+def tool_names(tools: object) -> tuple[str, ...]:
+    """Return the name of each tool in a list that has one, nested in `function` or not."""
+    found = []
+    for schema in schemas_of(tools):
+        function = schema.get("function")
+        name = (function if isinstance(function, Mapping) else schema).get("name")
+        found += [name] if isinstance(name, str) else []
+    return tuple(found)
+
+
 def schema_parts(tool: Schema, model: ProviderModel) -> Iterator[Part]:
     """Yield the texts and the numbers of tokens that one tool adds to a request."""
     marks = model.tool_marks

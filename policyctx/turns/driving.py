@@ -11,6 +11,8 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from policyctx.turns.effects import Holds
+
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
@@ -74,6 +76,11 @@ class LockedStore:
         """Return what the store reads at `path`."""
         with self._lock:
             return self._store.read(path)
+
+    def holds(self, path: str) -> bool:
+        """Return whether the store holds a content as it was saved."""
+        with self._lock:
+            return Holds(path).perform(self._store)
 
     def save(self, contents: Sequence[Content], *, recorded: bool = False) -> list[File]:
         """Save all contents, and return the file of each."""

@@ -18,6 +18,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
+from policyctx.errors import StoreError
+
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
@@ -99,6 +101,27 @@ class Save(Effect["list[File]"]):
     def perform(self, store: SessionStore) -> list[File]:
         """Save the contents in the store."""
         return store.save(self.contents, recorded=self.recorded)
+
+
+@dataclass(frozen=True, slots=True)
+class Holds(Effect[bool]):
+    """Return whether the store still holds the content at a path, as it was saved.
+
+    A store may have a method `holds` for this; otherwise the content is read.
+    """
+
+    path: str
+
+    def perform(self, store: SessionStore) -> bool:
+        """Ask the store, or read the content."""
+        holds = getattr(store, "holds", None)
+        if holds is not None:
+            return bool(holds(self.path))
+        try:
+            store.read(self.path)
+        except StoreError:
+            return False
+        return True
 
 
 @dataclass(frozen=True, slots=True)

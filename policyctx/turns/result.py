@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from policyctx.compaction.assembly import SummaryUsage
 from policyctx.errors import InvalidResultError, StoreError
-from policyctx.turns.effects import Remember, Save
+from policyctx.turns.effects import Holds, Remember, Save
 from policyctx.turns.sources import indices
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def carry_out(
     `on_failure: raise` of the store's settings; nothing is decided then.
     """
     warnings: list[str] = []
+    planned = yield from _without_lost_sources(planned)
     # The edits are made and checked first: a plan that fails here has written nothing.
     try:
         changes = known.edited(planned)
@@ -124,6 +125,17 @@ def carry_out(
     known.planner.adopt(planned, rewritten)
     output = known.apply(messages, changes)
     return Result(output, planned, tuple(warnings), source_ranges=known.sources)
+
+
+def _without_lost_sources(planned: Plan) -> Turn[Plan]:
+    """Return the plan with every item saved that was read back from a file that is lost by now."""
+    lost = []
+    for decision in planned.new:
+        if decision.is_read_back and decision.file is not None:
+            is_there = yield from Holds(decision.file.path).ask()
+            if not is_there:
+                lost.append(decision.position)
+    return planned.saved_anew(lost) if lost else planned
 
 
 def _save(planned: Plan, known: KnownList, settings: Store) -> Turn[Plan]:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
+from policyctx import Session
 from policyctx.cli.app import app
 from tests.cli.running import policyctx
-from tests.conversations import session_of
+from tests.conversations import call, results, session_of
 from tests.recordings import each_recording
 
 if TYPE_CHECKING:
@@ -109,3 +110,31 @@ def test_the_largest_kept_items_of_a_recording_are_explained(path: Path, tmp_pat
             assert not verdict["taken"]
             assert verdict["reason"]["sentence"]
             assert verdict["place"].startswith("coding-agent.yaml:") or not verdict["rule"]
+
+
+def test_what_was_read_back_is_explained(tmp_path: Path) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text(
+        "apiVersion: policyctx/v1\nname: p\n"
+        "items: {tool_result: {offload: true}, recalled: {keep_recent: 0}}\n"
+        "steps: [{name: s, do: offload, select: {types: [tool_result], min_chars: 300}}]\n",
+        encoding="utf-8",
+    )
+    large = "x" * 400
+    messages = session_of(large)
+    root = tmp_path / "root"
+    Session(str(file), root=root, session_id="s").apply(messages)
+    for call_id, tool, given in (
+        ("r", "read_offloaded", {"path": "c0"}),
+        ("f", "search_offloaded", {"query": "x"}),
+    ):
+        messages += [call(call_id, tool, given), results((call_id, large))]
+    (tmp_path / "m.json").write_text(json.dumps(messages), encoding="utf-8")
+    options = (file, tmp_path / "m.json", "--root", root, "--session-id", "s")
+    shown = policyctx("explain", *options).stdout
+    assert ": offload, without a copy: it was read from tool_result/Bash/c0.md\n" in shown
+    assert ": clear, without a copy: the call can be made again\n" in shown
+    report = json.loads(policyctx("explain", *options, "--json").stdout)["items"]
+    found = {(i["item_id"], i["decision"]): i["read_back"] for i in report}
+    assert found["r", "offload"]
+    assert not found["f", "clear"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,8 +16,6 @@ from tests.conversations import call, chat_calls, chat_result, results, session_
 from tests.policies import policy
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.conversations import Message
 
 LARGE = "x" * 400
@@ -131,7 +131,7 @@ def test_three_recalled_results_stay_and_older_ones_are_offloaded_again(session:
         last = session.apply(messages)
     assert [d.item.tool_use_id for d in last.plan.new] == ["r"]
     assert last.plan.new[0].file is not None
-    assert last.plan.new[0].file.relative_path == "recalled/Read/r.md"
+    assert last.plan.new[0].file.relative_path == "tool_result/Bash/c0.md"
 
 
 def test_a_policy_sets_how_many_are_kept(tmp_path: Path) -> None:
@@ -193,3 +193,144 @@ def _entry(path: str) -> LedgerEntry:
     return LedgerEntry(
         key, 1, "t", "tool_result", Action.OFFLOAD, "step", "policy", relative_path=path
     )
+
+
+RETIRE = """\
+    items: {tool_result: {offload: true}, recalled: {keep_recent: 0}}
+    store: {sync: never}
+    tools: {view: {reads_file: file}}
+    steps: [{name: b, do: %s, select: {types: [tool_result], min_chars: 300}}]
+    """
+NUMBERED = "\n".join(f"{i:>6}\t{'x' * 40}" for i in range(10))
+
+
+def retiring(root: Path, text: str = RETIRE % "offload") -> Session:
+    return Session(policy(text), root=root, session_id="s")
+
+
+def reading(tool: str, given: Any, answer: str = NUMBERED, *, chat: bool = False) -> list[Message]:
+    """A call that reads the file of the first result back, its result, and a newer message."""
+    if chat:
+        return [chat_calls(("r", tool, json.dumps(given))), chat_result("r", answer), user()]
+    return [call("r", tool, given), results(("r", answer)), user()]
+
+
+@pytest.mark.parametrize("chat", [False, True])
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("edited", [False, True])
+@pytest.mark.parametrize(
+    ("tool", "given", "answer"),
+    [
+        ("read_offloaded", {"path": "ROOT/tool_result/Bash/c0.md", "offset": 3}, NUMBERED),
+        ("mcp__policyctx__read_offloaded", {"path": "tool_result/Bash/c0.md"}, NUMBERED),
+        ("read_offloaded", {"path": "c0", "limit": 9}, NUMBERED),
+        ("view", {"file": "ROOT/tool_result/Bash/c0.md", "view_range": [1, 9]}, NUMBERED),
+        ("Bash", {"command": "cat ROOT/tool_result/Bash/c0.md"}, LARGE),
+    ],
+)
+def test_what_was_read_back_leaves_the_name_of_the_original_file(
+    tool: str, given: Any, answer: str, *, edited: bool, restarts: bool, chat: bool, tmp_path: Path
+) -> None:
+    session, own = retiring(tmp_path), session_of(LARGE)
+    left = list(session.apply(own).messages)
+    given = json.loads(json.dumps(given).replace("ROOT", str(tmp_path)))
+    messages = [*(left if edited else own), *reading(tool, given, answer, chat=chat)]
+    session = retiring(tmp_path) if restarts else session
+    result = session.apply(messages)
+    [decision] = result.plan.new
+    assert (decision.is_read_back, decision.saves, result.files) == (True, False, ())
+    assert decision.placeholder == f"[Content offloaded]\nPath: {tmp_path}/tool_result/Bash/c0.md"
+    assert not (tmp_path / "recalled").exists()
+    again = retiring(tmp_path).apply([*result.messages, user()])
+    assert again.plan.new == ()
+    assert session.read("r") == LARGE
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "answer"),
+    [
+        ("Bash", {"command": "cat ROOT/tool_result/Bash/c0.md; make"}, LARGE + "more"),
+        ("Read", {"file_path": "ROOT/tool_result/Bash/c0.md"}, NUMBERED),
+        ("view", {"file": "/elsewhere/tool_result/Bash/c0.md"}, NUMBERED),
+    ],
+)
+def test_what_may_hold_more_than_the_file_is_saved(
+    tool: str, given: Any, answer: str, tmp_path: Path
+) -> None:
+    session, messages = retiring(tmp_path), session_of(LARGE)
+    session.apply(messages)
+    given = json.loads(json.dumps(given).replace("ROOT", str(tmp_path)))
+    result = session.apply([*messages, *reading(tool, given, answer)])
+    assert result.files == (f"{tmp_path}/recalled/{tool}/r.md",)
+
+
+@pytest.mark.parametrize("do", ["offload", "drop"])
+def test_a_search_makes_no_file(do: str, tmp_path: Path) -> None:
+    session, messages = retiring(tmp_path, RETIRE % do), session_of("small")
+    messages += reading("search_offloaded", {"query": "x"}, LARGE)
+    result = session.apply(messages)
+    assert not (tmp_path / "recalled").exists()
+    assert result.plan.new[-1].file is None
+    if do == "offload":
+        [decision] = result.plan.new
+        assert decision.action is Action.CLEAR
+        assert "make the call again" in str(decision.placeholder)
+
+
+def test_a_drop_of_what_was_read_back_makes_no_copy(tmp_path: Path) -> None:
+    retiring(tmp_path).apply(session_of(LARGE))
+    session = retiring(tmp_path, RETIRE % "drop")
+    messages = [*session_of(LARGE), *reading("read_offloaded", {"path": "c0"})]
+    session.apply(messages)
+    assert not (tmp_path / "recalled").exists()
+
+
+def test_what_was_read_from_a_file_that_is_gone_is_saved(tmp_path: Path) -> None:
+    session, messages = retiring(tmp_path), session_of(LARGE)
+    [path] = session.apply(messages).files
+    Path(path).write_text("altered", encoding="utf-8")
+    result = session.apply([*messages, *reading("read_offloaded", {"path": "c0"})])
+    [decision] = result.plan.new
+    assert decision.placeholder == f"[Content offloaded]\nPath: {result.files[0]}"
+    assert result.files == (f"{tmp_path}/recalled/read_offloaded/r.md",)
+    assert session.read("r") == NUMBERED
+
+
+def test_a_file_that_may_be_overwritten_is_no_source(tmp_path: Path) -> None:
+    text = (RETIRE % "offload").replace("never", "never, on_conflict: overwrite")
+    session, messages = retiring(tmp_path, text), session_of(LARGE)
+    session.apply(messages)
+    result = session.apply([*messages, *reading("read_offloaded", {"path": "c0"})])
+    assert result.files == (f"{tmp_path}/recalled/read_offloaded/r.md",)
+
+
+async def _applied(session: Session, messages: list[Message]) -> int:
+    return (await session.apply_async(messages)).offloaded_count
+
+
+def test_it_is_the_same_without_blocking(tmp_path: Path) -> None:
+    session, messages = retiring(tmp_path), session_of(LARGE)
+    assert asyncio.run(_applied(session, messages)) == 1
+    messages += reading("read_offloaded", {"path": "c0"})
+    assert asyncio.run(_applied(session, messages)) == 0
+    assert not (tmp_path / "recalled").exists()
+
+
+def test_it_is_the_same_in_the_responses_shape(tmp_path: Path) -> None:
+    session = retiring(tmp_path)
+    messages: list[Message] = [user()]
+    for call_id, tool, given, answer in (
+        ("c0", "Bash", {}, LARGE),
+        ("r", "read_offloaded", {"path": "c0"}, NUMBERED),
+        ("s", "search_offloaded", {"query": "x"}, NUMBERED),
+    ):
+        asked = {"call_id": call_id, "name": tool, "arguments": json.dumps(given)}
+        messages += [
+            {"type": "function_call", **asked},
+            {"type": "function_call_output", "call_id": call_id, "output": answer},
+        ]
+        left = session.apply([*messages, user()]).messages
+    placeholder = f"[Content offloaded]\nPath: {tmp_path}/tool_result/Bash/c0.md"
+    assert [left[2]["output"], left[4]["output"]] == [placeholder, placeholder]
+    assert "make the call again" in left[6]["output"]
+    assert not (tmp_path / "recalled").exists()

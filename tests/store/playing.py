@@ -47,9 +47,12 @@ _POLICY = """
       - {{name: forget, do: drop, when: {{idle: {{over: 5m}}}},
           select: {{types: [tool_result], tools: [Glob], keep_recent: 1, min_tokens: 0}}}}
       - {{name: tidy, do: clear, select: {{types: [tool_result], tools: [Grep], keep_recent: 1}}}}
-      - {{name: retire, do: offload, select: {{types: [tool_result], keep_recent: 3}}}}
+      - {{name: retire, do: offload, select: {{types: [tool_result], keep_recent: 3}},
+          placeholder: {wording}}}
       - {{name: summarise, do: compact, when: {{messages: {{over: 24}}}}}}
 """
+# The default of 0.1.
+_WORDING = r'"[Content offloaded]\nPath: {path}\nUse Read tool to view details."'
 _TOOLS = ("Read", "Bash", "Glob", "Grep")
 
 
@@ -66,7 +69,7 @@ class Clock:
 def session(form: str, root: Path, clock: Clock) -> Session:
     """Return a session under the policy of this test, in a folder."""
     return Session(
-        policy(_POLICY.format(form=form)),
+        policy(_POLICY.format(form=form, wording=_WORDING)),
         root=root,
         session_id="old",
         clock=clock,

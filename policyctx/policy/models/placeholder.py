@@ -10,7 +10,9 @@ from policyctx.definitions.fields import PLACEHOLDER_FIELDS
 from policyctx.policy.models.base import Count, Section
 from policyctx.policy.values import short_form, template_of
 
-DEFAULT = "[Content offloaded]\nPath: {path}\nUse Read tool to view details."
+DEFAULT = "[Content offloaded]\nPath: {path}"
+# Follows the default wording when the session knows a tool that reads the file.
+HOW_TO_READ = "\nUse {tool} tool to view details."
 
 
 class Extent(Section):
@@ -36,7 +38,8 @@ class Placeholder(Section):
         BeforeValidator(template_of(PLACEHOLDER_FIELDS)),
         Field(min_length=1, examples=["[{tool_name} result, {tokens} tokens, in {path}]"]),
     ] = DEFAULT
-    """The wording; fields such as `{path}` are filled in."""
+    """The wording; fields such as `{path}` are filled in. To the default one, a line is added that
+    names the tool to read the file with, once the session knows of one."""
     head: Annotated[Extent | None, Field(examples=[{"lines": 10}])] = None
     """What `{head}` shows of the beginning of the item's text."""
     tail: Annotated[Extent | None, Field(examples=[{"chars": 400}])] = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.recalling import READ_TOOL, SEARCH_TOOL
+from policyctx.store.excerpts import read_offloaded, search_offloaded
 from policyctx.testing.contents import ToolResult, pieces
 from policyctx.testing.failures import WordingError
 from policyctx.testing.step_definitions import when
@@ -127,6 +129,37 @@ def _(policyctx_world: World) -> None:
 
 
 @when(
+    "the model reads( lines {first:number} to {last:number} of) {item:items} back",
+    'the model reads the result "a" back',
+    'the model reads lines 10 to 20 of the result "a" back',
+)
+def _(policyctx_world: World, item: str, first: int | None = None, last: int | None = None) -> None:
+    """The model calls `read_offloaded` with the path in a placeholder."""
+    [fate] = policyctx_world.fates_of(item)
+    _, decision = policyctx_world.saved(fate)
+    given: dict[str, object] = {"path": decision.file.path if decision.file else ""}
+    if first is not None and last is not None:
+        given |= {"offset": first, "limit": last - first + 1}
+    answer = read_offloaded(policyctx_world.store, **given)
+    _add_result(policyctx_world, READ_TOOL, given, answer.text)
+
+
+@when("the model searches the files for {text:text}", 'the model searches the files for "error"')
+def _(policyctx_world: World, text: str) -> None:
+    """The model calls `search_offloaded`."""
+    answer = search_offloaded(policyctx_world.store, text)
+    _add_result(policyctx_world, SEARCH_TOOL, {"query": text}, answer.text)
+
+
+def _add_result(world: World, tool: str, given: object, text: str) -> None:
+    """Add a call with this input and its result to the context."""
+    conversation = world.conversation
+    result = ToolResult(f"call_{conversation.serial()}", text, tool)
+    call = conversation.call([(result.id, tool)], given)
+    world.add([call, *conversation.answers([result])])
+
+
+@when(
     "the model reads the file of {item:items} with {tool:name}",
     'the model reads the file of the result "a" with Read',
 )
@@ -135,7 +168,4 @@ def _(policyctx_world: World, item: str, tool: str) -> None:
     [fate] = policyctx_world.fates_of(item)
     _, decision = policyctx_world.saved(fate)
     path = decision.file.path if decision.file else ""
-    conversation = policyctx_world.conversation
-    result = ToolResult(f"call_{conversation.serial()}", policyctx_world.session.read(path), tool)
-    call = conversation.call([(result.id, tool)], {"path": path})
-    policyctx_world.add([call, *conversation.answers([result])])
+    _add_result(policyctx_world, tool, {"path": path}, policyctx_world.session.read(path))

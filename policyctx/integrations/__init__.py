@@ -1,0 +1,1 @@
+"""Where agents and hosts use policyctx: one thin module each, imported only when it is used."""

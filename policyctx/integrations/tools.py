@@ -1,0 +1,189 @@
+"""`ReadBackTools`: two tools with which a model reads offloaded content back.
+
+tools = ReadBackTools(session)
+client.messages.create(…, tools=[*own_tools, *tools.for_anthropic])
+results = [tools.answer(call) or own_answer(call) for call in calls]
+
+The session offloads what these tools return only when it has become old, and makes no copy then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from policyctx.definitions.recalling import READ_TOOL, SEARCH_TOOL
+from policyctx.session import Session
+from policyctx.store.excerpts import Answer, read_offloaded, search_offloaded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from policyctx.store.excerpts import ReadableStore
+
+READ = (
+    "Read a text that was moved out of the context to a file. Long texts come in pages; the last"
+    " line of a page says how to ask for the next one."
+)
+SEARCH = (
+    "Find the lines of all texts that were moved out of the context that contain the query, in any"
+    " case. Each match begins with path:line, to read on from with read_offloaded."
+)
+PATH = "The path that the placeholder shows, or the id of the item."
+OFFSET = "The first line to read, from 1 on."
+LIMIT = "The number of lines to read."
+CHAR = "The first character of that line, for a line that is longer than a page."
+QUERY = "The text to look for, as it is."
+
+_PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
+    READ_TOOL: (
+        READ,
+        {
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "description": PATH},
+                "offset": {"type": "integer", "minimum": 1, "description": OFFSET},
+                "limit": {"type": "integer", "minimum": 1, "description": LIMIT},
+                "char": {"type": "integer", "minimum": 1, "description": CHAR},
+            },
+            "required": ["path"],
+            "additionalProperties": False,
+        },
+    ),
+    SEARCH_TOOL: (
+        SEARCH,
+        {
+            "type": "object",
+            "properties": {"query": {"type": "string", "description": QUERY}},
+            "required": ["query"],
+            "additionalProperties": False,
+        },
+    ),
+}
+
+
+class ReadBackTools:
+    """The tools `read_offloaded` and `search_offloaded` over the files of a session or a store.
+
+    From then on, new placeholders of the session in the default wording name `read_offloaded`.
+    """
+
+    def __init__(self, session: Session | ReadableStore) -> None:
+        self._store: ReadableStore
+        if isinstance(session, Session):
+            session.announce_tool(READ_TOOL)
+            self._store = session.store
+        else:
+            self._store = session
+
+    @property
+    def for_anthropic(self) -> list[dict[str, Any]]:
+        """The tools for `tools=` of Anthropic's Messages API."""
+        return [
+            {"name": name, "description": text, "input_schema": schema}
+            for name, (text, schema) in _PARAMETERS.items()
+        ]
+
+    @property
+    def for_chat(self) -> list[dict[str, Any]]:
+        """The tools for `tools=` of OpenAI's Chat Completions API."""
+        return [
+            {
+                "type": "function",
+                "function": {"name": name, "description": text, "parameters": schema},
+            }
+            for name, (text, schema) in _PARAMETERS.items()
+        ]
+
+    @property
+    def for_responses(self) -> list[dict[str, Any]]:
+        """The tools for `tools=` of OpenAI's Responses API."""
+        return [
+            {
+                "type": "function",
+                "name": name,
+                "description": text,
+                "parameters": schema,
+                "strict": False,
+            }
+            for name, (text, schema) in _PARAMETERS.items()
+        ]
+
+    @property
+    def functions(self) -> tuple[Callable[..., str], Callable[..., str]]:
+        """The tools as functions, for hosts that make a tool of one.
+
+        Such hosts are Anthropic's `beta_tool` and the `function_tool` of OpenAI Agents.
+        """
+        return self.read_offloaded, self.search_offloaded
+
+    def read_offloaded(self, path: str, offset: int = 1, limit: int = 1000, char: int = 1) -> str:
+        """Read a text that was moved out of the context to a file.
+
+        Long texts come in pages; the last line of a page says how to ask for the next one.
+
+        Args:
+            path: The path that the placeholder shows, or the id of the item.
+            offset: The first line to read, from 1 on.
+            limit: The number of lines to read.
+            char: The first character of that line, for a line that is longer than a page.
+
+        """
+        return read_offloaded(self._store, path, offset, limit, char).text
+
+    def search_offloaded(self, query: str) -> str:
+        """Find the lines of all texts that were moved out of the context that contain the query.
+
+        Each match begins with path:line, to read on from with read_offloaded.
+
+        Args:
+            query: The text to look for, in any case.
+
+        """
+        return search_offloaded(self._store, query).text
+
+    def answer(self, call: object) -> dict[str, Any] | None:
+        """Return the result of a call of one of the tools, None for a call of another tool.
+
+        `call` is a dict or an SDK's object: a `tool_use` block, a tool call of the chat API, or a
+        `function_call` item. The result has the shape that the same API takes: a `tool_result`
+        block, a message with the role `tool`, or a `function_call_output` item. Input that a model
+        got wrong is answered with a text that says so.
+        """
+        kind = _value(call, "type")
+        function = _value(call, "function") if kind == "function" else call
+        name = _value(function, "name")
+        if name not in _PARAMETERS or kind not in {"tool_use", "function", "function_call"}:
+            return None
+        given = _value(function, "input" if kind == "tool_use" else "arguments")
+        text, is_error = self._answer(str(name), given)
+        if kind == "tool_use":
+            result = {"type": "tool_result", "tool_use_id": _value(call, "id"), "content": text}
+            return {**result, "is_error": True} if is_error else result
+        if kind == "function":
+            return {"role": "tool", "tool_call_id": _value(call, "id"), "content": text}
+        call_id = _value(call, "call_id")
+        return {"type": "function_call_output", "call_id": call_id, "output": text}
+
+    def _answer(self, name: str, given: object) -> Answer:
+        if isinstance(given, str):
+            try:
+                given = json.loads(given or "{}")
+            except (ValueError, RecursionError) as error:
+                return Answer(f"the input is not JSON: {error}", is_error=True)
+        if not isinstance(given, Mapping):
+            return Answer("the input is not a JSON object", is_error=True)
+        known = _PARAMETERS[name][1]["properties"]
+        values = {key: value for key, value in given.items() if value is not None}
+        if unknown := sorted(map(str, values.keys() - known.keys())):
+            text = f"unknown input {', '.join(unknown)[:200]}; {name} has {', '.join(known)}"
+            return Answer(text, is_error=True)
+        if name == SEARCH_TOOL:
+            return search_offloaded(self._store, values.get("query"))
+        return read_offloaded(self._store, **{"path": None, **values})
+
+
+def _value(part: object, key: str) -> object:
+    """Return a value of a dict or of an SDK's object, None if it has none."""
+    return part.get(key) if isinstance(part, Mapping) else getattr(part, key, None)

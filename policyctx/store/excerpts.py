@@ -1,0 +1,250 @@
+"""What a model is shown when it reads offloaded content back: bounded texts, with what follows.
+
+`read_offloaded` and `search_offloaded` are the tools that every host offers. They return a text for
+any input that a model may give, never raise for it, and only show what the session has offloaded.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from policyctx.definitions.recalling import READ_TOOL, SEARCH_TOOL
+from policyctx.errors import CorruptContentError, StoreError
+from policyctx.policy.diagnosing import nearest
+from policyctx.store.filesystem import ContextFileSystem
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from policyctx.store.index import IndexEntry
+    from policyctx.store.read import FoundLine
+
+MOST_LINES = 1_000
+MOST_CHARS = 16_000
+MOST_MATCHES = 50
+_MOST_QUERY_CHARS = 1_000
+_MOST_PATH_CHARS = 4_096
+# The newest names among which the nearest one is looked for.
+_MOST_NAMES = 1_000
+_SHOWN_CHARS = 200
+_SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}")
+
+
+class ReadableStore(Protocol):
+    """A store that reads a whole content."""
+
+    def read(self, path: str) -> str:
+        """Return the text saved at `path`; raises `StoreError`."""
+        ...
+
+
+class Answer(NamedTuple):
+    """What a tool answers, and whether that is an error for the model to correct."""
+
+    text: str
+    is_error: bool = False
+
+
+def read_offloaded(
+    store: ReadableStore, path: object, offset: object = 1, limit: object = None, char: object = 1
+) -> Answer:
+    """Return lines of an offloaded text, from line `offset` and its character `char` on.
+
+    `path` is absolute, below the store's root, or an item id. At most `limit` lines are returned,
+    at most `MOST_LINES`, and at most `MOST_CHARS` characters. A last line in brackets says what
+    follows and how to ask for it; a text that is returned whole has none.
+    """
+    if not isinstance(path, str) or not path.strip() or len(path) > _MOST_PATH_CHARS:
+        return _error("path must be the path in a placeholder, or an item id")
+    wanted = [_number(value) for value in (offset, MOST_LINES if limit is None else limit, char)]
+    first, count, start = (number or 0 for number in wanted)
+    if min(first, count, start) < 1:
+        return _error("offset, limit and char are whole numbers from 1 on")
+    try:
+        name, text = _found(store, path)
+    except (StoreError, CorruptContentError) as error:
+        return _error(str(error))
+    return _page(name, text, first, min(count, MOST_LINES), start)
+
+
+def search_offloaded(store: ReadableStore, query: object) -> Answer:
+    """Return the lines of offloaded texts that contain the query, in any case, newest last.
+
+    At most `MOST_MATCHES` matches are returned, and at most `MOST_CHARS` characters; each begins
+    with the path and the line to read on from.
+    """
+    if not isinstance(query, str) or not query.strip():
+        return _error("query is empty; give a text to look for")
+    if len(query) > _MOST_QUERY_CHARS:
+        return _error(f"query is longer than {_MOST_QUERY_CHARS:,} characters")
+    if not isinstance(store, ContextFileSystem):
+        return _error("this store cannot search")
+    try:
+        with closing(_distinct(store, query)) as found:
+            return _matches(query, found)
+    except StoreError as error:
+        return _error(str(error))
+
+
+def _page(name: str, text: str, first: int, count: int, start: int) -> Answer:
+    """Return the lines of a text within the bounds, and a note where there is more."""
+    begin = _line_start(text, first)
+    if begin is None or (begin == len(text) and first > 1):
+        lines = text.count("\n") + (text[-1:] not in {"", "\n"})
+        return _error(f"{name} has {_counted(lines, 'line')}; offset {first:,} is after the last")
+    if not text:
+        return Answer(f"[{name} is empty]")
+    line_end = text.find("\n", begin)
+    if start > 1 and begin + start - 1 > (len(text) - 1 if line_end < 0 else line_end):
+        return _error(f"line {first:,} of {name} is shorter; char {start:,} is after its end")
+    begin += start - 1
+    end, last, is_cut = _page_end(text, begin, first, count)
+    shown = text[begin:end]
+    if begin == 0 and end == len(text):
+        return Answer(_sendable(shown))
+    left = len(text) - end
+    if not left:
+        return Answer(_noted(shown, f"end of {name}"))
+    if is_cut:
+        line_start = text.rfind("\n", 0, end) + 1
+        more = f"offset={last}, char={end - line_start + 1}"
+        what = f"line {last:,} of {name} goes on"
+    else:
+        more = f"offset={last + 1}"
+        what = f"lines {first:,} to {last:,} of {name}"
+    note = f"{what}; {_counted(left, 'character')} follow: {READ_TOOL}(path={name!r}, {more})"
+    return Answer(_noted(shown, note))
+
+
+def _line_start(text: str, number: int) -> int | None:
+    """Return the position of a line, None if the text has fewer lines."""
+    begin = 0
+    for _ in range(number - 1):
+        begin = text.find("\n", begin) + 1
+        if not begin:
+            return None
+    return begin
+
+
+def _page_end(text: str, begin: int, first: int, count: int) -> tuple[int, int, bool]:
+    """Return the end of a page, its last line, and whether it ends within that line.
+
+    A page ends at the end of a line, but for a line that alone is longer than a page.
+    """
+    limit, end, last = begin + MOST_CHARS, begin, first - 1
+    while last < first - 1 + count and end < len(text):
+        newline = text.find("\n", end, limit)
+        after = newline + 1 if newline >= 0 else min(len(text), limit + 1)
+        if after > limit:
+            break
+        end, last = after, last + 1
+    return (min(limit, len(text)), first, True) if end == begin < len(text) else (end, last, False)
+
+
+def _found(store: ReadableStore, path: str) -> tuple[str, str]:
+    """Return the name of a content, by which it can be read again, and its text.
+
+    Only what the index of the session knows can be read; a store without one reads any file of its
+    own. Raises `StoreError`.
+    """
+    if not isinstance(store, ContextFileSystem) or not store.keeps_index:
+        return path, store.read(path)
+    entry = store.find(path)
+    if entry is None:
+        raise StoreError(_unknown(store, path), path=path)
+    return entry.path, store.read(entry.path)
+
+
+def _unknown(store: ContextFileSystem, path: str) -> str:
+    shown = path if len(path) <= _SHOWN_CHARS else f"{path[:_SHOWN_CHARS]}…"
+    entries = store.list()
+    if not entries:
+        return f"no offloaded content {shown!r}: nothing is offloaded yet"
+    file = path.rpartition("/")[2]
+    known = store.find(file.rpartition(".")[0] or file)  # the id of an item, with an ending
+    near = known.path if known else _nearest(_below(store, path), entries[-_MOST_NAMES:])
+    likely = f"did you mean {near!r}? " if near else ""
+    return f"no offloaded content {shown!r}; {likely}{SEARCH_TOOL} finds contents by their text"
+
+
+def _below(store: ContextFileSystem, path: str) -> str:
+    return path.removeprefix(f"{store.root}/")
+
+
+def _nearest(path: str, entries: tuple[IndexEntry, ...]) -> str | None:
+    """Return the path of the entry whose path, name or id is nearest."""
+    paths: dict[str, str] = {}
+    for entry in entries:
+        file = entry.path.rpartition("/")[2]
+        keys = (entry.item_id or "", file, file.rpartition(".")[0], entry.path)
+        paths |= dict.fromkeys(filter(None, keys), entry.path)
+    for key in (path, path.rpartition("/")[2], path.rpartition("/")[2].rpartition(".")[0]):
+        if key in paths:
+            return paths[key]
+    near = nearest(path[:_SHOWN_CHARS], paths)
+    return paths[near[0]] if near else None
+
+
+def _distinct(store: ContextFileSystem, query: str) -> Generator[FoundLine]:
+    """Yield the matches in contents that differ; the same text may have several files."""
+    paths: dict[str, str] = {}
+    for match in store.search(query, ignore_case=True, in_parts=True):
+        if paths.setdefault(match.entry.sha256, match.entry.path) == match.entry.path:
+            yield match
+
+
+def _matches(query: str, found: Generator[FoundLine]) -> Answer:
+    """Return matches within the bounds, each in a line, and a note where there are more."""
+    shown: list[str] = []
+    size = 0
+    for match in islice(found, MOST_MATCHES):
+        where = f"{match.entry.path}:{match.line}"
+        # A line without its beginning is one to read in parts.
+        where += f":{match.char}" if match.char > _SHOWN_CHARS else ""
+        line = f"{where}: {' '.join(match.text.split(chr(10)))}"
+        if size + len(line) > MOST_CHARS:
+            return _with_more(shown)
+        shown.append(line)
+        size += len(line) + 1
+    if not shown:
+        return Answer(f"[nothing offloaded contains {_sendable(query[:_SHOWN_CHARS])!r}]")
+    return _with_more(shown) if next(found, None) is not None else Answer(_joined(shown))
+
+
+def _with_more(shown: list[str]) -> Answer:
+    note = f"there are more than {_counted(len(shown), 'match')}; look for a longer text"
+    return Answer(_noted(_joined(shown), note.replace("matchs", "matches")))
+
+
+def _joined(lines: list[str]) -> str:
+    return _sendable("\n".join(lines))
+
+
+def _noted(text: str, note: str) -> str:
+    return _sendable(f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}[{note}]")
+
+
+def _sendable(text: str) -> str:
+    """Return a text that UTF-8 can carry."""
+    return text if text.isascii() else text.translate(_SURROGATES)
+
+
+def _error(text: str) -> Answer:
+    return Answer(_sendable(text), is_error=True)
+
+
+def _number(value: object) -> int | None:
+    """Return a whole number, also one that a model wrote as a text or with a decimal point."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value) if isinstance(value, str) else value
+        return int(number) if number == int(number) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
