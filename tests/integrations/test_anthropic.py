@@ -329,6 +329,7 @@ def test_a_retried_request_is_sent_byte_for_byte_and_decided_once(
         assert result_text(api.bodies[2], 0) == BIG
         client.messages.create(**ASKED, messages=MESSAGES)
     assert result_text(api.bodies[3], 0) != BIG
+    assert AgentLoop.of(session)._kept == {}
 
 
 def test_a_retried_asynchronous_request_is_sent_byte_for_byte(
@@ -504,6 +505,11 @@ LATER: dict[str, tuple[dict[str, Any], list[Any], bool]] = {
     "another prompt and a cut": (
         {"system": "10:31", "tools": TOOLS},
         [user("Go on."), *MESSAGES[3:]],
+        True,
+    ),
+    "another prompt and an edited end": (
+        {"system": "10:31", "tools": TOOLS},
+        [*MESSAGES[:3], user("No, stop.")],
         True,
     ),
     "a title": ({"system": "Title."}, MESSAGES[:1], False),
