@@ -83,7 +83,7 @@ class AgentLoop:
         """Whether this code runs inside a turn of the session, such as its own summarizer."""
         return self in _applying.get()
 
-    def is_own(self, asked: Asked) -> bool:
+    def is_own(self, session: Session, asked: Asked) -> bool:
         """Return whether a request belongs to the session's conversation, and warn once if not.
 
         It does if two of three agree with the last request that did: the system prompt, the names
@@ -97,8 +97,9 @@ class AgentLoop:
         if not self._has_warned:
             self._has_warned = True
             _log.warning(
-                "a request was sent unchanged, since it is not of the session's conversation: at"
-                " least two of its system prompt, its tools and its messages are others"
+                "session %s: a request was sent unchanged, since it is not of this conversation:"
+                " at least two of its system prompt, its tools and its messages are others",
+                session.session_id,
             )
         return False
 
@@ -108,7 +109,7 @@ class AgentLoop:
             if (sent := self._sent_before(asked)) is None:
                 self._begin(asked)
                 result = session.apply(asked.messages, system=asked.system, tools=asked.tools)
-                sent = self._keep(asked, result)
+                sent = self._keep(session, asked, result)
             return sent
 
     async def apply_async(self, session: Session, asked: Asked) -> Sent:
@@ -119,7 +120,7 @@ class AgentLoop:
                 result = await session.apply_async(
                     asked.messages, system=asked.system, tools=asked.tools
                 )
-                sent = self._keep(asked, result)
+                sent = self._keep(session, asked, result)
             return sent
 
     def preview(self, session: Session, asked: Asked) -> Sequence[Message]:
@@ -168,9 +169,9 @@ class AgentLoop:
         sent = self._kept.get(asked.key)
         return sent if sent is not None and sent.given == asked.messages else None
 
-    def _keep(self, asked: Asked, result: Result) -> Sent:
+    def _keep(self, session: Session, asked: Asked, result: Result) -> Sent:
         for warning in result.warnings:
-            _log.warning("%s", warning)
+            _log.warning("session %s: %s", session.session_id, warning)
         while len(self._kept) >= _MOST_KEPT:
             del self._kept[next(iter(self._kept))]
         self._kept[asked.key] = sent = Sent(asked.messages, result.messages, self._turn)

@@ -126,7 +126,7 @@ class PolicyMiddleware(anthropic.Middleware):
             return None
         key = request.options.idempotency_key or ""
         asked = Asked(key, messages, body.get("system"), body.get("tools"))
-        if not (is_given or loop.is_own(asked)):
+        if not (is_given or loop.is_own(session, asked)):
             return None
         return _Call(loop, session, asked, is_count=path == _COUNT)
 
