@@ -161,6 +161,24 @@ class Session:
         facts = self._facts(memory, system, tools)
         return known.planner.plan(facts, comes_back=known.comes_back)
 
+    def preview(
+        self, messages: Sequence[Message], *, system: object = None, tools: object = None
+    ) -> Sequence[Message]:
+        """Return the list that `apply` would return; nothing is written and nothing is decided.
+
+        A compaction that is due is not made, since it needs a summary. A path in a new placeholder
+        is the one that the file would get.
+        """
+        self._note_tools(tools)
+        return self._run(self._preview(messages, (system, tools)))
+
+    async def preview_async(
+        self, messages: Sequence[Message], *, system: object = None, tools: object = None
+    ) -> Sequence[Message]:
+        """Return the list that `preview` returns, with the store read in a thread."""
+        self._note_tools(tools)
+        return await self._run_async(self._preview(messages, (system, tools)))
+
     def apply(
         self,
         messages: Sequence[Message],
@@ -227,6 +245,10 @@ class Session:
         `UsageError` for a value that is not a usage.
         """
         return self._run(self._observe(usage_of(usage)))
+
+    async def observe_async(self, usage: object) -> None:
+        """Learn from a `usage` as `observe` does, with the store written in a thread."""
+        return await self._run_async(self._observe(usage_of(usage)))
 
     def take_over(self, correction: Correction) -> None:
         """Take over the correction that an earlier session learnt, such as one of a recording.
@@ -355,6 +377,14 @@ class Session:
         known.conversation.report()
         result = replace(result, warnings=(*warnings, *result.warnings)) if warnings else result
         return (yield from self._with_notices(result, memory))
+
+    def _preview(
+        self, messages: Sequence[Message], beside: tuple[object, ...]
+    ) -> Turn[Sequence[Message]]:
+        memory = yield from self._recall()
+        known, seen = self._list_of(messages, memory)
+        planned = known.planner.plan(self._facts(memory, *beside), comes_back=known.comes_back)
+        return known.previewed(seen, planned)
 
     def _apply(
         self,

@@ -1,1 +1,1 @@
-"""Where agents and hosts use policyctx: one thin module each, imported only when it is used."""
+"""Adapters that put a session into the loops of SDKs, frameworks and agents."""

@@ -309,6 +309,22 @@ class KnownList:
         """Return the dict of a message that is an SDK's object; any other message unchanged."""
         return self._shapes.shaped(message).message
 
+    def previewed(self, messages: Sequence[Message], plan: Plan) -> Sequence[Message]:
+        """Return the list that `apply` would return after this plan, without the changes.
+
+        A plan whose edits a provider would reject changes nothing.
+        """
+        try:
+            changes = self.edited(plan)
+        except InvalidResultError:
+            changes = {}
+        if not changes and (self.comes_back or not self._edited):
+            return messages
+        after = list(self._left)
+        for message, new in changes.items():
+            after[message] = new
+        return [message for message in after if message is not None]
+
     def _put(self, changes: Mapping[int, Message | None]) -> None:
         for message, new in changes.items():
             self._left[message] = new

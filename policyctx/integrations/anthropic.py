@@ -1,0 +1,234 @@
+"""`PolicyMiddleware`: a session between a program and the clients of Anthropic's SDK.
+
+    session = Session("coding-agent", session_id="fix-the-tests")
+    client = Anthropic(middleware=[PolicyMiddleware(session)])
+
+The SDK calls a middleware once for each attempt at a request, so the policy is applied to `create`,
+`stream`, `parse`, `count_tokens` and the tool runner alike. The program keeps its own list.
+
+Importing this module raises `MissingExtraError` without the SDK, and `InstallationError` with one
+that has no middleware.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import aclosing, closing
+from copy import copy
+from types import new_class
+from typing import TYPE_CHECKING, Any, NamedTuple, get_origin
+
+from policyctx.errors import InstallationError, MissingExtraError
+from policyctx.integrations.agent_loop import AgentLoop, Asked, Sent
+
+try:
+    import anthropic
+except ImportError as error:
+    raise MissingExtraError("the middleware for Anthropic's SDK", extra="anthropic") from error
+if not hasattr(anthropic, "Middleware"):
+    raise InstallationError(
+        "the middleware for Anthropic's SDK needs anthropic>=0.110, and"
+        f" {anthropic.__version__} is installed: pip install 'anthropic>=0.110'"
+    )
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+    from typing import TypeAlias
+
+    from anthropic import APIRequest, APIResponse, AsyncAPIResponse
+    from anthropic import AsyncCallNext as AsyncNext
+    from anthropic import CallNext as Next
+
+    from policyctx.definitions.items import Message
+    from policyctx.session import Session
+
+    SessionOf: TypeAlias = Callable[[APIRequest], Session | None]
+
+_log = logging.getLogger(__name__)
+
+_CREATE, _COUNT = "/v1/messages", "/v1/messages/count_tokens"
+# With these in the body the server holds the history, or is asked to summarise all of it.
+_HELD_BY_SERVER = ("thread", "previous_message_id", "compaction")
+
+
+class PolicyMiddleware(anthropic.Middleware):
+    """Applies a session's policy to the requests of `Anthropic` and `AsyncAnthropic` clients.
+
+    With a `Session`, requests of other conversations pass unchanged: see `AgentLoop.is_own`. With a
+    function from a request to a session or None, its answer holds, and None means unchanged.
+
+    A request whose history is held by the server passes unchanged, with one warning in the log. The
+    warnings of turns are logged too. `apply` raises its errors through the client.
+    """
+
+    def __init__(self, session: Session | SessionOf) -> None:
+        self._session = session
+        self._has_warned = False
+
+    def handle(self, request: APIRequest, call_next: Next) -> APIResponse[Any]:
+        """Send a request of the synchronous client with the edited list."""
+        if (call := self._call(request)) is None:
+            return call_next(request)
+        loop, session, asked = call.loop, call.session, call.asked
+        if call.is_count:
+            return call_next(_edited(request, asked, loop.preview(session, asked)))
+        sent = loop.apply(session, asked)
+        edited = _edited(request, asked, sent.messages)
+
+        def observe(events: Generator[Any]) -> Generator[Any]:
+            return _observed(call, sent, events)
+
+        response = call_next(_with_stream(edited, observe))
+        if _is_success(response):
+            loop.finish(asked)
+            if not request.stream and (usage := _usage(response)) is not None:
+                loop.observe(session, sent, usage)
+        return response
+
+    async def handle_async(
+        self, request: APIRequest, call_next: AsyncNext
+    ) -> AsyncAPIResponse[Any]:
+        """Send a request of the asynchronous client with the edited list."""
+        if (call := self._call(request)) is None:
+            return await call_next(request)
+        loop, session, asked = call.loop, call.session, call.asked
+        if call.is_count:
+            previewed = await loop.preview_async(session, asked)
+            return await call_next(_edited(request, asked, previewed))
+        sent = await loop.apply_async(session, asked)
+        edited = _edited(request, asked, sent.messages)
+
+        def observe(events: AsyncGenerator[Any]) -> AsyncGenerator[Any]:
+            return _observed_async(call, sent, events)
+
+        response = await call_next(_with_stream(edited, observe))
+        if _is_success(response):
+            loop.finish(asked)
+            if not request.stream and (usage := _usage(response)) is not None:
+                await loop.observe_async(session, sent, usage)
+        return response
+
+    def _call(self, request: APIRequest) -> _Call | None:
+        """Return what to do for a request; None if it passes unchanged."""
+        path, body = request.url.partition("?")[0], request.json
+        if path not in {_CREATE, _COUNT} or not isinstance(body, dict):
+            return None
+        messages = body.get("messages")
+        if not (messages and isinstance(messages, list) and all(type(m) is dict for m in messages)):
+            return None
+        fields = {**body, **(request.options.extra_json or {})}
+        if held := next((name for name in _HELD_BY_SERVER if fields.get(name)), None):
+            self._warn(held)
+            return None
+        is_given = callable(self._session)
+        session = self._session(request) if callable(self._session) else self._session
+        if session is None or (loop := AgentLoop.of(session)).is_applying:
+            return None
+        key = request.options.idempotency_key or ""
+        asked = Asked(key, messages, body.get("system"), body.get("tools"))
+        if not (is_given or loop.is_own(session, asked)):
+            return None
+        return _Call(loop, session, asked, is_count=path == _COUNT)
+
+    def _warn(self, name: str) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "a request with %r was sent unchanged: the server holds its history, so there is"
+                " nothing to edit",
+                name,
+            )
+
+
+class _Call(NamedTuple):
+    loop: AgentLoop
+    session: Session
+    asked: Asked
+    is_count: bool
+
+
+def _edited(request: APIRequest, asked: Asked, messages: Sequence[Message]) -> APIRequest:
+    """Return the request with this list; the same object if the list is the one it has."""
+    if messages is asked.messages:
+        return request
+    return request.copy(body={**_body(request), "messages": list(messages)})
+
+
+def _with_stream(request: APIRequest, observe: Callable[[Any], object]) -> APIRequest:
+    """Return the request with a class of streams whose events `observe` passes on.
+
+    A response is not touched for it: the SDK makes the stream when the caller asks for it.
+    """
+    if not request.stream or request.stream_cls is None:
+        return request
+    origin: Any = get_origin(request.stream_cls) or request.stream_cls
+
+    def fill(namespace: dict[str, Any]) -> None:
+        namespace["__stream__"] = lambda stream: observe(origin.__stream__(stream))
+
+    new = copy(request)
+    new.stream_cls = new_class("ObservedStream", (request.stream_cls,), exec_body=fill)
+    return new
+
+
+def _body(request: APIRequest) -> dict[str, Any]:
+    body: Any = request.json
+    return body  # type: ignore[no-any-return]
+
+
+def _is_success(response: object) -> bool:
+    """Return whether this is a response, not a value of another middleware, and a success."""
+    http = getattr(response, "http_response", None)
+    return http is not None and bool(http.is_success)
+
+
+def _usage(response: APIResponse[Any] | AsyncAPIResponse[Any]) -> object:
+    """Return the usage in a response whose body was read, None if there is none."""
+    if not response.is_closed:  # with_streaming_response: the caller reads the body
+        return None
+    try:
+        body = response.http_response.json()
+    except ValueError:
+        return None
+    return body.get("usage") if isinstance(body, dict) else None
+
+
+class _StreamUsage:
+    """The usage in the events of one stream, until it holds a prompt.
+
+    `message_start` has it, of this prompt alone. Some gateways only send it in `message_delta`.
+    """
+
+    def __init__(self) -> None:
+        self._is_found = False
+
+    def of(self, event: Any) -> object:  # noqa: ANN401 - an event of either endpoint
+        """Return the usage if this event is the first to have one with a prompt."""
+        if self._is_found or event.type not in {"message_start", "message_delta"}:
+            return None
+        usage = getattr(event.message if event.type == "message_start" else event, "usage", None)
+        names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        self._is_found = any(getattr(usage, name, None) for name in names)
+        return usage if self._is_found else None
+
+
+def _observed(call: _Call, sent: Sent, events: Generator[Any]) -> Generator[Any]:
+    """Yield the events of a stream, and observe its usage when it comes by."""
+    found = _StreamUsage()
+    with closing(events):
+        for event in events:
+            if (usage := found.of(event)) is not None:
+                call.loop.observe(call.session, sent, usage)
+            yield event
+
+
+async def _observed_async(
+    call: _Call, sent: Sent, events: AsyncGenerator[Any]
+) -> AsyncGenerator[Any]:
+    """Yield the events of a stream as `_observed` does."""
+    found = _StreamUsage()
+    async with aclosing(events):
+        async for event in events:
+            if (usage := found.of(event)) is not None:
+                await call.loop.observe_async(call.session, sent, usage)
+            yield event
