@@ -12,9 +12,10 @@ from policyctx.tokens.media import medium_tokens
 from policyctx.tokens.usage import Correction
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from policyctx.definitions.items import Item
+    from policyctx.planning.paths import FileLines
     from policyctx.tokens.counter import TokenCounter
 
 Unit = Literal["tokens", "chars"]
@@ -28,7 +29,8 @@ class Facts:
     `beside` contains the rest of the request, such as its system prompt and tool schemas.
     `token_scale` is provider tokens per counted token of text; the rules of `language_model` size
     images and documents; `correction` corrects the total of the list by the usage of earlier calls.
-    `idle` is the time since the last model call in seconds, None before the first.
+    `idle` is the time since the last model call in seconds, None before the first. `sources` are
+    the files that results were read from, by tool-use id, if the host of the agent reports them.
     """
 
     session_id: str
@@ -40,6 +42,11 @@ class Facts:
     correction: Correction = field(default_factory=Correction)
     idle: float | None = None
     cwd: str = ""
+    sources: Mapping[str, FileLines] = field(default_factory=dict)
+
+    def source(self, item: Item) -> FileLines | None:
+        """Return the lines of a file that the item shows, None if the host reports none."""
+        return None if item.tool_use_id is None else self.sources.get(item.tool_use_id)
 
     def size(self, item: Item, unit: Unit) -> int:
         """Return the item's own size."""
