@@ -40,11 +40,10 @@ if TYPE_CHECKING:
 
     from policyctx.compaction.restoration import FileReader
     from policyctx.compaction.summarizers import Summarize, Summarizer
-    from policyctx.definitions.items import Message
+    from policyctx.definitions.items import FileLines, Message
     from policyctx.messages.shapes.shape import Shape
     from policyctx.planning.compact import Replacing
     from policyctx.planning.ledger import ItemKey, Ledger
-    from policyctx.planning.paths import FileLines
     from policyctx.planning.plan import Plan
     from policyctx.planning.planner import Moment
     from policyctx.tokens.counter import MemoStats

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from policyctx import Session
-from policyctx.planning.paths import FileLines
+from policyctx.definitions.items import FileLines
 from tests.conversations import calls, results, session_of
 from tests.policies import policy
 

@@ -14,8 +14,7 @@ from policyctx.tokens.usage import Correction
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from policyctx.definitions.items import Item
-    from policyctx.planning.paths import FileLines
+    from policyctx.definitions.items import FileLines, Item
     from policyctx.tokens.counter import TokenCounter
 
 Unit = Literal["tokens", "chars"]

@@ -33,15 +33,6 @@ class File:
     """Absolute."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileLines:
-    """The lines of a file that a result shows; the first line of a file has the number 1."""
-
-    path: str
-    first: int
-    last: int
-
-
 def path_from(folder: str, path: str) -> str:
     """Return an absolute path relative to a folder that it is in, else as it is.
 

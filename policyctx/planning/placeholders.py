@@ -21,8 +21,9 @@ from policyctx.definitions.fields import (
     RESTORED_FIELDS,
     SUMMARY_FIELDS,
 )
+from policyctx.definitions.items import FileLines
 from policyctx.messages.shapes.shape import REMOVED
-from policyctx.planning.paths import FileLines, hash_name, numbered_forms, path_from
+from policyctx.planning.paths import hash_name, numbered_forms, path_from
 from policyctx.policy.values import Template, parsed_template
 
 if TYPE_CHECKING:
