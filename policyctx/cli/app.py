@@ -14,6 +14,7 @@ from policyctx.cli import (
     demo,
     diff,
     explain,
+    hook,
     init,
     plan,
     replay,
@@ -47,6 +48,7 @@ app.command("agents")(agents.agents)
 app.command("schema")(schema.schema)
 app.command("test")(test.run)
 app.add_typer(store)
+app.add_typer(hook.app)
 
 
 def _print_version(wanted: bool) -> None:

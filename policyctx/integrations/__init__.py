@@ -1,0 +1,1 @@
+"""Hosts of agents: SDKs, frameworks and hooks, one thin module each."""
