@@ -41,7 +41,7 @@ class Options(NamedTuple):
 class Text(NamedTuple):
     """One text of a tool's output: its keys from the outside in, and its own id."""
 
-    keys: tuple[str, ...]
+    keys: tuple[str | int, ...]
     text: str
     tool_use_id: str
 
@@ -116,9 +116,22 @@ def texts_of(event: Event) -> list[Text]:
     if not isinstance(tool, str) or not isinstance(tool_use_id, str) or not tool_use_id:
         return []
     if tool.startswith("mcp__"):
-        return [Text((), output, tool_use_id)] if isinstance(output, str) else []
+        return _texts_of_mcp(output, tool_use_id)
     shapes = {"Bash": _texts_of_bash, "Read": _texts_of_read}
     return shapes[tool](output, tool_use_id) if tool in shapes and isinstance(output, dict) else []
+
+
+def _texts_of_mcp(output: object, tool_use_id: str) -> list[Text]:
+    """Return the string, or the text of each text block; versions of Claude Code differ here."""
+    if isinstance(output, str):
+        return [Text((), output, tool_use_id)]
+    found: list[Text] = []
+    for number, block in enumerate(output if isinstance(output, list) else []):
+        text = block.get("text") if isinstance(block, dict) else None
+        if isinstance(text, str) and block.get("type") == "text":
+            own_id = f"{tool_use_id}-{number + 1}" if found else tool_use_id
+            found.append(Text((number, "text"), text, own_id))
+    return found
 
 
 def _texts_of_bash(output: Mapping[str, Any], tool_use_id: str) -> list[Text]:
@@ -268,11 +281,13 @@ def _keep_out_of_repository(store: str) -> None:
     os.close(descriptor)
 
 
-def _with(value: Any, keys: tuple[str, ...], text: str) -> Any:  # noqa: ANN401 - any JSON
+def _with(value: Any, keys: tuple[str | int, ...], text: str) -> Any:  # noqa: ANN401 - any JSON
     """Return a copy of a value with a text at its keys."""
     if not keys:
         return text
-    return {**value, keys[0]: _with(value[keys[0]], keys[1:], text)}
+    copy = value.copy()
+    copy[keys[0]] = _with(value[keys[0]], keys[1:], text)
+    return copy
 
 
 def _reason(error: BaseException) -> str:
