@@ -92,7 +92,7 @@ def test_the_drawing_of_the_error_tree_shows_each_class_below_its_base() -> None
 @pytest.mark.parametrize(
     ("branch", "classes"),
     [
-        (errors.InputError, {"MessagesError", "UnknownOptionError", "UsageError"}),
+        (errors.InputError, {"MessagesError", "UnknownOptionError", "UsageError", "SettingsError"}),
         (
             errors.StoreError,
             {"CorruptContentError", "AmbiguousSessionError", "UnknownArchiveError"},

@@ -43,13 +43,22 @@ Feature: Large results of Claude Code leave as they arrive
     Then only the files "Bash/a.md" and "Read/b.md" are written
     And the file of every offloaded item holds its original content
 
-  Scenario: The agent sees both ends of a result, and which file to read
+  Scenario: The agent sees the first and last 20 lines of a result, and which file to read
     When a result "a" of 15000 characters arrives from Bash
-    Then the result "a" reads like "*not shown*The whole result of Bash, * lines, is in */Bash/a.md. To see more of it, call Read on that file with offset and limit, or search it with Grep.]"
+    Then the result "a" reads like "*[… 166 lines and 12118 characters are not shown …]*[The whole result of Bash, 206 lines, is in */Bash/a.md. To see more of it, call Read on that file with offset and limit, or search it with Grep.]"
 
-  Scenario: The agent sees the first lines of a file, and how to read others
+  Scenario: The agent sees the first 60 lines of a file, and how to read others
     When a result "a" of 25000 characters arrives from Read
-    Then the result "a" reads like "*Lines * of *a.md were read*call Read on *a.md with offset and limit, 200 lines at a time. A copy of what was read is in */Read/a.md]"
+    Then the result "a" reads like "*[Lines 1-343 of *a.md were read; 283 lines and 20620 characters of them are not shown. To see more, call Read on *a.md with offset and limit, 200 lines at a time. A copy of what was read is in */Read/a.md]"
+
+  Scenario Outline: Of a long line the first 200 characters are shown
+    When a result "a" of 30000 characters in blocks arrives from <tool>
+    Then the result "a" reads like "*0 lines and 29800 characters *are not shown*"
+
+    Examples:
+      | tool |
+      | Bash |
+      | Read |
 
   Scenario: What the agent reads back stays
     When a result "a" of 30000 characters arrives from Bash
