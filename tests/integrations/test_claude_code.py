@@ -257,6 +257,22 @@ def test_a_disk_that_takes_nothing_leaves_the_result_as_it_is(project: Path) -> 
     assert "Traceback" not in run.stderr
 
 
+@pytest.mark.slow
+def test_a_full_disk_leaves_the_result_as_it_is(project: Path) -> None:
+    # No file may become larger than 512 or 1,024 bytes, whichever the shell counts in.
+    run = subprocess.run(
+        ["/bin/sh", "-c", 'ulimit -f 1; exec "$@"', "sh", *HOOK],
+        input=json.dumps(event("Bash", bash(LARGE), cwd=project)).encode(),
+        capture_output=True,
+        check=False,
+    )
+    assert (run.returncode, run.stdout) == (0, b"")
+    assert b"cannot be written: File too large" in run.stderr
+    assert b"Traceback" not in run.stderr
+    assert list(project.rglob("*.md")) == []
+    assert list((project.parent / "cache").rglob("*.json.*")) == []
+
+
 @pytest.mark.parametrize("name", ["../../../etc", "a/b", "..", "x" * 400, "\n", "é", "a\0b"])
 def test_hostile_names_stay_below_the_folder(project: Path, name: str) -> None:
     given = event(
