@@ -7,7 +7,8 @@ PolicyctxError
 │   ├── MessagesError              the value is not a message list
 │   │   └── ShapeError             a shape that was given to the session breaks its contract
 │   ├── UnknownOptionError         the function has no option of this name (also a TypeError)
-│   └── UsageError                 the value is not the usage of a response
+│   ├── UsageError                 the value is not the usage of a response
+│   └── SettingsError              a settings file of an agent cannot be edited
 ├── InvalidResultError             a provider would reject the edited messages
 ├── StoreError                     a file of the store cannot be written or read
 │   ├── CorruptContentError        a file no longer contains what was saved in it
@@ -179,6 +180,17 @@ class UnknownOptionError(InputError, TypeError):
 
 class UsageError(InputError):
     """The value is not the usage of a response, or not a record of a correction by usage."""
+
+
+class SettingsError(InputError):
+    """A settings file of an agent, such as Claude Code, cannot be edited; it is as it was.
+
+    `path` is the file.
+    """
+
+    def __init__(self, text: str, *, path: str) -> None:
+        self.path = path
+        super().__init__(text)
 
 
 class InvalidResultError(PolicyctxError):

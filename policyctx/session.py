@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from policyctx.compaction.restoration import FileReader
     from policyctx.compaction.summarizers import Summarize, Summarizer
-    from policyctx.definitions.items import Message
+    from policyctx.definitions.items import FileLines, Message
     from policyctx.messages.shapes.shape import Shape
     from policyctx.planning.compact import Replacing
     from policyctx.planning.ledger import ItemKey, Ledger
@@ -222,19 +222,30 @@ class Session:
         """Edit a message list as `apply` does, with the files written in a thread."""
         return await self._run_async(self._apply(messages, (system, tools), changed=changed))
 
-    def on_tool_result(self, message: Message, *, call: Message | None = None) -> Result:
+    def on_tool_result(
+        self,
+        message: Message,
+        *,
+        call: Message | None = None,
+        sources: Mapping[str, FileLines] | None = None,
+    ) -> Result:
         """Run the `arrival` steps on a message with new results, before a model has seen them.
 
         `call` is the assistant message that made the calls; without it the tools are unknown, and
-        rules for tools do not apply. If it is given, `Result.messages` begins with it.
+        rules for tools do not apply. If it is given, `Result.messages` begins with it. `sources`
+        are the files that the results were read from, by tool-use id; a placeholder may name them.
         """
-        return self._run(self._apply_on_arrival(message, call))
+        return self._run(self._apply_on_arrival(message, call, sources))
 
     async def on_tool_result_async(
-        self, message: Message, *, call: Message | None = None
+        self,
+        message: Message,
+        *,
+        call: Message | None = None,
+        sources: Mapping[str, FileLines] | None = None,
     ) -> Result:
         """Run the `arrival` steps as `on_tool_result` does, with the files written in a thread."""
-        return await self._run_async(self._apply_on_arrival(message, call))
+        return await self._run_async(self._apply_on_arrival(message, call, sources))
 
     def observe(self, usage: object) -> None:
         """Learn from the `usage` of the response to the list that `apply` returned last.
@@ -366,13 +377,18 @@ class Session:
             clock=self._clock,
         )
 
-    def _apply_on_arrival(self, message: Message, call: Message | None) -> Turn[Result]:
+    def _apply_on_arrival(
+        self,
+        message: Message,
+        call: Message | None,
+        sources: Mapping[str, FileLines] | None,
+    ) -> Turn[Result]:
         messages = [message] if call is None else [call, message]
         memory = yield from self._recall()
-        known = self._new_list(memory)
+        facts = self._facts(memory, sources=sources)
+        known = self._new_list(memory, facts=facts)
         known.read(listed(messages))
         warnings = yield from self._check_root(memory.known, memory)
-        facts = self._facts(memory)
         result = yield from self._decide(known, messages, ("arrival",), facts)
         known.conversation.report()
         result = replace(result, warnings=(*warnings, *result.warnings)) if warnings else result
@@ -594,13 +610,18 @@ class Session:
         return known
 
     def _new_list(
-        self, memory: Memory, gone: frozenset[ItemKey] = frozenset(), *, is_guess: bool = False
+        self,
+        memory: Memory,
+        gone: frozenset[ItemKey] = frozenset(),
+        *,
+        is_guess: bool = False,
+        facts: Facts | None = None,
     ) -> KnownList:
         return KnownList(
             Conversation(
                 self.policy,
                 memory.ledger,
-                self._facts(memory),
+                facts or self._facts(memory),
                 memory.judged,
                 gone=gone | memory.replacements.gone,
                 written=memory.replacements.written,
@@ -609,7 +630,12 @@ class Session:
             is_guess=is_guess,
         )
 
-    def _facts(self, memory: Memory, *beside: object) -> Facts:
+    def _facts(
+        self,
+        memory: Memory,
+        *beside: object,
+        sources: Mapping[str, FileLines] | None = None,
+    ) -> Facts:
         model, called_at = self.policy.model, memory.called_at
         return Facts(
             session_id=self.session_id,
@@ -622,6 +648,7 @@ class Session:
             idle=None if called_at is None else max(0.0, self._clock() - called_at),
             cwd=self._cwd,
             read_tool=self._announced_tool or self._read_tools[1],
+            sources=sources or {},
         )
 
 

@@ -94,7 +94,7 @@ def test_the_drawing_of_the_error_tree_shows_each_class_below_its_base() -> None
     [
         (
             errors.InputError,
-            {"MessagesError", "ShapeError", "UnknownOptionError", "UsageError"},
+            {"MessagesError", "ShapeError", "SettingsError", "UnknownOptionError", "UsageError"},
         ),
         (
             errors.StoreError,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from policyctx import Session
-from tests.conversations import session_of
+from policyctx.definitions.items import FileLines
+from tests.conversations import calls, results, session_of
 from tests.policies import policy
 
 if TYPE_CHECKING:
@@ -89,3 +90,32 @@ def test_a_list_of_blocks_is_shown_as_json(tmp_path: Path) -> None:
 def test_a_text_that_would_be_shown_whole_is_kept(tmp_path: Path) -> None:
     result = applied("{text: '{head} in {path}', head: {lines: 500}}", LOG, tmp_path)
     assert placeholder_in(result) == LOG
+
+
+SOURCE = '"[{source_path}: {source_first_line}-{source_last_line} | {relative_path}]"'
+
+
+def of_arrival(root: Path) -> Session:
+    text = (
+        f"placeholder: {SOURCE}\n"
+        "items: {tool_result: {offload: true}}\n"
+        "steps: [{name: s, on: arrival, do: offload, select: {min_chars: 0}}]\n"
+    )
+    return Session(policy(text), root=root, session_id="s")
+
+
+def test_a_placeholder_names_the_file_that_was_read_and_its_lines(tmp_path: Path) -> None:
+    sources = {"c0": FileLines("/src/big.py", 500, 799)}
+    call, message = calls(("c0", "Read")), results(("c0", LOG))
+    result = of_arrival(tmp_path).on_tool_result(message, call=call, sources=sources)
+    [content] = result.messages[1]["content"]
+    assert content["content"] == "[/src/big.py: 500-799 | ./tool_result/Read/c0.md]"
+    assert (tmp_path / "tool_result/Read/c0.md").read_text(encoding="utf-8") == LOG
+
+
+def test_without_a_reported_source_a_placeholder_names_the_saved_file(tmp_path: Path) -> None:
+    call, message = calls(("c0", "Bash")), results(("c0", LOG))
+    result = of_arrival(tmp_path).on_tool_result(message, call=call)
+    [content] = result.messages[1]["content"]
+    saved = tmp_path / "tool_result/Bash/c0.md"
+    assert content["content"] == f"[{saved}: 1-100 | ./tool_result/Bash/c0.md]"

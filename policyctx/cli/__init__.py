@@ -11,12 +11,20 @@ from typing import TextIO
 
 from policyctx.errors import PolicyctxError, PolicyError
 
+# With one of these options, `policyctx hook claude-code` is a command for people.
+_HOOK_COMMANDS = frozenset({"-h", "--help", "--install", "--uninstall"})
+
 
 def main() -> None:
     """Run the command line.
 
     Exit codes: 0 done, 1 the input was wrong or the output had no room (said on stderr), 2 usage.
     """
+    if sys.argv[1:3] == ["hook", "claude-code"] and _HOOK_COMMANDS.isdisjoint(sys.argv[3:]):
+        from policyctx.integrations import claude_code  # noqa: PLC0415 - seldom needed
+
+        claude_code.run(sys.argv[3:])
+        return
     from policyctx.cli.app import app  # noqa: PLC0415 - typer is needed by no one else
 
     # A shell may have closed either.

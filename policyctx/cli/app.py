@@ -14,6 +14,7 @@ from policyctx.cli import (
     demo,
     diff,
     explain,
+    hook,
     init,
     mcp,
     plan,
@@ -49,6 +50,7 @@ app.command("schema")(schema.schema)
 app.command("test")(test.run)
 app.command("mcp")(mcp.mcp)
 app.add_typer(store)
+app.add_typer(hook.app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-# What a field shows: the item itself, its file, its content, or an excerpt of its content.
-Source: TypeAlias = Literal["item", "file", "content", "excerpt"]
+# What a field shows: the item itself, its file, its content, an excerpt of its content, or the file
+# that the agent read it from.
+Source: TypeAlias = Literal["item", "file", "content", "excerpt", "origin"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,9 @@ FIELDS: dict[str, PlaceholderField] = {
     "tail": PlaceholderField("excerpt", extent=True),
     "omitted_lines": PlaceholderField("excerpt", least_chars=1),
     "omitted_chars": PlaceholderField("excerpt", least_chars=1),
+    "source_path": PlaceholderField("origin"),
+    "source_first_line": PlaceholderField("origin", least_chars=1),
+    "source_last_line": PlaceholderField("origin", least_chars=1),
 }
 
 

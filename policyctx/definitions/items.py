@@ -89,3 +89,12 @@ class Item(NamedTuple):
         """
         name = f"msg_{self.message + 1:03}" if self.tool_use_id is None else self.tool_use_id
         return name if self.inside is None else f"{name}-{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class FileLines:
+    """The lines of a file that a result shows; the first line of a file has the number 1."""
+
+    path: str
+    first: int
+    last: int

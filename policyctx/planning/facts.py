@@ -12,9 +12,9 @@ from policyctx.tokens.media import medium_tokens
 from policyctx.tokens.usage import Correction
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from policyctx.definitions.items import Item
+    from policyctx.definitions.items import FileLines, Item
     from policyctx.tokens.counter import TokenCounter
 
 Unit = Literal["tokens", "chars"]
@@ -30,6 +30,8 @@ class Facts:
     images and documents; `correction` corrects the total of the list by the usage of earlier calls.
     `idle` is the time since the last model call in seconds, None before the first. `read_tool` is
     the name of a tool with which the model can read a file of the store, empty if none is known.
+    `sources` are the files that results were read from, by tool-use id, if the host of the agent
+    reports them.
     """
 
     session_id: str
@@ -42,6 +44,11 @@ class Facts:
     idle: float | None = None
     cwd: str = ""
     read_tool: str = ""
+    sources: Mapping[str, FileLines] = field(default_factory=dict)
+
+    def source(self, item: Item) -> FileLines | None:
+        """Return the lines of a file that the item shows, None if the host reports none."""
+        return None if item.tool_use_id is None else self.sources.get(item.tool_use_id)
 
     def size(self, item: Item, unit: Unit) -> int:
         """Return the item's own size."""

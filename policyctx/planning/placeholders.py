@@ -21,6 +21,7 @@ from policyctx.definitions.fields import (
     RESTORED_FIELDS,
     SUMMARY_FIELDS,
 )
+from policyctx.definitions.items import FileLines
 from policyctx.messages.shapes.shape import REMOVED
 from policyctx.planning.paths import hash_name, numbered_forms, path_from
 from policyctx.policy.models.placeholder import DEFAULT, HOW_TO_READ
@@ -162,7 +163,15 @@ _VALUES: dict[str, Callable[[Item, File, Facts], object]] = {
     "chars": lambda item, _file, _facts: len(item.text),
     "lines": lambda item, _file, _facts: line_count(item.text),
     "sha256": lambda item, _file, _facts: content_hash(item.text),
+    "source_path": lambda item, file, facts: _source(item, file, facts).path,
+    "source_first_line": lambda item, file, facts: _source(item, file, facts).first,
+    "source_last_line": lambda item, file, facts: _source(item, file, facts).last,
 }
+
+
+def _source(item: Item, file: File, facts: Facts) -> FileLines:
+    """Return the file that shows the item again: the one it was read from, else its own."""
+    return facts.source(item) or FileLines(file.path, 1, line_count(item.text))
 
 
 _OF_FILE = frozenset(FILE_FIELDS)

@@ -85,6 +85,8 @@ class Extended(NamedTuple):
 
     root: Node
     problems: list[Diagnostic]
+    sources: tuple[PolicySource, ...] = ()
+    """Every text that was read, bases included."""
 
 
 def extended(source: PolicySource, variables: Mapping[str, str]) -> Extended:
@@ -96,13 +98,15 @@ def extended(source: PolicySource, variables: Mapping[str, str]) -> Extended:
     `PolicyError` for a file that is not YAML.
     """
     reading = _Reading(variables)
-    return Extended(_merged_over_bases(source, (), reading), reading.problems)
+    root = _merged_over_bases(source, (), reading)
+    return Extended(root, reading.problems, tuple(reading.sources))
 
 
 def with_bases(own: Node, source: PolicySource, variables: Mapping[str, str]) -> Extended:
     """Merge a tree that was read already over what it extends; see `extended`."""
     reading = _Reading(variables)
-    return Extended(_over_bases(own, source, (source,), reading), reading.problems)
+    root = _over_bases(own, source, (source,), reading)
+    return Extended(root, reading.problems, tuple(reading.sources))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +116,13 @@ class _Reading:
     variables: Mapping[str, str]
     problems: list[Diagnostic] = field(default_factory=list)
     known: dict[str, Node] = field(default_factory=dict)
+    sources: list[PolicySource] = field(default_factory=list)
 
 
 def _merged_over_bases(
     source: PolicySource, chain: tuple[PolicySource, ...], reading: _Reading
 ) -> Node:
+    reading.sources.append(source)
     own = read_yaml(source)
     if not own.is_map:
         raise PolicyError([Diagnostic(own.place, "PC103", "a policy is a map of keys")])

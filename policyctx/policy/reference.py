@@ -102,7 +102,8 @@ A string alone is the `text`. Its fields: `{path}` (absolute), `{relative_path}`
 store's root), `{cwd_path}` (from the working directory in which the session was made; absolute
 for a file outside of it), `{item_id}`, `{item_type}`, `{tool_name}`, `{tool_use_id}`,
 `{session_id}`, `{tokens}`, `{chars}`, `{lines}`, `{sha256}`, `{head}`, `{tail}`,
-`{omitted_lines}`, `{omitted_chars}`. `{{` and `}}` are literal. Nothing else is evaluated.
+`{omitted_lines}`, `{omitted_chars}`, `{source_path}`, `{source_first_line}`,
+`{source_last_line}`. `{{` and `}}` are literal. Nothing else is evaluated.
 
 """
     f"""\
@@ -121,6 +122,10 @@ at the end of what is shown is left to the wording.
 `{omitted_lines}` is the number of lines of which nothing is shown, `{omitted_chars}` that of the
 characters not shown, those hidden in cut lines among them. Both are 0 where the whole text is
 shown.
+
+`{source_path}` is the absolute path of the file that the agent read, if the host of the agent
+reports it, as the hook for Claude Code does; `{source_first_line}` and `{source_last_line}` are the
+lines that were read. For any other item they describe its own file, as `{path}` does.
 
     placeholder:
       text: |-

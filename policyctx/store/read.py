@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from policyctx.errors import CorruptContentError, StoreError
-from policyctx.policy.diagnosing import hint
 from policyctx.store.content import PACKED, decoded, encoded, is_inside, sha256_of
 from policyctx.store.files import is_stored, pieces, stored_bytes, text_of
 from policyctx.store.naming import is_temporary
@@ -103,6 +102,8 @@ class ContentReader:
             found = self._stray(key)
             if found is not None:
                 return found
+            from policyctx.policy.diagnosing import hint  # noqa: PLC0415 - loads the policy models
+
             where = str(self._backend.root / key)
             meant = hint(key, self._index.ids())
             reason = f"No such file, and no item of this id{meant and '; '}{meant}"

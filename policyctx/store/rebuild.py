@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from policyctx.store.backend import Backend
     from policyctx.store.files import Format
 
+# Written beside the contents where the root is in a repository.
+_NO_CONTENT = ".gitignore"
 # By the default layout, the first folder is the item's type and the second its tool.
 _WITH_TYPE, _WITH_TOOL = 2, 3
 
@@ -69,7 +71,7 @@ def stray_files(backend: Backend, index: Index, *, but: Iterable[str]) -> Iterat
     except FileNotFoundError:
         return
     for path in found:
-        if path not in known and not is_temporary(path):
+        if path not in known and path != _NO_CONTENT and not is_temporary(path):
             yield path
 
 

@@ -57,7 +57,7 @@ def test_an_unknown_policy_error_lists_the_presets_and_a_suggestion() -> None:
     assert run.returncode == 1
     assert run.stderr == (
         "codng-agent: PC001: no such policy: it is neither a file nor a preset;"
-        " did you mean 'coding-agent'? The presets are coding-agent, context-compact,"
+        " did you mean 'coding-agent'? The presets are claude-code, coding-agent, context-compact,"
         " context-filesystem, context-offload, tool-direct-offload\n"
     )
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import textwrap
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Annotated, Any, TypeVar
 
 from pydantic import (
@@ -29,9 +32,7 @@ EVERY_KEY = ("*",)
 class Section(BaseModel):
     """A map in a policy: frozen, strictly typed, and closed to unknown keys."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     @classmethod
     def keys_of_rule(cls, rule: str) -> tuple[str, ...]:
@@ -45,14 +46,39 @@ class Section(BaseModel):
     ) -> dict[str, Any]:
         """Say in the JSON Schema which keys exclude one another, and of which one is needed.
 
-        A map's own keys stand before those that it inherits.
+        A map's own keys stand before those that it inherits. A key is described by the docstring
+        of its field. The schema reads the source for these; pydantic would read it at each import.
         """
         written = handler(schema)
         resolved = handler.resolve_ref_schema(written)
+        for key, text in described(cls).items():
+            resolved["properties"][key].setdefault("description", text)
         inherited = {k for base in cls.__bases__ for k in getattr(base, "model_fields", ())}
         own_first = sorted(resolved["properties"].items(), key=lambda pair: pair[0] in inherited)
         resolved.update(_combinations(cls), properties=dict(own_first))
         return written
+
+
+def described(model: type[Section]) -> dict[str, str]:
+    """Return the docstring of each field of a model that has one."""
+    found: dict[str, str] = {}
+    for base in reversed(model.__mro__[: model.__mro__.index(Section)]):
+        if "[" not in base.__name__:  # a generic model with its parameter has no source
+            found |= _field_docstrings(base)
+    return {name: text for name, text in found.items() if name in model.model_fields}
+
+
+def _field_docstrings(model: type) -> dict[str, str]:
+    """Return the strings that follow the fields in the source of a model, by the field's name."""
+    node = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
+    body = node.body if isinstance(node, ast.ClassDef) else []
+    return {
+        field.target.id: inspect.cleandoc(text.value.value)
+        for field, text in pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+        if isinstance(text.value.value, str)
+    }
 
 
 def metadata_of(model: type[Section], kind: type[M]) -> dict[str, M]:

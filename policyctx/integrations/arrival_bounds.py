@@ -1,0 +1,236 @@
+"""The least size at which a policy can offload a tool's result, remembered between processes.
+
+To read and compile a policy takes much longer than to start Python. A process that only has to
+know that a result is too small asks `remembered_bound` first, which reads the files of the policy
+but compiles nothing. A bound holds for the very contents of these files, the values of the
+environment variables that they use, and the version of the library; if any of these differs, there
+is no bound. A bound only says which results are surely kept; all other results are decided by the
+policy itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import policyctx
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from policyctx.planning.compiled import OffloadPolicy, SizeThreshold
+
+# A file with more tools begins anew; the names come from MCP servers.
+_MOST_TOOLS = 500
+_MOST_BYTES = 1 << 18
+
+
+class Bound(NamedTuple):
+    """The least length of a text that may be offloaded; None if no text ever is."""
+
+    unit: str
+    """`chars`, or `bytes` of the text in UTF-8, of which a token has one or more."""
+    least: int | None
+
+    def excludes(self, text: str) -> bool:
+        """Return whether the text is surely kept."""
+        if self.least is None:
+            return True
+        if self.unit == "chars" or text.isascii():
+            return len(text) < self.least
+        return len(text.encode("utf-8", "surrogatepass")) < self.least
+
+
+def remembered_bound(policy: str, tool: str) -> Bound | None:
+    """Return the bound that an earlier process found for results of a tool, None if none holds.
+
+    `policy` is the name of a preset or the path of a file, as in `OffloadPolicy.load`.
+    """
+    for path in _cache_files(policy):
+        found = _read_cache(path, policy)
+        if found is not None and tool in found["tools"]:
+            return _bound_of(found["tools"][tool])
+    return None
+
+
+def load_and_remember(policy: str, tool: str) -> tuple[OffloadPolicy, Bound]:
+    """Compile a policy, and return it with its bound for results of a tool.
+
+    The bound is remembered if that is possible; a failure is ignored. Raises `PolicyError`.
+    """
+    from policyctx.planning.compiled import OffloadPolicy  # noqa: PLC0415 - slow to import
+    from policyctx.policy.loading import completed, extended, validated  # noqa: PLC0415
+    from policyctx.policy.sources import environment, policy_source  # noqa: PLC0415
+
+    variables = _RecordingEnvironment(environment())
+    read = extended(policy_source(policy), variables)
+    tree = completed(read)
+    compiled = OffloadPolicy(validated(tree), root=tree)
+    bound = least_size(compiled, tool)
+    with contextlib.suppress(OSError):
+        from policyctx.resources import shipped_folder  # noqa: PLC0415
+
+        shipped = str(shipped_folder("policies")) + os.sep
+        paths = [
+            source.path if source.path.startswith(shipped) else os.path.abspath(source.name)
+            for source in read.sources
+            if source.path is not None
+        ]
+        if len(paths) == len(read.sources) and all(map(os.path.isfile, paths)):
+            is_preset = paths[0].startswith(shipped)
+            hashes = {s: _digest(t.text) for s, t in zip(paths, read.sources, strict=True)}
+            _write_cache(policy, tool, bound, hashes, variables.used, is_preset=is_preset)
+    return compiled, bound
+
+
+def least_size(policy: OffloadPolicy, tool: str) -> Bound:
+    """Return the least size at which a step on arrival can take a result of a tool."""
+    thresholds = [*_thresholds(policy, tool)]
+    if not thresholds:
+        return Bound("chars", None)
+    bounds = [_bound(threshold, policy) for threshold in thresholds]
+    if len({bound.unit for bound in bounds}) > 1:
+        # A character has one byte or more, so a bound in characters holds for bytes as well.
+        return Bound("bytes", min(bound.least or 0 for bound in bounds))
+    return min(bounds, key=lambda bound: bound.least or 0)
+
+
+def _thresholds(policy: OffloadPolicy, tool: str) -> Iterator[SizeThreshold | None]:
+    """Yield the threshold of each step on arrival for each type that a result can have."""
+    for step in policy.steps("arrival"):
+        for item_type in ("tool_result", "recalled", *policy.items):
+            if "tool_result" in policy.types.lineage(item_type):
+                treatment = policy.treatment(step, item_type, tool)
+                if treatment is not None and treatment.refusal is None:
+                    yield treatment.threshold
+
+
+def _bound(threshold: SizeThreshold | None, policy: OffloadPolicy) -> Bound:
+    from policyctx.definitions.tokenizers import TOKENIZERS  # noqa: PLC0415 - after the policy
+
+    if threshold is None:
+        return Bound("chars", 0)
+    if threshold.unit == "chars":
+        return Bound("chars", threshold.amount)
+    if TOKENIZERS[policy.model.tokenizer].is_remote:
+        return Bound("bytes", 0)  # what a provider counts has no bound that is published
+    # A token has at least one byte, and the scaled number of tokens is rounded.
+    return Bound("bytes", max(0, int((threshold.amount - 1) / policy.model.token_scale)))
+
+
+class _RecordingEnvironment(dict[str, str]):
+    """Environment variables, and those of them that a policy has asked for."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        super().__init__(variables)
+        self.used: dict[str, str | None] = {}
+
+    def get(self, name: str, default: Any = None) -> Any:  # noqa: ANN401 - as of dict
+        """Return the value of a variable, and record it."""
+        self.used[name] = value = super().get(name)
+        return default if value is None else value
+
+
+def _cache_folder() -> str:
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.expanduser("~/.cache")
+    return f"{base}/policyctx/arrival"
+
+
+def _cache_file(*key: str) -> str:
+    stamp = (policyctx.__version__, str(policyctx.__file__), *key)
+    return f"{_cache_folder()}/{_digest(json.dumps(stamp))[:32]}.json"
+
+
+def _cache_files(policy: str) -> Iterator[str]:
+    """Yield the file of a preset of this name, then that of a policy file."""
+    yield _cache_file("preset", policy)
+    yield _cache_file("file", os.path.abspath(policy))
+
+
+def _read_cache(path: str, policy: str) -> dict[str, Any] | None:
+    """Return what was remembered, None if it does not hold for the policy as it is now."""
+    try:
+        found = json.loads(_read(path))
+        holds = (
+            found["policy"] == policy
+            and isinstance(found["tools"], dict)
+            and all(_digest(_text(p)) == sha256 for p, sha256 in found["files"].items())
+            and all(
+                _variable(os.environ.get(name)) == value
+                for name, value in found["variables"].items()
+            )
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return found if holds else None
+
+
+def _bound_of(value: object) -> Bound | None:
+    if isinstance(value, list) and len(value) == len(Bound._fields) and value[0] in _UNITS:
+        least = value[1]
+        if least is None or (type(least) is int and least >= 0):
+            return Bound(value[0], least)
+    return None
+
+
+_UNITS = ("chars", "bytes")
+
+
+def _write_cache(
+    policy: str,
+    tool: str,
+    bound: Bound,
+    files: Mapping[str, str],
+    variables: Mapping[str, str | None],
+    *,
+    is_preset: bool,
+) -> None:
+    """Add a bound to those remembered for a policy. Raises `OSError`."""
+    path = [*_cache_files(policy)][not is_preset]
+    found = _read_cache(path, policy)
+    tools = found["tools"] if found is not None and len(found["tools"]) < _MOST_TOOLS else {}
+    value = {
+        "policy": policy,
+        "files": files,
+        "variables": {name: _variable(variables[name]) for name in variables},
+        "tools": {**tools, tool: list(bound)},
+    }
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    temporary = f"{path}.{os.getpid()}"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(value, file)
+        os.replace(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise
+
+
+def _variable(value: str | None) -> str | None:
+    """Return what stands for the value of a variable, which may be a secret."""
+    return None if value is None else _digest(value)
+
+
+def _text(path: str) -> str:
+    """Return the text of a policy file, as `policyctx.policy.sources` reads it."""
+    return _read(path).decode("utf-8-sig")
+
+
+def _read(path: str) -> bytes:
+    """Return the start of a regular file. Raises `OSError`; a pipe is not waited for."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise FileNotFoundError(path)
+        return file.read(_MOST_BYTES)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

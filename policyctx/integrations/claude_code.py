@@ -1,0 +1,329 @@
+"""The hook of Claude Code: large results leave the context as they arrive.
+
+Claude Code starts the hook after each call of a tool (`PostToolUse`), with an event as JSON on
+stdin. A hook that prints `updatedToolOutput` replaces the result that the model sees. It must have
+the shape of the tool's own output; Claude Code ignores any other. The results of Bash, of Read and
+of MCP tools can be replaced.
+
+The hook never stops Claude Code. If anything fails, the result stays as it is, nothing is printed,
+the reason is on stderr, and the exit code is 0. The process starts in a fraction of the time that
+the library needs: it imports the library only for a result that may be large enough.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from policyctx.definitions.items import FileLines
+    from policyctx.planning.compiled import OffloadPolicy
+
+DEFAULT_POLICY = "claude-code"
+# The tools whose results can be replaced.
+MATCHER = "Bash|Read|mcp__.*"
+
+Event: TypeAlias = "dict[str, Any]"
+
+
+class Options(NamedTuple):
+    """The options of the hook's command."""
+
+    policy: str = DEFAULT_POLICY
+    root: str | None = None
+    """Replaces the policy's `store.root`."""
+
+
+class Text(NamedTuple):
+    """One text of a tool's output: its keys from the outside in, and its own id."""
+
+    keys: tuple[str | int, ...]
+    text: str
+    tool_use_id: str
+
+
+class _LeftAloneError(Exception):
+    """The event or the call of the hook is wrong; the result stays as it is."""
+
+
+def main() -> None:
+    """Run `policyctx-hook claude-code`; the exit code is always 0."""
+    name, *arguments = [*sys.argv[1:], ""]
+    if name != "claude-code":
+        _report("usage: policyctx-hook claude-code [--policy POLICY] [--root FOLDER]")
+        return
+    run(arguments[:-1])
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Read an event from stdin, and print the output that replaces its result, if any does."""
+    try:
+        answer = _answer(options_of(arguments), _read_all(0))
+        if answer is not None:
+            _write_all(1, json.dumps(answer).encode())
+    except BaseException as error:  # noqa: BLE001 - Claude Code must not be stopped
+        _report(f"the result is left as it is: {_reason(error)}")
+
+
+def options_of(arguments: Sequence[str]) -> Options:
+    """Return the options on a command line. Raises `_LeftAloneError` for any other word."""
+    given: dict[str, str] = {}
+    words = iter(arguments)
+    for word in words:
+        name, has_value, value = word.partition("=")
+        if name not in {"--policy", "--root"}:
+            raise _LeftAloneError(f"unknown option {word!r}")
+        given[name[2:]] = value if has_value else next(words, "")
+        if not given[name[2:]]:
+            raise _LeftAloneError(f"the option {name} needs a value")
+    return Options(**given)
+
+
+def _answer(options: Options, raw: bytes) -> dict[str, Any] | None:
+    """Return what the hook prints for an event, None to leave the result as it is."""
+    event = json.loads(raw)
+    if not isinstance(event, dict):
+        raise _LeftAloneError("expected an event: a JSON object")
+    if event.get("hook_event_name") != "PostToolUse":
+        return None
+    texts = texts_of(event)
+    if not texts:
+        return None
+    folder = _project_folder(event)
+    os.chdir(folder)
+    new = _replaced(event, texts, options, folder)
+    if not new:
+        return None
+    output = event["tool_response"]
+    for text in texts:
+        output = _with(output, text.keys, new.get(text.tool_use_id, text.text))
+    said = {"hookEventName": "PostToolUse", "updatedToolOutput": output}
+    return {"hookSpecificOutput": said}
+
+
+def texts_of(event: Event) -> list[Text]:
+    """Return the texts of a tool's output that can be replaced; none for an unknown shape.
+
+    The output of Bash is left alone if it is an image, or if Claude Code itself has put it in a
+    file and shows a preview.
+    """
+    tool, output = event.get("tool_name"), event.get("tool_response")
+    tool_use_id = event.get("tool_use_id")
+    if not isinstance(tool, str) or not isinstance(tool_use_id, str) or not tool_use_id:
+        return []
+    if tool.startswith("mcp__"):
+        return _texts_of_mcp(output, tool_use_id)
+    shapes = {"Bash": _texts_of_bash, "Read": _texts_of_read}
+    return shapes[tool](output, tool_use_id) if tool in shapes and isinstance(output, dict) else []
+
+
+def _texts_of_mcp(output: object, tool_use_id: str) -> list[Text]:
+    """Return the string, or the text of each text block; versions of Claude Code differ here."""
+    if isinstance(output, str):
+        return [Text((), output, tool_use_id)]
+    found: list[Text] = []
+    for number, block in enumerate(output if isinstance(output, list) else []):
+        text = block.get("text") if isinstance(block, dict) else None
+        if isinstance(text, str) and block.get("type") == "text":
+            own_id = f"{tool_use_id}-{number + 1}" if found else tool_use_id
+            found.append(Text((number, "text"), text, own_id))
+    return found
+
+
+def _texts_of_bash(output: Mapping[str, Any], tool_use_id: str) -> list[Text]:
+    if output.get("isImage") or output.get("persistedOutputPath"):
+        return []
+    ids = {"stdout": tool_use_id, "stderr": f"{tool_use_id}-stderr"}
+    found = [(key, output.get(key), ids[key]) for key in ids]
+    return [Text((key,), text, i) for key, text, i in found if isinstance(text, str) and text]
+
+
+def _texts_of_read(output: Mapping[str, Any], tool_use_id: str) -> list[Text]:
+    file = output.get("file")
+    if output.get("type") != "text" or not isinstance(file, dict):
+        return []
+    text = file.get("content")
+    return [Text(("file", "content"), text, tool_use_id)] if isinstance(text, str) else []
+
+
+def _replaced(event: Event, texts: Sequence[Text], options: Options, folder: str) -> dict[str, str]:
+    """Return the new texts by their ids; empty if the policy keeps all of them."""
+    from policyctx.integrations import arrival_bounds  # noqa: PLC0415 - not for every event
+
+    tool = event["tool_name"]
+    bound = arrival_bounds.remembered_bound(options.policy, tool)
+    if bound is not None and all(bound.excludes(text.text) for text in texts):
+        return {}
+    policy, bound = arrival_bounds.load_and_remember(options.policy, tool)
+    if all(bound.excludes(text.text) for text in texts):
+        return {}
+    store = _store_folder(policy, options, folder)
+    if tool == "Read" and _is_inside(_file_path(event), store):
+        return {}
+    return _offloaded(event, texts, policy, options, store)
+
+
+def _offloaded(
+    event: Event,
+    texts: Sequence[Text],
+    policy: OffloadPolicy,
+    options: Options,
+    store: str,
+) -> dict[str, str]:
+    """Run the policy's steps on arrival, and return the placeholders by the ids of the texts."""
+    from policyctx.session import Session  # noqa: PLC0415 - slow to import
+
+    tool, given = event["tool_name"], event.get("tool_input")
+    calls = [
+        {"type": "tool_use", "id": text.tool_use_id, "name": tool, "input": given or {}}
+        for text in texts
+    ]
+    results = [
+        {"type": "tool_result", "tool_use_id": text.tool_use_id, "content": text.text}
+        for text in texts
+    ]
+    session = Session(policy, root=options.root, session_id=session_id_of(event))
+    found = session.on_tool_result(
+        {"role": "user", "content": results},
+        call={"role": "assistant", "content": calls},
+        sources=_sources(event),
+    )
+    for warning in found.warnings:
+        _report(warning)
+    if found.files:
+        _keep_out_of_repository(store)
+    new = [block["content"] for block in found.messages[-1]["content"]]
+    pairs = zip(texts, new, strict=True)
+    return {text.tool_use_id: shown for text, shown in pairs if shown != text.text}
+
+
+def session_id_of(event: Event) -> str:
+    """Return the id of the session, for a sub-agent with its own id behind it.
+
+    Raises `_LeftAloneError` if the event has none.
+    """
+    session_id, agent_id = event.get("session_id"), event.get("agent_id")
+    if not isinstance(session_id, str) or not session_id:
+        raise _LeftAloneError("the event has no session_id")
+    if isinstance(agent_id, str) and agent_id:
+        return f"{session_id}.{agent_id}"
+    return session_id
+
+
+def _sources(event: Event) -> Mapping[str, FileLines]:
+    """Return the file that a call of Read has read, with its lines."""
+    from policyctx.definitions.items import FileLines  # noqa: PLC0415 - not for every event
+
+    if event["tool_name"] != "Read":
+        return {}
+    file = event["tool_response"]["file"]
+    first, count = file.get("startLine"), file.get("numLines")
+    if not (type(first) is int and type(count) is int and (path := _file_path(event))):
+        return {}
+    return {event["tool_use_id"]: FileLines(path, first, first + max(count, 1) - 1)}
+
+
+def _file_path(event: Event) -> str:
+    """Return the path of the file that Read has read, empty if it is not known."""
+    path = event["tool_response"]["file"].get("filePath")
+    return path if isinstance(path, str) else ""
+
+
+def _project_folder(event: Event) -> str:
+    """Return the project's folder, below which relative paths are."""
+    folder = os.environ.get("CLAUDE_PROJECT_DIR") or event.get("cwd")
+    if not isinstance(folder, str) or not os.path.isabs(folder):
+        raise _LeftAloneError("the event has no working directory")
+    return folder
+
+
+def _store_folder(policy: OffloadPolicy, options: Options, folder: str) -> str:
+    """Return the folder that holds the files of all sessions.
+
+    Raises `_LeftAloneError` if it is given below the project and a link leads out of it.
+    """
+    parts = (policy.store.root if options.root is None else options.root).split("/")
+    if options.root is None:
+        ids = (number for number, part in enumerate(parts) if "{session_id}" in part)
+        parts = parts[: next(ids, len(parts))]
+    wanted = os.path.expanduser("/".join(parts) or "/")
+    found = os.path.realpath(wanted)
+    if not os.path.isabs(wanted) and ".." not in parts and not _is_inside(found, folder):
+        raise _LeftAloneError(f"{wanted} is a link and leads out of {folder}")
+    return found
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    """Return whether a path is the folder or in it, links followed."""
+    if not path:
+        return False
+    found, outer = os.path.realpath(path), os.path.realpath(folder)
+    return found == outer or found.startswith(outer.rstrip("/") + "/")
+
+
+def _keep_out_of_repository(store: str) -> None:
+    """Write a `.gitignore` into the store's folder if it is in the project."""
+    if store == os.getcwd() or not _is_inside(store, os.getcwd()):
+        return
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        descriptor = os.open(f"{store}/.gitignore", flags, 0o600)
+    except FileExistsError:
+        return
+    except OSError as error:
+        _report(f"{store}/.gitignore cannot be written: {error.strerror}")
+        return
+    os.write(descriptor, b"# Results of tools, kept by policyctx.\n*\n")
+    os.close(descriptor)
+
+
+def _with(value: Any, keys: tuple[str | int, ...], text: str) -> Any:  # noqa: ANN401 - any JSON
+    """Return a copy of a value with a text at its keys."""
+    if not keys:
+        return text
+    copy = value.copy()
+    copy[keys[0]] = _with(value[keys[0]], keys[1:], text)
+    return copy
+
+
+def _reason(error: BaseException) -> str:
+    """Return what is wrong, in one line."""
+    if isinstance(error, _LeftAloneError):
+        return str(error)
+    if isinstance(error, ValueError) and type(error).__name__ == "JSONDecodeError":
+        return f"stdin is not JSON: {error}"
+    says = next(_lines(error), "")
+    return (
+        says
+        if type(error).__module__.startswith("policyctx")
+        else f"{type(error).__name__}: {says}"
+    )
+
+
+def _lines(error: BaseException) -> Iterator[str]:
+    return (line for line in str(error).splitlines() if line.strip())
+
+
+def _report(text: str) -> None:
+    """Write a line to stderr, which Claude Code shows in its debug log."""
+    try:
+        _write_all(2, f"policyctx: {text}\n".encode("utf-8", "backslashreplace"))
+    except OSError:
+        return
+
+
+def _read_all(descriptor: int) -> bytes:
+    pieces = []
+    while piece := os.read(descriptor, 1 << 20):
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    """Write every byte. Python's own streams would try again at the end of the process."""
+    while content:
+        content = content[os.write(descriptor, content) :]

@@ -1,0 +1,243 @@
+"""The settings files of Claude Code: add the entry of the hook, and remove it again.
+
+The text of a file is edited in place, so everything else in it stays byte for byte. A file that is
+not valid JSON, or whose `hooks` have another form than Claude Code documents, is not touched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shlex
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from policyctx.errors import SettingsError
+from policyctx.integrations.claude_code import MATCHER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+EVENT = "PostToolUse"
+# Seconds after which Claude Code stops the hook and shows the result as it is.
+TIMEOUT = 60
+_BLANK = re.compile(r"[ \t\r\n]*")
+_INDENT = re.compile(r"\{\r?\n([ \t]+)\"")
+_DECODER = json.JSONDecoder()
+_NAMES = (["policyctx-hook", "claude-code"], ["policyctx", "hook", "claude-code"])
+
+
+class Span(NamedTuple):
+    """The place of a value in a JSON text, and of the member or element that it is."""
+
+    start: int
+    end: int
+    member: int
+    """Where the key of the value begins; of an element, where the value does."""
+
+
+def settings_path(*, project: bool) -> Path:
+    """Return the user's settings file, or that of the project in the working directory."""
+    if project:
+        return Path(".claude/settings.json")
+    folder = os.environ.get("CLAUDE_CONFIG_DIR")
+    return (Path(folder) if folder else Path("~/.claude").expanduser()) / "settings.json"
+
+
+def entry(command: str) -> dict[str, Any]:
+    """Return the entry of the hook in `hooks.PostToolUse`."""
+    hook = {"type": "command", "command": command, "timeout": TIMEOUT}
+    return {"matcher": MATCHER, "hooks": [hook]}
+
+
+def is_own(command: object) -> bool:
+    """Return whether a command runs this hook, with any options and from any folder."""
+    try:
+        words = shlex.split(command) if isinstance(command, str) else []
+    except ValueError:
+        return False
+    named = [Path(words[0]).name, *words[1:]] if words else []
+    return any(named[: len(name)] == name for name in _NAMES)
+
+
+def installed(text: str, command: str) -> str:
+    """Return the text of a settings file with the entry; the same text if it has it already.
+
+    The command of an entry of this hook is replaced if it is another one. Raises `ValueError`.
+    """
+    settings = _parsed(text)
+    own = [*_own_hooks(settings)]
+    if not own:
+        return _added(text, settings, entry(command))
+    for group, hook in own:
+        if settings["hooks"][EVENT][group]["hooks"][hook]["command"] != command:
+            keys = ("hooks", EVENT, group, "hooks", hook, "command")
+            place = _span(text, keys)
+            text = text[: place.start] + json.dumps(command) + text[place.end :]
+    return text
+
+
+def uninstalled(text: str) -> str:
+    """Return the text of a settings file without the entry; the same text if it has none.
+
+    A list or map that held nothing else is removed with it. Raises `ValueError`.
+    """
+    settings = _parsed(text)
+    for group, hook in reversed([*_own_hooks(settings)]):
+        hooks: Any = settings["hooks"]
+        groups = hooks[EVENT]
+        keys: tuple[str | int, ...] = ("hooks", EVENT, group, "hooks", hook)
+        if len(groups[group]["hooks"]) == 1:
+            keys = keys[:3]
+            if len(groups) == 1:
+                keys = keys[:2] if len(hooks) > 1 else keys[:1]
+        text = _without(text, keys)
+        settings = _parsed(text)
+    return text
+
+
+def read_settings(path: Path) -> str | None:
+    """Return the text of a settings file, None if there is none. Raises `SettingsError`."""
+    try:
+        return path.read_bytes().decode()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise SettingsError(f"{path} cannot be read: {reason}", path=str(path)) from error
+
+
+def write_settings(path: Path, text: str, *, before: str | None) -> None:
+    """Put a text in the place of `before`, in one step; a link stays one.
+
+    Raises `SettingsError` if the file is read-only, holds another text than `before`, or cannot be
+    written.
+    """
+    target = path.resolve()
+    if read_settings(target) != before:
+        raise SettingsError(f"{path} was changed meanwhile; try again", path=str(path))
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    try:
+        mode = 0o600
+        if before is None:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        else:
+            mode = stat.S_IMODE(target.stat().st_mode)
+            if not mode & stat.S_IWUSR or not os.access(target, os.W_OK):
+                raise SettingsError(f"{path} is read-only", path=str(path))
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(descriptor, "wb") as file:
+            temporary.chmod(mode)
+            file.write(text.encode())
+            file.flush()
+            os.fsync(descriptor)
+        temporary.replace(target)
+    except OSError as error:
+        reason = f"{path} cannot be written: {error.strerror}"
+        raise SettingsError(reason, path=str(path)) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """Return the settings; raises `ValueError` for another form than that of settings."""
+    try:
+        settings = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except ValueError as error:
+        raise ValueError(f"it is not valid JSON: {error}") from error
+    if not isinstance(settings, dict):
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - the form of a file
+    hooks = settings.get("hooks", {})
+    groups = hooks.get(EVENT, []) if isinstance(hooks, dict) else None
+    if not isinstance(groups, list):
+        raise ValueError(f"its hooks.{EVENT} is not a list")  # noqa: TRY004 - the form of a file
+    return settings
+
+
+def _own_hooks(settings: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
+    """Yield the position of each entry of this hook: of its group, and in the group."""
+    for number, group in enumerate(settings.get("hooks", {}).get(EVENT, [])):
+        hooks = group.get("hooks") if isinstance(group, dict) else None
+        for position, hook in enumerate(hooks if isinstance(hooks, list) else []):
+            if isinstance(hook, dict) and is_own(hook.get("command")):
+                yield number, position
+
+
+def _added(text: str, settings: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    hooks = settings.get("hooks")
+    if hooks is None or "hooks" not in settings:
+        return _appended(text, (), "hooks", {EVENT: [new]})
+    if EVENT not in hooks:
+        return _appended(text, ("hooks",), EVENT, [new])
+    return _appended(text, ("hooks", EVENT), None, new)
+
+
+def _appended(text: str, keys: tuple[str | int, ...], key: str | None, value: object) -> str:
+    """Return the text with a member or element at the end of the container at `keys`."""
+    outer = _span(text, keys)
+    children = [*_children(text, outer.start)]
+    style = _INDENT.search(text)
+    step = style.group(1) if style is not None else "  "
+    newline = "\r\n" if "\r\n" in text else "\n"
+    inner = step * (len(keys) + 1)
+    lines = json.dumps(value, indent=step, ensure_ascii=False).split("\n")
+    shown = (newline + inner).join(lines)
+    shown = shown if key is None else f"{json.dumps(key)}: {shown}"
+    if not children:
+        body = f"{newline}{inner}{shown}{newline}{step * len(keys)}"
+        return text[: outer.start + 1] + body + text[outer.end - 1 :]
+    last = children[-1][1].end
+    return f"{text[:last]},{newline}{inner}{shown}{text[last:]}"
+
+
+def _without(text: str, keys: tuple[str | int, ...]) -> str:
+    """Return the text without the member or element at `keys`, and without its comma."""
+    outer = _span(text, keys[:-1])
+    children = [*_children(text, outer.start)]
+    # Of two members with one key, JSON means the last.
+    at = max(number for number, (key, _) in enumerate(children) if key == keys[-1])
+    place = children[at][1]
+    if len(children) == 1:
+        return text[: outer.start + 1] + text[outer.end - 1 :]
+    if at > 0:
+        return text[: children[at - 1][1].end] + text[place.end :]
+    return text[: place.member] + text[children[1][1].member :]
+
+
+def _span(text: str, keys: tuple[str | int, ...]) -> Span:
+    """Return the place of the value at `keys`, from the outside in."""
+    start = _next(text, 0)
+    found = Span(start, _DECODER.raw_decode(text, start)[1], start)
+    for key in keys:
+        found = [place for name, place in _children(text, found.start) if name == key][-1]
+    return found
+
+
+def _children(text: str, start: int) -> Iterator[tuple[str | int, Span]]:
+    """Yield the key, or the position, and the place of each value in the container at `start`."""
+    is_map, at, number = text[start] == "{", _next(text, start + 1), 0
+    while text[at] not in "}]":
+        member, key = at, number
+        name: str | int = key
+        if is_map:
+            name, at = _DECODER.raw_decode(text, at)
+            at = _next(text, _next(text, at) + 1)
+        end = _DECODER.raw_decode(text, at)[1]
+        yield name, Span(at, end, member)
+        number += 1
+        at = _next(text, end)
+        if text[at] == ",":
+            at = _next(text, at + 1)
+
+
+def _next(text: str, at: int) -> int:
+    """Return the position of the next character that is not blank."""
+    found = _BLANK.match(text, at)
+    return at if found is None else found.end()

@@ -1,0 +1,87 @@
+"""`policyctx hook claude-code --install` and `--uninstall`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.running import policyctx
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOOK = ("hook", "claude-code")
+
+
+@pytest.fixture(autouse=True)
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    return tmp_path / ".claude/settings.json"
+
+
+def test_the_hook_is_installed_once_and_uninstalled(settings: Path) -> None:
+    settings.parent.mkdir()
+    settings.write_text('{"model": "opus"}\n', encoding="utf-8")
+    first = policyctx(*HOOK, "--install", "--yes")
+    assert first.returncode == 0, first.stderr
+    assert '+      {"' not in first.stdout
+    assert '+        "matcher": "Bash|Read|mcp__.*",' in first.stdout
+    [group] = json.loads(settings.read_text(encoding="utf-8"))["hooks"]["PostToolUse"]
+    assert group["hooks"][0]["command"].endswith("policyctx-hook claude-code")
+    again = policyctx(*HOOK, "--install", "--yes")
+    assert again.stdout == f"nothing to change in {settings}\n"
+    gone = policyctx(*HOOK, "--uninstall", "-y")
+    assert gone.returncode == 0
+    assert settings.read_text(encoding="utf-8") == '{"model": "opus"}\n'
+
+
+def test_it_asks_before_it_writes(settings: Path) -> None:
+    refused = policyctx(*HOOK, "--install", stdin=b"n\n")
+    assert refused.returncode == 1
+    assert not settings.exists()
+    assert policyctx(*HOOK, "--install", stdin=b"").returncode == 1
+    assert not settings.exists()
+    assert policyctx(*HOOK, "--install", stdin=b"y\n").returncode == 0
+    assert settings.exists()
+
+
+def test_the_project_has_settings_of_its_own(tmp_path: Path, settings: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    run = policyctx(*HOOK, "--install", "--project", "--yes", "--root", ".results", cwd=folder)
+    assert run.returncode == 0, run.stderr
+    text = (folder / ".claude/settings.json").read_text(encoding="utf-8")
+    assert '"policyctx-hook claude-code --root .results"' in text
+    assert not settings.exists()
+
+
+def test_settings_that_are_not_json_are_not_touched(settings: Path) -> None:
+    settings.parent.mkdir()
+    settings.write_text('{"model": "opus",}', encoding="utf-8")
+    for option in ("--install", "--uninstall"):
+        run = policyctx(*HOOK, option, "--yes")
+        assert run.returncode == 1
+        assert run.stderr.startswith(f"error: {settings} cannot be edited: it is not valid JSON")
+    assert settings.read_text(encoding="utf-8") == '{"model": "opus",}'
+
+
+def test_a_policy_that_cannot_be_read_is_not_installed(settings: Path) -> None:
+    run = policyctx(*HOOK, "--install", "--yes", "--policy", "no-such")
+    assert run.returncode == 1
+    assert not settings.exists()
+
+
+def test_a_policy_file_is_named_by_its_whole_path(tmp_path: Path, settings: Path) -> None:
+    policy = tmp_path / "mine.yaml"
+    policy.write_text("apiVersion: policyctx/v1\nname: mine\nextends: claude-code\n")
+    run = policyctx(*HOOK, "--install", "--yes", "--policy", "mine.yaml", cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert f"--policy {policy}" in settings.read_text(encoding="utf-8")
+
+
+def test_one_of_the_two_is_chosen(settings: Path) -> None:
+    assert policyctx(*HOOK, "--install", "--uninstall").returncode == 2
+    assert not settings.exists()
