@@ -218,6 +218,10 @@ class Session:
         """
         return self._run(self._observe(usage_of(usage)))
 
+    async def observe_async(self, usage: object) -> None:
+        """Learn from a `usage` as `observe` does, with the store written in a thread."""
+        return await self._run_async(self._observe(usage_of(usage)))
+
     def take_over(self, correction: Correction) -> None:
         """Take over the correction that an earlier session learnt, such as one of a recording.
 

@@ -1,0 +1,279 @@
+"""`AgentLoop`: the requests of one session that pass through an SDK's client.
+
+An SDK shows an adapter each attempt at a request, also its retries and requests that have nothing
+to do with the session. An `AgentLoop` recognises those that belong to the session, applies its
+policy to them one at a time, and sends the same list again when an attempt is repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from threading import Lock, get_ident
+from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakKeyDictionary
+
+from policyctx.errors import UsageError
+from policyctx.messages.shapes.sdk_objects import as_message
+from policyctx.messages.shapes.shape import SYSTEM_ROLES
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+
+    from policyctx.definitions.items import Message
+    from policyctx.session import Session
+    from policyctx.turns.result import Result
+
+_log = logging.getLogger(__name__)
+
+# The lists that are kept for a repeated attempt, for each session; one is enough for one loop.
+_MOST_KEPT = 8
+# How often an asynchronous request asks whether another one has ended its turn, in seconds.
+_POLL = 0.005
+# The roles of messages that are no reply, nor follow from one.
+_ASKING = frozenset({"user", *SYSTEM_ROLES})
+_applying: ContextVar[frozenset[AgentLoop]] = ContextVar("applying", default=frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One attempt at a request, before the policy. `key` is equal for all attempts at it.
+
+    `agent` is the agent that asks, in a framework that names it.
+    """
+
+    key: str
+    messages: list[Message]
+    system: object = None
+    tools: object = None
+    agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The list that is sent for a request, in the turn of this number."""
+
+    given: list[Message]
+    messages: Sequence[Message]
+    turn: int
+
+
+class AgentLoop:
+    """The requests of one session: one turn at a time, and one decision for each request.
+
+    `AgentLoop.of(session)` is the same object for all clients and threads that use the session.
+    """
+
+    _loops: ClassVar[WeakKeyDictionary[Session, AgentLoop]] = WeakKeyDictionary()
+    _guard = Lock()
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._thread_of_task: int | None = None
+        """The thread in which a task holds the lock."""
+        self._turn = 0
+        self._last: Asked | None = None
+        self._is_established = False
+        self._kept: dict[str, Sent] = {}
+        self._has_warned = False
+
+    @classmethod
+    def of(cls, session: Session) -> AgentLoop:
+        """Return the loop of a session."""
+        with cls._guard:
+            return cls._loops.setdefault(session, cls())
+
+    @property
+    def is_applying(self) -> bool:
+        """Whether this code runs inside a turn of the session, such as its own summarizer."""
+        return self in _applying.get()
+
+    def is_own(self, asked: Asked) -> bool:
+        """Return whether a request belongs to the session's conversation, and warn once if not.
+
+        It does if two of three agree with the last request that did: the system prompt, the names
+        of the tools, and the messages, which begin with the same message or contain the last one.
+        Without a system prompt and tools in both, the messages must agree. Where the agents have
+        names, either the agent or the messages agree. Until a request with a reply in it has come,
+        every request belongs to the session.
+        """
+        last = self._last
+        if not self._is_established or last is None or _is_alike(last, asked):
+            return True
+        if not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "a request was sent unchanged, since it is not of the session's conversation: at"
+                " least two of its system prompt, its tools and its messages are others"
+            )
+        return False
+
+    def apply(self, session: Session, asked: Asked) -> Sent:
+        """Return what to send for a request, by a turn of the session or as it was sent before."""
+        with self._in_turn():
+            if (sent := self._sent_before(asked)) is None:
+                self._begin(asked)
+                result = session.apply(asked.messages, system=asked.system, tools=asked.tools)
+                sent = self._keep(asked, result)
+            return sent
+
+    async def apply_async(self, session: Session, asked: Asked) -> Sent:
+        """Return what to send as `apply` does, without blocking the event loop."""
+        async with self._in_turn_async():
+            if (sent := self._sent_before(asked)) is None:
+                self._begin(asked)
+                result = await session.apply_async(
+                    asked.messages, system=asked.system, tools=asked.tools
+                )
+                sent = self._keep(asked, result)
+            return sent
+
+    def finish(self, asked: Asked) -> None:
+        """Forget what was sent for a request that was answered: no attempt follows."""
+        self._kept.pop(asked.key, None)
+
+    def observe(self, session: Session, sent: Sent, usage: object) -> None:
+        """Learn from a usage, unless another turn has begun since; waits for nothing."""
+        if self._lock.acquire(blocking=False):
+            try:
+                if sent.turn == self._turn:
+                    with suppress(UsageError):
+                        session.observe(usage)
+            finally:
+                self._lock.release()
+
+    async def observe_async(self, session: Session, sent: Sent, usage: object) -> None:
+        """Learn from a usage as `observe` does, without blocking the event loop."""
+        if self._lock.acquire(blocking=False):
+            try:
+                if sent.turn == self._turn:
+                    with suppress(UsageError):
+                        await session.observe_async(usage)
+            finally:
+                self._lock.release()
+
+    def _begin(self, asked: Asked) -> None:
+        self._turn += 1
+        self._last = asked
+        has_reply = any(_role(message) not in _ASKING for message in asked.messages)
+        self._is_established = self._is_established or has_reply
+
+    def _sent_before(self, asked: Asked) -> Sent | None:
+        sent = self._kept.get(asked.key)
+        return sent if sent is not None and sent.given == asked.messages else None
+
+    def _keep(self, asked: Asked, result: Result) -> Sent:
+        for warning in result.warnings:
+            _log.warning("%s", warning)
+        while len(self._kept) >= _MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        self._kept[asked.key] = sent = Sent(asked.messages, result.messages, self._turn)
+        return sent
+
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        if not self._lock.acquire(blocking=False):
+            if self._thread_of_task == get_ident():
+                raise RuntimeError(
+                    "a synchronous request waits for an asynchronous request of the same session"
+                    " in the same thread, which could never end; use the asynchronous client"
+                )
+            self._lock.acquire()
+        try:
+            with self._marked():
+                yield
+        finally:
+            self._lock.release()
+
+    @asynccontextmanager
+    async def _in_turn_async(self) -> AsyncIterator[None]:
+        # A lock of asyncio would only serve one event loop, and no thread without one.
+        while not self._lock.acquire(blocking=False):  # noqa: ASYNC110 - see above
+            await asyncio.sleep(_POLL)
+        self._thread_of_task = get_ident()
+        try:
+            with self._marked():
+                yield
+        finally:
+            self._thread_of_task = None
+            self._lock.release()
+
+    @contextmanager
+    def _marked(self) -> Iterator[None]:
+        token = _applying.set(_applying.get() | {self})
+        try:
+            yield
+        finally:
+            _applying.reset(token)
+
+
+def _is_alike(last: Asked, asked: Asked) -> bool:
+    if asked.agent is not None:
+        return asked.agent == last.agent or _continues(last.messages, asked.messages)
+    system = _system(asked)
+    same_system = _system(last) == system
+    same_tools = _names(last.tools) == _names(asked.tools)
+    if same_system and same_tools and (system or _names(asked.tools)):
+        return True
+    return (same_system or same_tools) and _continues(last.messages, asked.messages)
+
+
+def _continues(last: list[Message], messages: list[Message]) -> bool:
+    last, messages = last[_head(last) :], messages[_head(messages) :]
+    if not last or not messages:
+        return False
+    newest = _plain(last[-1])
+    return _plain(messages[0]) == _plain(last[0]) or any(
+        _plain(message) == newest for message in reversed(messages)
+    )
+
+
+def _role(message: Message) -> object:
+    """Return the role; None for an item of the Responses API that has none."""
+    message = as_message(message)
+    return message.get("role") if isinstance(message, dict) else None
+
+
+def _head(messages: list[Message]) -> int:
+    """Return the number of leading system messages, which OpenAI's APIs have in the list."""
+    roles = (_role(message) in SYSTEM_ROLES for message in messages)
+    return next((i for i, is_system in enumerate(roles) if not is_system), len(messages))
+
+
+def _system(asked: Asked) -> str:
+    head = (as_message(message) for message in asked.messages[: _head(asked.messages)])
+    return "\n".join([_text(asked.system), *(_text(message.get("content")) for message in head)])
+
+
+def _names(tools: object) -> frozenset[str]:
+    """Return the names of tools; a hosted tool of OpenAI's has its type as its name."""
+    found = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+    inner = [
+        {**tool, **of} if isinstance(of := tool.get("function"), dict) else tool for tool in found
+    ]
+    return frozenset(str(tool.get("name") or tool.get("type")) for tool in inner)
+
+
+def _text(system: object) -> str:
+    """Return a system prompt as one text, whether it is a text or a list of blocks."""
+    if isinstance(system, list):
+        return "\n".join(str(block.get("text")) for block in system if isinstance(block, dict))
+    return system if isinstance(system, str) else ""
+
+
+def _plain(message: Message) -> Mapping[str, Any]:
+    """Return a message without cache markers, with a text as a block."""
+    message = as_message(message)
+    content = message.get("content")
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    blocks = [
+        {name: value for name, value in block.items() if name != "cache_control"}
+        if isinstance(block, dict)
+        else block
+        for block in content or ()
+    ]
+    return {**message, "content": blocks}
