@@ -91,23 +91,26 @@ class AgentLoop:
         """Whether this code runs inside a turn of the session, such as its own summarizer."""
         return self in _applying.get()
 
-    def is_own(self, asked: Asked) -> bool:
+    def is_own(self, session: Session, asked: Asked) -> bool:
         """Return whether a request belongs to the session's conversation, and warn once if not.
 
         It does if two of three agree with the last request that did: the system prompt, the names
         of the tools, and the messages, which begin with the same message or contain the last one.
         Without a system prompt and tools in both, the messages must agree. Where the agents have
-        names, either the agent or the messages agree. Until a request with a reply in it has come,
-        every request belongs to the session.
+        names, the agent or the messages agree. Until a request with a reply in it has come, every
+        request of a nameless agent belongs to the session.
         """
         last = self._last
-        if not self._is_established or last is None or _is_alike(last, asked):
+        if last is None or (asked.agent is None and not self._is_established):
+            return True
+        if _is_alike(last, asked):
             return True
         if not self._has_warned:
             self._has_warned = True
             _log.warning(
-                "a request was sent unchanged, since it is not of the session's conversation: at"
-                " least two of its system prompt, its tools and its messages are others"
+                "session %s: a request was sent unchanged, since it is not of this conversation:"
+                " at least two of its system prompt, its tools and its messages are others",
+                session.session_id,
             )
         return False
 
@@ -117,7 +120,7 @@ class AgentLoop:
             if (sent := self._sent_before(asked)) is None:
                 self._begin(asked)
                 result = session.apply(asked.messages, system=asked.system, tools=asked.tools)
-                sent = self._keep(asked, result)
+                sent = self._keep(session, asked, result)
             return sent
 
     async def apply_async(self, session: Session, asked: Asked) -> Sent:
@@ -128,7 +131,7 @@ class AgentLoop:
                 result = await session.apply_async(
                     asked.messages, system=asked.system, tools=asked.tools
                 )
-                sent = self._keep(asked, result)
+                sent = self._keep(session, asked, result)
             return sent
 
     def finish(self, asked: Asked) -> None:
@@ -165,9 +168,9 @@ class AgentLoop:
         sent = self._kept.get(asked.key)
         return sent if sent is not None and sent.given == asked.messages else None
 
-    def _keep(self, asked: Asked, result: Result) -> Sent:
+    def _keep(self, session: Session, asked: Asked, result: Result) -> Sent:
         for warning in result.warnings:
-            _log.warning("%s", warning)
+            _log.warning("session %s: %s", session.session_id, warning)
         while len(self._kept) >= _MOST_KEPT:
             del self._kept[next(iter(self._kept))]
         self._kept[asked.key] = sent = Sent(asked.messages, result.messages, self._turn)
@@ -251,10 +254,8 @@ def _system(asked: Asked) -> str:
 def _names(tools: object) -> frozenset[str]:
     """Return the names of tools; a hosted tool of OpenAI's has its type as its name."""
     found = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
-    inner = [
-        {**tool, **of} if isinstance(of := tool.get("function"), dict) else tool for tool in found
-    ]
-    return frozenset(str(tool.get("name") or tool.get("type")) for tool in inner)
+    named = [tool.get("function") or tool for tool in found]
+    return frozenset(str(tool.get("name") or tool.get("type")) for tool in named)
 
 
 def _text(system: object) -> str:

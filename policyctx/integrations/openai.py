@@ -187,7 +187,11 @@ class _Policy:
             return None
         tools = given.get("tools") or None
         asked = Asked(uuid4().hex, messages, given.get(kind.system) or None, tools)
-        return _Call(loop, session, asked, kind) if is_function or loop.is_own(asked) else None
+        return (
+            _Call(loop, session, asked, kind)
+            if is_function or loop.is_own(session, asked)
+            else None
+        )
 
     def _warn(self, text: str) -> None:
         if text not in self._warned:

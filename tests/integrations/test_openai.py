@@ -31,23 +31,23 @@ from tests.integrations.openai_api import (
     openai_api,
     saying,
 )
+from tests.integrations.openai_loops import (
+    BIG,
+    GATED,
+    LONG,
+    OLD,
+    SECOND,
+    WINDOW,
+    long_reply,
+    long_results,
+)
 from tests.policies import policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-OLD = """\
-    items: {tool_result: {offload: true, keep_recent: 1}}
-    min_tokens: 100
-    steps: [{name: retire, do: offload}]
-    """
-GATED = """\
-    items: {tool_result: {offload: true}}
-    steps: [{name: s, do: offload, when: {tokens: {at_least: 20000}}}]
-    """
 MODEL = {"model": "gpt-some"}
-BIG, SECOND = "alpha " * 400, "beta " * 400
 
 
 @dataclass(frozen=True)
@@ -588,7 +588,7 @@ def test_a_request_of_another_conversation_is_sent_unchanged(
         endpoint.created(client, [*messages, user("and now?")])
     assert api.bodies[1][endpoint.messages] == other
     assert endpoint.is_edited(api.bodies[2])
-    assert "not of the session's conversation" in caplog.text
+    assert "not of this conversation" in caplog.text
 
 
 def test_the_system_message_tells_conversations_of_a_chat_apart(
@@ -715,42 +715,6 @@ def test_two_clients_on_one_session_take_turns(api: OpenAIAPI, session: Session)
     assert api.refused == []
     assert len(api.bodies) == 12
     assert len({session.read(file) for file in files_of(session)}) == len({*files_of(session)})
-
-
-WINDOW = 20_000
-LONG = """\
-    model: {context_window: 20000}
-    min_tokens: 500
-    items: {tool_result: {offload: true}}
-    compaction: {keep_recent: {messages: 1}, keep_newest_user_message: true}
-    steps:
-      - {name: retire, do: offload, select: {keep_recent: {items: 2, per: all}}}
-      - name: room
-        do: offload
-        when: {tokens: {at_least: 50%}}
-        select: {keep_recent: {messages: 1}}
-      - {name: summarise, do: compact, when: {tokens: {at_least: 55%}}}
-    """
-
-
-def long_reply(turn: int) -> Reply:
-    """Reason and call one to three tools at once; every tenth turn ends with a text."""
-    if turn % 10 == 9:
-        return saying(f"Part {turn} is done. " + "We go on with the next part. " * 20)
-    asked = [(f"t{turn}_{i}", "Bash", {"n": turn, "i": i}) for i in range(1 + turn % 3)]
-    return calling(*asked, reasons=turn % 2 == 0)
-
-
-def long_results(turn: int) -> list[tuple[str, str]]:
-    """Results that are billed with at most 8,000 tokens together."""
-    count = 1 + turn % 3
-    sizes = [7000 if turn % 7 == 3 else 1500 if i else 300 + 97 * (turn % 23) for i in range(count)]
-    scale = min(1.0, 7_500 / sum(sizes))
-    texts = [f"{turn}.{i}: " + "output of a command\n" * 4000 for i in range(count)]
-    return [
-        (f"t{turn}_{i}", text[: int(3 * size * scale)])
-        for i, (text, size) in enumerate(zip(texts, sizes, strict=True))
-    ]
 
 
 def chat_reply(answer: Any) -> Any:
