@@ -1,8 +1,7 @@
 """`PolicyFilter`: a session in the runs of OpenAI's Agents SDK.
 
     policy = PolicyFilter(Session("coding-agent", session_id="fix-the-tests"))
-    config = RunConfig(call_model_input_filter=policy)
-    result = await Runner.run(agent, task, run_config=config, hooks=policy)
+    result = await Runner.run(agent, task, **policy.options)
 
 The SDK calls the filter before each model call, and sends the list that it returns. The items of
 the run and of its `Session` (the SDK's class of that name) stay as they are. The hook observes the
@@ -54,7 +53,7 @@ class PolicyFilter(agents.RunHooks[Any]):
     """Applies a session's policy to the model calls of runs, and observes their usage.
 
     It is the `call_model_input_filter` of a `RunConfig` and the `hooks` of a run, synchronous,
-    asynchronous or streamed. Hooks of your own can call its `on_llm_end`.
+    asynchronous or streamed; `options` has both. Hooks of your own can call its `on_llm_end`.
 
     With a `Session`, calls of other conversations pass unchanged, such as those of an agent that is
     used as a tool: see `AgentLoop.is_own`. With a function from the SDK's `CallModelData` to a
@@ -68,6 +67,11 @@ class PolicyFilter(agents.RunHooks[Any]):
     def __init__(self, session: Session | SessionOf) -> None:
         self._session = session
         self._has_warned = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments `run_config` and `hooks` of a run that has none of its own."""
+        return {"run_config": agents.RunConfig(call_model_input_filter=self), "hooks": self}
 
     async def __call__(self, data: CallModelData[Any]) -> ModelInputData:
         """Return the input of a model call with the edited list."""

@@ -132,6 +132,13 @@ def file_of(session: Session) -> str:
     return file
 
 
+def test_the_options_of_a_run_are_the_filter_and_the_hook(session: Session) -> None:
+    policy_filter = PolicyFilter(session)
+    options = policy_filter.options
+    assert options["hooks"] is policy_filter
+    assert options["run_config"].call_model_input_filter is policy_filter
+
+
 def test_the_sdks_session_keeps_the_originals(api: OpenAIAPI, session: Session) -> None:
     memory = SQLiteSession("s")
     asyncio.run(run(api, PolicyFilter(session), session=memory))
