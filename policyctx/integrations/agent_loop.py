@@ -268,6 +268,8 @@ def _text(system: object) -> str:
 def _plain(message: Message) -> Mapping[str, Any]:
     """Return a message without cache markers, with a text as a block."""
     message = as_message(message)
+    if not isinstance(message, dict):
+        return {"content": message}
     content = message.get("content")
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]

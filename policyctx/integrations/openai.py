@@ -28,7 +28,8 @@ try:
     import openai
 except ImportError as error:
     raise MissingExtraError("the wrapper for OpenAI's SDK", extra="openai") from error
-if int(openai.__version__.partition(".")[0]) < 2:  # noqa: PLR2004 - said in the text
+_MAJOR = int(openai.__version__.partition(".")[0])
+if _MAJOR < 2:  # noqa: PLR2004 - said in the text
     raise InstallationError(
         f"the wrapper for OpenAI's SDK needs openai>=2.2, and {openai.__version__} is installed:"
         " pip install 'openai>=2.2'"
@@ -74,7 +75,13 @@ def with_policy(client: Client, session: Session | SessionOf) -> Client:
 def _wrapped(client: Client, policy: _Policy) -> Client:
     """Wrap the methods of a client that no one else has."""
     wrapped = policy.wrapped_async if isinstance(client, openai.AsyncOpenAI) else policy.wrapped
-    for resource, kind in ((client.chat.completions, _CHAT), (client.responses, _RESPONSES)):
+    resources: list[tuple[Any, _Kind]] = [
+        (client.chat.completions, _CHAT),
+        (client.responses, _RESPONSES),
+    ]
+    if _MAJOR == 2 and hasattr(client.beta, "chat"):  # noqa: PLR2004 - gone in openai 3
+        resources.append((client.beta.chat.completions, _CHAT))
+    for resource, kind in resources:
         for name in ("create", "parse"):
             setattr(resource, name, wrapped(getattr(resource, name), kind))
     copy: Any = client.copy
@@ -187,11 +194,9 @@ class _Policy:
             return None
         tools = given.get("tools") or None
         asked = Asked(uuid4().hex, messages, given.get(kind.system) or None, tools)
-        return (
-            _Call(loop, session, asked, kind)
-            if is_function or loop.is_own(session, asked)
-            else None
-        )
+        if not (is_function or loop.is_own(session, asked)):
+            return None
+        return _Call(loop, session, asked, kind)
 
     def _warn(self, text: str) -> None:
         if text not in self._warned:

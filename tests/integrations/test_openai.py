@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 import openai
@@ -20,6 +22,7 @@ import pytest
 from pydantic import BaseModel
 
 from policyctx import Session
+from policyctx.errors import MessagesError
 from policyctx.integrations.openai import with_policy
 from tests.conversations import chat_calls, chat_result, user
 from tests.integrations.openai_api import (
@@ -775,6 +778,75 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(
             else:
                 messages += [endpoint.result(*given) for given in long_results(turn)]
         check_long_session(api, session, messages)
+
+
+KILLED = """\
+import json, os, signal, sys
+from pathlib import Path
+from openai import OpenAI
+from policyctx import Session
+from policyctx.integrations.openai import with_policy
+
+folder, url, die_at = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+policy, transcript = folder / "p.yaml", folder / "items.json"
+session = Session(policy, root=folder / "store", session_id="s")
+client = with_policy(OpenAI(base_url=url, api_key="k"), session)
+items = [{"role": "user", "content": "Go."}]
+if transcript.exists():
+    items = json.loads(transcript.read_text())
+for turn in range(len(items) // 2, 8):
+    answer = client.responses.create(model="gpt-some", input=items)
+    [call] = answer.output
+    items.append(call.to_dict())
+    found = {"type": "function_call_output", "call_id": call.call_id, "output": f"{turn} " * 800}
+    items.append(found)
+    transcript.write_text(json.dumps(items))
+    if turn == die_at:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_program_goes_on_with_the_same_bytes(api: OpenAIAPI, tmp_path: Path) -> None:
+    text = OLD.replace("keep_recent: 1", "keep_recent: 2")
+    (tmp_path / "p.yaml").write_text("apiVersion: policyctx/v1\nname: p\n" + dedent(text))
+    api.script = lambda body: calling((f"t{len(body['input'])}", "Bash", {}))
+    run = [sys.executable, "-c", KILLED, str(tmp_path), api.url]
+    killed = subprocess.run([*run, "4"], check=False, env={**os.environ})
+    assert killed.returncode == -signal.SIGKILL
+    subprocess.run([*run, "-1"], check=True)
+    assert api.refused == []
+    assert len(api.bodies) == 8
+    before, after = (body["input"] for body in api.bodies[4:6])
+    # The third newest result left at the first call after the kill, and nothing else changed.
+    assert [i for i, item in enumerate(before) if after[i] != item] == [6]
+    files = [*(tmp_path / "store").rglob("*.txt"), *(tmp_path / "store").rglob("*.md")]
+    assert len(files) == len({file.read_bytes() for file in files})
+
+
+def test_a_client_for_azure_is_wrapped(api: OpenAIAPI, session: Session) -> None:
+    azure = openai.AzureOpenAI(base_url=api.url, api_key="k", api_version="v1")
+    with with_policy(azure, session) as client:
+        assert type(client) is openai.AzureOpenAI
+        RESPONSES.created(client, RESPONSES.history(BIG, SECOND))
+    assert RESPONSES.is_edited(api.bodies[0])
+
+
+@pytest.mark.skipif(not openai.__version__.startswith("2."), reason="gone in openai 3")
+def test_the_former_name_of_chat_completions_is_wrapped(api: OpenAIAPI, session: Session) -> None:
+    with client_of(api, session) as client:
+        client.beta.chat.completions.parse(**MODEL, messages=HISTORY)
+    assert CHAT.is_edited(api.bodies[0])
+
+
+def test_what_is_no_message_raises_before_anything_is_sent(
+    api: OpenAIAPI, session: Session, endpoint: Endpoint
+) -> None:
+    with client_of(api, session) as client:
+        endpoint.created(client, endpoint.history(SECOND))
+        with pytest.raises(MessagesError):
+            endpoint.created(client, [*endpoint.history(SECOND), 7])
+    assert len(api.bodies) == 1
 
 
 def test_warnings_of_a_turn_are_logged(
