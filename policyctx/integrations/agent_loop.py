@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from policyctx.errors import UsageError
+from policyctx.messages.shapes.sdk_objects import as_message
+from policyctx.messages.shapes.shape import SYSTEM_ROLES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -31,17 +33,23 @@ _log = logging.getLogger(__name__)
 _MOST_KEPT = 8
 # How often an asynchronous request asks whether another one has ended its turn, in seconds.
 _POLL = 0.005
+# The roles of messages that are no reply, nor follow from one.
+_ASKING = frozenset({"user", *SYSTEM_ROLES})
 _applying: ContextVar[frozenset[AgentLoop]] = ContextVar("applying", default=frozenset())
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One attempt at a request, before the policy. `key` is equal for all attempts at it."""
+    """One attempt at a request, before the policy. `key` is equal for all attempts at it.
+
+    `agent` is the agent that asks, in a framework that names it.
+    """
 
     key: str
     messages: list[Message]
     system: object = None
     tools: object = None
+    agent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +96,14 @@ class AgentLoop:
 
         It does if two of three agree with the last request that did: the system prompt, the names
         of the tools, and the messages, which begin with the same message or contain the last one.
-        Without a system prompt and tools in both, the messages must agree. Until a request with a
-        reply in it has come, every request belongs to the session.
+        Without a system prompt and tools in both, the messages must agree. Where the agents have
+        names, the agent or the messages agree. Until a request with a reply in it has come, every
+        request of a nameless agent belongs to the session.
         """
         last = self._last
-        if not self._is_established or last is None or _is_alike(last, asked):
+        if last is None or (asked.agent is None and not self._is_established):
+            return True
+        if _is_alike(last, asked):
             return True
         if not self._has_warned:
             self._has_warned = True
@@ -162,7 +173,7 @@ class AgentLoop:
     def _begin(self, asked: Asked) -> None:
         self._turn += 1
         self._last = asked
-        has_reply = any(message.get("role") == "assistant" for message in asked.messages)
+        has_reply = any(_role(message) not in _ASKING for message in asked.messages)
         self._is_established = self._is_established or has_reply
 
     def _sent_before(self, asked: Asked) -> Sent | None:
@@ -215,14 +226,18 @@ class AgentLoop:
 
 
 def _is_alike(last: Asked, asked: Asked) -> bool:
-    same_system = _text(last.system) == _text(asked.system)
+    if asked.agent is not None:
+        return asked.agent == last.agent or _continues(last.messages, asked.messages)
+    system = _system(asked)
+    same_system = _system(last) == system
     same_tools = _names(last.tools) == _names(asked.tools)
-    if same_system and same_tools and (_text(asked.system) or _names(asked.tools)):
+    if same_system and same_tools and (system or _names(asked.tools)):
         return True
     return (same_system or same_tools) and _continues(last.messages, asked.messages)
 
 
 def _continues(last: list[Message], messages: list[Message]) -> bool:
+    last, messages = last[_head(last) :], messages[_head(messages) :]
     if not last or not messages:
         return False
     newest = _plain(last[-1])
@@ -231,9 +246,28 @@ def _continues(last: list[Message], messages: list[Message]) -> bool:
     )
 
 
+def _role(message: Message) -> object:
+    """Return the role; None for an item of the Responses API that has none."""
+    message = as_message(message)
+    return message.get("role") if isinstance(message, dict) else None
+
+
+def _head(messages: list[Message]) -> int:
+    """Return the number of leading system messages, which OpenAI's APIs have in the list."""
+    roles = (_role(message) in SYSTEM_ROLES for message in messages)
+    return next((i for i, is_system in enumerate(roles) if not is_system), len(messages))
+
+
+def _system(asked: Asked) -> str:
+    head = (as_message(message) for message in asked.messages[: _head(asked.messages)])
+    return "\n".join([_text(asked.system), *(_text(message.get("content")) for message in head)])
+
+
 def _names(tools: object) -> frozenset[str]:
-    found = tools if isinstance(tools, list) else []
-    return frozenset(str(tool.get("name")) for tool in found if isinstance(tool, dict))
+    """Return the names of tools; a hosted tool of OpenAI's has its type as its name."""
+    found = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+    named = [tool.get("function") or tool for tool in found]
+    return frozenset(str(tool.get("name") or tool.get("type")) for tool in named)
 
 
 def _text(system: object) -> str:
@@ -245,6 +279,9 @@ def _text(system: object) -> str:
 
 def _plain(message: Message) -> Mapping[str, Any]:
     """Return a message without cache markers, with a text as a block."""
+    message = as_message(message)
+    if not isinstance(message, dict):
+        return {"content": message}
     content = message.get("content")
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]

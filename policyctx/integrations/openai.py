@@ -1,0 +1,272 @@
+"""`with_policy`: a session between a program and a client of OpenAI's SDK.
+
+    client = with_policy(OpenAI(), Session("coding-agent", session_id="fix-the-tests"))
+
+The SDK has no middleware. So `with_policy` copies the client and wraps two methods of the copy's
+`chat.completions` and `responses`: `create`, which `stream` calls too, and `parse`. They are
+outside the SDK's retries, so each call is one turn, and each attempt sends the same bytes. The
+program keeps its own list.
+
+Importing this module raises `MissingExtraError` without the SDK, and `InstallationError` with a
+version that is too old.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from contextlib import aclosing, closing
+from functools import wraps
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from uuid import uuid4
+
+from policyctx.errors import InstallationError, MissingExtraError
+from policyctx.integrations.agent_loop import AgentLoop, Asked, Sent
+
+try:
+    import openai
+except ImportError as error:
+    raise MissingExtraError("the wrapper for OpenAI's SDK", extra="openai") from error
+_MAJOR = int(openai.__version__.partition(".")[0])
+if _MAJOR < 2:  # noqa: PLR2004 - said in the text
+    raise InstallationError(
+        f"the wrapper for OpenAI's SDK needs openai>=2.2, and {openai.__version__} is installed:"
+        " pip install 'openai>=2.2'"
+    )
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+    from typing import TypeAlias
+
+    from policyctx.definitions.items import Message
+    from policyctx.session import Session
+
+    SessionOf: TypeAlias = Callable[[Mapping[str, Any]], Session | None]
+
+Client = TypeVar("Client", bound=openai.OpenAI | openai.AsyncOpenAI)
+
+_log = logging.getLogger(__name__)
+
+# The last event of a stream of the Responses API, which has the usage.
+_LAST_EVENTS = frozenset({"response.completed", "response.incomplete", "response.failed"})
+
+
+def with_policy(client: Client, session: Session | SessionOf) -> Client:
+    """Return a copy of a client that applies a session's policy to each request.
+
+    `chat.completions` and `responses` of the copy send edited lists, also with `with_raw_response`,
+    `with_streaming_response` and `with_options`. All else is as in `client`, which stays as it is.
+    The two share their connections.
+
+    With a `Session`, requests of other conversations pass unchanged: see `AgentLoop.is_own`. With a
+    function from the keyword arguments of a request to a session or None, its answer holds, and
+    None means unchanged.
+
+    A request with `previous_response_id` or `conversation`, whose history is held by the server,
+    passes unchanged, with one warning in the log. The warnings of turns are logged too. The methods
+    raise the errors of `Session.apply`.
+    """
+    # The method of the class: a client that was wrapped before gets this session instead.
+    copied: Client = type(client).copy(client)  # type: ignore[type-var]
+    return _wrapped(copied, _Policy(session))
+
+
+def _wrapped(client: Client, policy: _Policy) -> Client:
+    """Wrap the methods of a client that no one else has."""
+    wrapped = policy.wrapped_async if isinstance(client, openai.AsyncOpenAI) else policy.wrapped
+    resources: list[tuple[Any, _Kind]] = [
+        (client.chat.completions, _CHAT),
+        (client.responses, _RESPONSES),
+    ]
+    if _MAJOR == 2 and hasattr(client.beta, "chat"):  # noqa: PLR2004 - gone in openai 3
+        resources.append((client.beta.chat.completions, _CHAT))
+    for resource, kind in resources:
+        for name in ("create", "parse"):
+            setattr(resource, name, wrapped(getattr(resource, name), kind))
+    copy: Any = client.copy
+
+    @wraps(copy)
+    def copied(**options: Any) -> Any:  # noqa: ANN401 - as the SDK has them
+        return _wrapped(copy(**options), policy)
+
+    for name in ("copy", "with_options"):
+        setattr(client, name, copied)
+    return client
+
+
+class _Kind(NamedTuple):
+    """An endpoint, by the names of its arguments."""
+
+    messages: str
+    system: str = ""
+    held: tuple[str, ...] = ()
+    """With one of these in a request the server holds the history."""
+
+
+_CHAT = _Kind("messages")
+_RESPONSES = _Kind("input", "instructions", ("previous_response_id", "conversation"))
+
+
+class _Call(NamedTuple):
+    """A request that a session edits."""
+
+    loop: AgentLoop
+    session: Session
+    asked: Asked
+    kind: _Kind
+
+    def edited(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return the argument for this list; none if the list is the one that was asked for."""
+        return {} if messages is self.asked.messages else {self.kind.messages: list(messages)}
+
+
+class _Policy:
+    """Applies the policies of sessions to the requests of one client and of its copies."""
+
+    def __init__(self, session: Session | SessionOf) -> None:
+        self._session = session
+        self._warned: set[str] = set()
+
+    def wrapped(self, send: Callable[..., Any], kind: _Kind) -> Callable[..., Any]:
+        """Return a method of the synchronous client that sends the edited list."""
+
+        @wraps(send)
+        def sending(*args: Any, **given: Any) -> Any:  # noqa: ANN401 - as the SDK has them
+            given = _with_list(kind, given)
+            if (call := self._call(kind, given)) is None:
+                return send(*args, **given)
+            sent = call.loop.apply(call.session, call.asked)
+            call.loop.finish(call.asked)  # the SDK makes its attempts inside of `send`
+            response = send(*args, **{**given, **call.edited(sent.messages)})
+            if given.get("stream") is True:
+                stream: Any = response if isinstance(response, openai.Stream) else response.parse()
+                stream._iterator = self._watched(call, sent, stream._iterator)  # noqa: SLF001
+            elif (usage := _usage(response)) is not None:
+                call.loop.observe(call.session, sent, usage)
+            return response
+
+        return sending
+
+    def wrapped_async(
+        self, send: Callable[..., Awaitable[Any]], kind: _Kind
+    ) -> Callable[..., Awaitable[Any]]:
+        """Return a method of the asynchronous client that sends the edited list."""
+
+        @wraps(send)
+        async def sending(*args: Any, **given: Any) -> Any:  # noqa: ANN401 - as the SDK has them
+            given = _with_list(kind, given)
+            if (call := self._call(kind, given)) is None:
+                return await send(*args, **given)
+            sent = await call.loop.apply_async(call.session, call.asked)
+            call.loop.finish(call.asked)
+            response = await send(*args, **{**given, **call.edited(sent.messages)})
+            if given.get("stream") is True:
+                stream: Any = response
+                if not isinstance(response, openai.AsyncStream):
+                    stream = response.parse()
+                    stream = await stream if isawaitable(stream) else stream
+                stream._iterator = self._watched_async(call, sent, stream._iterator)  # noqa: SLF001
+            elif (usage := _usage(response)) is not None:
+                await call.loop.observe_async(call.session, sent, usage)
+            return response
+
+        return sending
+
+    def _call(self, kind: _Kind, given: Mapping[str, Any]) -> _Call | None:
+        """Return what to do for a request; None if it passes unchanged."""
+        messages = given.get(kind.messages)
+        if isinstance(messages, str):
+            messages = [{"role": "user", "content": messages}]
+        extra = given.get("extra_body")
+        extra = extra if isinstance(extra, dict) else {}
+        if not isinstance(messages, list) or not messages or kind.messages in extra:
+            return None
+        if held := next(filter({**given, **extra}.get, kind.held), None):
+            self._warn(
+                f"a request with {held!r} was sent unchanged: the server holds its history, so"
+                " there is nothing to edit"
+            )
+            return None
+        is_function = callable(self._session)
+        session = self._session(given) if callable(self._session) else self._session
+        if session is None or (loop := AgentLoop.of(session)).is_applying:
+            return None
+        tools = given.get("tools") or None
+        asked = Asked(uuid4().hex, messages, given.get(kind.system) or None, tools)
+        if not (is_function or loop.is_own(session, asked)):
+            return None
+        return _Call(loop, session, asked, kind)
+
+    def _warn(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            _log.warning("%s", text)
+
+    def _watched(self, call: _Call, sent: Sent, events: Generator[Any]) -> Generator[Any]:
+        """Yield the events of a stream, and observe its usage when it comes by."""
+        found = _StreamUsage()
+        with closing(events):
+            for event in events:
+                if (usage := found.of(event)) is not None:
+                    call.loop.observe(call.session, sent, usage)
+                yield event
+        self._check_stream(call, found)
+
+    async def _watched_async(
+        self, call: _Call, sent: Sent, events: AsyncGenerator[Any]
+    ) -> AsyncGenerator[Any]:
+        """Yield the events of a stream as `_watched` does."""
+        found = _StreamUsage()
+        async with aclosing(events):
+            async for event in events:
+                if (usage := found.of(event)) is not None:
+                    await call.loop.observe_async(call.session, sent, usage)
+                yield event
+        self._check_stream(call, found)
+
+    def _check_stream(self, call: _Call, found: _StreamUsage) -> None:
+        """Warn once if a whole stream had no usage although the policy compares tokens."""
+        if call.kind is _CHAT and not found.is_found and call.session.policy.asks_for_request_size:
+            self._warn(
+                "a streamed chat completion had no usage, so the gates on tokens see estimates;"
+                " ask for it with stream_options={'include_usage': True}"
+            )
+
+
+class _StreamUsage:
+    """The usage in the events of one stream: a chunk of a chat, or the last event of a response."""
+
+    def __init__(self) -> None:
+        self.is_found = False
+
+    def of(self, event: Any) -> object:  # noqa: ANN401 - an event of either endpoint
+        """Return the usage if this event is the first to have one."""
+        if self.is_found:
+            return None
+        is_last = getattr(event, "type", None) in _LAST_EVENTS
+        usage: object = getattr(event.response if is_last else event, "usage", None)
+        self.is_found = usage is not None
+        return usage
+
+
+def _with_list(kind: _Kind, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments with a list in place of another iterable of messages."""
+    messages = given.get(kind.messages)
+    if isinstance(messages, str | list) or not isinstance(messages, Iterable):
+        return given
+    return {**given, kind.messages: list(messages)}
+
+
+def _usage(response: Any) -> object:  # noqa: ANN401 - a response of either endpoint, or a raw one
+    """Return the usage in a response whose body was read, None if there is none."""
+    http = getattr(response, "http_response", None)
+    if http is None:
+        return getattr(response, "usage", None)
+    if not http.is_closed:  # with_streaming_response: the caller reads the body
+        return None
+    try:
+        body = http.json()
+    except ValueError:
+        return None
+    return body.get("usage") if isinstance(body, dict) else None

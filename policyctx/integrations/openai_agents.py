@@ -1,0 +1,136 @@
+"""`PolicyFilter`: a session in the runs of OpenAI's Agents SDK.
+
+    policy = PolicyFilter(Session("coding-agent", session_id="fix-the-tests"))
+    result = await Runner.run(agent, task, **policy.options)
+
+The SDK calls the filter before each model call, and sends the list that it returns. The items of
+the run and of its `Session` (the SDK's class of that name) stay as they are. The hook observes the
+usage of each response.
+
+Importing this module raises `MissingExtraError` without the SDK, and `InstallationError` with a
+version that is too old.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from policyctx.errors import InstallationError, MissingExtraError
+from policyctx.integrations.agent_loop import AgentLoop, Asked, Sent
+from policyctx.tokens.usage import Usage
+
+try:
+    import agents
+except ImportError as error:
+    raise MissingExtraError("the filter for OpenAI Agents", extra="openai-agents") from error
+try:
+    from agents.run import CallModelData, ModelInputData
+except ImportError as error:
+    raise InstallationError(
+        "the filter for OpenAI Agents needs openai-agents>=0.4, which has"
+        " RunConfig(call_model_input_filter=…): pip install 'openai-agents>=0.4'"
+    ) from error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    from policyctx.definitions.items import Message
+    from policyctx.session import Session
+
+    SessionOf: TypeAlias = Callable[[CallModelData[Any]], Session | None]
+
+_log = logging.getLogger(__name__)
+
+# What the model call of this task was sent, until its usage is observed.
+_sent: ContextVar[tuple[Session, Sent] | None] = ContextVar("sent", default=None)
+
+
+class PolicyFilter(agents.RunHooks[Any]):
+    """Applies a session's policy to the model calls of runs, and observes their usage.
+
+    It is the `call_model_input_filter` of a `RunConfig` and the `hooks` of a run, synchronous,
+    asynchronous or streamed; `options` has both. Hooks of your own can call its `on_llm_end`.
+
+    With a `Session`, calls of other conversations pass unchanged, such as those of an agent that is
+    used as a tool: see `AgentLoop.is_own`. With a function from the SDK's `CallModelData` to a
+    session or None, its answer holds, and None means unchanged.
+
+    A list with a result whose call is not in it passes unchanged, with one warning in the log: the
+    server holds the history of such a run (`previous_response_id`, `conversation_id`). The warnings
+    of turns are logged too. `Session.apply` raises its errors through the run.
+    """
+
+    def __init__(self, session: Session | SessionOf) -> None:
+        self._session = session
+        self._has_warned = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments `run_config` and `hooks` of a run that has none of its own."""
+        return {"run_config": agents.RunConfig(call_model_input_filter=self), "hooks": self}
+
+    async def __call__(self, data: CallModelData[Any]) -> ModelInputData:
+        """Return the input of a model call with the edited list."""
+        _sent.set(None)
+        given = data.model_data
+        items: list[Any] = given.input
+        session = self._session(data) if callable(self._session) else self._session
+        if session is None or not items or self._is_held(items):
+            return given
+        loop = AgentLoop.of(session)
+        tools = [*map(_schema, data.agent.tools)]
+        asked = Asked(uuid4().hex, items, given.instructions, tools, data.agent.name)
+        is_own = callable(self._session) or loop.is_own(session, asked)
+        if loop.is_applying or not is_own:
+            return given
+        sent = await loop.apply_async(session, asked)
+        loop.finish(asked)  # the SDK repeats an attempt without coming here
+        _sent.set((session, sent))
+        if sent.messages is items:
+            return given
+        edited: list[Any] = list(sent.messages)
+        return ModelInputData(input=edited, instructions=given.instructions)
+
+    async def on_llm_end(
+        self,
+        context: agents.RunContextWrapper[Any],  # noqa: ARG002 - as the SDK calls it
+        agent: agents.Agent[Any],  # noqa: ARG002
+        response: agents.ModelResponse,
+    ) -> None:
+        """Observe the usage of a response."""
+        last, usage = _sent.get(), response.usage
+        if last is None or not usage.input_tokens:
+            return
+        session, sent = last
+        cached = min(usage.input_tokens_details.cached_tokens or 0, usage.input_tokens)
+        billed = Usage(usage.input_tokens - cached, cached, 0, usage.output_tokens)
+        await AgentLoop.of(session).observe_async(session, sent, billed)
+
+    def _is_held(self, items: list[Message]) -> bool:
+        """Return whether the server holds calls to which results are in the list."""
+        results = {item.get("call_id") for item in items if _is_result(item)}
+        if results <= {item.get("call_id") for item in items if not _is_result(item)}:
+            return False
+        if not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "an input with results without their calls was sent unchanged: the server holds"
+                " its history, so there is nothing to edit"
+            )
+        return True
+
+
+def _is_result(item: Message) -> bool:
+    return str(item.get("type")).endswith("_output")
+
+
+def _schema(tool: agents.Tool) -> dict[str, Any]:
+    """Return what a tool adds to a request, as far as it is known; a hosted tool has its name."""
+    schema = {"type": "function", "name": tool.name}
+    if isinstance(tool, agents.FunctionTool):
+        return {**schema, "description": tool.description, "parameters": tool.params_json_schema}
+    return schema

@@ -1,0 +1,380 @@
+"""`PolicyFilter` in runs of OpenAI's Agents SDK, against a server that checks each request.
+
+The tests run with the oldest supported SDK too: see `scripts/test-oldest`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import agents
+import openai
+import pytest
+from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool
+
+from policyctx import Session
+from policyctx.errors import install_command
+from policyctx.integrations.openai_agents import PolicyFilter
+from tests.integrations.openai_api import (
+    BROKEN,
+    OVERLOADED,
+    OpenAIAPI,
+    Reply,
+    calling,
+    openai_api,
+    saying,
+)
+from tests.integrations.openai_loops import (
+    BIG,
+    GATED,
+    LONG,
+    OLD,
+    SECOND,
+    WINDOW,
+    long_reply,
+    long_results,
+)
+from tests.policies import policy
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def api() -> Iterator[OpenAIAPI]:
+    with openai_api() as server:
+        server.script = [
+            calling(("c0", "read", {"name": "a"}), reasons=True),
+            calling(("c1", "read", {"name": "b"})),
+            saying("Done."),
+        ]
+        yield server
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    return Session(policy(OLD), root=tmp_path, session_id="s")
+
+
+@function_tool
+def read(name: str) -> str:
+    """Read a file."""
+    return {"a": BIG, "b": SECOND}[name]
+
+
+@asynccontextmanager
+async def model_of(api: OpenAIAPI, *, chat: bool = False) -> AsyncIterator[Any]:
+    kind = agents.OpenAIChatCompletionsModel if chat else agents.OpenAIResponsesModel
+    async with openai.AsyncOpenAI(base_url=api.url, api_key="k") as client:
+        yield kind(model="gpt-some", openai_client=client)
+
+
+def config_of(policy_filter: Any) -> RunConfig:
+    return RunConfig(call_model_input_filter=policy_filter, tracing_disabled=True)
+
+
+async def run(
+    api: OpenAIAPI, policy_filter: Any, *, streams: bool = False, chat: bool = False, **options: Any
+) -> Any:
+    async with model_of(api, chat=chat) as model:
+        agent: Agent[Any] = Agent(
+            name="reader",
+            instructions="Read.",
+            model=model,
+            tools=[read],
+            # Of a server that is not OpenAI's, the SDK asks for the usage of a streamed chat so.
+            model_settings=agents.ModelSettings(include_usage=True if chat else None),
+        )
+        options = {"run_config": config_of(policy_filter), "hooks": policy_filter, **options}
+        if not streams:
+            return await Runner.run(agent, "Read both.", **options)
+        result = Runner.run_streamed(agent, "Read both.", **options)
+        async for _ in result.stream_events():
+            pass
+        return result
+
+
+def outputs(items: Any) -> list[str]:
+    """The outputs of the calls in a list of items or of chat messages."""
+    found = [
+        item.get("output") or item.get("content")
+        for item in items
+        if item.get("type") == "function_call_output" or item.get("role") == "tool"
+    ]
+    return [str(text) for text in found]
+
+
+@pytest.mark.parametrize("chat", [False, True], ids=["responses", "chat"])
+@pytest.mark.parametrize("streams", [False, True], ids=["plain", "streamed"])
+def test_a_run_sends_the_edited_list_and_keeps_its_items(
+    api: OpenAIAPI, session: Session, streams: bool, chat: bool
+) -> None:
+    result = asyncio.run(run(api, PolicyFilter(session), streams=streams, chat=chat))
+    assert result.final_output == "Done."
+    assert api.refused == []
+    first, second = outputs(api.bodies[2].get("input") or api.bodies[2]["messages"])
+    assert first.startswith("[")
+    assert second == SECOND
+    assert outputs(result.to_input_list()) == [BIG, SECOND]
+    assert session.read(file_of(session)) == BIG
+    totals = session.totals()
+    assert (totals.calls, totals.tokens_sent) == (3, sum(api.prompts))
+
+
+def file_of(session: Session) -> str:
+    [file] = [item.offload_path for item in session.items if item.offload_path]
+    return file
+
+
+def test_the_options_of_a_run_are_the_filter_and_the_hook(session: Session) -> None:
+    policy_filter = PolicyFilter(session)
+    options = policy_filter.options
+    assert options["hooks"] is policy_filter
+    assert options["run_config"].call_model_input_filter is policy_filter
+
+
+def test_the_sdks_session_keeps_the_originals(api: OpenAIAPI, session: Session) -> None:
+    memory = SQLiteSession("s")
+    asyncio.run(run(api, PolicyFilter(session), session=memory))
+    assert outputs(asyncio.run(memory.get_items())) == [BIG, SECOND]
+    memory.close()
+    assert outputs(api.bodies[2]["input"])[0].startswith("[")
+
+
+def test_a_synchronous_run_is_edited(api: OpenAIAPI, session: Session) -> None:
+    policy_filter = PolicyFilter(session)
+    client = openai.AsyncOpenAI(base_url=api.url, api_key="k")
+    model = agents.OpenAIResponsesModel(model="gpt-some", openai_client=client)
+    agent = Agent(name="reader", model=model, tools=[read])
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        Runner.run_sync(agent, "Go.", run_config=config_of(policy_filter), hooks=policy_filter)
+        loop.run_until_complete(client.close())
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+    assert outputs(api.bodies[2]["input"])[0].startswith("[")
+
+
+def test_instructions_and_tools_count_towards_the_gates(api: OpenAIAPI, tmp_path: Path) -> None:
+    session = Session(policy(GATED), root=tmp_path, session_id="s")
+
+    async def go() -> None:
+        async with model_of(api) as model:
+            agent: Agent[Any] = Agent(
+                name="reader", instructions="rule " * 20_000, model=model, tools=[read]
+            )
+            await Runner.run(agent, "Go.", run_config=config_of(PolicyFilter(session)))
+
+    asyncio.run(go())
+    assert outputs(api.bodies[2]["input"])[0].startswith("[")
+
+
+@pytest.mark.parametrize("error", [OVERLOADED, BROKEN], ids=["529", "500"])
+def test_a_retried_request_is_sent_byte_for_byte(
+    api: OpenAIAPI, session: Session, error: Reply
+) -> None:
+    assert isinstance(api.script, list)
+    api.script.insert(2, error)
+    asyncio.run(run(api, PolicyFilter(session)))
+    assert api.raw[2] == api.raw[3]
+    assert len(session.ledger) == 1
+
+
+def test_a_run_whose_history_is_on_the_server_is_sent_unchanged_with_one_warning(
+    api: OpenAIAPI, session: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    asyncio.run(run(api, PolicyFilter(session), previous_response_id="resp_0"))
+    assert [len(body["input"]) for body in api.bodies] == [1, 1, 1]
+    assert outputs(api.bodies[1]["input"]) == [BIG]
+    assert len(session.ledger) == 0
+    [record] = [record for record in caplog.records if record.name.startswith("policyctx")]
+    assert "the server holds its history" in record.getMessage()
+
+
+def test_a_function_chooses_the_session_of_a_call(api: OpenAIAPI, session: Session) -> None:
+    asyncio.run(run(api, PolicyFilter(lambda data: session if data.context == "s" else None)))
+    assert len(session.ledger) == 0
+    api.script = [
+        calling(("c0", "read", {"name": "a"})),
+        calling(("c1", "read", {"name": "b"})),
+        saying("Done."),
+    ]
+    chosen = PolicyFilter(lambda data: session if data.context == "s" else None)
+    asyncio.run(run(api, chosen, context="s"))
+    assert len(session.ledger) == 1
+
+
+def test_an_agent_that_is_used_as_a_tool_is_no_part_of_the_session(
+    api: OpenAIAPI, tmp_path: Path
+) -> None:
+    text = OLD.replace("keep_recent: 1", "keep_recent: 0")
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    inner = [calling((f"i{i}", "read", {"name": name})) for i, name in enumerate("ab")]
+    api.script = [
+        calling(("c0", "ask", {"input": "Look inside."})),
+        *inner,
+        saying(f"Found. {BIG}"),
+        calling(("c1", "read", {"name": "b"})),
+        saying("Done."),
+    ]
+    policy_filter = PolicyFilter(session)
+
+    async def go() -> None:
+        async with model_of(api) as model:
+            helper: Agent[Any] = Agent(name="helper", model=model, tools=[read])
+            ask = helper.as_tool("ask", "Ask a helper.", run_config=config_of(policy_filter))
+            agent: Agent[Any] = Agent(name="main", model=model, tools=[read, ask])
+            await Runner.run(agent, "Go.", run_config=config_of(policy_filter), hooks=policy_filter)
+
+    asyncio.run(go())
+    assert api.refused == []
+    assert outputs(api.bodies[3]["input"]) == [BIG, SECOND]
+    assert all(text.startswith("[") for text in outputs(api.bodies[5]["input"]))
+    assert session.totals().calls == 3
+
+
+def test_the_session_goes_on_after_a_handoff(api: OpenAIAPI, session: Session) -> None:
+    api.script = [
+        calling(("c0", "read", {"name": "a"})),
+        calling(("h0", "transfer_to_second", {})),
+        calling(("c1", "read", {"name": "b"})),
+        saying("Done."),
+    ]
+    policy_filter = PolicyFilter(session)
+
+    async def go() -> None:
+        async with model_of(api) as model:
+            second: Agent[Any] = Agent(
+                name="second", instructions="Go on.", model=model, tools=[read]
+            )
+            first: Agent[Any] = Agent(
+                name="first", instructions="Begin.", model=model, tools=[read], handoffs=[second]
+            )
+            await Runner.run(first, "Go.", run_config=config_of(policy_filter), hooks=policy_filter)
+
+    asyncio.run(go())
+    assert api.refused == []
+    first, *_, last = outputs(api.bodies[3]["input"])
+    assert first.startswith("[")
+    assert last == SECOND
+    assert session.totals().calls == 4
+
+
+@pytest.mark.slow
+def test_ten_sessions_run_at_the_same_time_in_one_event_loop(
+    api: OpenAIAPI, tmp_path: Path
+) -> None:
+    sessions = [Session(policy(OLD), root=tmp_path / f"{i}", session_id=f"{i}") for i in range(10)]
+
+    def reply(body: Any) -> Reply:
+        turn = len(outputs(body["input"]))
+        return calling((f"t{turn}", "read", {"name": "ab"[turn % 2]})) if turn < 5 else saying("x")
+
+    api.script = reply
+
+    async def go() -> None:
+        await asyncio.gather(*(run(api, PolicyFilter(session)) for session in sessions))
+
+    asyncio.run(go())
+    assert api.refused == []
+    assert [len(session.ledger) for session in sessions] == [4] * 10
+    assert sum(session.totals().tokens_sent for session in sessions) == sum(api.prompts)
+
+
+def test_two_runs_on_one_session_take_turns(api: OpenAIAPI, session: Session) -> None:
+    def reply(body: Any) -> Reply:
+        turn = len(outputs(body["input"]))
+        return calling((f"t{turn}", "read", {"name": "ab"[turn % 2]})) if turn < 5 else saying("x")
+
+    api.script = reply
+    policy_filter = PolicyFilter(session)
+
+    async def go() -> None:
+        await asyncio.gather(*(run(api, policy_filter) for _ in range(2)))
+
+    asyncio.run(go())
+    assert api.refused == []
+    assert len(api.bodies) == 12
+    assert all(text.startswith("[") for text in outputs(api.bodies[-1]["input"])[:-1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("streams", [False, True], ids=["plain", "streamed"])
+def test_a_hundred_turns_stay_valid_and_within_the_window(tmp_path: Path, streams: bool) -> None:
+    session = Session(policy(LONG), root=tmp_path, session_id="s")
+    policy_filter = PolicyFilter(session)
+    memory = SQLiteSession("s")
+    texts = {id_: text for turn in range(100) for id_, text in long_results(turn)}
+
+    @function_tool(name_override="Bash")
+    def bash(n: int, i: int) -> str:
+        """Run a command."""
+        return texts[f"t{n}_{i}"]
+
+    async def go(api: OpenAIAPI) -> None:
+        async with model_of(api) as model:
+            agent: Agent[Any] = Agent(
+                name="a", instructions="You are careful. " * 120, model=model, tools=[bash]
+            )
+            for part in range(10):
+                script: list[Reply] = []
+                for turn in range(10 * part, 10 * part + 10):
+                    script += [[OVERLOADED, BROKEN][turn % 2]] if turn % 13 == 5 else []
+                    script.append(long_reply(turn))
+                api.script = script
+                options: Any = {
+                    "session": memory,
+                    "max_turns": 20,
+                    "run_config": config_of(policy_filter),
+                    "hooks": policy_filter,
+                }
+                if streams:
+                    result = Runner.run_streamed(agent, f"Do part {part}.", **options)
+                    async for _ in result.stream_events():
+                        pass
+                else:
+                    await Runner.run(agent, f"Do part {part}.", **options)
+
+    with openai_api(WINDOW) as api:
+        asyncio.run(go(api))
+        assert api.refused == []
+        assert len(api.prompts) == 100
+        assert max(api.prompts) <= WINDOW
+    items = asyncio.run(memory.get_items())
+    memory.close()
+    assert len(json.dumps(items)) // 3 > 10 * WINDOW
+    assert "offloaded" in session.totals().items
+    assert session.totals().compactions > 2
+
+
+@pytest.mark.parametrize(
+    ("files", "text"),
+    [
+        ({"__init__.py": "", "run.py": ""}, "needs openai-agents>=0.4"),
+        ({"__init__.py": "raise ImportError"}, install_command("openai-agents")),
+    ],
+)
+def test_an_sdk_that_is_missing_or_too_old_is_reported(
+    tmp_path: Path, files: dict[str, str], text: str
+) -> None:
+    (tmp_path / "agents").mkdir()
+    for name, code in files.items():
+        (tmp_path / "agents" / name).write_text(code)
+    run = subprocess.run(
+        [sys.executable, "-c", "import policyctx.integrations.openai_agents"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1
+    assert text in run.stderr
