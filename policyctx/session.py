@@ -118,6 +118,8 @@ class Session:
         self._reader = reader
         self._shapes = Shapes(shapes)
         self._on_invalid = on_invalid
+        self.expects_usage = True
+        """Whether to warn when gates compare tokens and no usage is observed."""
         self._notices_given = 0
         self._memory: Memory | None = None
         self._announced_tool = ""
@@ -436,7 +438,7 @@ class Session:
 
     def _blindness(self, memory: Memory) -> Iterator[str]:
         """Yield a warning, once, if a gate compares tokens and no usage was ever observed."""
-        is_blind = self._keeps_state and self.policy.asks_for_request_size
+        is_blind = self.expects_usage and self._keeps_state and self.policy.asks_for_request_size
         if is_blind and memory.calls == _CALLS_WITHOUT_USAGE and memory.correction.last is None:
             warning = (
                 f"the gates on tokens see estimates only: the usage of none of {memory.calls} calls"

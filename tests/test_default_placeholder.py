@@ -14,7 +14,7 @@ from tests.policies import policy
 if TYPE_CHECKING:
     from pathlib import Path
 
-LARGE = "x" * 400
+LARGE = "word " * 400
 POLICY = """\
     items: {tool_result: {offload: true}}
     store: {sync: never}

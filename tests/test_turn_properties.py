@@ -5,13 +5,15 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from policyctx.messages.json_text import compact_json
+from policyctx.messages.reading import items_of
 from policyctx.session import Session
 from policyctx.testing.strategies import message_lists
 from tests.fuzz.marking import Marking, without_markers, wrong_sources
+from tests.openai_rules import role_of
 from tests.policies import policy as policy_of
 from tests.policy_strategies import (
     free_policies,
@@ -95,10 +97,18 @@ def test_a_turn_keeps_the_bytes_of_the_last_up_to_its_first_new_decision(
             last = result.messages
 
 
+def repeats_a_call(messages: Sequence[Message]) -> bool:
+    """Whether two calls have the same id and the same input."""
+    calls = [item for item in items_of(messages) if item.kind == "tool_call"]
+    return len({(item.tool_use_id, item.text) for item in calls}) < len(calls)
+
+
 @given(messages=message_lists(), policy=any_policy)
 def test_a_list_that_is_passed_back_keeps_its_bytes_up_to_the_first_new_decision(
     messages: list[Message], policy: OffloadPolicy
 ) -> None:
+    # A call that repeats a dropped one to the byte, its id included, is taken for that one.
+    assume(not repeats_a_call(messages))
     with session_under(policy, remembers=True) as session:
         last: Sequence[Message] = []
         for message in messages:
@@ -176,7 +186,7 @@ def test_sources_on_arrival_count_the_call_first(
 ) -> None:
     with session_under(policy) as session:
         for call, message in pairwise(marking.moved(messages)):
-            if message["role"] in {"user", "tool"} and call["role"] == "assistant":
+            if role_of(message) in {"user", "tool"} and role_of(call) == "assistant":
                 result = session.on_tool_result(message, call=call)
                 assert list(wrong_sources([call, message], result)) == []
                 alone = session.on_tool_result(message)

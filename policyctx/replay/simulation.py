@@ -220,6 +220,7 @@ class _Simulation:
         )
         self._store = UnwrittenStore(self._session.store.root, policy.store)
         self._session.store = self._store
+        self._session.expects_usage = False  # a recording may have none
         self._sizes = MessageSizes()
         self._whole = self._edited = SentList(self._sizes)
         """One list for both until a call is sent another one than the recorded."""
