@@ -47,6 +47,8 @@ class Reading:
         """Positions of the messages that begin a turn, in ascending order."""
         self.roles: list[str] = []
         """The role of each message."""
+        self.opening_roles: list[str] = []
+        """The roles again, but empty for what may begin a list though the assistant said it."""
         self.staying: list[int] = []
         """Positions of the messages that must survive a compaction, in ascending order."""
         self.message_count = 0
@@ -128,6 +130,7 @@ class Reading:
         self._replies |= new.replies
         self.turn_starts += new.turn_starts
         self.roles += new.roles
+        self.opening_roles += new.opening_roles
         self.staying += new.staying
         self.message_count += len(messages)
 
@@ -180,6 +183,7 @@ class _New:
         self.items: list[Item] = []
         self.turn_starts: list[int] = []
         self.roles: list[str] = []
+        self.opening_roles: list[str] = []
         self.staying: list[int] = []
         self.replies: dict[int, int] = {}
         self.newest_reply = reading._newest_reply  # noqa: SLF001 - a part of it
@@ -190,6 +194,8 @@ class _New:
         """Read the message at a position; raises `MessagesError` if it is not JSON."""
         role, parts = shape.role(message), _parts(shape, message, index)
         self.roles.append(role)
+        may_open = role == "assistant" and shape.splits_replies
+        self.opening_roles.append("" if may_open else role)
         if role == "user" and _begins_turn(parts):
             self.turn_starts.append(index)
             self._turns += 1

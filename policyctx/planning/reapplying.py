@@ -154,10 +154,13 @@ class _HeldBack:
         left = [message for message in stands if message not in removed]
         if not left:
             self._restore(reversed(stands), _EMPTY)
-        elif roles[first] != "assistant" and roles[left[0]] == "assistant":
+        elif self._opens_as_assistant(left[0]) and not self._opens_as_assistant(first):
             self._restore(range(left[0] - 1, first - 1, -1), _FIRST)
         elif roles[last] != "assistant" and roles[left[-1]] == "assistant":
             self._restore(range(left[-1] + 1, last + 1), _LAST)
+
+    def _opens_as_assistant(self, message: int) -> bool:
+        return self._in.opening_roles[message] == "assistant"
 
     def _restore(self, messages: Iterable[int], why: str) -> None:
         """Restore the nearest message: one with words, else one not of the assistant, else any."""

@@ -24,7 +24,7 @@ from policyctx.planning.recalled import source_of
 from policyctx.policy.models.placeholder import Placeholder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from policyctx.definitions.items import Item
     from policyctx.planning.compiled import OffloadPolicy, Treatment
@@ -276,9 +276,9 @@ def _why_not(
         return _NONE_LEFT
     roles = conversation.roles
     forwards, backwards = range(len(roles)), range(len(roles) - 1, -1, -1)
-    if _turns_to_assistant(forwards, gone, outlook):
+    if _turns_to_assistant(forwards, conversation.reading.opening_roles, gone, outlook):
         return _FIRST
-    return _LAST if _turns_to_assistant(backwards, gone, outlook) else None
+    return _LAST if _turns_to_assistant(backwards, roles, gone, outlook) else None
 
 
 def messages_without(unit: Iterable[int], outlook: Outlook) -> Iterator[int]:
@@ -300,9 +300,11 @@ def _leaves_any(gone: set[int], outlook: Outlook) -> bool:
     )
 
 
-def _turns_to_assistant(messages: Iterable[int], gone: set[int], outlook: Outlook) -> bool:
+def _turns_to_assistant(
+    messages: Iterable[int], roles: Sequence[str], gone: set[int], outlook: Outlook
+) -> bool:
     """Whether the first of these to stay is an assistant message, which the first now is not."""
-    roles, is_changed = outlook.conversation.roles, False
+    is_changed = False
     for message in messages:
         if roles[message] in SYSTEM_ROLES or outlook.is_removed(message):
             continue
