@@ -322,7 +322,8 @@ class PolicyMiddleware(AgentMiddleware):  # type: ignore[misc]
             return None
         # A repeated call is one with the same messages, before an answer to it has come.
         key = f"{len(messages)} {messages[-1].id}"
-        asked = Asked(key, messages, _system(request), [*map(_schema, request.tools)])
+        tools = [*map(_schema, request.tools)]
+        asked = Asked(key, messages, _system(request), tools, plain=_compared)
         is_given = callable(self._session) and not isinstance(self._session, Session)
         return _Call(loop, session, asked) if is_given or loop.is_own(session, asked) else None
 
@@ -353,6 +354,12 @@ def _edited(request: Any, asked: Asked, sent: Sent) -> Any:  # noqa: ANN401
     if sent.messages is sent.given or sent.messages is given:
         return request
     return request.override(messages=list(sent.messages))
+
+
+def _compared(message: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return what the messages of two requests are compared by; an artifact may be anything."""
+    calls = getattr(message, "tool_calls", ())
+    return {"type": message.type, "content": message.content, "tool_calls": calls}
 
 
 def _system(request: Any) -> object:  # noqa: ANN401

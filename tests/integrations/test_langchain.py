@@ -299,6 +299,22 @@ def test_a_sub_agent_of_the_same_thread_is_no_part_of_the_session(middleware_of:
     assert middleware.session_of("s").totals().calls == 3
 
 
+def test_a_session_goes_on_under_another_prompt_also_with_artifacts(middleware_of: Any) -> None:
+    @tool(response_format="content_and_artifact")  # type: ignore[untyped-decorator]
+    def read(name: str) -> tuple[str, object]:
+        """Read a file."""
+        return {"a": BIG, "b": SECOND}[name], object()
+
+    middleware = middleware_of(OLD)
+    history: list[Any] = []
+    for part in ("one", "two"):
+        model = ScriptedModel(script=script())
+        agent = create_agent(model, [read], middleware=[middleware], system_prompt=part)
+        history = agent.invoke({"messages": [*history, HumanMessage(part)]}, thread())["messages"]
+    assert len(middleware.session_of("s").ledger) == 3
+    assert [text[0] for text in results(model.sent[-1])] == ["[", "[", "[", "b"]
+
+
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 def test_a_hundred_turns_stay_valid_and_within_the_window(
     middleware_of: Any, is_async: bool
