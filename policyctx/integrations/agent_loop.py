@@ -12,6 +12,7 @@ import logging
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import takewhile
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
@@ -21,7 +22,7 @@ from policyctx.messages.shapes.sdk_objects import as_message
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
     from policyctx.definitions.items import Message
     from policyctx.session import Session
@@ -42,7 +43,8 @@ _applying: ContextVar[frozenset[AgentLoop]] = ContextVar("applying", default=fro
 class Asked:
     """One attempt at a request, before the policy. `key` is equal for all attempts at it.
 
-    `agent` is the agent that asks, in a framework that names it.
+    `agent` is the agent that asks, in a framework that names it. `plain` returns a message as the
+    dict by which it is compared with those of other requests.
     """
 
     key: str
@@ -50,6 +52,22 @@ class Asked:
     system: object = None
     tools: object = None
     agent: str | None = None
+    plain: Callable[[Message], Message] = as_message
+
+    def heads(self) -> list[Message]:
+        """Return the leading system messages, which OpenAI's APIs have in the list."""
+        found = takewhile(lambda message: message.get("role") in SYSTEM_ROLES, self._dicts())
+        return list(found)
+
+    def has_reply(self) -> bool:
+        """Return whether a message is a reply or follows from one."""
+        return any(message.get("role") not in _ASKING for message in self._dicts())
+
+    def _dicts(self) -> Iterator[Message]:
+        return (
+            message if isinstance(message, dict) else {}
+            for message in map(self.plain, self.messages)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +191,7 @@ class AgentLoop:
     def _begin(self, asked: Asked) -> None:
         self._turn += 1
         self._last = asked
-        has_reply = any(_role(message) not in _ASKING for message in asked.messages)
-        self._is_established = self._is_established or has_reply
+        self._is_established = self._is_established or asked.has_reply()
 
     def _sent_before(self, asked: Asked) -> Sent | None:
         sent = self._kept.get(asked.key)
@@ -227,40 +244,28 @@ class AgentLoop:
 
 def _is_alike(last: Asked, asked: Asked) -> bool:
     if asked.agent is not None:
-        return asked.agent == last.agent or _continues(last.messages, asked.messages)
+        return asked.agent == last.agent or _continues(last, asked)
     system = _system(asked)
     same_system = _system(last) == system
     same_tools = _names(last.tools) == _names(asked.tools)
     if same_system and same_tools and (system or _names(asked.tools)):
         return True
-    return (same_system or same_tools) and _continues(last.messages, asked.messages)
+    return (same_system or same_tools) and _continues(last, asked)
 
 
-def _continues(last: list[Message], messages: list[Message]) -> bool:
-    last, messages = last[_head(last) :], messages[_head(messages) :]
-    if not last or not messages:
+def _continues(last: Asked, asked: Asked) -> bool:
+    before, messages = last.messages[len(last.heads()) :], asked.messages[len(asked.heads()) :]
+    if not before or not messages:
         return False
-    newest = _plain(last[-1])
-    return _plain(messages[0]) == _plain(last[0]) or any(
-        _plain(message) == newest for message in reversed(messages)
+    newest = _plain(last.plain(before[-1]))
+    return _plain(asked.plain(messages[0])) == _plain(last.plain(before[0])) or any(
+        _plain(asked.plain(message)) == newest for message in reversed(messages)
     )
 
 
-def _role(message: Message) -> object:
-    """Return the role; None for an item of the Responses API that has none."""
-    message = as_message(message)
-    return message.get("role") if isinstance(message, dict) else None
-
-
-def _head(messages: list[Message]) -> int:
-    """Return the number of leading system messages, which OpenAI's APIs have in the list."""
-    roles = (_role(message) in SYSTEM_ROLES for message in messages)
-    return next((i for i, is_system in enumerate(roles) if not is_system), len(messages))
-
-
 def _system(asked: Asked) -> str:
-    head = (as_message(message) for message in asked.messages[: _head(asked.messages)])
-    return "\n".join([_text(asked.system), *(_text(message.get("content")) for message in head)])
+    heads = (_text(message.get("content")) for message in asked.heads())
+    return "\n".join([_text(asked.system), *heads])
 
 
 def _names(tools: object) -> frozenset[str]:
@@ -279,7 +284,6 @@ def _text(system: object) -> str:
 
 def _plain(message: Message) -> Mapping[str, Any]:
     """Return a message without cache markers, with a text as a block."""
-    message = as_message(message)
     if not isinstance(message, dict):
         return {"content": message}
     content = message.get("content")

@@ -1,0 +1,390 @@
+"""`PolicyMiddleware`: sessions in the agents of LangChain, and so of LangGraph and Deep Agents.
+
+    agent = create_agent(model, tools, middleware=[PolicyMiddleware("coding-agent")])
+    agent.invoke({"messages": messages}, {"configurable": {"thread_id": "fix-the-tests"}})
+
+The agent calls the middleware around each model call. The messages in the agent's state stay the
+originals. `LangChainShape` reads and edits LangChain's message objects.
+
+Importing this module raises `MissingExtraError` without LangChain, and `InstallationError` with one
+that has no middleware.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakValueDictionary
+
+from policyctx.errors import InputError, InstallationError, MissingExtraError
+from policyctx.integrations.agent_loop import AgentLoop, Asked, Sent
+from policyctx.messages.json_text import compact_json
+from policyctx.messages.shapes.blocks import result_parts
+from policyctx.messages.shapes.media import DOCUMENTS, IMAGES, medium_of
+from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
+from policyctx.session import Session
+from policyctx.tokens.usage import Usage
+
+try:
+    import langchain
+except ImportError as error:
+    raise MissingExtraError("the middleware for LangChain", extra="langchain") from error
+try:
+    from langchain.agents.middleware import AgentMiddleware
+    from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+    from langchain_core.utils.function_calling import convert_to_openai_tool
+    from langgraph.config import get_config
+except ImportError as error:
+    raise InstallationError(
+        "the middleware for LangChain needs langchain>=1.0, and"
+        f" {getattr(langchain, '__version__', 'another')} is installed:"
+        " pip install 'langchain>=1.0'"
+    ) from error
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+    from typing import TypeAlias
+
+    from langchain.agents.middleware import ModelRequest
+
+    from policyctx.definitions.items import Path
+    from policyctx.messages.json_text import JSON
+    from policyctx.planning.compiled import OffloadPolicy
+    from policyctx.policy.models import Policy
+
+    SessionOf: TypeAlias = Callable[[ModelRequest], Session | None]
+    PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | OffloadPolicy
+
+# The sessions that are kept between calls; the store has what is needed to go on with another one.
+_MOST_SESSIONS = 64
+
+_ROLES = {
+    "system": "system",
+    "human": "user",
+    "ai": "assistant",
+    "AIMessageChunk": "assistant",
+    "tool": "tool",
+    "function": "function",
+}
+_CHAT_ROLES = frozenset({"system", "developer", "user", "assistant"})
+_CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call"})
+_THINKING = frozenset({"thinking", "redacted_thinking", "reasoning"})
+# What differs between messages that mean the same to the provider.
+_NOT_COMPARED = {"id", "artifact", "usage_metadata", "response_metadata", "tool_call_chunks"}
+
+
+class LangChainShape(Shape):
+    """The shape of LangChain's message objects."""
+
+    def recognises(self, message: object) -> bool:
+        """Return whether a value is a message of LangChain."""
+        return isinstance(message, BaseMessage)
+
+    def role(self, message: Any) -> str:  # noqa: ANN401 - LangChain has many classes
+        """Return the role; a `ChatMessage` names its own."""
+        if (role := _ROLES.get(message.type)) is not None:
+            return role
+        own: str = getattr(message, "role", "user")
+        return own if own in _CHAT_ROLES else "user"
+
+    def parts(self, message: Any) -> Iterator[Part]:  # noqa: ANN401
+        """Yield the blocks of the content, then the calls."""
+        role, content = self.role(message), message.content
+        calls = getattr(message, "tool_calls", None) or ()
+        if role == "tool":
+            yield from _result(message)
+        elif role == "function":  # it has no id that pairs it with its call
+            yield Part(("content",), "unknown", _json(content))
+        elif isinstance(content, str):
+            if content:
+                yield Part(("content",), kind_of_text(role), content)
+        else:
+            ids = {call["id"] for call in calls}
+            for i, block in enumerate(content):
+                yield from _block(("content", i), _as_block(block), role, ids)
+        for i, call in enumerate(calls):
+            text = _json(call["args"])
+            path = ("tool_calls", i)
+            yield Part(path, "tool_call", text, tool=call["name"], call_id=call["id"])
+        for i, call in enumerate(getattr(message, "invalid_tool_calls", None) or ()):
+            yield Part(("invalid_tool_calls", i), "unknown", _json(call))
+
+    def replaced(self, message: Any, texts: Mapping[Path, str | None]) -> Any:  # noqa: ANN401
+        """Return a copy of the message with these parts replaced or removed."""
+        if message.type == "tool" and texts.get(("content",), "") is None:
+            return None
+        new = message.model_copy()
+        for name in ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs"):
+            if (value := getattr(message, name, None)) is not None:
+                setattr(new, name, copy.deepcopy(value))
+        for path, text in texts.items():
+            if path[0] == "tool_calls":
+                _edit_call(new, message.tool_calls[path[1]], text)
+        removed = {
+            path[1] for path, text in texts.items() if path[0] == "tool_calls" and text is None
+        }
+        if removed:
+            calls = enumerate(new.tool_calls)
+            new.tool_calls = [call for i, call in calls if i not in removed]
+        _edit_content(new, message, texts)
+        return new if message.type == "tool" or any(True for _ in self.parts(new)) else None
+
+    def written(self, role: str, text: str) -> Any:  # noqa: ANN401
+        """Return a message of the model or of the user."""
+        return AIMessage(text) if role == "assistant" else HumanMessage(text)
+
+    def plain(self, message: Any) -> JSON:  # noqa: ANN401
+        """Return what `messages_from_dict` takes, without ids, usage and artifacts."""
+        fields = message.model_dump(exclude=_NOT_COMPARED, warnings=False)
+        found: JSON = json.loads(_json({"type": message.type, "data": fields}))
+        return found
+
+    def block(self, message: Any, path: Path) -> JSON:  # noqa: ANN401
+        """Return the block or call at a path; the message if the part is all of its content."""
+        if len(path) == 1:
+            return self.plain(message)
+        found: JSON = json.loads(_json(getattr(message, str(path[0]))[path[1]]))
+        return found
+
+
+def _result(message: Any) -> Iterator[Part]:  # noqa: ANN401
+    content: object = message.content
+    if isinstance(content, list):
+        content = [_provider_block(_as_block(block)) for block in content]
+    error = message.status == "error"
+    yield from result_parts(("content",), content, message.tool_call_id, error=error)
+
+
+def _block(path: Path, block: Mapping[str, Any], role: str, ids: set[str]) -> Iterator[Part]:
+    """Yield the part of a block, unless it repeats one of the calls with these ids."""
+    kind, text = block.get("type"), block.get("text")
+    if kind == "text" and isinstance(text, str):
+        yield Part(path, kind_of_text(role), text)
+    elif kind in _THINKING and role == "assistant":
+        said = block.get("thinking") or block.get("reasoning") or block.get("data")
+        yield Part(path, "thinking", said if isinstance(said, str) else _json(block))
+    elif kind in _CALL_BLOCKS and _call_id(block) in ids:
+        return
+    elif kind in IMAGES or kind in DOCUMENTS:
+        seen = _provider_block(block)
+        medium = medium_of(seen)
+        yield Part(path, "image" if kind in IMAGES else "document", _json(block), "", (medium,))
+    else:
+        yield Part(path, "unknown", _json(block))
+
+
+def _as_block(block: object) -> Mapping[str, Any]:
+    return block if isinstance(block, dict) else {"type": "text", "text": str(block)}
+
+
+def _provider_block(block: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an image or document of LangChain's own form as a block of Anthropic's API."""
+    kind, data = block.get("type"), block.get("base64") or block.get("data")
+    if kind not in {"image", "file"} or not isinstance(data, str):
+        return block
+    source = {"type": "base64", "media_type": str(block.get("mime_type") or ""), "data": data}
+    return {"type": "image" if kind == "image" else "document", "source": source}
+
+
+def _call_id(block: Mapping[str, Any]) -> object:
+    return block.get("call_id") or block.get("id")
+
+
+def _edit_call(new: Any, call: Mapping[str, Any], text: str | None) -> None:  # noqa: ANN401
+    """Replace the input of a call in all places of a message, or remove it from all but one.
+
+    The content repeats a call in the form of the provider, and `additional_kwargs` may do so too.
+    """
+    id_ = call["id"]
+    if text is not None:
+        place = next(i for i, one in enumerate(new.tool_calls) if one["id"] == id_)
+        new.tool_calls[place]["args"] = json.loads(text)
+    blocks = new.content if isinstance(new.content, list) else []
+    for block in blocks:
+        if text is not None and isinstance(block, dict) and _call_id(block) == id_:
+            given = json.loads(text)
+            forms = {"tool_use": ("input", given), "tool_call": ("args", given)}
+            name, value = forms.get(str(block.get("type")), ("arguments", text))
+            block.pop("partial_json", None)
+            block[name] = value
+    raw = new.additional_kwargs.get("tool_calls")
+    if isinstance(raw, list):
+        if text is None:
+            left = [one for one in raw if one.get("id") != id_]
+            new.additional_kwargs = {**new.additional_kwargs, "tool_calls": left}
+        for one in raw:
+            if one.get("id") == id_ and text is not None and "function" in one:
+                one["function"]["arguments"] = text
+    if hasattr(new, "tool_call_chunks"):
+        new.tool_call_chunks = [one for one in new.tool_call_chunks if one.get("id") != id_]
+
+
+def _edit_content(new: Any, message: Any, texts: Mapping[Path, str | None]) -> None:  # noqa: ANN401
+    """Replace and remove the texts and blocks of the content, also those of removed calls."""
+    if ("content",) in texts:
+        new.content = texts["content",] or ""
+        return
+    if isinstance(new.content, str):
+        return
+    calls = getattr(message, "tool_calls", None) or ()
+    gone = {call["id"] for i, call in enumerate(calls) if texts.get(("tool_calls", i), "") is None}
+    blocks: list[Any] = []
+    for i, block in enumerate(new.content):
+        if ("content", i) in texts:
+            if text := texts["content", i]:
+                mark = {k: v for k, v in _as_block(block).items() if k == "cache_control"}
+                blocks.append({"type": "text", "text": text, **mark})
+        elif not (_as_block(block).get("type") in _CALL_BLOCKS and _call_id(block) in gone):
+            blocks.append(block)
+    new.content = blocks or (REMOVED if message.type == "tool" else "")
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+class PolicyMiddleware(AgentMiddleware):  # type: ignore[misc]
+    """Applies a policy to the model calls of an agent, and observes their usage.
+
+    With a policy there is one session for each `thread_id` of the configuration, which is its
+    session id; `options` are those of `Session`. A call without a `thread_id` raises `InputError`.
+    With a `Session`, which needs `shapes=[LangChainShape()]`, all threads are one conversation.
+    Calls of other conversations pass unchanged, such as those of a sub-agent with the same thread:
+    see `AgentLoop.is_own`. With a function from the request to a session or None, its answer holds,
+    and None means unchanged.
+
+    The warnings of turns are logged. `Session.apply` raises its errors through the agent.
+    """
+
+    def __init__(self, session: Session | SessionOf | PolicyLike, **options: Any) -> None:  # noqa: ANN401 - those of `Session`
+        super().__init__()
+        self._session = session
+        self._options = {**options, "shapes": [*options.get("shapes", ()), LangChainShape()]}
+        self._lock = Lock()
+        self._recent: OrderedDict[str, Session] = OrderedDict()
+        # A session that is in use stays the only one of its thread.
+        self._in_use: WeakValueDictionary[str, Session] = WeakValueDictionary()
+        if options and (isinstance(session, Session) or callable(session)):
+            raise InputError("options of a session need a policy, not a session")
+
+    def session_of(self, thread_id: str) -> Session:
+        """Return the session of a thread; the one that was given if there is only one."""
+        if isinstance(self._session, Session):
+            return self._session
+        if callable(self._session):
+            raise InputError("the sessions are chosen by a function, not by thread")
+        with self._lock:
+            session = self._in_use.get(thread_id)
+            if session is None:
+                session = Session(self._session, session_id=thread_id, **self._options)
+                self._in_use[thread_id] = session
+            self._recent[thread_id] = session
+            self._recent.move_to_end(thread_id)
+            while len(self._recent) > _MOST_SESSIONS:
+                self._recent.popitem(last=False)
+            return session
+
+    def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:  # noqa: ANN401
+        """Call the model with the edited list."""
+        if (call := self._call(request)) is None:
+            return handler(request)
+        sent = call.loop.apply(call.session, call.asked)
+        response = handler(_edited(request, call.asked, sent))
+        call.loop.finish(call.asked)
+        if (usage := _usage(response)) is not None:
+            call.loop.observe(call.session, sent, usage)
+        return response
+
+    async def awrap_model_call(
+        self,
+        request: Any,  # noqa: ANN401
+        handler: Callable[[Any], Awaitable[Any]],
+    ) -> Any:  # noqa: ANN401
+        """Call the model with the edited list, without blocking the event loop."""
+        if (call := self._call(request)) is None:
+            return await handler(request)
+        sent = await call.loop.apply_async(call.session, call.asked)
+        response = await handler(_edited(request, call.asked, sent))
+        call.loop.finish(call.asked)
+        if (usage := _usage(response)) is not None:
+            await call.loop.observe_async(call.session, sent, usage)
+        return response
+
+    def _call(self, request: Any) -> _Call | None:  # noqa: ANN401
+        """Return what to do for a model call; None if it passes unchanged."""
+        messages = list(request.messages)
+        session = self._chosen(request)
+        if session is None or not messages or (loop := AgentLoop.of(session)).is_applying:
+            return None
+        # A repeated call is one with the same messages, before an answer to it has come.
+        key = f"{len(messages)} {messages[-1].id}"
+        tools = [*map(_schema, request.tools)]
+        asked = Asked(key, messages, _system(request), tools, plain=_compared)
+        is_given = callable(self._session) and not isinstance(self._session, Session)
+        return _Call(loop, session, asked) if is_given or loop.is_own(session, asked) else None
+
+    def _chosen(self, request: Any) -> Session | None:  # noqa: ANN401
+        if isinstance(self._session, Session):
+            return self._session
+        if callable(self._session):
+            return self._session(request)
+        thread_id = get_config().get("configurable", {}).get("thread_id")
+        if thread_id is None:
+            raise InputError(
+                "a session needs a thread_id:"
+                ' agent.invoke(…, {"configurable": {"thread_id": "…"}}), or give the middleware a'
+                " Session"
+            )
+        return self.session_of(str(thread_id))
+
+
+class _Call(NamedTuple):
+    loop: AgentLoop
+    session: Session
+    asked: Asked
+
+
+def _edited(request: Any, asked: Asked, sent: Sent) -> Any:  # noqa: ANN401
+    """Return the request with the list that is sent; the same object if nothing changed."""
+    given: Sequence[Any] = asked.messages
+    if sent.messages is sent.given or sent.messages is given:
+        return request
+    return request.override(messages=list(sent.messages))
+
+
+def _compared(message: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return what the messages of two requests are compared by; an artifact may be anything."""
+    calls = getattr(message, "tool_calls", ())
+    return {"type": message.type, "content": message.content, "tool_calls": calls}
+
+
+def _system(request: Any) -> object:  # noqa: ANN401
+    """Return the system prompt; before langchain 1.1 a request has it as a text."""
+    message = getattr(request, "system_message", None)
+    return request.system_prompt if message is None else message.content
+
+
+def _schema(tool: object) -> dict[str, Any]:
+    """Return what a tool adds to a request."""
+    if isinstance(tool, dict):
+        return tool
+    found: dict[str, Any] = json.loads(compact_json(convert_to_openai_tool(tool)))
+    return found
+
+
+def _usage(response: Any) -> Usage | None:  # noqa: ANN401
+    """Return the usage of the model's message in a response, None if it has none."""
+    response = getattr(response, "model_response", response)
+    messages = getattr(response, "result", [response])
+    found = [getattr(message, "usage_metadata", None) for message in messages]
+    usage = next((one for one in found if one and one.get("input_tokens")), None)
+    if usage is None:
+        return None
+    whole, inside = usage["input_tokens"], usage.get("input_token_details") or {}
+    read = min(inside.get("cache_read") or 0, whole)
+    written = min(inside.get("cache_creation") or 0, whole - read)
+    return Usage(whole - read - written, read, written, usage.get("output_tokens") or 0)
