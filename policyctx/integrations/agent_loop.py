@@ -71,7 +71,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentTurn:
     """The list that is sent for a request, in the turn of this number."""
 
     given: list[Message]
@@ -95,7 +95,7 @@ class AgentLoop:
         self._turn = 0
         self._last: Asked | None = None
         self._is_established = False
-        self._kept: dict[str, Sent] = {}
+        self._kept: dict[str, SentTurn] = {}
         self._has_warned = False
 
     @classmethod
@@ -132,7 +132,7 @@ class AgentLoop:
             )
         return False
 
-    def apply(self, session: Session, asked: Asked) -> Sent:
+    def apply(self, session: Session, asked: Asked) -> SentTurn:
         """Return what to send for a request, by a turn of the session or as it was sent before."""
         with self._in_turn():
             if (sent := self._sent_before(asked)) is None:
@@ -141,7 +141,7 @@ class AgentLoop:
                 sent = self._keep(session, asked, result)
             return sent
 
-    async def apply_async(self, session: Session, asked: Asked) -> Sent:
+    async def apply_async(self, session: Session, asked: Asked) -> SentTurn:
         """Return what to send as `apply` does, without blocking the event loop."""
         async with self._in_turn_async():
             if (sent := self._sent_before(asked)) is None:
@@ -168,7 +168,7 @@ class AgentLoop:
         """Forget what was sent for a request that was answered: no attempt follows."""
         self._kept.pop(asked.key, None)
 
-    def observe(self, session: Session, sent: Sent, usage: object) -> None:
+    def observe(self, session: Session, sent: SentTurn, usage: object) -> None:
         """Learn from a usage, unless another turn has begun since; waits for nothing."""
         if self._lock.acquire(blocking=False):
             try:
@@ -178,7 +178,7 @@ class AgentLoop:
             finally:
                 self._lock.release()
 
-    async def observe_async(self, session: Session, sent: Sent, usage: object) -> None:
+    async def observe_async(self, session: Session, sent: SentTurn, usage: object) -> None:
         """Learn from a usage as `observe` does, without blocking the event loop."""
         if self._lock.acquire(blocking=False):
             try:
@@ -193,16 +193,16 @@ class AgentLoop:
         self._last = asked
         self._is_established = self._is_established or asked.has_reply()
 
-    def _sent_before(self, asked: Asked) -> Sent | None:
+    def _sent_before(self, asked: Asked) -> SentTurn | None:
         sent = self._kept.get(asked.key)
         return sent if sent is not None and sent.given == asked.messages else None
 
-    def _keep(self, session: Session, asked: Asked, result: Result) -> Sent:
+    def _keep(self, session: Session, asked: Asked, result: Result) -> SentTurn:
         for warning in result.warnings:
             _log.warning("session %s: %s", session.session_id, warning)
         while len(self._kept) >= _MOST_KEPT:
             del self._kept[next(iter(self._kept))]
-        self._kept[asked.key] = sent = Sent(asked.messages, result.messages, self._turn)
+        self._kept[asked.key] = sent = SentTurn(asked.messages, result.messages, self._turn)
         return sent
 
     @contextmanager

@@ -19,7 +19,7 @@ from types import new_class
 from typing import TYPE_CHECKING, Any, NamedTuple, get_origin
 
 from policyctx.errors import InstallationError, MissingExtraError
-from policyctx.integrations.agent_loop import AgentLoop, Asked, Sent
+from policyctx.integrations.agent_loop import AgentLoop, Asked, SentTurn
 
 try:
     import anthropic
@@ -212,7 +212,7 @@ class _StreamUsage:
         return usage if self._is_found else None
 
 
-def _observed(call: _Call, sent: Sent, events: Generator[Any]) -> Generator[Any]:
+def _observed(call: _Call, sent: SentTurn, events: Generator[Any]) -> Generator[Any]:
     """Yield the events of a stream, and observe its usage when it comes by."""
     found = _StreamUsage()
     with closing(events):
@@ -223,7 +223,7 @@ def _observed(call: _Call, sent: Sent, events: Generator[Any]) -> Generator[Any]
 
 
 async def _observed_async(
-    call: _Call, sent: Sent, events: AsyncGenerator[Any]
+    call: _Call, sent: SentTurn, events: AsyncGenerator[Any]
 ) -> AsyncGenerator[Any]:
     """Yield the events of a stream as `_observed` does."""
     found = _StreamUsage()

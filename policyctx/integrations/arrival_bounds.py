@@ -29,7 +29,7 @@ _MOST_TOOLS = 500
 _MOST_BYTES = 1 << 18
 
 
-class Bound(NamedTuple):
+class LeastSize(NamedTuple):
     """The least length of a text that may be offloaded; None if no text ever is."""
 
     unit: str
@@ -45,7 +45,7 @@ class Bound(NamedTuple):
         return len(text.encode("utf-8", "surrogatepass")) < self.least
 
 
-def remembered_bound(policy: str, tool: str) -> Bound | None:
+def remembered_bound(policy: str, tool: str) -> LeastSize | None:
     """Return the bound that an earlier process found for results of a tool, None if none holds.
 
     `policy` is the name of a preset or the path of a file, as in `OffloadPolicy.load`.
@@ -57,7 +57,7 @@ def remembered_bound(policy: str, tool: str) -> Bound | None:
     return None
 
 
-def load_and_remember(policy: str, tool: str) -> tuple[OffloadPolicy, Bound]:
+def load_and_remember(policy: str, tool: str) -> tuple[OffloadPolicy, LeastSize]:
     """Compile a policy, and return it with its bound for results of a tool.
 
     The bound is remembered if that is possible; a failure is ignored. Raises `PolicyError`.
@@ -87,15 +87,15 @@ def load_and_remember(policy: str, tool: str) -> tuple[OffloadPolicy, Bound]:
     return compiled, bound
 
 
-def least_size(policy: OffloadPolicy, tool: str) -> Bound:
+def least_size(policy: OffloadPolicy, tool: str) -> LeastSize:
     """Return the least size at which a step on arrival can take a result of a tool."""
     thresholds = [*_thresholds(policy, tool)]
     if not thresholds:
-        return Bound("chars", None)
+        return LeastSize("chars", None)
     bounds = [_bound(threshold, policy) for threshold in thresholds]
     if len({bound.unit for bound in bounds}) > 1:
         # A character has one byte or more, so a bound in characters holds for bytes as well.
-        return Bound("bytes", min(bound.least or 0 for bound in bounds))
+        return LeastSize("bytes", min(bound.least or 0 for bound in bounds))
     return min(bounds, key=lambda bound: bound.least or 0)
 
 
@@ -109,17 +109,17 @@ def _thresholds(policy: OffloadPolicy, tool: str) -> Iterator[SizeThreshold | No
                     yield treatment.threshold
 
 
-def _bound(threshold: SizeThreshold | None, policy: OffloadPolicy) -> Bound:
+def _bound(threshold: SizeThreshold | None, policy: OffloadPolicy) -> LeastSize:
     from policyctx.definitions.tokenizers import TOKENIZERS  # noqa: PLC0415 - after the policy
 
     if threshold is None:
-        return Bound("chars", 0)
+        return LeastSize("chars", 0)
     if threshold.unit == "chars":
-        return Bound("chars", threshold.amount)
+        return LeastSize("chars", threshold.amount)
     if TOKENIZERS[policy.model.tokenizer].is_remote:
-        return Bound("bytes", 0)  # what a provider counts has no bound that is published
+        return LeastSize("bytes", 0)  # what a provider counts has no bound that is published
     # A token has at least one byte, and the scaled number of tokens is rounded.
-    return Bound("bytes", max(0, int((threshold.amount - 1) / policy.model.token_scale)))
+    return LeastSize("bytes", max(0, int((threshold.amount - 1) / policy.model.token_scale)))
 
 
 class _RecordingEnvironment(dict[str, str]):
@@ -171,11 +171,11 @@ def _read_cache(path: str, policy: str) -> dict[str, Any] | None:
     return found if holds else None
 
 
-def _bound_of(value: object) -> Bound | None:
-    if isinstance(value, list) and len(value) == len(Bound._fields) and value[0] in _UNITS:
+def _bound_of(value: object) -> LeastSize | None:
+    if isinstance(value, list) and len(value) == len(LeastSize._fields) and value[0] in _UNITS:
         least = value[1]
         if least is None or (type(least) is int and least >= 0):
-            return Bound(value[0], least)
+            return LeastSize(value[0], least)
     return None
 
 
@@ -185,7 +185,7 @@ _UNITS = ("chars", "bytes")
 def _write_cache(
     policy: str,
     tool: str,
-    bound: Bound,
+    bound: LeastSize,
     files: Mapping[str, str],
     variables: Mapping[str, str | None],
     *,

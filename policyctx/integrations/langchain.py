@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from policyctx.errors import InputError, InstallationError, MissingExtraError
-from policyctx.integrations.agent_loop import AgentLoop, Asked, Sent
+from policyctx.integrations.agent_loop import AgentLoop, Asked, SentTurn
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.shapes.blocks import result_parts
 from policyctx.messages.shapes.media import DOCUMENTS, IMAGES, medium_of
@@ -348,7 +348,7 @@ class _Call(NamedTuple):
     asked: Asked
 
 
-def _edited(request: Any, asked: Asked, sent: Sent) -> Any:  # noqa: ANN401
+def _edited(request: Any, asked: Asked, sent: SentTurn) -> Any:  # noqa: ANN401
     """Return the request with the list that is sent; the same object if nothing changed."""
     given: Sequence[Any] = asked.messages
     if sent.messages is sent.given or sent.messages is given:

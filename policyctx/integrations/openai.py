@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 from policyctx.errors import InstallationError, MissingExtraError
-from policyctx.integrations.agent_loop import AgentLoop, Asked, Sent
+from policyctx.integrations.agent_loop import AgentLoop, Asked, SentTurn
 
 try:
     import openai
@@ -203,7 +203,7 @@ class _Policy:
             self._warned.add(text)
             _log.warning("%s", text)
 
-    def _watched(self, call: _Call, sent: Sent, events: Generator[Any]) -> Generator[Any]:
+    def _watched(self, call: _Call, sent: SentTurn, events: Generator[Any]) -> Generator[Any]:
         """Yield the events of a stream, and observe its usage when it comes by."""
         found = _StreamUsage()
         with closing(events):
@@ -214,7 +214,7 @@ class _Policy:
         self._check_stream(call, found)
 
     async def _watched_async(
-        self, call: _Call, sent: Sent, events: AsyncGenerator[Any]
+        self, call: _Call, sent: SentTurn, events: AsyncGenerator[Any]
     ) -> AsyncGenerator[Any]:
         """Yield the events of a stream as `_watched` does."""
         found = _StreamUsage()

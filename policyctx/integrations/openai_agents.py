@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from policyctx.errors import InstallationError, MissingExtraError
-from policyctx.integrations.agent_loop import AgentLoop, Asked, Sent
+from policyctx.integrations.agent_loop import AgentLoop, Asked, SentTurn
 from policyctx.tokens.usage import Usage
 
 try:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 # What the model call of this task was sent, until its usage is observed.
-_sent: ContextVar[tuple[Session, Sent] | None] = ContextVar("sent", default=None)
+_sent: ContextVar[tuple[Session, SentTurn] | None] = ContextVar("sent", default=None)
 
 
 class PolicyFilter(agents.RunHooks[Any]):

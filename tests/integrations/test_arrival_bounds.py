@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from policyctx import Session
 from policyctx.integrations.arrival_bounds import (
-    Bound,
+    LeastSize,
     least_size,
     load_and_remember,
     remembered_bound,
@@ -28,30 +28,30 @@ STEP = "steps: [{{name: a, on: arrival, do: offload, must_shrink: false{more}}}]
 ITEMS = "items: {tool_result: {offload: true}}\nplaceholder: x\n"
 
 
-def bound_of(text: str, tool: str = "Bash", *, more: str = "") -> Bound:
+def bound_of(text: str, tool: str = "Bash", *, more: str = "") -> LeastSize:
     return least_size(policy(ITEMS + text + STEP.format(more=more)), tool)
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("min_chars: 500\n", Bound("chars", 500)),
-        ("min_tokens: 500\n", Bound("bytes", 499)),
-        ("min_tokens: 500\nmodel: {token_scale: 2}\n", Bound("bytes", 249)),
-        ("min_tokens: 500\nmodel: {tokenizer: anthropic}\n", Bound("bytes", 0)),
-        ("", Bound("chars", 0)),
-        ("min_chars: 500\ntools: {Bash: {offload: false}}\n", Bound("chars", None)),
-        ("min_chars: 500\ntools: {Bash: {min_chars: 70}}\n", Bound("chars", 70)),
-        ("min_chars: 500\ntools: {Read: {min_chars: 70}}\n", Bound("chars", 500)),
-        ("min_chars: 500\ntools: {'B*': {min_tokens: 50}}\n", Bound("bytes", 49)),
+        ("min_chars: 500\n", LeastSize("chars", 500)),
+        ("min_tokens: 500\n", LeastSize("bytes", 499)),
+        ("min_tokens: 500\nmodel: {token_scale: 2}\n", LeastSize("bytes", 249)),
+        ("min_tokens: 500\nmodel: {tokenizer: anthropic}\n", LeastSize("bytes", 0)),
+        ("", LeastSize("chars", 0)),
+        ("min_chars: 500\ntools: {Bash: {offload: false}}\n", LeastSize("chars", None)),
+        ("min_chars: 500\ntools: {Bash: {min_chars: 70}}\n", LeastSize("chars", 70)),
+        ("min_chars: 500\ntools: {Read: {min_chars: 70}}\n", LeastSize("chars", 500)),
+        ("min_chars: 500\ntools: {'B*': {min_tokens: 50}}\n", LeastSize("bytes", 49)),
     ],
 )
-def test_the_bound_is_the_nearest_threshold(text: str, expected: Bound) -> None:
+def test_the_bound_is_the_nearest_threshold(text: str, expected: LeastSize) -> None:
     assert bound_of(text) == expected
 
 
 def test_a_policy_without_a_step_on_arrival_takes_nothing() -> None:
-    assert least_size(policy(ITEMS), "Bash") == Bound("chars", None)
+    assert least_size(policy(ITEMS), "Bash") == LeastSize("chars", None)
 
 
 def test_the_least_of_all_steps_and_types_counts() -> None:
@@ -60,7 +60,7 @@ def test_the_least_of_all_steps_and_types_counts() -> None:
         f"min_chars: 500\nplaceholder: x\nitems: {{tool_result: {{offload: true}}, t: {types}}}\n"
     )
     own = policy(text + STEP.format(more=""))
-    assert least_size(own, "Bash") == Bound("chars", 40)
+    assert least_size(own, "Bash") == LeastSize("chars", 40)
 
 
 TEXTS = st.text(st.sampled_from("ab \n é中😀\ud800"), max_size=60)
@@ -94,10 +94,10 @@ def test_a_result_below_the_bound_is_never_taken(
 def test_a_bound_is_remembered_for_each_tool() -> None:
     assert remembered_bound("claude-code", "Bash") is None
     _, bound = load_and_remember("claude-code", "Bash")
-    assert remembered_bound("claude-code", "Bash") == bound == Bound("chars", 10_000)
+    assert remembered_bound("claude-code", "Bash") == bound == LeastSize("chars", 10_000)
     assert remembered_bound("claude-code", "Read") is None
     load_and_remember("claude-code", "Read")
-    assert remembered_bound("claude-code", "Read") == Bound("chars", 20_000)
+    assert remembered_bound("claude-code", "Read") == LeastSize("chars", 20_000)
     assert remembered_bound("claude-code", "Bash") == bound
 
 
@@ -108,7 +108,7 @@ def test_a_link_to_another_policy_is_noticed(tmp_path: Path) -> None:
     link = tmp_path / "link.yaml"
     link.symlink_to(tmp_path / "100.yaml")
     load_and_remember(str(link), "Bash")
-    assert remembered_bound(str(link), "Bash") == Bound("chars", 100)
+    assert remembered_bound(str(link), "Bash") == LeastSize("chars", 100)
     link.unlink()
     link.symlink_to(tmp_path / "200.yaml")
     assert remembered_bound(str(link), "Bash") is None
@@ -128,7 +128,7 @@ def test_a_damaged_cache_is_replaced(tmp_path: Path, text: str) -> None:
     cached(tmp_path).write_text(text, encoding="utf-8")
     assert remembered_bound("claude-code", "Bash") is None
     load_and_remember("claude-code", "Bash")
-    assert remembered_bound("claude-code", "Bash") == Bound("chars", 10_000)
+    assert remembered_bound("claude-code", "Bash") == LeastSize("chars", 10_000)
 
 
 @pytest.mark.parametrize(
@@ -157,5 +157,5 @@ def test_the_cache_is_private_and_holds_no_value_of_a_variable(
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file is in the way", encoding="utf-8")
     _, bound = load_and_remember("claude-code", "Bash")
-    assert bound == Bound("chars", 10_000)
+    assert bound == LeastSize("chars", 10_000)
     assert remembered_bound("claude-code", "Bash") is None
