@@ -188,6 +188,14 @@ class _New:
         self.replies: dict[int, int] = {}
         self.newest_reply = reading._newest_reply  # noqa: SLF001 - a part of it
         self._begun = reading._replies.get(reading.message_count - 1)  # noqa: SLF001
+        self._in_newest = (
+            self._begun is not None
+            and any(
+                reading._replies.get(reading.items[i].message) == self._begun  # noqa: SLF001
+                for i in self.newest_reply[:1]
+            )
+        )
+        """Whether the reply that has begun is the newest one with items."""
         self._turns, self._before = len(reading.turn_starts), len(reading.items)
 
     def read(self, shape: Shape, message: Message, index: int) -> None:
@@ -219,11 +227,13 @@ class _New:
         continues = self._begun is not None and role == "assistant"
         if not continues:
             self._begun = index if role == "assistant" and splits else None
+            self._in_newest = False
         if self._begun is not None:
             self.replies[index] = self._begun
         if count and role == "assistant":
-            start = self.newest_reply.start if continues and self.newest_reply else first
+            start = self.newest_reply.start if self._in_newest else first
             self.newest_reply = range(start, first + count)
+            self._in_newest = True
 
 
 def _begins_turn(parts: Sequence[Part]) -> bool:

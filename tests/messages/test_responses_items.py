@@ -89,3 +89,14 @@ def test_a_text_of_the_provider_needs_its_reasoning() -> None:
 def test_a_list_may_begin_with_an_item_of_the_provider() -> None:
     messages = [GO, reasoning("1"), call("a"), output("a"), COMPACTION, GO]
     assert new_problems(messages, [COMPACTION, SUMMARY, NOTED, GO]) == []
+
+
+def test_an_empty_item_begins_a_reply_of_its_own() -> None:
+    use = {"type": "tool_use", "id": "a", "name": "read", "input": {}}
+    asked: Message = {"role": "assistant", "content": [use]}
+    empty: Message = {"type": "message", "role": "assistant", "content": []}
+    assert read([asked]).pending == 0
+    assert read([asked, empty, EASY]).pending is None
+    growing = read([asked, empty])
+    growing.extend([EASY])
+    assert growing.pending is None
