@@ -74,7 +74,7 @@ def fresh(messages: Sequence[Message]) -> list[Message]:
 
 
 def marked(messages: list[Message], *, back: int = 0) -> list[Message]:
-    """Return the list with a marker on the last block of a message, so many before the last."""
+    """Return the list with a marker on the last block of one message, counted from the end."""
     places = [i for i, m in enumerate(messages) if isinstance(m["content"], list)]
     place = places[-1 - back]
     *blocks, last = messages[place]["content"]

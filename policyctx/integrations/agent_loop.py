@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 _MOST_KEPT = 8
 # How often an asynchronous request asks whether another one has ended its turn, in seconds.
 _POLL = 0.005
-# The roles of messages that are no reply, nor follow from one.
+# The roles of messages that are neither replies nor results of calls in one.
 _ASKING = frozenset({"user", *SYSTEM_ROLES})
 _applying: ContextVar[frozenset[AgentLoop]] = ContextVar("applying", default=frozenset())
 

@@ -3,9 +3,9 @@
 To read and compile a policy takes much longer than to start Python. A process that only has to
 know that a result is too small asks `remembered_bound` first, which reads the files of the policy
 but compiles nothing. A bound holds for the very contents of these files, the values of the
-environment variables that they use, and the version of the library; if any of these differs, there
-is no bound. A bound only says which results are surely kept; all other results are decided by the
-policy itself.
+environment variables that they use, and the version of the library; if one of these differs, the
+bound is unknown. A bound only tells which results the policy certainly keeps. For all other results
+the policy itself decides.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`cache_control` markers: where a provider caches the beginning of a request.
 
-Callers move their markers from turn to turn, so a marker is no part of the content of a message. It
-may be on the message itself, on a block of its content, and on a block in the content of a
+Callers move their markers from turn to turn, so the content of a message excludes its markers. A
+marker may be on the message itself, on a block of its content, and on a block in the content of a
 `tool_result`. A field of that name anywhere else, such as in the input of a call, is data. Messages
 are dicts here, and a framework's object has no markers; blocks may be objects of a provider's SDK.
 A marker that is None counts as none.

@@ -68,7 +68,7 @@ class AnthropicShape(Shape):
         return plain
 
     def is_empty(self, message: Message) -> bool:
-        """Return whether there is no content."""
+        """Return whether the content is empty or missing."""
         return not message.get("content")
 
 

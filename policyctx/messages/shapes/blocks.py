@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _TEXT_BLOCKS = ("text", "input_text", "output_text")
 _THINKING_BLOCKS = ("thinking", "redacted_thinking")
-# Blocks whose bytes are not text. There is no item type for sound.
+# Blocks of media. Sound has no item type.
 _MEDIA_BLOCKS = (
     dict.fromkeys(IMAGES, "image")
     | dict.fromkeys(DOCUMENTS, "document")
@@ -60,7 +60,7 @@ def content_parts(content: str | Sequence[object] | None, role: str) -> list[Par
 
 def _add_block(parts: list[Part], role: str, i: int, block: Mapping[str, Any]) -> None:
     kind = block.get("type")
-    is_text = kind in _TEXT_BLOCKS and role not in RESULT_ROLES  # a result is no message
+    is_text = kind in _TEXT_BLOCKS and role not in RESULT_ROLES  # a result holds no messages
     if is_text and isinstance(text := block.get("text"), str):
         parts.append(Part(_path(i, "text"), kind_of_text(role), text, text))
     elif kind == "tool_result":
@@ -247,7 +247,7 @@ def list_at(message: Message, path: Sequence[str | int]) -> list[Any]:
 
 
 def wrong_with_role(message: Mapping[str, Any]) -> str | None:
-    """Return why the role of a message is no string, None if it is one."""
+    """Return what is wrong with the role of a message, None if it is a string."""
     role = message.get("role")
     if isinstance(role, str):
         return None

@@ -124,8 +124,8 @@ def _lacking(message: Message) -> str | None:
     An object of another framework may have some of the fields, too.
     """
     if "role" in message:
-        is_told = "content" in message or not BESIDE_CONTENT.isdisjoint(message)
-        return None if is_told else "content"
+        has_content = "content" in message or not BESIDE_CONTENT.isdisjoint(message)
+        return None if has_content else "content"
     is_item = RESPONSES.recognises(message) and (
         "content" not in message or not RESPONSES.stays(message)
     )
