@@ -29,11 +29,19 @@ class Usage:
     cache_read: int = 0
     cache_write: int = 0
     output: int = 0
+    cache_write_1h: int | None = None
+    """How many of `cache_write` were written for an hour, the others for five minutes.
+
+    None where the provider does not say for how long.
+    """
 
     @property
     def prompt(self) -> int:
         """Tokens of the whole prompt: system, tools and messages."""
         return self.input + self.cache_read + self.cache_write
+
+
+_HOUR, _MINUTES = "ephemeral_1h_input_tokens", "ephemeral_5m_input_tokens"
 
 
 def usage_of(usage: object) -> Usage:
@@ -54,15 +62,24 @@ def usage_of(usage: object) -> Usage:
         details = fields["input_tokens_details"]
         return _with_cached_inside(fields, "input_tokens", "output_tokens", details)
     if "input_tokens" in fields:
-        return Usage(
-            _tokens(fields, "input_tokens"),
-            _tokens(fields, "cache_read_input_tokens"),
-            _tokens(fields, "cache_creation_input_tokens"),
-            _tokens(fields, "output_tokens"),
-        )
+        return _with_cached_apart(fields)
     raise UsageError(
         "expected a response's `usage` with `input_tokens` or `prompt_tokens`, got "
         + (f"the keys {', '.join(map(repr, fields))}" if fields else type(usage).__name__)
+    )
+
+
+def _with_cached_apart(fields: Mapping[str, Any]) -> Usage:
+    """Return the usage of a prompt whose `input_tokens` leave the cached tokens out."""
+    written = _tokens(fields, "cache_creation_input_tokens")
+    by_ttl = _fields(fields.get("cache_creation"))
+    hour = min(written, _tokens(by_ttl, _HOUR)) if by_ttl.keys() & {_HOUR, _MINUTES} else None
+    return Usage(
+        _tokens(fields, "input_tokens"),
+        _tokens(fields, "cache_read_input_tokens"),
+        written,
+        _tokens(fields, "output_tokens"),
+        hour,
     )
 
 

@@ -16,6 +16,17 @@ from policyctx.tokens.usage import Usage, usage_of
              "output_tokens": 7, "service_tier": "standard", "cache_creation": {"x": 1}},
             Usage(4, cache_read=300, cache_write=20, output=7),
         ),
+        (
+            {"input_tokens": 4, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 300,
+             "output_tokens": 7, "cache_creation": {
+                 "ephemeral_1h_input_tokens": 15, "ephemeral_5m_input_tokens": 5}},
+            Usage(4, 300, 20, 7, cache_write_1h=15),
+        ),
+        (
+            {"input_tokens": 4, "cache_creation_input_tokens": 20, "output_tokens": 7,
+             "cache_creation": {"ephemeral_5m_input_tokens": 20}},
+            Usage(4, 0, 20, 7, cache_write_1h=0),
+        ),
         ({"input_tokens": 4, "output_tokens": 7}, Usage(4, output=7)),
         (
             {"input_tokens": 4, "cache_read_input_tokens": None, "output_tokens": 7},

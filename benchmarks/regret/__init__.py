@@ -1,0 +1,1 @@
+"""Labels of regret: which removed items a person would say that the agent needed."""

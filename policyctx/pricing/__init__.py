@@ -1,0 +1,1 @@
+"""What language models cost, and how their prompt caches work."""
