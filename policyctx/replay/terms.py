@@ -127,8 +127,11 @@ def _ttl(call: Call, model: Model, row: ModelRow | None, last: int | None) -> tu
     usage = call.usage
     if usage is not None and usage.write_ttl is not None:
         return usage.write_ttl, False
-    is_told = usage is not None and usage.cache_write == 0 and usage.cache_write_1h is not None
-    return ASSUMED_TTL if last is None else last, not is_told
+    wrote = usage is not None and usage.cache_write > 0
+    is_told = usage is not None and not wrote and usage.cache_write_1h is not None
+    # Whether a model that nobody knows has such a cache, only a write tells.
+    is_assumed = wrote if row is None else not is_told
+    return ASSUMED_TTL if last is None else last, is_assumed
 
 
 class Contradiction(NamedTuple):

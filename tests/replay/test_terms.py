@@ -61,6 +61,15 @@ def test_a_call_that_wrote_nothing_assumes_nothing() -> None:
     assert ttls(HOUR, NOTHING) == [(3600, False), (3600, False)]
 
 
+def test_nothing_is_assumed_of_the_cache_of_an_unknown_model_that_wrote_nothing() -> None:
+    recorded = calls(Usage(100), None, UNTOLD, names=("unheard-of",))
+    assert [one.ttl_is_assumed for one in terms_of(recorded.calls, Model())] == [
+        False,
+        False,
+        True,
+    ]
+
+
 def test_the_last_known_time_is_that_of_the_same_model() -> None:
     recorded = calls(HOUR, UNTOLD, UNTOLD, names=(OPUS, SONNET))
     assert [one.ttl for one in terms_of(recorded.calls, Model())] == [3600, 300, 3600]
