@@ -156,7 +156,7 @@ def test_each_call_has_the_price_of_its_model_on_its_day(tmp_path: Path) -> None
         "content": [{"type": "text", "text": "done"}],
         "usage": usage,
     }
-    records = [
+    records: list[dict[str, Any]] = [
         {
             "type": "user",
             "uuid": "u",
