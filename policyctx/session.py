@@ -120,6 +120,8 @@ class Session:
         self._on_invalid = on_invalid
         self.expects_usage = True
         """Whether to warn when gates compare tokens and no usage is observed."""
+        self.context_window: int | None = None
+        """Tokens that the called model can see, for the gates; None for those of the policy."""
         self._notices_given = 0
         self._memory: Memory | None = None
         self._announced_tool = ""
@@ -651,6 +653,8 @@ class Session:
             cwd=self._cwd,
             read_tool=self._announced_tool or self._read_tools[1],
             sources=sources or {},
+            context_window=self.context_window,
+            cache_ttl=memory.write_ttl,
         )
 
 
