@@ -258,11 +258,14 @@ class _Simulation:
         self._items: list[SeenItem] = []
         self._clock = _Clock()
         self._session = Session(
-            policy, session_id=_SESSION_ID, on_invalid="keep", clock=self._clock
+            policy,
+            session_id=_SESSION_ID,
+            on_invalid="keep",
+            clock=self._clock,
+            expects_usage=False,  # a recording may have none
         )
         self._store = UnwrittenStore(self._session.store.root, policy.store)
         self._session.store = self._store
-        self._session.expects_usage = False  # a recording may have none
         self._sizes = MessageSizes()
         self._whole = self._edited = SentList(self._sizes)
         """One list for both until a call is sent another one than the recorded."""
