@@ -234,9 +234,11 @@ class Session:
     ) -> Result:
         """Run the `arrival` steps on a message with new results, before a model has seen them.
 
-        `call` is the assistant message that made the calls; without it the tools are unknown, and
-        rules for tools do not apply. If it is given, `Result.messages` begins with it. `sources`
-        are the files that the results were read from, by tool-use id; a placeholder may name them.
+        `call` is the assistant message that made the calls; if it is given, `Result.messages`
+        begins with it. Without it the tools and their inputs are unknown: rules for tools do not
+        apply, and a result that was read back from the store is offloaded again. Pass it wherever a
+        tool of the agent can read the store. `sources` are the files that the results were read
+        from, by tool-use id; a placeholder may name them.
         """
         return self._run(self._apply_on_arrival(message, call, sources))
 
