@@ -21,7 +21,7 @@ from tests.policies import policy
 from tests.serving import Answer, serving
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 OLD = """\
@@ -106,7 +106,7 @@ def cloud() -> Iterator[Cloud]:
 
 @pytest.mark.parametrize("client_of", CLOUDS)
 def test_a_client_of_a_cloud_sends_the_edited_list_and_its_usage_is_observed(
-    cloud: Cloud, tmp_path: Path, client_of: Callable[[str, Session], Any]
+    cloud: Cloud, tmp_path: Path, client_of: Any
 ) -> None:
     session = Session(policy(OLD), root=tmp_path, session_id="s")
     with client_of(cloud.url, session) as client:
