@@ -13,20 +13,19 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, cast
 
-from policyctx.definitions.fields import ROOT_FIELDS, SESSION_FIELDS
+from policyctx.definitions.fields import SESSION_FIELDS
 from policyctx.errors import PolicyctxError, StoreError
 from policyctx.messages.reading import listed
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import Facts
-from policyctx.planning.ledger import taken_out
-from policyctx.planning.paths import safe_part
 from policyctx.planning.planner import BOTH
+from policyctx.planning.taken_out import taken_out
 from policyctx.policy.models import Policy
 from policyctx.policy.options import checks_options
 from policyctx.policy.values import parsed_template
-from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.filesystem import session_store
 from policyctx.store.read import lines_of
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.tool_schemas import tool_names
@@ -112,7 +111,9 @@ class Session:
         self.session_id = _new_session_id(settings.session_id) if session_id is None else session_id
         self._clock = clock
         self._cwd = _working_directory()
-        self.store: SessionStore = self._folder(root) if store is None else store
+        if store is None:
+            store = session_store(settings, self.session_id, root=root, clock=clock)
+        self.store: SessionStore = store
         model = self.policy.model
         self._counter = counter_for(model.tokenizer, language_model=model.name)
         self._keeps_state = self.policy.store.keeps_state
@@ -236,9 +237,11 @@ class Session:
     ) -> Result:
         """Run the `arrival` steps on a message with new results, before a model has seen them.
 
-        `call` is the assistant message that made the calls; without it the tools are unknown, and
-        rules for tools do not apply. If it is given, `Result.messages` begins with it. `sources`
-        are the files that the results were read from, by tool-use id; a placeholder may name them.
+        `call` is the assistant message that made the calls; if it is given, `Result.messages`
+        begins with it. Without it the tools and their inputs are unknown: rules for tools do not
+        apply, and a result that was read back from the store is offloaded again. Pass it wherever a
+        tool of the agent can read the store. `sources` are the files that the results were read
+        from, by tool-use id; a placeholder may name them.
         """
         return self._run(self._apply_on_arrival(message, call, sources))
 
@@ -366,21 +369,6 @@ class Session:
         names = tool_names(tools)
         if names and names != self._read_tools[0]:
             self._read_tools = names, self.policy.read_tool(names)
-
-    def _folder(self, root: str | os.PathLike[str] | None) -> ContextFileSystem:
-        settings = self.policy.store
-        shared = root is not None or "{session_id}" not in settings.root
-        return ContextFileSystem(
-            _root(settings.root, self.session_id) if root is None else root,
-            on_conflict=settings.on_conflict,
-            sync=settings.sync,
-            mode=settings.mode,
-            state=settings.state,
-            session=self.session_id if shared else None,
-            format=settings.format,
-            compress=settings.compress,
-            clock=self._clock,
-        )
 
     def _apply_on_arrival(
         self,
@@ -681,11 +669,6 @@ def _working_directory() -> str:
         return os.getcwd()  # noqa: PTH109 - a path is rendered as text
     except FileNotFoundError:
         return ""
-
-
-def _root(template: str, session_id: str) -> str:
-    values = {"session_id": safe_part(session_id)}
-    return parsed_template(template, ROOT_FIELDS).render(values)
 
 
 def _new_session_id(form: str) -> str:

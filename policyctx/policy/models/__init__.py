@@ -7,9 +7,10 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field, Strict
 
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Tokenizer
+from policyctx.definitions.wordings import DEFAULT
 from policyctx.policy.models.base import CacheTtl, OneOrMore, Prices, Section
 from policyctx.policy.models.compaction import Compaction
-from policyctx.policy.models.placeholder import DEFAULT, Placeholder, Wording
+from policyctx.policy.models.placeholder import Placeholder, Wording
 from policyctx.policy.models.rules import (
     ItemRule,
     KeepRecent,
