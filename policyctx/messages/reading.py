@@ -52,6 +52,8 @@ class Reading:
         self.staying: list[int] = []
         """Positions of the messages that must survive a compaction, in ascending order."""
         self.message_count = 0
+        self.takes_markers = True
+        """Whether every message is of a shape that takes `cache_control` markers."""
         self._newest_reply = range(0)  # the positions of its items
         self._replies: dict[int, int] = {}  # by message of a split reply, the first one of it
         self._open_calls: dict[object, list[tuple[int, Item]]] = {}
@@ -132,6 +134,7 @@ class Reading:
         self.roles += new.roles
         self.opening_roles += new.opening_roles
         self.staying += new.staying
+        self.takes_markers = self.takes_markers and new.takes_markers
         self.message_count += len(messages)
 
     def _take(self, items: list[Item]) -> None:
@@ -185,6 +188,7 @@ class _New:
         self.roles: list[str] = []
         self.opening_roles: list[str] = []
         self.staying: list[int] = []
+        self.takes_markers = True
         self.replies: dict[int, int] = {}
         self.newest_reply = reading._newest_reply  # noqa: SLF001 - a part of it
         self._begun = reading._replies.get(reading.message_count - 1)  # noqa: SLF001
@@ -202,6 +206,7 @@ class _New:
         """Read the message at a position; raises `MessagesError` if it is not JSON."""
         role, parts = shape.role(message), _parts(shape, message, index)
         self.roles.append(role)
+        self.takes_markers = self.takes_markers and shape.takes_markers
         may_open = role == "assistant" and shape.splits_replies
         self.opening_roles.append("" if may_open else role)
         if role == "user" and _begins_turn(parts):

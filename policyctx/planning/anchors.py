@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from policyctx.messages.markers import Ttl
     from policyctx.planning.conversation import Conversation
+    from policyctx.planning.decisions import Decision
     from policyctx.planning.select import Candidates
 
-Ttl: TypeAlias = Literal["5m", "1h"]
-"""How long a provider keeps an entry after its last use."""
 Part: TypeAlias = Literal["tools", "system", "messages"]
 """The parts of a request, in the order in which a provider reads them."""
 Why: TypeAlias = Literal["given", "system", "old", "anchor", "before", "last", "tools"]
@@ -187,20 +187,33 @@ class Removable:
         self.newest = -1
         """The position of the newest item that was edited after it was sent, -1 without one."""
 
-    def first(self) -> int | None:
+    def first(self, new: Sequence[Decision] = ()) -> int | None:
         """Return the position of the first item that an edit to come could change, or None.
 
-        It may be that of a call or of thinking, if the result is removed together with it.
+        It may be that of a call or of thinking, if the result is removed together with it. `new`
+        are decisions of a plan that is not carried out yet.
         """
         for position, _ in self._in.history[self._changes_seen :]:
             if self._in.fates[position].step not in self._arrival:
                 self.newest = max(self.newest, position)
         self._changes_seen = len(self._in.history)
         self._next = max(self._next, self.newest + 1)
+        if new:
+            return self._behind(new)
         while self._next < len(self._in.items):
             if (changed := self._changed(self._next)) is not None:
                 return changed
             self._next += 1
+        return None
+
+    def _behind(self, new: Sequence[Decision]) -> int | None:
+        out = {decision.position for decision in new}
+        edited = (each.position + 1 for each in new if each.step not in self._arrival)
+        for position in range(max([self._next, *edited]), len(self._in.items)):
+            if position in out or self._in.items[position].inside in out:
+                continue
+            if (changed := self._changed(position)) is not None:
+                return changed
         return None
 
     def _changed(self, position: int) -> int | None:

@@ -23,7 +23,8 @@ from tests.planning.plans import planner
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from policyctx.planning.anchors import Part, Ttl
+    from policyctx.messages.markers import Ttl
+    from policyctx.planning.anchors import Part
     from policyctx.planning.planner import Planner
     from tests.conversations import Message
 

@@ -43,6 +43,9 @@ class PromptCache(Section):
     """How long a prefix stays cached."""
     min_tokens: Annotated[int, Field(ge=0)] = 1024
     """A shorter prefix is not cached."""
+    breakpoints: Literal["keep", "auto"] = "keep"
+    """Where Anthropic's cache breakpoints go: `keep` leaves those of the caller, `auto` sets them
+    so that an edit is billed for its tail alone."""
 
 
 class Model(Section):
