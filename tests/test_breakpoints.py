@@ -330,7 +330,8 @@ def test_every_request_of_a_loop_has_legal_markers(
             {"type": "text", "text": f"part {i}"} for i in range(data.draw(st.integers(0, 3)))
         ]
         for block in system:
-            if wanted and data.draw(is_marked):
+            marks: bool = data.draw(is_marked)
+            if wanted and marks:
                 block["cache_control"] = wanted.pop(0)
         given_ = copy.deepcopy((messages, system))
         result = loop.apply(messages, system=system, tools=TOOLS)
@@ -341,5 +342,6 @@ def test_every_request_of_a_loop_has_legal_markers(
             assert result.system[kept[-1]] is system[kept[-1]]  # type: ignore[index]
         again = loop.apply(messages, system=system, tools=TOOLS)
         assert body(again) == body(result)
-        if data.draw(is_marked):
+        restarts: bool = data.draw(is_marked)
+        if restarts:
             loop = session(root, ttl=ttl, do=do)
