@@ -172,9 +172,9 @@ class Session:
     ) -> tuple[Breakpoint, ...]:
         """Return the cache breakpoints that `apply` would set; nothing is written or decided.
 
-        The places of those in the messages are positions in the items of the plan. Empty if the
-        policy does not place breakpoints, and for an API without `cache_control`. A compaction that
-        is due is not made.
+        Those in the messages name the item that they follow. Empty if the policy does not
+        place breakpoints, and for an API without `cache_control`. A compaction that is due is not
+        made.
         """
         if not (self.policy.places_breakpoints and self.takes_markers):
             return ()

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from policyctx.definitions.items import Item
 from policyctx.errors import MessagesError, ShapeError
+from policyctx.messages.markers import MARKER
 from policyctx.messages.shapes.blocks import named
 from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.messages.shapes.shape import call_key
@@ -330,6 +331,17 @@ class Request:
                 for key in held
             )
         return notes
+
+    def marked(self, system: object, tools: object) -> Request:
+        """Return the request with cache breakpoints in its system prompt and its tools.
+
+        A marker of the whole request would be one breakpoint more, so it is left out.
+        """
+        if self.body is None:
+            return self
+        body = {name: value for name, value in self.body.items() if name != MARKER}
+        given = {"system": system, "tools": tools}
+        return replace(self, body={**body, **{n: v for n, v in given.items() if n in body}})
 
     def document_with(self, messages: Sequence[Message]) -> object:
         """Return the document with its messages replaced by these."""

@@ -86,6 +86,9 @@ class Breakpoint:
     """The index of a tool or of a block of the system prompt, or a block of the messages."""
     ttl: Ttl
     why: tuple[Why, ...]
+    item: str = ""
+    """The kind and the id of the item that the block is, such as `tool_call toolu_1`; empty beside
+    the messages, and where nobody filled it in."""
 
 
 def breakpoints(

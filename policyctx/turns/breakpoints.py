@@ -162,7 +162,7 @@ class Placing:
         )
         if not new:
             self._ends = {sent.prefix(end): end for end in found if end is not None}
-        return Placed(chosen, now)
+        return Placed(tuple(map(self._named, chosen)), now)
 
     def marked(self, messages: Sequence[Message], placed: Placed) -> Sequence[Message]:
         """Return the list that is sent with markers at the breakpoints alone.
@@ -186,6 +186,12 @@ class Placing:
                 new = new or list(messages)
                 new[at] = marked
         return new or messages
+
+    def _named(self, one: Breakpoint) -> Breakpoint:
+        if one.part != "messages":
+            return one
+        item = self._in.items[one.place]
+        return replace(one, item=f"{item.kind} {item.item_id}")
 
     def _given_ttl(self, position: int) -> Ttl | None:
         """Return the lifetime that the caller's marker on an item asks for."""
