@@ -30,6 +30,7 @@ from policyctx.store.read import lines_of
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.tool_schemas import tool_names
 from policyctx.tokens.usage import usage_of
+from policyctx.turns.breakpoints import Beside, Placing
 from policyctx.turns.context_items import context_items
 from policyctx.turns.driving import LockedStore, run, run_async
 from policyctx.turns.effects import FindRoot, Recall, Remember
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from policyctx.compaction.summarizers import Summarize, Summarizer
     from policyctx.definitions.items import FileLines, Message
     from policyctx.messages.shapes.shape import Shape
+    from policyctx.planning.anchors import Breakpoint
     from policyctx.planning.compact import Replacing
     from policyctx.planning.ledger import ItemKey, Ledger
     from policyctx.planning.plan import Plan
@@ -124,6 +126,8 @@ class Session:
         self.context_window: int | None = None
         """Tokens that the called model can see, for the gates; None for those of the policy."""
         self._expects_usage = expects_usage
+        self.takes_markers = True
+        """Whether the API takes `cache_control` markers, if the lists do not show another one."""
         self._notices_given = 0
         self._memory: Memory | None = None
         self._announced_tool = ""
@@ -167,13 +171,33 @@ class Session:
         facts = self._facts(memory, system, tools)
         return known.planner.plan(facts, comes_back=known.comes_back)
 
+    def breakpoints(
+        self, messages: Sequence[Message], *, system: object = None, tools: object = None
+    ) -> tuple[Breakpoint, ...]:
+        """Return the cache breakpoints that `apply` would set; nothing is written or decided.
+
+        Those in the messages name the item that they follow. Empty if the policy does not
+        place breakpoints, and for an API without `cache_control`. A compaction that is due is not
+        made.
+        """
+        if not (self.policy.places_breakpoints and self.takes_markers):
+            return ()
+        self._note_tools(tools)
+        memory = self._run(self._recall())
+        known, _ = self._list_of(messages, memory)
+        planned = known.planner.plan(self._facts(memory, system, tools))
+        placed = _placing(known, memory).placed(
+            Beside(system, tools), memory.anchors, planned.new, write_ttl=memory.write_ttl
+        )
+        return () if placed is None else placed.breakpoints
+
     def preview(
         self, messages: Sequence[Message], *, system: object = None, tools: object = None
     ) -> Sequence[Message]:
         """Return the list that `apply` would return; nothing is written and nothing is decided.
 
         A compaction that is due is not made, since it needs a summary. A path in a new placeholder
-        is the one that the file would get.
+        is the one that the file would get. Markers are those of `messages`.
         """
         self._note_tools(tools)
         return self._run(self._preview(messages, (system, tools)))
@@ -209,13 +233,17 @@ class Session:
         left of them; they may move from turn to turn, also in new message objects with equal
         values. `Result.sources` leads from each message of the output to the one that was given.
 
+        With `breakpoints: auto` in the policy the markers are the policy's, never more than four:
+        send `Result.system` and `Result.tools` with the messages then. Of the caller's markers the
+        one on the last block stays, and those in the system prompt as far as there is room.
+
         Raises `MessagesError` for a value that is not a message list, `ShapeError` for a mistake of
         one of the `shapes`, `StoreError` under `on_failure: raise`, and `InvalidResultError`; after
         one of these the session is unchanged.
         After any other exception, such as an interrupt, the next turn reads from the store which
         decisions were made.
         """
-        return self._run(self._apply(messages, (system, tools), changed=changed))
+        return self._run(self._apply(messages, Beside(system, tools), changed=changed))
 
     async def apply_async(
         self,
@@ -226,7 +254,8 @@ class Session:
         changed: bool = False,
     ) -> Result:
         """Edit a message list as `apply` does, with the files written in a thread."""
-        return await self._run_async(self._apply(messages, (system, tools), changed=changed))
+        beside = Beside(system, tools)
+        return await self._run_async(self._apply(messages, beside, changed=changed))
 
     def on_tool_result(
         self,
@@ -398,11 +427,11 @@ class Session:
     def _apply(
         self,
         messages: Sequence[Message],
-        beside: tuple[object, ...],
+        beside: Beside,
         *,
         changed: bool,
     ) -> Turn[Result]:
-        self._note_tools(beside[1])
+        self._note_tools(beside.tools)
         memory = yield from self._recall()
         known, seen = self._list_of(messages, memory, changed=changed)
         warnings = yield from self._check_root(known, memory)
@@ -415,6 +444,9 @@ class Session:
             result = replace(result, source_ranges=sources)
         if self._root is None and (result.plan.to_save or result.compacted):
             self._root = yield from FindRoot().ask()
+        result = replace(result, system=beside.system, tools=beside.tools)
+        if self.policy.places_breakpoints and self.takes_markers:
+            result = yield from self._marked(result, known, beside, memory)
         memory.known = known
         known.conversation.sent = known.conversation.reading.message_count
         memory.called_at = self._clock()
@@ -426,6 +458,26 @@ class Session:
         warnings = (*warnings, *self._blindness(memory))
         result = replace(result, warnings=(*warnings, *result.warnings)) if warnings else result
         return (yield from self._with_notices(result, memory))
+
+    def _marked(
+        self, result: Result, known: KnownList, beside: Beside, memory: Memory
+    ) -> Turn[Result]:
+        """Set the cache breakpoints of the request, and remember where they are."""
+        placing = _placing(known, memory)
+        placed = placing.placed(beside, memory.anchors, write_ttl=memory.write_ttl)
+        if placed is None:
+            return result
+        memory.placing, memory.anchors = placing, placed.sent
+        if self._keeps_state:
+            yield from self._note(placed.sent.record())
+        system, tools = placed.beside(beside)
+        return replace(
+            result,
+            messages=placing.marked(result.messages, placed),
+            system=system,
+            tools=tools,
+            breakpoints=placed.breakpoints,
+        )
 
     def _blindness(self, memory: Memory) -> Iterator[str]:
         """Yield a warning, once, if a gate compares tokens and no usage was ever observed."""
@@ -661,6 +713,13 @@ def _summarizer(policy: OffloadPolicy, given: Summarizer | Summarize | None) -> 
     if given is not None:
         return summarizer_of(given)
     return summarizer_for(policy.compaction(step).summary.by)
+
+
+def _placing(known: KnownList, memory: Memory) -> Placing:
+    """Return what places the breakpoints of a list: that of the last turn if it continues."""
+    if memory.placing is not None and memory.placing.known is known:
+        return memory.placing
+    return Placing(known)
 
 
 def _working_directory() -> str:

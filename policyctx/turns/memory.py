@@ -19,6 +19,7 @@ from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.planning.ledger import Ledger, LedgerEntry, is_entry
 from policyctx.planning.records import TYPES, is_of
 from policyctx.tokens.usage import Correction, correction_of
+from policyctx.turns.breakpoints import SentAnchors
 from policyctx.turns.replacements import Replacement, Replacements
 from policyctx.turns.totals import Tallied
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from policyctx.planning.conversation import Arrived, Conversation
     from policyctx.planning.facts import Facts
     from policyctx.tokens.usage import Usage
+    from policyctx.turns.breakpoints import Placing
     from policyctx.turns.known_list import KnownList
 
 T = TypeVar("T")
@@ -52,6 +54,10 @@ class Memory:
     """Seconds that the last billed write to the prompt cache stays there, if it is known."""
     replacements: Replacements = field(default_factory=Replacements)
     """The replacements that compactions made."""
+    anchors: SentAnchors = field(default_factory=SentAnchors)
+    """The cache breakpoints of the request that was sent last, if the policy places them."""
+    placing: Placing | None = None
+    """Places the breakpoints of the known list."""
     sent: tuple[Conversation, Facts] | None = None
     """The conversation that was returned last, until its usage is observed."""
     tallied: Tallied = field(default_factory=Tallied)
@@ -72,6 +78,7 @@ class Memory:
         lost, whole = _parted(entries, lambda entry: _is_half_pair(entry, halves))
         calls = [record["at"] for record in readable if record.get("record") == "call"]
         learnt = [record for record in readable if record.get("record") == "usage"]
+        placed = [record for record in readable if record.get("record") == "breakpoints"]
         made = (Replacement.of(record) for record in readable)
         settled = (one["sha256"] for one in readable if one.get("record") == "unreadable")
         skipped = Counter(map(_digest, [*unreadable, *(entry.record() for entry in lost)]))
@@ -79,6 +86,7 @@ class Memory:
             Ledger(whole),
             replacements=Replacements([one for one in made if one is not None], shapes),
             called_at=calls[-1] if calls else None,
+            anchors=SentAnchors.of(placed[-1]) if placed else SentAnchors(),
             correction=correction_of(learnt[-1]) if learnt else Correction(),
             write_ttl=learnt[-1].get("write_ttl") if learnt else None,
             unreadable=tuple((skipped - Counter(chain.from_iterable(settled))).elements()),
@@ -157,6 +165,9 @@ def _is_readable(record: Mapping[str, Any]) -> bool:
         return is_of(record, {"at": "number"}) and math.isfinite(record["at"])
     if kind == "usage":
         return _is_usage(record)
+    if kind == "breakpoints":
+        prefixes = [record.get(name, ...) for name in SentAnchors.__slots__]
+        return all(prefix is None or _is_prefix(prefix) for prefix in prefixes)
     if kind == "decision":
         return is_entry(record)
     if kind == "unreadable":
@@ -180,6 +191,7 @@ _COMPACTION = {
     "ends_list?": "truth",
     "kept?": "list",
 }
+_PREFIX = {"chars": "whole number", "sha256": "text"}
 _MESSAGE = {"role": "text", "content": "text"}
 _KEY_TYPES = ("text", "text or nothing", "text", "whole number")
 
@@ -210,6 +222,10 @@ def _is_compaction(record: Mapping[str, Any]) -> bool:
         and all(isinstance(one, dict) and is_of(one, _MESSAGE) for one in messages)
         and all(isinstance(key, list) and _is_key(key) for key in keys)
     )
+
+
+def _is_prefix(value: object) -> bool:
+    return isinstance(value, dict) and value.keys() == _PREFIX.keys() and is_of(value, _PREFIX)
 
 
 def _are_texts(values: Iterable[object]) -> bool:

@@ -50,6 +50,9 @@ class PromptCache(Section):
     min_tokens: Annotated[int, Field(ge=0)] = 1024
     """A shorter prefix is not cached. A replay takes that of the recorded model unless it is
     set."""
+    breakpoints: Literal["keep", "auto"] = "keep"
+    """Where Anthropic's cache breakpoints go: `keep` leaves those of the caller, `auto` sets them
+    so that an edit is billed for its tail alone."""
 
     def seconds(self, last_write: int | None = None) -> int:
         """Return the TTL in force; `last_write` is that of the last billed write, if known."""
