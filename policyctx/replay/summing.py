@@ -8,8 +8,9 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from policyctx.replay.accuracy import Check, checked
-from policyctx.replay.cost import Costs, billed_calls, costs_of
+from policyctx.planning.prices import dollars
+from policyctx.replay.accuracy import Check, Checks, checked
+from policyctx.replay.cost import Costs, billed_session, costs_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -54,9 +55,11 @@ class _Session:
 
     @classmethod
     def of(cls, session: SimulatedSession, model: Model) -> _Session:
-        billed = billed_calls(session.calls)
+        billed = billed_session(session, model)
         removed = {(r.part, r.position): r.tokens for r in session.removals}
-        return cls(session, model, billed, checked(billed, model, session.bill), removed)
+        price = model.price
+        check = checked(billed, lambda _, usage: None if price is None else dollars(usage, price))
+        return cls(session, model, billed, check, removed)
 
 
 def _figure(
@@ -89,12 +92,6 @@ def _names(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted({*one, *other}))
 
 
-def _both(one: Check | None, other: Check | None) -> Check | None:
-    if one is None or other is None:
-        return one or other
-    return one + other
-
-
 @dataclass(frozen=True, slots=True)
 class Figures:
     """What one session comes to under a policy, or several of them together.
@@ -111,10 +108,10 @@ class Figures:
     summed: int = _figure(lambda s: _summed(s.session))
     """Calls of which it has no more than the usage of several together."""
     unedited: Sent = _figure(  # noqa: RUF009 - makes a field
-        lambda s: _sent((one.unedited.tokens for one in s.billed), s.session.window), none=Sent
+        lambda s: _sent((one.unedited for one in s.billed), s.session.window), none=Sent
     )
     edited: Sent = _figure(  # noqa: RUF009 - makes a field
-        lambda s: _sent((one.edited.tokens for one in s.billed), s.session.window), none=Sent
+        lambda s: _sent((one.edited for one in s.billed), s.session.window), none=Sent
     )
     steps: Mapping[str, StepUse] = _figure(lambda s: s.session.steps, _merged, none=dict)
     types: Mapping[str, TypeTokens] = _figure(lambda s: s.session.types, _merged, none=dict)
@@ -132,13 +129,12 @@ class Figures:
     regretted_tokens: int = _figure(lambda s: s.session.regretted_tokens)
     seconds: float = _figure(lambda s: s.session.seconds, none=float)
     costs: Costs = _figure(  # noqa: RUF009 - makes a field
-        lambda s: costs_of(s.billed, s.model), none=Costs
+        lambda s: costs_of(s.billed), none=Costs
     )
-    check: Check | None = _figure(  # noqa: RUF009 - makes a field
-        lambda s: s.check, _both, none=lambda: None
+    checks: Checks = _figure(  # noqa: RUF009 - makes a field
+        lambda s: Checks({} if s.check is None else {s.session.format: (s.check,)}), none=Checks
     )
-    """Over the sessions of which every call has its usage."""
-    checked_sessions: int = _figure(lambda s: int(s.check is not None))
+    """Of the sessions whose usage speaks of a cache."""
     records: int = _figure(lambda s: s.session.records)
     not_prompt: Mapping[str, int] = _figure(lambda s: s.session.not_prompt, _counts, none=dict)
     not_understood: Mapping[str, int] = _figure(

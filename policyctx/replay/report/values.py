@@ -11,13 +11,14 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from policyctx.definitions.actions import Action
-from policyctx.replay.cost import billed_calls, cost_of
+from policyctx.replay.cost import billed_session
 from policyctx.replay.summing import figures_of, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.policy.models import Model
+    from policyctx.replay.accuracy import Checks
     from policyctx.replay.cost import BilledCall, Cost
     from policyctx.replay.regret.needs import Need
     from policyctx.replay.simulated import Removal, SimulatedSession
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from policyctx.replay.timeline import Absence, KeptItem, SeenItem
 
 Values = dict[str, Any]
+# What a token may be taken for; the page stacks them, so none is in two of them.
+_KINDS = ("cache_read", "cache_write", "input", "output")
 
 
 def overview(
@@ -47,7 +50,7 @@ def overview(
 
 def calls(session: SimulatedSession, model: Model) -> list[Values]:
     """Return the calls of a session."""
-    return [_call(billed, model) for billed in billed_calls(session.calls)]
+    return [_call(billed) for billed in billed_session(session, model)]
 
 
 def decisions(session: SimulatedSession) -> list[Values]:
@@ -68,7 +71,6 @@ def said(session: SimulatedSession) -> list[Values]:
 
 
 def _figures(figures: Figures, model: Model) -> Values:
-    check = figures.check
     return {
         "calls": figures.calls,
         "calls_with_usage": figures.billed,
@@ -87,20 +89,26 @@ def _figures(figures: Figures, model: Model) -> Values:
         "steps": [{"step": name, **asdict(use)} for name, use in figures.steps.items()],
         "cost_without": _cost(figures.costs.unedited, model),
         "cost_with": _cost(figures.costs.edited, model),
-        "check": None
-        if check is None
-        else {
-            "cached": check.cached,
-            "billed_cached": check.billed_cached,
-            "uncached": check.uncached,
-            "billed_uncached": check.billed_uncached,
-        },
+        "checks": list(_checks(figures.checks)),
         "told": [
             *_not_asked(figures),
             *_told(figures.not_understood, "Not understood"),
             *_told(figures.warnings, "Warning"),
         ],
     }
+
+
+def _checks(checks: Checks) -> Iterator[Values]:
+    for format_ in checks.formats:
+        check = checks.together(format_)
+        yield {
+            "format": format_,
+            "calls": check.calls,
+            "tokens": check.tokens,
+            "off": check.off,
+            "unknown": check.unknown,
+            "error": check.error,
+        }
 
 
 def _not_asked(figures: Figures) -> Iterator[str]:
@@ -121,22 +129,20 @@ def _sent(sent: Sent) -> Values:
 def _cost(cost: Cost, model: Model) -> Values:
     """Return tokens by what is taken for them, and the $ that each kind comes to, where known."""
     price = model.price
-    tokens = asdict(cost)
+    tokens = {kind: getattr(cost, kind) for kind in _KINDS}
     dollars = None
     if price is not None:
         dollars = {kind: n * getattr(price, kind) / 1_000_000 for kind, n in tokens.items()}
     return {"tokens": tokens, "dollars": dollars}
 
 
-def _call(billed: BilledCall, model: Model) -> Values:
+def _call(billed: BilledCall) -> Values:
     call = billed.call
-    before = cost_of(billed.unedited, billed.idle, model)
-    after = cost_of(billed.edited, billed.idle, model)
     return {
-        "without": billed.unedited.tokens,
-        "with": billed.edited.tokens,
-        "cached_without": before.cache_read,
-        "cached_with": after.cache_read,
+        "without": billed.unedited,
+        "with": billed.edited,
+        "cached_without": billed.costs.unedited.cache_read,
+        "cached_with": billed.costs.edited.cache_read,
         "removed": call.removed,
         "anew": call.anew,
         "compacted": call.compacted,
