@@ -173,15 +173,15 @@ def billed_calls(session: SimulatedSession, rules_of: RulesOf) -> tuple[BilledCa
         if is_same
         else _costs(session, [call.edited for call in calls], scales, ttls, rules_of)
     )
-    billed, called, head = [], set[str | None](), 0
+    billed, called = [], set[str | None]()
     for call, scale, ttl, before, after in zip(calls, scales, ttls, unedited, edited, strict=True):
         prompt = call.unedited
         if prompt.kept == 0:
-            head = sum(block.tokens for block in prompt.blocks[: prompt.head])
+            head = scale(sum(block.tokens for block in prompt.blocks[: prompt.head]))
         is_first = call.language_model not in called
         called.add(call.language_model)
         costs = Costs({name: CostPair(before[name], after[name]) for name in LAYOUTS})
-        sizes = scale(prompt.tokens), scale(call.edited.tokens), scale(head)
+        sizes = scale(prompt.tokens), scale(call.edited.tokens), head
         billed.append(BilledCall(call, *sizes, is_first, ttl, costs))
     return tuple(billed)
 
@@ -206,7 +206,7 @@ def _costs(
     caches: dict[tuple[str | None, LayoutName], CacheSimulator] = {}
     found = []
     for call, prompt, scale, ttl in zip(session.calls, prompts, scales, ttls, strict=True):
-        prefixes.replace(prompt.kept, prompt.blocks)
+        prefixes.replace(prompt.kept, prompt.blocks, scale.beside)
         model = call.language_model
         costs: dict[LayoutName, Cost] = {}
         for layout in LAYOUTS:
@@ -216,11 +216,12 @@ def _costs(
             request = CacheRequest(
                 prefixes.keys,
                 prefixes.tokens,
+                prefixes.beside,
                 prefixes.positions,
                 breakpoints_of(layout, prompt, session.layout, ttl),
                 language_model=model,
                 ended=call.at,
-                scale=scale,
+                factor=scale.factor,
             )
             costs[layout] = _cost(caches[model, layout].split(request), call.output)
         found.append(costs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from policyctx.replay.cache.anthropic import HOUR
 from policyctx.replay.cache.entries import Life
@@ -11,7 +11,7 @@ from policyctx.replay.cache.requests import CacheSplit
 
 if TYPE_CHECKING:
     from policyctx.pricing.cache_rules import CacheRules
-    from policyctx.replay.cache.requests import CacheRequest, Scale
+    from policyctx.replay.cache.requests import CacheRequest
 
 
 class PrefixCache:
@@ -45,14 +45,6 @@ class PrefixCache:
         return CacheSplit(read, 0, rest) if ttl >= HOUR else CacheSplit(read, rest)
 
 
-class _Use(NamedTuple):
-    """The last use of a prefix, shared by all prefixes of a request."""
-
-    life: Life
-    scale: Scale
-    """That of the request."""
-
-
 class _Prefixes:
     """The prefixes of the requests to one language model.
 
@@ -61,30 +53,28 @@ class _Prefixes:
     """
 
     def __init__(self, ttl: int) -> None:
-        self._uses: dict[int, _Use] = {}
+        self._lives: dict[int, Life] = {}
         self._ttl = ttl
         self._is_plain = True
         """Whether all had one TTL, and each request began after the one before was completed."""
 
     def found(self, request: CacheRequest) -> int:
-        """Return the tokens of the longest prefix that is served, as they were at its last use."""
+        """Return the tokens of the longest prefix that is served."""
         blocks = range(len(request.keys))
         end = bisect_left(blocks, 1, key=lambda block: self._served(request, block) is None)
-        used = self._served(request, end - 1) if end else None
-        return 0 if used is None else used.scale(request.counted[end - 1])
+        return request.until(end - 1) if end else 0
 
     def take(self, request: CacheRequest, ttl: int) -> None:
         """Take in all prefixes of a request; one that is served keeps its own TTL."""
-        use = _Use(Life(ttl, request.ended, request.ended), request.scale)
+        new = Life(ttl, request.ended, request.ended)
         self._is_plain &= ttl == self._ttl and request.began is None
         if self._is_plain:
-            self._uses.update(dict.fromkeys(request.keys, use))
+            self._lives.update(dict.fromkeys(request.keys, new))
             return
         for block, key in enumerate(request.keys):
             known = self._served(request, block)
-            life = use.life if known is None else known.life.used_by(request)
-            self._uses[key] = use if known is None else _Use(life, request.scale)
+            self._lives[key] = new if known is None else known.used_by(request)
 
-    def _served(self, request: CacheRequest, block: int) -> _Use | None:
-        use = self._uses.get(request.keys[block])
-        return use if use is not None and use.life.serves(request) else None
+    def _served(self, request: CacheRequest, block: int) -> Life | None:
+        life = self._lives.get(request.keys[block])
+        return life if life is not None and life.serves(request) else None

@@ -52,11 +52,17 @@ class Prefixes:
         """Its tokens, as the policy counts them."""
         self.positions: list[int] = []
         """The position of each block; blocks of a run of calls or of results have the same."""
+        self.beside: list[float] = []
+        """The provider's tokens that nobody shows in it, as they were when it was first sent."""
         self._kinds: list[BlockKind] = []
 
-    def replace(self, kept: int, new: Iterable[Block]) -> None:
-        """Keep the first blocks of the list, and put these behind them."""
+    def replace(self, kept: int, new: Iterable[Block], beside: float = 0.0) -> None:
+        """Keep the first blocks of the list, and put these behind them.
+
+        What nobody shows of the request has grown to `beside` since: it came with the new blocks.
+        """
         del self.keys[kept:], self.tokens[kept:], self.positions[kept:], self._kinds[kept:]
+        del self.beside[kept:]
         key = self.keys[-1] if kept else 0
         tokens = self.tokens[-1] if kept else 0
         position = self.positions[-1] if kept else -1
@@ -70,6 +76,8 @@ class Prefixes:
             self.tokens.append(tokens)
             self.positions.append(position)
             self._kinds.append(before)
+            self.beside.append(beside)
+        self.beside[-1:] = [beside] * bool(self.beside)
 
 
 class Scale(NamedTuple):
@@ -77,14 +85,11 @@ class Scale(NamedTuple):
 
     factor: float = 1.0
     beside: float = 0.0
-    """What no message shows; it stands at the beginning of the prompt."""
+    """What no message shows."""
 
     def __call__(self, counted: int) -> int:
-        """Return the provider's tokens of a prefix of a prompt."""
+        """Return the provider's tokens of a prompt."""
         return max(0, round(self.factor * counted + self.beside))
-
-
-AS_COUNTED = Scale()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,8 @@ class CacheRequest:
     keys: Sequence[int]
     counted: Sequence[int]
     """Tokens of the prefix that ends with each block, as the policy counts them."""
+    beside: Sequence[float]
+    """The provider's tokens in it that nobody shows."""
     positions: Sequence[int]
     breakpoints: tuple[Breakpoint, ...] = ()
     """In the order of their blocks; a cache without breakpoints ignores them."""
@@ -103,7 +110,8 @@ class CacheRequest:
     """When it was sent, in seconds; None where nobody knows, and then it began after the last."""
     ended: float | None = None
     """When it was completed, in seconds; None where nobody knows, and then nothing expires."""
-    scale: Scale = AS_COUNTED
+    factor: float = 1.0
+    """The provider's tokens for each counted one."""
 
     @property
     def time(self) -> float | None:
@@ -117,7 +125,7 @@ class CacheRequest:
 
     def until(self, block: int) -> int:
         """Return the provider's tokens of the prefix that ends with a block."""
-        return self.scale(self.counted[block])
+        return Scale(self.factor, self.beside[block])(self.counted[block])
 
 
 class CacheSplit(NamedTuple):

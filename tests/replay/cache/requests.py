@@ -47,6 +47,7 @@ class Requests:
         return CacheRequest(
             prefixes.keys,
             prefixes.tokens,
+            prefixes.beside,
             prefixes.positions,
             tuple(Breakpoint(block % len(blocks), ttl) for block, ttl in marks),
             language_model=model,

@@ -190,6 +190,7 @@ def test_the_cache_agrees_with_one_that_looks_at_every_entry(
         request = CacheRequest(
             prefixes.keys,
             prefixes.tokens,
+            prefixes.beside,
             prefixes.positions,
             tuple(Breakpoint(*mark) for mark in asked.breakpoints),
             asked.model,
