@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from policyctx.cli.output import console, counted
 from policyctx.errors import MessagesError, UnreadableRecordingError
 from policyctx.messages.reading import Request, request_of
-from policyctx.replay.cost import learnt
+from policyctx.replay.provider_tokens import learnt
 from policyctx.replay.readers.registered import LISTS, readers
 from policyctx.replay.reading import recordings_of
 from policyctx.resources import open_file

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.cli.output import counted, saving, shortened, table, table_width
 from policyctx.pricing.rows import prices_date
-from policyctx.replay.accuracy import MEANINGS, TOLERANCE
+from policyctx.replay import layouts
+from policyctx.replay.accuracy import MEANINGS
 from policyctx.replay.summing import contradicting, figures_of, total
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from policyctx.cli.progress import Progressed
-    from policyctx.replay.accuracy import Check
+    from policyctx.replay.accuracy import Cause, Checks
     from policyctx.replay.cost import Cost
     from policyctx.replay.simulated import Regret, SimulatedSession
     from policyctx.replay.summing import Figures
@@ -34,16 +36,14 @@ _WIDE = 110
 # A session's name is shortened to what the other columns leave, and to no less than the second of
 # these; columns are left out until it has the first.
 _NAME, _SHORT_NAME = 35, 24
-# So much of the causes is beside the name; the rest is wrapped.
-_WHY = 24
 _COLUMNS = (
     *("calls", "sent", "with it", "saved", "largest", "with it"),
     *("over", "with it", "removed", "files", "regret"),
 )
 # The columns of each layout, the widest first, as positions in `_COLUMNS`.
 _LAYOUTS = (tuple(range(11)), (0, 1, 2, 3, 4, 5, 8, 9, 10), (0, 1, 2, 3, 10))
-_CHECKED = ("cached", "billed", "cached off", "uncached", "billed", "uncached off")
-_CHECKED_LAYOUTS = (tuple(range(6)), (2, 5))
+_PRICED = ("layout", "read", "with it", "not read", "with it", "$", "with it", "change")
+_CHECKED = ("format", "sessions", "calls", "tokens", "off", "unknown", "$ off", "median", "unknown")
 _THOUSAND = 1_000
 _FOUND_CHARS = 100
 
@@ -65,7 +65,8 @@ def print_replay(
     out.print(_table([*rows, ("total", whole)], out.width))
     for line in _summary(whole, so_far, prices):
         out.print(line, soft_wrap=out.width >= _WIDE)
-    _print_check(out, rows, whole)
+    _print_layouts(out, whole)
+    _print_checks(out, whole.checks)
 
 
 def print_regrets(out: Console, sessions: Sequence[SimulatedSession]) -> None:
@@ -213,51 +214,54 @@ def _windows(windows: Sequence[int]) -> str:
     return f"{windows[0]:,} to {windows[-1]:,}"
 
 
-def _print_check(out: Console, rows: Sequence[tuple[str, Figures]], whole: Figures) -> None:
-    if whole.check is None:
+def _print_layouts(out: Console, whole: Figures) -> None:
+    """Print what the prompts cost where the breakpoints stand, one line a layout."""
+    rows = []
+    for layout, (before, after) in whole.costs.layouts.items():
+        tokens = (before.cache_read, after.cache_read, before.uncached, after.uncached)
+        paid = would_be = change = "-"
+        if whole.priced:
+            costs = [cost.dollars.total for cost in (before, after)]
+            paid, would_be = (f"{cost:,.2f}" for cost in costs)
+            change = percent((costs[1] - costs[0]) / costs[0]) if costs[0] else "0 %"
+        rows.append((layout, *map(short, tokens), paid, would_be, change))
+    is_wide = out.width >= _WIDE
+    out.print()
+    out.print("the prompt cache by where the breakpoints are:")
+    out.print(table(_PRICED, rows, numeric=set(_PRICED[1:])))
+    for layout in whole.costs.layouts:
+        out.print(f"{layout}: {layouts.MEANINGS[layout]}", soft_wrap=is_wide)
+
+
+def _print_checks(out: Console, checks: Checks) -> None:
+    """Print how far the prompt cache as foreseen is from the bill, one line a format."""
+    if not checks.formats:
         return
-    checks = [(name, one.check) for name, one in rows if one.check is not None]
-    told = [(name, check) for name, check in checks if not check.is_near]
     is_wide = out.width >= _WIDE
     out.print()
     out.print(
-        "the prompt cache as foreseen without the policy, against the bill,"
-        f" of {counted(whole.checked_sessions, 'session')} whose usage is known in full:",
+        "the prompt cache as foreseen without the policy, against the bill of each call:",
         soft_wrap=is_wide,
     )
-    out.print(_check_table([*told, ("total", whole.check)], out.width))
-    if near := len(checks) - len(told):
-        out.print(f"{near} of {len(checks)} are within {TOLERANCE:.0%} and not shown")
-    for cause, _ in whole.check.causes:
-        out.print(f"{cause}: {MEANINGS[cause]}", soft_wrap=is_wide)
-
-
-def _check_table(checks: Sequence[tuple[str, Check]], width: int) -> Table:
-    """Return the comparison with the bill, with as many columns as fit beside the names."""
-    names = [name for name, _ in checks]
-    cells = [_check_cells(check) for _, check in checks]
-    for layout in _CHECKED_LAYOUTS:
-        columns = ["session", *(_CHECKED[i] for i in layout), "why"]
-        numbers = [[row[i] for i in layout] for row in cells]
-        causes = [row[-1] for row in cells]
-        beside = [(*row, why[:_WHY]) for row, why in zip(numbers, causes, strict=True)]
-        if (room := _room(columns, beside, width)) >= _SHORT_NAME:
-            break
-    room = max(room, _SHORT_NAME)
-    shown = [
-        (shortened(name, room), *row, why)
-        for name, row, why in zip(names, numbers, causes, strict=True)
+    rows = [
+        (name, len(found), *_check_cells(checks, name)) for name, found in checks.formats.items()
     ]
-    return table(columns, shown, numeric=set(columns[1:-1]), whole={"session"})
+    out.print(table(_CHECKED, rows, numeric=set(_CHECKED[1:])))
+    causes: Counter[Cause] = Counter()
+    for name in checks.formats:
+        causes.update(dict(checks.together(name).causes))
+    for cause, tokens in causes.most_common():
+        out.print(f"{cause}, {short(tokens)} tokens: {MEANINGS[cause]}", soft_wrap=is_wide)
 
 
-def _check_cells(check: Check) -> tuple[str, ...]:
-    """Return the numbers of a row, in the order of `_CHECKED`, and the causes."""
+def _check_cells(checks: Checks, name: str) -> tuple[str, ...]:
+    """Return the numbers of a row, in the order of `_CHECKED`."""
+    check = checks.together(name)
+    shares = (check.error, checks.median(name), check.unknown_share)
     return (
-        *(short(check.cached), short(check.billed_cached), percent(check.cached_error, digits=1)),
-        *(short(check.uncached), short(check.billed_uncached)),
-        percent(check.uncached_error, digits=1),
-        ", ".join(f"{cause} {short(off)}" for cause, off in check.causes),
+        str(check.calls),
+        *map(short, (check.tokens, check.off, check.unknown)),
+        *("-" if share is None else f"{share:.1%}".replace("%", " %") for share in shares),
     )
 
 
@@ -355,12 +359,19 @@ def figures_report(figures: Figures) -> dict[str, Any]:
         "regretted_tokens": figures.regretted_tokens,
         "cost_without": _cost(figures.costs.unedited, is_priced=figures.priced > 0),
         "cost_with": _cost(figures.costs.edited, is_priced=figures.priced > 0),
+        "layouts": {
+            name: {
+                "without": _cost(pair.unedited, is_priced=figures.priced > 0),
+                "with": _cost(pair.edited, is_priced=figures.priced > 0),
+            }
+            for name, pair in figures.costs.layouts.items()
+        },
         "billed_dollars": round(figures.bill.total, _DIGITS) if figures.priced else None,
         "priced_sessions": figures.priced,
         "calls_without_prices": dict(figures.unpriced),
         "calls_with_assumed_ttl": figures.ttl_assumed,
         "contradictions": contradicting(figures),
-        "check": None if figures.check is None else _check(figures.check),
+        "checks": {name: _check(figures.checks, name) for name in figures.checks.formats},
         "records": figures.records,
         "not_prompt": dict(figures.not_prompt),
         "not_understood": dict(figures.not_understood),
@@ -394,16 +405,23 @@ def _cost(cost: Cost, *, is_priced: bool) -> dict[str, Any]:
     return {**tokens, "dollars": round(cost.dollars.total, _DIGITS) if is_priced else None}
 
 
-def _check(check: Check) -> dict[str, Any]:
+def _check(checks: Checks, name: str) -> dict[str, Any]:
+    check = checks.together(name)
     return {
+        "sessions": len(checks.formats[name]),
         "calls": check.calls,
-        "cached": check.cached,
-        "billed_cached": check.billed_cached,
-        "uncached": check.uncached,
-        "billed_uncached": check.billed_uncached,
-        "is_near": check.is_near,
+        "tokens": check.tokens,
+        "tokens_off": check.off,
+        "tokens_unknown": check.unknown,
+        "error": _rounded(check.error),
+        "median_error": _rounded(checks.median(name)),
+        "unknown": _rounded(check.unknown_share),
         "causes": dict(check.causes),
     }
+
+
+def _rounded(share: float | None) -> float | None:
+    return None if share is None else round(share, _DIGITS)
 
 
 def _regret(regret: Regret, *, details: bool) -> dict[str, Any]:

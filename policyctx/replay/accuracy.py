@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
 from statistics import median
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from policyctx.messages.pieces import request_content
-from policyctx.replay.cost import cost_of
 from policyctx.tokens.provider_models import provider_model
 from policyctx.tokens.usage import Correction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.replay.cost import BilledCall
-    from policyctx.replay.recording import Recording, SummedBill
+    from policyctx.replay.recording import Recording
     from policyctx.tokens.counter import TokenCounter
+    from policyctx.tokens.usage import Usage
 
 # Before this call a session has hardly anything to learn from.
 SETTLED_FROM = 10
@@ -74,104 +76,141 @@ def accuracy(made: Sequence[Prediction]) -> Accuracy | None:
     return Accuracy(len(errors), median(errors), within, errors[-1])
 
 
-# What is off by less is near enough, as a share of what was billed.
-TOLERANCE = 0.05
-# A call off by fewer tokens needs no reason.
-_UNTOLD = 500
-
 Cause: TypeAlias = Literal["cached before", "kept longer", "missed", "more shared", "no times"]
 MEANINGS: dict[Cause, str] = {
-    "cached before": "the first call read what another session had cached",
-    "kept longer": "the provider had its cache longer than model.cache.ttl",
+    "cached before": "unknown: nothing of this session was in the cache, and another one's may be",
+    "kept longer": "the provider had its cache longer than the TTL of its writes",
     "missed": "the provider did not find its cache, though that was not long ago",
     "more shared": "the provider found more in its cache than the recording shows as shared",
     "no times": "it was not in the cache, perhaps after a pause: there are no time stamps",
 }
+# A call off by fewer tokens needs no reason.
+_UNTOLD = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Cached and uncached prompt tokens of a session as it was: foreseen, and billed."""
+    """The prompt cache of a session without a policy: foreseen from its messages, and billed.
 
-    calls: int
-    cached: int
-    uncached: int
-    billed_cached: int
-    billed_uncached: int
+    Only calls whose usage is known are compared. Differences are added without their sign, so none
+    cancels another. The size of each prompt is the billed one; what of it is read from the cache is
+    foreseen.
+    """
+
+    calls: int = 0
+    tokens: int = 0
+    """Of the prompts that were compared."""
+    off: int = 0
+    """Tokens that were foreseen as read and were not, or the other way round."""
+    unknown: int = 0
+    """Tokens that were read when nothing of the session was in the cache."""
+    billed: float | None = None
+    """The $ of the prompts; None where the prices are not known."""
+    billed_off: float = 0.0
+    """The $ between what was foreseen for each call and what was billed for it."""
+    billed_unknown: float = 0.0
+    """The $ of `unknown`, which are not in `billed_off`."""
     causes: tuple[tuple[Cause, int], ...] = ()
     """Why they differ, and by how many tokens in all, the most first."""
 
     @property
-    def cached_error(self) -> float:
-        """By which share of the bill the cached tokens were off, above 0 when too many."""
-        return _error(self.cached, self.billed_cached)
+    def error(self) -> float | None:
+        """The forecast error: the $ that are off as a share of those billed."""
+        return self.billed_off / self.billed if self.billed else None
 
     @property
-    def uncached_error(self) -> float:
-        """By which share of the bill the uncached tokens were off."""
-        return _error(self.uncached, self.billed_uncached)
-
-    @property
-    def is_near(self) -> bool:
-        """Are both within the tolerance."""
-        return max(abs(self.cached_error), abs(self.uncached_error)) <= TOLERANCE
+    def unknown_share(self) -> float | None:
+        """The $ of `unknown` as a share of those billed."""
+        return self.billed_unknown / self.billed if self.billed else None
 
     def __add__(self, other: Check) -> Check:
         causes = Counter(dict(self.causes))
         causes.update(dict(other.causes))
+        known = [one.billed for one in (self, other) if one.billed is not None]
         return Check(
             self.calls + other.calls,
-            self.cached + other.cached,
-            self.uncached + other.uncached,
-            self.billed_cached + other.billed_cached,
-            self.billed_uncached + other.billed_uncached,
+            self.tokens + other.tokens,
+            self.off + other.off,
+            self.unknown + other.unknown,
+            sum(known) if known else None,
+            self.billed_off + other.billed_off,
+            self.billed_unknown + other.billed_unknown,
             tuple(causes.most_common()),
         )
 
 
-def checked(calls: Sequence[BilledCall], bill: SummedBill | None = None) -> Check | None:
-    """Hold the model of the cache against the bill, of each call or of all calls together.
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """The checks of many sessions, by the format of their recordings."""
 
-    None unless all calls are billed for. Usage that never speaks of a cache is not enough: many
-    recordings leave that out.
+    formats: Mapping[str, tuple[Check, ...]] = field(default_factory=dict)
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions were checked."""
+        return sum(map(len, self.formats.values()))
+
+    def together(self, format_: str) -> Check:
+        """Return the check of all calls of a format."""
+        return reduce(add, self.formats[format_], Check())
+
+    def median(self, format_: str) -> float | None:
+        """Return the forecast error of the median session; None where no price is known."""
+        errors = [check.error for check in self.formats[format_]]
+        known = [error for error in errors if error is not None]
+        return median(known) if known else None
+
+    def __add__(self, other: Checks) -> Checks:
+        names = {**self.formats, **other.formats}
+        return Checks(
+            {name: (*self.formats.get(name, ()), *other.formats.get(name, ())) for name in names}
+        )
+
+
+def checked(calls: Sequence[BilledCall]) -> Check | None:
+    """Hold the simulated prompt cache against the bill of each call.
+
+    None if no usage of the session speaks of a cache: many recordings leave that out.
     """
-    usages = [billed.call.usage for billed in calls]
-    billed_for = [usage for usage in usages if usage is not None and usage.prompt]
-    is_summed = not billed_for and bill is not None and bill.calls == len(calls)
-    if is_summed and bill is not None:
-        billed_for = [bill.usage]
-    elif len(billed_for) < len(calls):
+    known = [(one, one.call.usage) for one in calls]
+    compared = [(one, usage) for one, usage in known if usage is not None and usage.prompt]
+    if not any(usage.cache_read or usage.cache_write for _, usage in compared):
         return None
-    if not any(usage.cache_read or usage.cache_write for usage in billed_for):
-        return None
-    foreseen = [cost_of(billed.unedited, billed.idle, billed.call.terms) for billed in calls]
+    check = Check()
+    for one, usage in compared:
+        check += _compared(one, usage)
+    return check
+
+
+def _compared(one: BilledCall, usage: Usage) -> Check:
+    foreseen = replace(one.costs.unedited, output=0)
+    unknown = 0
+    if foreseen.cache_read == 0:
+        unknown = min(usage.cache_read, one.unedited if one.is_first else one.head)
+    expected = foreseen.with_read(unknown)
+    off = expected.cache_read - usage.cache_read
     causes: Counter[Cause] = Counter()
-    each = () if is_summed else zip(calls, billed_for, foreseen, strict=True)
-    for i, (billed, usage, cost) in enumerate(each):
-        off = cost.cache_read - usage.cache_read
-        if abs(off) > _UNTOLD:
-            causes[_cause(billed, off, is_first=i == 0)] += abs(off)
+    causes["cached before"] = unknown
+    causes[_cause(one, off)] += abs(off)
+    known = tuple((cause, tokens) for cause, tokens in causes.most_common() if tokens > _UNTOLD)
+    bills = (usage, foreseen.usage, expected.usage)
+    priced = [d.prompt for bill in bills if (d := one.call.terms.dollars(bill)) is not None]
+    if not priced:
+        return Check(1, usage.prompt, abs(off), unknown, causes=known)
+    paid, alone, warmed = priced
     return Check(
-        len(calls),
-        sum(cost.cache_read for cost in foreseen),
-        sum(cost.uncached for cost in foreseen),
-        sum(usage.cache_read for usage in billed_for),
-        sum(usage.prompt - usage.cache_read for usage in billed_for),
-        tuple(causes.most_common()),
+        1,
+        usage.prompt,
+        abs(off),
+        unknown,
+        paid,
+        abs(warmed - paid),
+        abs(alone - warmed),
+        known,
     )
 
 
-def _cause(billed: BilledCall, off: int, *, is_first: bool) -> Cause:
+def _cause(one: BilledCall, off: int) -> Cause:
     if off > 0:
-        return "no times" if billed.idle is None else "missed"
-    if is_first or billed.unedited.shared == 0:
-        return "cached before"
-    if billed.idle is not None and billed.idle > billed.call.terms.ttl:
-        return "kept longer"
-    return "more shared"
-
-
-def _error(foreseen: int, billed: int) -> float:
-    if billed == 0:
-        return 0.0 if foreseen == 0 else float("inf")
-    return (foreseen - billed) / billed
+        return "no times" if one.call.at is None else "missed"
+    return "kept longer" if one.is_expired else "more shared"

@@ -1,163 +1,34 @@
-"""The prompts of a replay in the provider's tokens, and their cost under its prompt cache.
+"""The cost of a replay's prompts under the prompt cache of their language model.
 
-The recorded bill is the starting point; what a policy saved is subtracted, at the scale that the
-session's responses teach. Where only a sum is recorded, each call gets the share that its counted
-tokens have.
-
-The prefix that a call shares with the call before is read from the cache if that call was recent
-enough and the prefix long enough; the rest is written to the cache. A policy that changes what was
-already sent pays for it here.
+What a call reads from the cache, writes to it, and leaves depends on where its breakpoints stand,
+so every call has a cost for each layout. A policy that changes what was already sent pays for it
+here.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from policyctx.pricing.cache_rules import CacheRules
 from policyctx.pricing.dollars import Dollars
-from policyctx.replay.sent_list import MessageSizes, SentList
-from policyctx.tokens.usage import HOUR, Correction, Usage
+from policyctx.replay.cache.requests import CacheRequest, Prefixes, PrefixKeys
+from policyctx.replay.cache.simulators import ideal_simulator_of, simulator_of
+from policyctx.replay.layouts import LAYOUTS, breakpoints_of, ttls_of
+from policyctx.replay.provider_tokens import scales_of
+from policyctx.tokens.usage import MOST_TOKENS, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from policyctx.planning.facts import Facts
-    from policyctx.replay.recording import Recording, SummedBill
+    from policyctx.replay.cache.requests import CacheSplit, Scale
+    from policyctx.replay.cache.simulators import CacheSimulator
+    from policyctx.replay.layouts import LayoutName, Ttls
     from policyctx.replay.sent_list import Prompt
-    from policyctx.replay.simulated import SimulatedCall
-    from policyctx.replay.terms import CallTerms
+    from policyctx.replay.simulated import SimulatedCall, SimulatedSession
 
-_UNTAUGHT = Correction()
-
-
-class PromptSize(NamedTuple):
-    """A prompt in the provider's tokens, and how many at its beginning were sent before."""
-
-    tokens: int
-    shared: int
-
-
-class BilledCall(NamedTuple):
-    """A call with its two prompts as a provider would bill them."""
-
-    call: SimulatedCall
-    unedited: PromptSize
-    edited: PromptSize
-    idle: float | None
-    """Seconds since the last call of the same language model; None where nobody knows."""
-
-
-def billed_calls(calls: Sequence[SimulatedCall]) -> tuple[BilledCall, ...]:
-    """Return the calls of one session as a provider would bill them.
-
-    Without any usage the provider's tokens are taken to be the counted ones.
-    """
-    lines = _lines(calls)
-    overheads: dict[str | None, float] = {}
-    times: dict[str | None, float] = {}
-    billed = []
-    for call in calls:
-        model = call.language_model
-        line = lines[model]
-        before = overheads.get(model, 0.0)
-        if (bill := call.bill) is not None and bill.prompt:
-            overheads[model] = bill.prompt - line.scale * call.unedited.tokens
-        elif model not in overheads:
-            overheads[model] = line.overhead
-        now = overheads[model]
-        idle = None if call.at is None or model not in times else call.at - times[model]
-        unedited = _size(call.unedited, line.scale, now, before)
-        edited = _size(call.edited, line.scale, now, before)
-        billed.append(BilledCall(call, unedited, edited, idle))
-        if call.at is not None:
-            times[model] = call.at
-    return tuple(billed)
-
-
-def call_shares(recording: Recording, sizes: MessageSizes, facts: Facts) -> list[Usage | None]:
-    """Return each call's share of what the calls were billed together, None where it has none.
-
-    `sizes` have measured the messages of the whole recording.
-    """
-    if recording.bill is None:
-        return [None] * len(recording.calls)
-    counted, messages = [], 0
-    for call in recording.calls:
-        new = sum(sizes.tokens(message, facts) for message in call.new)
-        messages = new if call.anew else messages + new
-        beside = tuple(part for part in (call.system, call.tools) if part is not None)
-        counted.append(messages + replace(facts, beside=beside).tokens_beside)
-    return [*shares_of(counted, recording.bill)]
-
-
-def shares_of(counted: Sequence[int], bill: SummedBill) -> list[Usage]:
-    """Return the share of each call, by what is counted for its prompt, in tokens.
-
-    Calls that the bill is not for have the same scale. Without a billed prompt the scale is 1.
-    """
-    together = sum(counted[: bill.calls])
-    beside, rest = bill.beside, bill.usage.prompt - bill.beside * min(bill.calls, len(counted))
-    if bill.usage.prompt and rest <= 0:
-        beside, rest = 0, bill.usage.prompt
-    scale = rest / together if bill.usage.prompt and together else 1.0
-    prompts = _rounded([scale * tokens for tokens in counted])
-    outputs = _rounded([bill.usage.output / bill.calls if bill.calls else 0.0] * len(counted))
-    return [
-        Usage(max(1, prompt + beside), output=output)
-        for prompt, output in zip(prompts, outputs, strict=True)
-    ]
-
-
-def _rounded(parts: Sequence[float]) -> list[int]:
-    """Return whole numbers whose sums, from the first on, are those of the parts."""
-    ends = [round(end) for end in accumulate(parts)]
-    return [end - before for end, before in zip(ends, [0, *ends], strict=False)]
-
-
-def _lines(calls: Iterable[SimulatedCall]) -> dict[str | None, Correction]:
-    """Return what the whole session has taught of each language model."""
-    lines: dict[str | None, Correction] = {}
-    for call in calls:
-        line = lines.get(call.language_model, _UNTAUGHT)
-        if (bill := call.bill) is not None:
-            line = line.observed(call.unedited.tokens, bill)
-        lines[call.language_model] = line
-    return lines
-
-
-def _size(prompt: Prompt, scale: float, overhead: float, before: float) -> PromptSize:
-    """Return a prompt's size; what no message shows stands at its beginning, and is shared."""
-    tokens = max(0, round(scale * prompt.tokens + overhead))
-    shared = max(0, round(scale * prompt.shared + before)) if prompt.follows else 0
-    return PromptSize(tokens, min(shared, tokens))
-
-
-def learnt(recording: Recording, calls: int, facts: Facts) -> Correction:
-    """Return what `Session.observe` would have learnt from the first `calls` calls.
-
-    `recording` is whole: where only a sum was billed, each call has its share of it. The lists are
-    counted as they were recorded, with the counter and the scale of `facts`; each message is
-    counted once. Without usage the result is a new `Correction`.
-    """
-    made = recording.calls[:calls]
-    correction = Correction()
-    if recording.bill is None and all(call.usage is None for call in made):
-        return correction
-    counted = made if recording.bill is None else recording.calls
-    sizes = MessageSizes()
-    sizes.measure((message for call in counted for message in call.new), facts)
-    shares = call_shares(recording, sizes, facts)
-    whole = SentList(sizes)
-    for call, context, share in zip(
-        made, islice(recording.contexts(), calls), shares, strict=False
-    ):
-        beside = tuple(part for part in (call.system, call.tools) if part)
-        sent = whole.sent(context, replace(facts, beside=beside))
-        billed = call.usage if call.usage is not None and call.usage.prompt else share
-        if billed is not None and billed.prompt:
-            correction = correction.observed(sent.tokens, billed)
-    return correction
+# A model without a prompt cache: no prefix is long enough for it.
+_NO_CACHE = CacheRules("prefix", min_tokens=MOST_TOKENS, bills_writes=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +38,11 @@ class Cost:
     cache_read: int = 0
     cache_write: int = 0
     input: int = 0
-    """Neither read from the cache nor written to it, being too short to be cached."""
+    """Neither read from the cache nor written to it."""
     output: int = 0
     """As far as the recording knows; a policy does not change it."""
     cache_write_1h: int = 0
-    """How many of `cache_write` are written for an hour, the others for five minutes."""
+    """How many of `cache_write` are written for an hour."""
     dollars: Dollars = field(default_factory=Dollars)
     """Of each call at its own price; nothing for a session with a call without prices."""
 
@@ -185,6 +56,24 @@ class Cost:
         """Tokens of the prompts."""
         return self.cache_read + self.uncached
 
+    @property
+    def usage(self) -> Usage:
+        """What a provider would bill for one call."""
+        return Usage(
+            self.input, self.cache_read, self.cache_write, self.output, self.cache_write_1h
+        )
+
+    def with_read(self, tokens: int) -> Cost:
+        """Return the tokens, without $, when so many more of them are read from the cache."""
+        written, hour = min(tokens, self.cache_write), min(tokens, self.cache_write_1h)
+        return Cost(
+            self.cache_read + tokens,
+            self.cache_write - written,
+            self.input - (tokens - written),
+            self.output,
+            self.cache_write_1h - hour,
+        )
+
     def __add__(self, other: Cost) -> Cost:
         return Cost(
             self.cache_read + other.cache_read,
@@ -196,48 +85,134 @@ class Cost:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """What one session or many cost without a policy, and with it."""
+class CostPair(NamedTuple):
+    """What calls cost without a policy, and with it."""
 
     unedited: Cost = Cost()
     edited: Cost = Cost()
 
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What one session or many cost under each layout."""
+
+    layouts: Mapping[LayoutName, CostPair] = field(default_factory=dict)
+    """Empty for no session."""
+
+    @property
+    def unedited(self) -> Cost:
+        """The cost without the policy, under the client's own breakpoints."""
+        return self.of("recorded").unedited
+
+    @property
+    def edited(self) -> Cost:
+        """The cost with the policy, under the breakpoints that are sent with it."""
+        return self.of("recorded").edited
+
+    def of(self, layout: LayoutName) -> CostPair:
+        """Return the costs under one layout."""
+        return self.layouts.get(layout, CostPair())
+
     def __add__(self, other: Costs) -> Costs:
-        return Costs(self.unedited + other.unedited, self.edited + other.edited)
+        names = {**self.layouts, **other.layouts}
+        return Costs(
+            {
+                name: CostPair(*(a + b for a, b in zip(self.of(name), other.of(name), strict=True)))
+                for name in names
+            }
+        )
+
+
+class BilledCall(NamedTuple):
+    """A call with its two prompts as a provider would bill them."""
+
+    call: SimulatedCall
+    unedited: int
+    """The provider's tokens of the prompt as it was recorded."""
+    edited: int
+    """Those of the prompt under the policy."""
+    head: int
+    """Those of its tools and system prompt, and of what nobody shows."""
+    is_first: bool
+    """Whether the session has not called this language model before."""
+    ttls: Ttls
+    costs: Costs
+
+    @property
+    def is_expired(self) -> bool:
+        """Whether the session called the model before, and nothing of it is in the cache."""
+        return not self.is_first and self.costs.unedited.cache_read == 0
+
+
+def billed_calls(session: SimulatedSession) -> tuple[BilledCall, ...]:
+    """Return the calls of a session as a provider would bill them, under every layout.
+
+    A session begins with an empty cache: what other sessions left in it is not known.
+    """
+    calls = session.calls
+    scales = scales_of(calls)
+    ttls = list(ttls_of(calls))
+    unedited = _costs(session, [call.unedited for call in calls], scales, ttls)
+    is_same = all(call.edited is call.unedited for call in calls)
+    edited = unedited if is_same else _costs(session, [call.edited for call in calls], scales, ttls)
+    billed, called = [], set[str | None]()
+    for call, scale, ttl, before, after in zip(calls, scales, ttls, unedited, edited, strict=True):
+        prompt = call.unedited
+        if prompt.kept == 0:
+            head = scale(sum(block.tokens for block in prompt.blocks[: prompt.head]))
+        is_first = call.language_model not in called
+        called.add(call.language_model)
+        costs = Costs({name: CostPair(before[name], after[name]) for name in LAYOUTS})
+        sizes = scale(prompt.tokens), scale(call.edited.tokens), head
+        billed.append(BilledCall(call, *sizes, is_first, ttl, costs))
+    return tuple(billed)
 
 
 def costs_of(calls: Sequence[BilledCall]) -> Costs:
-    """Return what the calls of one session cost, each on its own terms.
-
-    There are no dollars if a call has no prices.
-    """
-    is_priced = all(one.call.terms.prices is not None for one in calls)
-    unedited, edited = (
-        sum((_cost_of(size, one, is_priced=is_priced) for size, one in sizes), Cost())
-        for sizes in (
-            [(one.unedited, one) for one in calls],
-            [(one.edited, one) for one in calls],
-        )
-    )
-    return Costs(unedited, edited)
+    """Return what calls of one session cost together."""
+    total = Costs()
+    for call in calls:
+        total += call.costs
+    return total
 
 
-def _cost_of(size: PromptSize, billed: BilledCall, *, is_priced: bool) -> Cost:
-    cost = replace(cost_of(size, billed.idle, billed.call.terms), output=billed.call.output)
-    usage = Usage(cost.input, cost.cache_read, cost.cache_write, cost.output, cost.cache_write_1h)
-    paid = billed.call.terms.dollars(usage) if is_priced else None
+def _costs(
+    session: SimulatedSession,
+    prompts: Sequence[Prompt],
+    scales: Sequence[Scale],
+    ttls: Sequence[Ttls],
+) -> list[dict[LayoutName, Cost]]:
+    """Return what each prompt of a session costs under each layout."""
+    prefixes = Prefixes(PrefixKeys())
+    is_priced = all(call.terms.prices is not None for call in session.calls)
+    caches: dict[tuple[str | None, CacheRules, LayoutName], CacheSimulator] = {}
+    found = []
+    for call, prompt, scale, ttl in zip(session.calls, prompts, scales, ttls, strict=True):
+        prefixes.replace(prompt.kept, prompt.blocks, scale.beside)
+        model, rules = call.language_model, call.terms.cache or _NO_CACHE
+        costs: dict[LayoutName, Cost] = {}
+        for layout in LAYOUTS:
+            if (model, rules, layout) not in caches:
+                simulator = ideal_simulator_of if layout == "ideal" else simulator_of
+                caches[model, rules, layout] = simulator(rules)
+            request = CacheRequest(
+                prefixes.keys,
+                prefixes.tokens,
+                prefixes.beside,
+                prefixes.positions,
+                breakpoints_of(layout, prompt, session.layout, ttl),
+                language_model=model,
+                ended=call.at,
+                factor=scale.factor,
+            )
+            split = caches[model, rules, layout].split(request)
+            costs[layout] = _cost(split, call, is_priced=is_priced)
+        found.append(costs)
+    return found
+
+
+def _cost(split: CacheSplit, call: SimulatedCall, *, is_priced: bool) -> Cost:
+    written = split.write_5m + split.write_1h
+    cost = Cost(split.read, written, split.input, call.output, split.write_1h)
+    paid = call.terms.dollars(cost.usage) if is_priced else None
     return cost if paid is None else replace(cost, dollars=paid)
-
-
-def cost_of(size: PromptSize, idle: float | None, terms: CallTerms) -> Cost:
-    """Return the tokens of a prompt; when nobody knows the time, the cache is still there."""
-    cache = terms.cache
-    if cache is None or size.tokens < cache.min_tokens:
-        return Cost(input=size.tokens)
-    expired = idle is not None and idle > terms.ttl
-    read = 0 if expired or size.shared < cache.min_tokens else size.shared
-    written = size.tokens - read
-    if not cache.bills_writes:
-        return Cost(read, input=written)
-    return Cost(read, written, cache_write_1h=written if terms.ttl >= HOUR else 0)

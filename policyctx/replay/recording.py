@@ -5,15 +5,36 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.definitions.items import Item, Message
+    from policyctx.messages.cache_blocks import MarkedBlock
     from policyctx.planning.compact import Partition
     from policyctx.planning.conversation import Conversation
     from policyctx.tokens.usage import Usage
+
+
+class MarkedPlace(NamedTuple):
+    """Where a request has a `cache_control` marker."""
+
+    message: int | None
+    """The index of the message; None for the tools and the system prompt, counted together."""
+    mark: MarkedBlock
+
+
+class ClientLayout(NamedTuple):
+    """Where a client puts its breakpoints, if its recordings do not show them."""
+
+    head: bool = True
+    """At the end of the system prompt, behind the tools."""
+    newest: bool = True
+    """At the end of the newest message, and so another one in each request."""
+
+
+SYSTEM_AND_NEWEST = ClientLayout()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +55,8 @@ class ModelCall:
     """The request's own system prompt, where the recording has it apart from the messages."""
     tools: object = None
     """The schemas of the tools on offer, where the recording has them."""
+    marks: tuple[MarkedPlace, ...] | None = None
+    """Where the request had `cache_control` markers; None where the recording does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +89,8 @@ class Recording:
     """`after` is the whole context: a compaction or rewind was the last that happened."""
     bill: SummedBill | None = None
     """What calls without a usage of their own were billed together."""
+    layout: ClientLayout = SYSTEM_AND_NEWEST
+    """Where the client's breakpoints are in calls that do not say."""
     records: int = 0
     """How many it was read from."""
     not_prompt: Mapping[str, int] = field(default_factory=dict)

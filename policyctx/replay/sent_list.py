@@ -1,57 +1,97 @@
-"""`SentList`: the list that a model is sent, call after call: its size, and what stays of it."""
+"""`SentList`: the list that a model is sent, call after call: its size, and its blocks."""
 
 from __future__ import annotations
 
-from itertools import accumulate, islice
+import hashlib
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
+from policyctx.messages.cache_blocks import block_at, blocks_beside, cache_blocks
 from policyctx.messages.reading import items_of
+from policyctx.replay.cache.requests import Block
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from policyctx.definitions.items import Item, Message
+    from policyctx.messages.cache_blocks import CacheBlock, MarkedBlock
     from policyctx.planning.facts import Facts
+    from policyctx.replay.recording import MarkedPlace
 
 
 class Prompt(NamedTuple):
     """What one call was sent, in tokens as the policy counts them, system prompt and tools too."""
 
     tokens: int
-    shared: int
-    """Tokens at its beginning that the call before was sent as well, byte for byte."""
     messages: int
     """How many messages it has."""
-    shared_messages: int
-    """How many of them, from the first on, the call before was sent as well."""
-    follows: bool
-    """Was there a call before of the same language model, with the same system prompt and tools."""
+    head: int
+    """How many blocks stand before the first message. The first of them is what nobody shows."""
+    kept: int
+    """How many blocks at its beginning are those of the list sent before."""
+    blocks: tuple[Block, ...]
+    """The blocks behind those."""
+    marks: tuple[MarkedBlock, ...] | None = None
+    """Where the client's breakpoints are; None where the recording does not say."""
+
+    @property
+    def end(self) -> int:
+        """How many blocks it has."""
+        return self.kept + len(self.blocks)
 
 
-class MessageSizes:
-    """The tokens of messages, each counted once; a message is known as the object that it is."""
+class MessageBlocks:
+    """The blocks of messages, each counted once; a message is known as the object that it is."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Message, int]] = {}
+        self._known: dict[int, tuple[Message, tuple[Block, ...]]] = {}
+        self._identities: dict[bytes, int] = {}
 
     def measure(self, messages: Iterable[Message], facts: Facts) -> None:
         """Count messages together, which is quicker than one by one."""
         items = [(message, _items(message)) for message in messages]
         sizes = iter(facts.tokens_of([item for _, found in items for item in found]))
         for message, found in items:
-            self._know(message, sum(islice(sizes, len(found))))
+            self._know(message, found, [next(sizes) for _ in found])
 
     def tokens(self, message: Message, facts: Facts) -> int:
         """Return what a message takes, in tokens."""
+        return sum(block.tokens for block in self.of(message, facts))
+
+    def of(self, message: Message, facts: Facts) -> tuple[Block, ...]:
+        """Return the blocks of a message."""
         known = self._known.get(id(message))
         if known is not None:
             return known[1]
-        return self._know(message, sum(facts.tokens_of(_items(message))))
+        found = _items(message)
+        return self._know(message, found, facts.tokens_of(found))
 
-    def _know(self, message: Message, size: int) -> int:
+    def beside(self, facts: Facts) -> tuple[Block, ...]:
+        """Return the blocks before the first message: what nobody shows, tools, system prompt."""
+        found = [block for part in reversed(facts.beside) for block in blocks_beside(part)]
+        sizes = [facts.length(block.text, "tokens") for block in found]
+        if sizes:
+            sizes[-1] = max(0, facts.tokens_beside - sum(sizes[:-1]))
+        pairs = zip(found, sizes, strict=True)
+        return (Block(0, 0), *(self._block(block, size) for block, size in pairs))
+
+    def _know(
+        self, message: Message, items: Sequence[Item], sizes: Sequence[int]
+    ) -> tuple[Block, ...]:
+        found = cache_blocks(message)
+        tokens = [0] * len(found)
+        for item, size in zip(items, sizes, strict=True):
+            tokens[block_at(message, item.path)] += size
+        blocks = tuple(map(self._block, found, tokens))
         # The message itself is kept, so that no other object can have its identity.
-        self._known[id(message)] = message, size
-        return size
+        self._known[id(message)] = message, blocks
+        return blocks
+
+    def _block(self, block: CacheBlock, tokens: int) -> Block:
+        text = block.text.encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(text, digest_size=16).digest()
+        identity = self._identities.setdefault(digest, len(self._identities) + 1)
+        return Block(identity, tokens, block.kind)
 
 
 def _items(message: Message) -> list[Item]:
@@ -60,44 +100,70 @@ def _items(message: Message) -> list[Item]:
 
 
 class SentList:
-    """The list of one session as it is sent, with the sizes of all its beginnings.
+    """The list of one session as it is sent, with the sizes of all its beginnings."""
 
-    A prompt cache belongs to one language model, so what is shared is asked for each by itself.
-    """
-
-    def __init__(self, sizes: MessageSizes) -> None:
-        self._sizes = sizes
+    def __init__(self, blocks: MessageBlocks) -> None:
+        self._blocks = blocks
         self._now: list[Message] = []
         self._sums = [0]
-        self._before: dict[str | None, tuple[list[Message], tuple[object, ...]]] = {}
+        """The tokens of the first messages, for each number of them."""
+        self._starts = [0]
+        """How many blocks these have."""
+        self._beside: tuple[object, ...] | None = None
+        self._head: tuple[Block, ...] = ()
 
     def branched(self) -> SentList:
         """Return another list that was sent the same so far."""
-        other = SentList(self._sizes)
-        other._now, other._sums, other._before = self._now, [*self._sums], {**self._before}
+        other = SentList(self._blocks)
+        other._now, other._beside, other._head = self._now, self._beside, self._head
+        other._sums, other._starts = [*self._sums], [*self._starts]
         return other
 
     def sent(
-        self, messages: Sequence[Message], facts: Facts, *, language_model: str | None = None
+        self,
+        messages: Sequence[Message],
+        facts: Facts,
+        *,
+        marks: Iterable[MarkedPlace] | None = None,
     ) -> Prompt:
-        """Take the list of a call, and return what it comes to."""
-        last, now = self._now, list(messages)
+        """Take the list of a call, and return what it comes to; `marks` are the client's."""
+        now = list(messages)
         known = self._measure(now, facts)
-        before, beside = self._before.get(language_model, (None, ()))
-        self._before[language_model] = now, facts.beside
-        aside = facts.tokens_beside
-        tokens = aside + self._sums[-1]
-        if before is None or beside != facts.beside:
-            return Prompt(tokens, 0, len(now), 0, follows=False)
-        same = known if before is last else alike(before, now)
-        return Prompt(tokens, aside + self._sums[same], len(now), same, follows=True)
+        kept = len(self._head) + self._starts[known]
+        blocks = [block for message in now[known:] for block in self._blocks.of(message, facts)]
+        if self._beside != facts.beside:
+            self._beside, self._head, kept = facts.beside, self._blocks.beside(facts), 0
+            sent = [block for message in now for block in self._blocks.of(message, facts)]
+            blocks = [*self._head, *sent]
+        return Prompt(
+            facts.tokens_beside + self._sums[-1],
+            len(now),
+            len(self._head),
+            kept,
+            tuple(blocks),
+            None if marks is None else tuple(self._marked(marks)),
+        )
+
+    def _marked(self, marks: Iterable[MarkedPlace]) -> list[MarkedBlock]:
+        """Return the client's breakpoints by the block of the prompt, in order."""
+        found = []
+        for place in marks:
+            if place.message is None:
+                found.append(place.mark._replace(block=place.mark.block + 1))
+            elif place.message < len(self._now):
+                start, end = self._starts[place.message], self._starts[place.message + 1]
+                block = min(start + place.mark.block, end - 1)
+                found.append(place.mark._replace(block=len(self._head) + block))
+        return sorted(found, key=lambda mark: mark.block)
 
     def _measure(self, now: list[Message], facts: Facts) -> int:
         """Size up the list that is sent now; returns how many messages of the last it keeps."""
         known = alike(self._now, now)
-        del self._sums[known + 1 :]
-        new = [self._sizes.tokens(message, facts) for message in now[known:]]
-        self._sums += accumulate(new, initial=self._sums.pop())
+        del self._sums[known + 1 :], self._starts[known + 1 :]
+        new = [self._blocks.of(message, facts) for message in now[known:]]
+        sizes = [sum(block.tokens for block in blocks) for blocks in new]
+        self._sums += accumulate(sizes, initial=self._sums.pop())
+        self._starts += accumulate(map(len, new), initial=self._starts.pop())
         self._now = now
         return known
 

@@ -6,11 +6,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from policyctx.replay.recording import SYSTEM_AND_NEWEST
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from policyctx.definitions.actions import Action
-    from policyctx.replay.recording import SummedBill
+    from policyctx.replay.recording import ClientLayout, SummedBill
     from policyctx.replay.regret.needs import Need
     from policyctx.replay.sent_list import Prompt
     from policyctx.replay.terms import CallTerms, Contradiction
@@ -153,6 +155,8 @@ class SimulatedSession:
     bytes: int = 0
     compactions: int = 0
     """By the policy."""
+    layout: ClientLayout = SYSTEM_AND_NEWEST
+    """Where the client's breakpoints are in calls that do not say."""
     bill: SummedBill | None = None
     """What the recording knows of several calls together."""
     not_asked: tuple[str, ...] = ()

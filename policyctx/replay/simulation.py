@@ -15,9 +15,9 @@ from policyctx.errors import StoreError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.facts import Facts
 from policyctx.planning.paths import File, FreePaths
-from policyctx.replay.cost import call_shares
+from policyctx.replay.provider_tokens import call_shares
 from policyctx.replay.regret.needs import needs_of
-from policyctx.replay.sent_list import MessageSizes, SentList
+from policyctx.replay.sent_list import MessageBlocks, SentList
 from policyctx.replay.simulated import (
     Regret,
     Removal,
@@ -44,12 +44,13 @@ if TYPE_CHECKING:
     from policyctx.policy.models import Step
     from policyctx.policy.models.compaction import Compaction
     from policyctx.policy.models.store import Store as Settings
-    from policyctx.replay.recording import ModelCall, RecordedItems, Recording
+    from policyctx.replay.recording import MarkedPlace, ModelCall, RecordedItems, Recording
     from policyctx.replay.regret.needs import Need
     from policyctx.replay.terms import CallTerms, Contradiction, PricesOf
     from policyctx.replay.timeline import SeenItem
     from policyctx.store.content import Content
     from policyctx.turns.effects import Record
+    from policyctx.turns.result import Result
 
 OFFLINE = "extractive"
 
@@ -266,8 +267,8 @@ class _Simulation:
         )
         self._store = UnwrittenStore(self._session.store.root, policy.store)
         self._session.store = self._store
-        self._sizes = MessageSizes()
-        self._whole = self._edited = SentList(self._sizes)
+        self._blocks = MessageBlocks()
+        self._whole = self._edited = SentList(self._blocks)
         """One list for both until a call is sent another one than the recorded."""
         self._correction = Correction()
         self._timeline: Timeline | None = None
@@ -286,14 +287,14 @@ class _Simulation:
 
     def measure(self, messages: Iterable[Message]) -> None:
         """Count what the whole session will be sent."""
-        self._sizes.measure(messages, self._facts())
+        self._blocks.measure(messages, self._facts())
 
     def shares(self, recording: Recording) -> Sequence[Usage | None]:
         """Return each call's share of what the calls were billed together, None where it has none.
 
         What was measured is not counted again.
         """
-        return call_shares(recording, self._sizes, self._facts())
+        return call_shares(recording, self._blocks, self._facts())
 
     def _facts(self) -> Facts:
         model = self._policy.model
@@ -327,9 +328,10 @@ class _Simulation:
         facts, model = result.plan.facts, call.language_model
         if self._edited is self._whole and result.messages is not context:
             self._edited = self._whole.branched()
-        unedited = edited = self._whole.sent(context, facts, language_model=model)
+        unedited = edited = self._whole.sent(context, facts, marks=call.marks)
         if self._edited is not self._whole:
-            edited = self._edited.sent(result.messages, facts, language_model=model)
+            marks = None if call.marks is None else _moved(call.marks, result)
+            edited = self._edited.sent(result.messages, facts, marks=marks)
         simulated = SimulatedCall(
             unedited,
             edited,
@@ -372,6 +374,7 @@ class _Simulation:
             types=self._types,
             regrets=tuple(Regret(gone, tuple(needs)) for gone, needs in self._needs.items()),
             bill=recording.bill,
+            layout=recording.layout,
             files=self._store.files,
             bytes=self._store.bytes,
             not_asked=not_asked,
@@ -439,6 +442,16 @@ class _Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+def _moved(marks: Sequence[MarkedPlace], result: Result) -> list[MarkedPlace]:
+    """Return the client's markers in the list that is sent; one whose message is gone is gone."""
+    places = {source: place for place, source in enumerate(result.sources) if source is not None}
+    kept = (mark for mark in marks if mark.message is None or mark.message in places)
+    return [
+        mark if mark.message is None else mark._replace(message=places[mark.message])
+        for mark in kept
+    ]
 
 
 def _sameness(item: Item) -> object:

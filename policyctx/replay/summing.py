@@ -9,7 +9,7 @@ from operator import add
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from policyctx.pricing.dollars import Dollars
-from policyctx.replay.accuracy import Check, checked
+from policyctx.replay.accuracy import Check, Checks, checked
 from policyctx.replay.cost import Costs, billed_calls, costs_of
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ class _Session:
 
     @classmethod
     def of(cls, session: SimulatedSession) -> _Session:
-        billed = billed_calls(session.calls)
+        billed = billed_calls(session)
         removed = {(r.part, r.position): r.tokens for r in session.removals}
-        return cls(session, billed, checked(billed, session.bill), removed)
+        return cls(session, billed, checked(billed), removed)
 
 
 def _figure(
@@ -95,12 +95,6 @@ def _names(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(sorted({*one, *other}))
 
 
-def _both(one: Check | None, other: Check | None) -> Check | None:
-    if one is None or other is None:
-        return one or other
-    return one + other
-
-
 @dataclass(frozen=True, slots=True)
 class Figures:
     """What one session comes to under a policy, or several of them together.
@@ -117,10 +111,10 @@ class Figures:
     summed: int = _figure(lambda s: _summed(s.session))
     """Calls of which it has no more than the usage of several together."""
     unedited: Sent = _figure(  # noqa: RUF009 - makes a field
-        lambda s: _sent((b.unedited.tokens, b.call.terms.window) for b in s.billed), none=Sent
+        lambda s: _sent((one.unedited, one.call.terms.window) for one in s.billed), none=Sent
     )
     edited: Sent = _figure(  # noqa: RUF009 - makes a field
-        lambda s: _sent((b.edited.tokens, b.call.terms.window) for b in s.billed), none=Sent
+        lambda s: _sent((one.edited, one.call.terms.window) for one in s.billed), none=Sent
     )
     windows: tuple[int, ...] = _figure(
         lambda s: tuple(sorted({call.terms.window for call in s.session.calls})), _names, none=tuple
@@ -163,11 +157,10 @@ class Figures:
     contradictions: Mapping[Contradiction, int] = _figure(
         lambda s: s.session.contradictions, _sums, none=dict
     )
-    check: Check | None = _figure(  # noqa: RUF009 - makes a field
-        lambda s: s.check, _both, none=lambda: None
+    checks: Checks = _figure(  # noqa: RUF009 - makes a field
+        lambda s: Checks({} if s.check is None else {s.session.format: (s.check,)}), none=Checks
     )
-    """Over the sessions of which every call has its usage."""
-    checked_sessions: int = _figure(lambda s: int(s.check is not None))
+    """Of the sessions whose usage speaks of a cache."""
     records: int = _figure(lambda s: s.session.records)
     not_prompt: Mapping[str, int] = _figure(lambda s: s.session.not_prompt, _counts, none=dict)
     not_understood: Mapping[str, int] = _figure(

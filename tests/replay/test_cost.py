@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from policyctx.pricing.cache_rules import CacheRules
-from policyctx.replay.cost import Cost, PromptSize, billed_calls, cost_of, costs_of
+from policyctx.messages.cache_blocks import MarkedBlock
+from policyctx.replay.cost import Cost, billed_calls, costs_of
+from policyctx.replay.layouts import LAYOUTS, MEANINGS, Ttls
+from policyctx.replay.recording import ClientLayout, MarkedPlace
 from policyctx.replay.simulation import simulated
-from policyctx.replay.terms import CallTerms
 from policyctx.tokens.usage import Usage
 from tests.conversations import session_of, user
 from tests.policies import policy
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from policyctx.replay.recording import Recording
 
 LONG = "one more line of some output\n" * 400
-CACHE = "model: {cache: {ttl: 5m, min_tokens: 1024}}\n"
+CACHE = "model: {name: claude-sonnet-4-5, cache: {min_tokens: 1}}\n"
 KEEPS_ALL = policy(CACHE)
 CLEARS_EACH = policy(f"""{CACHE}
 items: {{tool_result: {{offload: true}}}}
@@ -28,45 +29,63 @@ steps: [{{name: clear, do: clear, select: {{types: [tool_result], keep_recent: 1
 """)
 
 
-TERMS = CallTerms("m", 200_000, CacheRules("prefix", 1024), ttl=300)
-
-
-def test_a_write_for_an_hour_is_counted_apart_and_lasts_for_it() -> None:
-    hour = replace(TERMS, ttl=3600)
-    found = cost_of(PromptSize(5_000, 4_000), 3600.0, hour)
-    assert found == Cost(cache_read=4_000, cache_write=1_000, cache_write_1h=1_000)
-    assert cost_of(PromptSize(5_000, 4_000), 3601.0, hour).cache_read == 0
-
-
-def test_a_provider_that_takes_nothing_for_writes_bills_input() -> None:
-    free = replace(TERMS, cache=CacheRules("prefix", 1024, bills_writes=False))
-    assert cost_of(PromptSize(5_000, 4_000), 1.0, free) == Cost(cache_read=4_000, input=1_000)
-    assert cost_of(PromptSize(5_000, 4_000), 1.0, replace(TERMS, cache=None)) == Cost(input=5_000)
-
-
 def billed(recorded: Recording, under: OffloadPolicy = KEEPS_ALL) -> tuple[BilledCall, ...]:
-    return billed_calls(simulated(recorded, under).calls)
+    return billed_calls(simulated(recorded, under))
 
 
-def test_the_prefix_of_the_previous_call_is_read_and_the_rest_written() -> None:
-    assert cost_of(PromptSize(5_000, 4_000), 10.0, TERMS) == Cost(
-        cache_read=4_000, cache_write=1_000
-    )
+def of_input(call: BilledCall) -> Cost:
+    """Return the cost of a call whose whole prompt is plain input."""
+    return Cost(input=call.unedited, dollars=call.costs.unedited.dollars)
 
 
-@pytest.mark.parametrize(("idle", "read"), [(300.0, 4_000), (300.5, 0), (None, 4_000)])
-def test_nothing_is_read_after_the_ttl(idle: float | None, read: int) -> None:
-    found = cost_of(PromptSize(5_000, 4_000), idle, TERMS)
-    assert found == Cost(cache_read=read, cache_write=5_000 - read)
+def reads(recorded: Recording) -> list[int]:
+    return [call.costs.unedited.cache_read for call in billed(recorded)]
 
 
-@pytest.mark.parametrize(("shared", "read"), [(1_023, 0), (1_024, 1_024)])
-def test_a_beginning_below_the_minimum_was_not_cached(shared: int, read: int) -> None:
-    assert cost_of(PromptSize(2_000, shared), 1.0, TERMS).cache_read == read
+def test_what_the_call_before_was_sent_is_read_and_the_rest_written() -> None:
+    calls = billed(turn_by_turn(session_of(*[LONG] * 3)))
+    assert [call.costs.unedited.cache_read for call in calls[1:]] == [
+        before.unedited for before in calls[:-1]
+    ]
+    assert all(call.costs.unedited.prompt == call.unedited for call in calls)
+
+
+@pytest.mark.parametrize(("idle", "is_read"), [(300.0, True), (300.5, False), (None, True)])
+def test_nothing_is_read_after_the_ttl(idle: float | None, is_read: bool) -> None:
+    times = [0, idle] if idle is not None else []
+    _, second = billed(recording(session_of(LONG), session_of(LONG)[1:], times=times))
+    assert (second.costs.unedited.cache_read > 0) == is_read
+
+
+def test_a_ttl_belongs_to_each_write() -> None:
+    messages = session_of(*[LONG] * 3)
+    usages = [Usage(0, 0, 9_000, cache_write_1h=9_000), Usage(0, 8_000, 4_000, cache_write_1h=0)]
+    groups = messages[:3], messages[3:5], messages[5:]
+    first, second, third = billed(recording(*groups, usages=usages, times=[0, 3_000, 3_400]))
+    assert [call.ttls.rest for call in (first, second, third)] == [3_600, 300, 300]
+    assert first.costs.unedited.cache_write_1h == first.costs.unedited.cache_write
+    assert second.costs.unedited.cache_read == first.unedited
+    assert second.costs.unedited.cache_write_1h == 0
+    # Five minutes later the hour's entry is still there.
+    assert third.costs.unedited.cache_read == first.unedited
+
+
+def test_a_call_that_does_not_say_its_ttl_has_the_last_known_one() -> None:
+    messages = session_of(*[LONG] * 2)
+    usages = [None, Usage(0, 0, 9_000, cache_write_1h=9_000), None]
+    calls = billed(recording(messages[:1], messages[1:3], messages[3:], usages=usages))
+    assert [call.ttls for call in calls] == [
+        Ttls(300, 300, is_assumed=True),
+        Ttls(3_600, 3_600),
+        Ttls(3_600, 3_600, is_assumed=True),
+    ]
 
 
 def test_a_prompt_below_the_minimum_costs_the_price_of_input() -> None:
-    assert cost_of(PromptSize(1_023, 900), 1.0, TERMS) == Cost(input=1_023)
+    short = recording([user("be brief")])
+    long_enough = policy("model: {cache: {min_tokens: 1024}}")
+    [call] = billed(short, long_enough)
+    assert call.costs.unedited == Cost(input=call.unedited)
 
 
 def test_a_session_that_only_grows_writes_each_token_once() -> None:
@@ -74,7 +93,7 @@ def test_a_session_that_only_grows_writes_each_token_once() -> None:
     calls = billed(recorded)
     costs = costs_of(calls)
     assert costs.unedited == costs.edited
-    assert costs.unedited.cache_write == calls[-1].unedited.tokens
+    assert costs.unedited.cache_write == calls[-1].unedited
 
 
 def test_a_policy_that_keeps_rewriting_sent_messages_writes_more() -> None:
@@ -91,30 +110,65 @@ def test_saved_tokens_are_subtracted_at_the_providers_scale() -> None:
     calls = billed(turn_by_turn(messages, usages=usages), CLEARS_EACH)
     last = calls[-1]
     spared = last.call.unedited.tokens - last.call.edited.tokens
-    assert last.unedited.tokens == usages[-1].prompt
-    assert last.unedited.tokens - last.edited.tokens == pytest.approx(1.5 * spared, rel=0.05)
+    assert last.unedited == usages[-1].prompt
+    assert last.unedited - last.edited == pytest.approx(1.5 * spared, rel=0.05)
 
 
-def test_unexplained_tokens_are_counted_at_the_beginning_and_shared() -> None:
+def test_unexplained_tokens_are_counted_at_the_beginning_and_read_again() -> None:
     first, again = session_of(LONG), [user("something else"), *session_of(LONG)[1:]]
     sizes = [c.unedited.tokens for c in simulated(recording(first, again), KEEPS_ALL).calls]
     usages = [Usage(size + 20_000) for size in sizes]
-    calls = billed(recording(first, again, anew=[1], usages=usages))
-    assert calls[0].unedited.shared == 0
-    assert calls[1].unedited.shared == 20_000
+    assert reads(recording(first, again, anew=[1], usages=usages)) == [0, 20_000]
 
 
 def test_each_language_model_has_a_cache_of_its_own() -> None:
     recorded = turn_by_turn(session_of(LONG, LONG, LONG))
     named = zip(recorded.calls, ("small", "large", "small"), strict=True)
     calls = tuple(replace(call, language_model=model) for call, model in named)
-    found = simulated(replace(recorded, calls=calls), KEEPS_ALL).calls
-    assert [call.unedited.shared_messages for call in found] == [0, 0, 1]
+    found = billed(replace(recorded, calls=calls))
+    assert [call.costs.unedited.cache_read for call in found] == [0, 0, found[0].unedited]
+    assert [call.is_first for call in found] == [True, True, False]
 
 
 def test_another_system_prompt_shares_nothing() -> None:
     recorded = turn_by_turn(session_of(LONG, LONG, LONG))
     named = zip(recorded.calls, ("be brief", "be brief", "be kind"), strict=True)
     calls = tuple(replace(call, system=system) for call, system in named)
-    found = simulated(replace(recorded, calls=calls), KEEPS_ALL).calls
-    assert [call.unedited.shared > 0 for call in found] == [False, True, False]
+    assert [read > 0 for read in reads(replace(recorded, calls=calls))] == [False, True, False]
+
+
+def test_every_layout_has_a_cost_and_a_meaning() -> None:
+    costs = costs_of(billed(turn_by_turn(session_of(*[LONG] * 12)), CLEARS_EACH))
+    assert tuple(costs.layouts) == LAYOUTS == tuple(MEANINGS)
+    assert len({pair.edited.prompt for pair in costs.layouts.values()}) == 1
+    ideal, client = costs.of("ideal").edited, costs.edited
+    assert client is costs.of("recorded").edited
+    assert ideal.cache_read > client.cache_read
+
+
+def test_an_edit_under_the_clients_breakpoints_writes_the_whole_history_again() -> None:
+    session = simulated(turn_by_turn(session_of(*[LONG] * 30)), CLEARS_EACH)
+    usages = [Usage(20_000 + call.unedited.tokens) for call in session.calls]
+    recorded = turn_by_turn(session_of(*[LONG] * 30), usages=usages)
+    for call in billed(recorded, CLEARS_EACH)[3:]:
+        assert call.costs.edited.cache_read == pytest.approx(20_000, abs=10)
+
+
+def test_recorded_markers_say_where_the_breakpoints_are() -> None:
+    recorded = turn_by_turn(session_of(LONG, LONG))
+    marked = recorded.calls[0], replace(recorded.calls[1], marks=(marker(0),))
+    first = billed(replace(recorded, calls=(replace(marked[0], marks=()), marked[1])))
+    assert first[0].costs.unedited == of_input(first[0])
+    assert first[1].costs.unedited.cache_write < first[1].unedited
+
+
+def test_a_client_without_breakpoints_caches_nothing() -> None:
+    session = simulated(turn_by_turn(session_of(LONG, LONG)), KEEPS_ALL)
+    bare = replace(session, layout=ClientLayout(head=False, newest=False))
+    for call in billed_calls(bare):
+        assert call.costs.unedited == of_input(call)
+        assert call.costs.of("last").unedited.input == 0
+
+
+def marker(message: int) -> MarkedPlace:
+    return MarkedPlace(message, MarkedBlock(0))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from policyctx.definitions.items import Message
     from policyctx.replay.readers.fields import Record
+    from policyctx.replay.recording import MarkedPlace
     from policyctx.tokens.usage import Usage
 
 
@@ -98,12 +99,20 @@ class RecordingBuilder:
         at: float | None = None,
         system: object = None,
         tools: object = None,
+        *,
+        marks: tuple[MarkedPlace, ...] | None = None,
     ) -> int:
         """Say that a model was called with the context as it is now; return the call's number."""
         new = tuple(self._new)
-        self._calls.append(ModelCall(new, self._anew, usage, language_model, at, system, tools))
+        anew = self._anew
+        call = ModelCall(new, anew, usage, language_model, at, system, tools, marks)
+        self._calls.append(call)
         self._new, self._anew = [], False
         return len(self._calls) - 1
+
+    def forget_marks(self) -> None:
+        """Say that nobody knows where the requests had markers."""
+        self._calls = [replace(call, marks=None) for call in self._calls]
 
     def bill(self, call: int, usage: Usage) -> None:
         """Say what was billed for a call, when that shows later than the call."""

@@ -1,7 +1,8 @@
 """Logs of requests: bodies with `messages`, or `input` as in the Responses API, and the responses.
 
 A request repeats its whole prompt. Requests that share a first user message, and an id where
-the log has ids, are one conversation; messages that differ only in cache marks are one object.
+the log has ids, are one conversation; messages that differ only in cache marks are one object, and
+each call has its own marks.
 A request with a `previous_response_id` sends only what is new; the log shows what came before it.
 """
 
@@ -11,12 +12,21 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from policyctx.messages.cache_blocks import (
+    MarkedBlock,
+    blocks_beside,
+    cache_blocks,
+    marked_beside,
+    marked_blocks,
+)
 from policyctx.messages.json_text import compact_json
+from policyctx.messages.markers import marker_of
 from policyctx.messages.reading import is_message, user_message
 from policyctx.messages.shapes.built_in import RESPONSES
 from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
 from policyctx.replay.readers.chat import is_chat_message
 from policyctx.replay.readers.fields import Record, mapping, objects, seconds, usage, word
+from policyctx.replay.recording import MarkedPlace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +64,8 @@ class Exchange:
     at: float | None
     usage: Usage | None
     reply: list[Message]
+    marks: tuple[MarkedPlace, ...] = ()
+    """Where the request has `cache_control` markers."""
     id: str = ""
     """The response's."""
     previous_id: str = ""
@@ -61,8 +73,14 @@ class Exchange:
 
     def continued(self, before: Exchange) -> Exchange:
         """Return the exchange with the history that another one left at the provider."""
+        history = len(before.messages) + len(before.reply)
+        marks = (
+            mark if mark.message is None else mark._replace(message=mark.message + history)
+            for mark in self.marks
+        )
         return replace(
             self,
+            marks=tuple(marks),
             messages=[*before.messages, *before.reply, *self.messages],
             prints=[*before.prints, *map(_print, before.reply), *self.prints],
             beginning=before.beginning,
@@ -93,9 +111,25 @@ def exchange_of(record: object) -> Exchange | None:
         at=seconds(at),
         usage=usage(response.get("usage")) or usage(fields.get("usage")),
         reply=_reply(response),
+        marks=tuple(_marks(request, messages)),
         id=word(response.get("id")),
         previous_id=word(request.get("previous_response_id")),
     )
+
+
+def _marks(request: Record, messages: list[Message]) -> Iterator[MarkedPlace]:
+    """Yield the markers of a request; one on the request itself is on its last block."""
+    before = 0
+    for part in (request.get("tools"), request.get("system")):
+        for mark in marked_beside(part):
+            yield MarkedPlace(None, mark._replace(block=before + mark.block))
+        before += len(blocks_beside(part or None))
+    for i, message in enumerate(messages):
+        for mark in marked_blocks(message):
+            yield MarkedPlace(i, mark)
+    if marker_of(request) is not None:
+        last = len(cache_blocks(messages[-1])) - 1
+        yield MarkedPlace(len(messages) - 1, MarkedBlock(last))
 
 
 def _request(fields: Record, response: Record) -> Record:
@@ -183,6 +217,7 @@ class Thread:
         self._prints: list[str] = []
         self._messages: list[Message] = []
         self._reply: list[Message] = []
+        self._has_marks = False
 
     def _shared_with(self, exchange: Exchange) -> int:
         """Return how many messages at the beginning are the same."""
@@ -206,7 +241,9 @@ class Thread:
             exchange.at,
             exchange.system,
             exchange.tools,
+            marks=exchange.marks,
         )
+        self._has_marks |= bool(exchange.marks)
         self._prints = exchange.prints
         self._messages = [*self._messages[:shared], *new]
         self._reply = exchange.reply
@@ -215,6 +252,8 @@ class Thread:
         """Add the last reply; those before it stand in the requests that followed."""
         for message in self._reply:
             self.builder.add(message)
+        if not self._has_marks:
+            self.builder.forget_marks()
 
 
 FORMAT = "request-log"

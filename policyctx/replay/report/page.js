@@ -109,7 +109,7 @@ function sharedSections(figures, decisions, context) {
     ` ${whole(figures.regretted_tokens)} of ${whole(figures.removed_tokens)} removed tokens.`;
   return [
     section("Tokens by item type", typesChart(figures.types)),
-    section("Cost", costChart(figures.cost_without, figures.cost_with, figures.check)),
+    section("Cost", costChart(figures.cost_without, figures.cost_with, figures.checks)),
     section(
       "Regret",
       element("p", {}, share),

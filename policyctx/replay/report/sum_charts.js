@@ -120,7 +120,7 @@ function sumOf(cost) {
   return Object.values(cost.dollars).reduce((one, other) => one + other, 0);
 }
 
-function costSentence(before, after, check) {
+function costSentence(before, after, checks) {
   const read = (cost) => short(cost.tokens.cache_read);
   const rest = (cost) => short(cost.tokens.cache_write + cost.tokens.input);
   const told = [
@@ -133,16 +133,18 @@ function costSentence(before, after, check) {
   } else {
     told.push("There are no $: the prices of the language models are not known.");
   }
-  if (check) {
+  for (const { format, calls, tokens, off, unknown, error } of checks) {
+    const inDollars = error === null ? "" : `; ${(100 * error).toFixed(1)} % of the $`;
     told.push(
-      `For the sessions as they were, ${short(check.cached)} cached and ${short(check.uncached)}` +
-        ` uncached tokens were foreseen, ${short(check.billed_cached)} and ${short(check.billed_uncached)} billed.`,
+      `Without the policy, for ${counted(calls, "call", "calls")} of ${format}: ${short(off)} of` +
+        ` ${short(tokens)} tokens were billed otherwise than foreseen${inDollars};` +
+        ` ${short(unknown)} more may have been cached by other sessions.`,
     );
   }
   return told.join(" ");
 }
 
-function costChart(before, after, check) {
+function costChart(before, after, checks) {
   const unit = before.dollars ? "dollars" : "tokens";
   const format = before.dollars ? "$%{x:,.2f}" : "%{x:,} tokens";
   const kinds = before.dollars ? COST_KINDS : COST_KINDS.slice(0, 3);
@@ -157,7 +159,7 @@ function costChart(before, after, check) {
   }));
   return chart({
     name: "Cost under the prompt cache",
-    sentence: costSentence(before, after, check),
+    sentence: costSentence(before, after, checks),
     traces,
     layout: {
       height: 230,

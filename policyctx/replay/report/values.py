@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.definitions.actions import Action
 from policyctx.pricing.rows import prices_date
-from policyctx.replay.cost import billed_calls, cost_of
+from policyctx.replay.cost import billed_calls
 from policyctx.replay.summing import contradicting, figures_of, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from policyctx.replay.accuracy import Checks
     from policyctx.replay.cost import BilledCall, Cost
     from policyctx.replay.regret.needs import Need
     from policyctx.replay.simulated import Removal, SimulatedSession
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from policyctx.replay.timeline import Absence, KeptItem, SeenItem
 
 Values = dict[str, Any]
+# What a token may be taken for; the page stacks them, so none is in two of them.
+_KINDS = ("cache_read", "cache_write", "input", "output")
 
 
 def overview(policy: str, sessions: Sequence[SimulatedSession], missing: Sequence[str]) -> Values:
@@ -47,7 +50,7 @@ def overview(policy: str, sessions: Sequence[SimulatedSession], missing: Sequenc
 
 def calls(session: SimulatedSession) -> list[Values]:
     """Return the calls of a session."""
-    return [_call(billed) for billed in billed_calls(session.calls)]
+    return [_call(billed) for billed in billed_calls(session)]
 
 
 def decisions(session: SimulatedSession) -> list[Values]:
@@ -68,7 +71,6 @@ def said(session: SimulatedSession) -> list[Values]:
 
 
 def _figures(figures: Figures) -> Values:
-    check = figures.check
     return {
         "calls": figures.calls,
         "calls_with_usage": figures.billed,
@@ -89,14 +91,7 @@ def _figures(figures: Figures) -> Values:
         "unpriced": sorted(figures.unpriced),
         "cost_without": _cost(figures.costs.unedited, is_priced=figures.priced > 0),
         "cost_with": _cost(figures.costs.edited, is_priced=figures.priced > 0),
-        "check": None
-        if check is None
-        else {
-            "cached": check.cached,
-            "billed_cached": check.billed_cached,
-            "uncached": check.uncached,
-            "billed_uncached": check.billed_uncached,
-        },
+        "checks": list(_checks(figures.checks)),
         "told": [
             *_not_asked(figures),
             *(f"The policy contradicts the recording: {one}." for one in contradicting(figures)),
@@ -104,6 +99,19 @@ def _figures(figures: Figures) -> Values:
             *_told(figures.warnings, "Warning"),
         ],
     }
+
+
+def _checks(checks: Checks) -> Iterator[Values]:
+    for format_ in checks.formats:
+        check = checks.together(format_)
+        yield {
+            "format": format_,
+            "calls": check.calls,
+            "tokens": check.tokens,
+            "off": check.off,
+            "unknown": check.unknown,
+            "error": check.error,
+        }
 
 
 def _not_asked(figures: Figures) -> Iterator[str]:
@@ -123,20 +131,17 @@ def _sent(sent: Sent) -> Values:
 
 def _cost(cost: Cost, *, is_priced: bool) -> Values:
     """Return tokens by what is taken for them, and the $ that each kind comes to, where known."""
-    tokens = asdict(cost)
-    dollars = tokens.pop("dollars")
-    return {"tokens": tokens, "dollars": dollars if is_priced else None}
+    tokens = {kind: getattr(cost, kind) for kind in _KINDS}
+    return {"tokens": tokens, "dollars": asdict(cost.dollars) if is_priced else None}
 
 
 def _call(billed: BilledCall) -> Values:
     call = billed.call
-    before = cost_of(billed.unedited, billed.idle, call.terms)
-    after = cost_of(billed.edited, billed.idle, call.terms)
     return {
-        "without": billed.unedited.tokens,
-        "with": billed.edited.tokens,
-        "cached_without": before.cache_read,
-        "cached_with": after.cache_read,
+        "without": billed.unedited,
+        "with": billed.edited,
+        "cached_without": billed.costs.unedited.cache_read,
+        "cached_with": billed.costs.edited.cache_read,
         "window": call.terms.window,
         "removed": call.removed,
         "anew": call.anew,

@@ -1,0 +1,69 @@
+"""Layouts: where the breakpoints of a request stand, and what each is called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+
+from policyctx.replay.cache.anthropic import HOUR
+from policyctx.replay.cache.requests import Breakpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from policyctx.replay.recording import ClientLayout
+    from policyctx.replay.sent_list import Prompt
+    from policyctx.replay.simulated import SimulatedCall
+
+LayoutName: TypeAlias = Literal["recorded", "last", "ideal"]
+LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)
+MEANINGS: dict[LayoutName, str] = {
+    "recorded": "the breakpoints of the client, which move with its newest message",
+    "last": "one breakpoint at the end of the request, as automatic caching has it",
+    "ideal": "a breakpoint at every block, which no provider allows",
+}
+_MINUTES = 300
+
+
+class Ttls(NamedTuple):
+    """How long a call keeps what it writes, in seconds."""
+
+    head: int
+    """Tools and system prompt."""
+    rest: int
+    is_assumed: bool = False
+    """Whether neither the call nor one before it says so."""
+
+
+def ttls_of(calls: Sequence[SimulatedCall]) -> Iterator[Ttls]:
+    """Yield the TTLs of the writes of each call: those of its terms.
+
+    Where a call was billed for writes of both TTLs, the longer one comes first, as the provider
+    demands, so it is that of tools and system prompt, there and in the calls after it.
+    """
+    head: dict[str | None, int] = {}
+    for call in calls:
+        usage, terms = call.usage, call.terms
+        if usage is not None and usage.cache_write and usage.cache_write_1h is not None:
+            hour = usage.cache_write_1h > 0 and terms.ttl == usage.write_ttl
+            head[call.language_model] = HOUR if hour else terms.ttl
+        yield Ttls(
+            max(terms.ttl, head.get(call.language_model, 0)), terms.ttl, terms.ttl_is_assumed
+        )
+
+
+def breakpoints_of(
+    layout: LayoutName, prompt: Prompt, client: ClientLayout, ttls: Ttls
+) -> tuple[Breakpoint, ...]:
+    """Return the breakpoints of a request under a layout, in order.
+
+    `ideal` has the last one only, for the TTL; its cache matches everywhere.
+    """
+    last = Breakpoint(prompt.end - 1, ttls.rest)
+    if layout != "recorded":
+        return (last,)
+    if prompt.marks is not None:
+        return tuple(Breakpoint(mark.block, mark.ttl or _MINUTES) for mark in prompt.marks)
+    found = [Breakpoint(prompt.head - 1, ttls.head)] if client.head else []
+    if client.newest and last.block >= prompt.head:
+        found.append(last)
+    return tuple(found)
