@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from policyctx.definitions.items import Message, Path
 
-BlockKind: TypeAlias = Literal["tool_use", "tool_result", "other"]
+BlockKind: TypeAlias = Literal["tool_use", "tool_result", "other", "unmarkable"]
+"""`unmarkable`: thinking or an empty text, on which a provider takes no marker."""
+_THINKING = frozenset({"thinking", "redacted_thinking"})
 _TTLS = {"5m": 300, "1h": 3600}
 
 
@@ -88,7 +90,11 @@ def _block(role: object, block: Mapping[str, object]) -> CacheBlock:
     text = compact_json([role, block])
     if block.get("type") == "tool_use":
         return CacheBlock(text, "tool_use")
-    return CacheBlock(text, "tool_result" if block.get("type") == "tool_result" else "other")
+    if block.get("type") == "tool_result":
+        return CacheBlock(text, "tool_result")
+    is_empty = block.get("type") == "text" and not str(block.get("text") or "").strip()
+    is_markable = not is_empty and block.get("type") not in _THINKING
+    return CacheBlock(text, "other" if is_markable else "unmarkable")
 
 
 def _ttl(marker: object) -> int | None:

@@ -14,7 +14,7 @@ from policyctx.pricing.cache_rules import CacheRules
 from policyctx.pricing.dollars import Dollars
 from policyctx.replay.cache.requests import CacheRequest, Prefixes, PrefixKeys
 from policyctx.replay.cache.simulators import ideal_simulator_of, simulator_of
-from policyctx.replay.layouts import LAYOUTS, breakpoints_of, ttls_of
+from policyctx.replay.layouts import LAYOUTS, AnchorLayout, breakpoints_of, ttls_of
 from policyctx.replay.provider_tokens import scales_of
 from policyctx.tokens.usage import MOST_TOKENS, Usage
 
@@ -98,6 +98,8 @@ class Costs:
 
     layouts: Mapping[LayoutName, CostPair] = field(default_factory=dict)
     """Empty for no session."""
+    sent: LayoutName = "recorded"
+    """The one that the policy's breakpoints have."""
 
     @property
     def unedited(self) -> Cost:
@@ -107,7 +109,7 @@ class Costs:
     @property
     def edited(self) -> Cost:
         """The cost with the policy, under the breakpoints that are sent with it."""
-        return self.of("recorded").edited
+        return self.of(self.sent).edited
 
     def of(self, layout: LayoutName) -> CostPair:
         """Return the costs under one layout."""
@@ -119,7 +121,8 @@ class Costs:
             {
                 name: CostPair(*(a + b for a, b in zip(self.of(name), other.of(name), strict=True)))
                 for name in names
-            }
+            },
+            self.sent if self.layouts else other.sent,
         )
 
 
@@ -147,14 +150,14 @@ class BilledCall(NamedTuple):
 def billed_calls(session: SimulatedSession) -> tuple[BilledCall, ...]:
     """Return the calls of a session as a provider would bill them, under every layout.
 
-    A session begins with an empty cache: what other sessions left in it is not known.
+    Without a policy the breakpoints are the client's, also for `auto`. A session begins with an
+    empty cache: what other sessions left in it is not known.
     """
     calls = session.calls
     scales = scales_of(calls)
     ttls = list(ttls_of(calls))
     unedited = _costs(session, [call.unedited for call in calls], scales, ttls)
-    is_same = all(call.edited is call.unedited for call in calls)
-    edited = unedited if is_same else _costs(session, [call.edited for call in calls], scales, ttls)
+    edited = _costs(session, [call.edited for call in calls], scales, ttls)
     billed, called = [], set[str | None]()
     for call, scale, ttl, before, after in zip(calls, scales, ttls, unedited, edited, strict=True):
         prompt = call.unedited
@@ -162,7 +165,10 @@ def billed_calls(session: SimulatedSession) -> tuple[BilledCall, ...]:
             head = scale(sum(block.tokens for block in prompt.blocks[: prompt.head]))
         is_first = call.language_model not in called
         called.add(call.language_model)
-        costs = Costs({name: CostPair(before[name], after[name]) for name in LAYOUTS})
+        before["auto"] = before["recorded"]
+        costs = Costs(
+            {name: CostPair(before[name], after[name]) for name in LAYOUTS}, session.sent_layout
+        )
         sizes = scale(prompt.tokens), scale(call.edited.tokens), head
         billed.append(BilledCall(call, *sizes, is_first, ttl, costs))
     return tuple(billed)
@@ -184,6 +190,7 @@ def _costs(
 ) -> list[dict[LayoutName, Cost]]:
     """Return what each prompt of a session costs under each layout."""
     prefixes = Prefixes(PrefixKeys())
+    anchored = AnchorLayout()
     is_priced = all(call.terms.prices is not None for call in session.calls)
     caches: dict[tuple[str | None, CacheRules, LayoutName], CacheSimulator] = {}
     found = []
@@ -200,7 +207,9 @@ def _costs(
                 prefixes.tokens,
                 prefixes.beside,
                 prefixes.positions,
-                breakpoints_of(layout, prompt, session.layout, ttl),
+                anchored.of(prompt, prefixes, ttl)
+                if layout == "auto"
+                else breakpoints_of(layout, prompt, session.layout, ttl),
                 language_model=model,
                 ended=call.at,
                 factor=scale.factor,

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
+from policyctx.planning.anchors import Marked, anchors, breakpoints
 from policyctx.replay.cache.anthropic import HOUR
 from policyctx.replay.cache.requests import Breakpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from policyctx.messages.markers import Ttl
+    from policyctx.replay.cache.requests import Prefixes
     from policyctx.replay.recording import ClientLayout
     from policyctx.replay.sent_list import Prompt
     from policyctx.replay.simulated import SimulatedCall
 
-LayoutName: TypeAlias = Literal["recorded", "last", "ideal"]
+LayoutName: TypeAlias = Literal["recorded", "last", "auto", "ideal"]
 LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)
 MEANINGS: dict[LayoutName, str] = {
     "recorded": "the breakpoints of the client, which move with its newest message",
     "last": "one breakpoint at the end of the request, as automatic caching has it",
+    "auto": "two anchors of the policy's own, as `breakpoints: auto` sets them",
     "ideal": "a breakpoint at every block, which no provider allows",
 }
 _MINUTES = 300
@@ -54,7 +58,7 @@ def ttls_of(calls: Sequence[SimulatedCall]) -> Iterator[Ttls]:
 def breakpoints_of(
     layout: LayoutName, prompt: Prompt, client: ClientLayout, ttls: Ttls
 ) -> tuple[Breakpoint, ...]:
-    """Return the breakpoints of a request under a layout, in order.
+    """Return the breakpoints of a request under any layout but `auto`, in order.
 
     `ideal` has the last one only, for the TTL; its cache matches everywhere.
     """
@@ -67,3 +71,51 @@ def breakpoints_of(
     if client.newest and last.block >= prompt.head:
         found.append(last)
     return tuple(found)
+
+
+class SentPrefix(NamedTuple):
+    """A prefix that ended with a breakpoint."""
+
+    block: int
+    key: int
+
+
+class AnchorLayout:
+    """The breakpoints that a policy with `breakpoints: auto` sets, request after request.
+
+    See `policyctx.planning.anchors`. Tools and system prompt have one at their end.
+    """
+
+    def __init__(self) -> None:
+        self._anchor: SentPrefix | None = None
+        self._last: SentPrefix | None = None
+
+    def of(self, prompt: Prompt, prefixes: Prefixes, ttls: Ttls) -> tuple[Breakpoint, ...]:
+        """Return the breakpoints of the next request, whose blocks `prefixes` hold."""
+        head = prompt.head - 1
+        found = anchors(
+            prompt.end,
+            prompt.removable,
+            prefixes.markable,
+            old=_there(self._anchor, prefixes),
+            before=_there(self._last, prefixes),
+        )
+        self._anchor, self._last = (_prefix(block, prefixes) for block in found[:2])
+        ttl: Ttl = "1h" if ttls.rest >= HOUR else "5m"
+        chosen = breakpoints(found, ttl, system=Marked(head))
+        blocks = {one.place: _SECONDS[one.ttl] for one in chosen}
+        return tuple(Breakpoint(block, blocks[block]) for block in sorted(blocks))
+
+
+_SECONDS = {"5m": _MINUTES, "1h": HOUR}
+
+
+def _prefix(block: int | None, prefixes: Prefixes) -> SentPrefix | None:
+    return None if block is None else SentPrefix(block, prefixes.keys[block])
+
+
+def _there(prefix: SentPrefix | None, prefixes: Prefixes) -> int | None:
+    """Return the last block of a prefix, None if the list does not begin with it."""
+    if prefix is None or prefix.block >= len(prefixes.keys):
+        return None
+    return prefix.block if prefixes.keys[prefix.block] == prefix.key else None

@@ -33,6 +33,8 @@ class Prompt(NamedTuple):
     """The blocks behind those."""
     marks: tuple[MarkedBlock, ...] | None = None
     """Where the client's breakpoints are; None where the recording does not say."""
+    removable: int | None = None
+    """The first block behind the newest edit that the policy could still change."""
 
     @property
     def end(self) -> int:
@@ -125,8 +127,12 @@ class SentList:
         facts: Facts,
         *,
         marks: Iterable[MarkedPlace] | None = None,
+        removable: MarkedPlace | None = None,
     ) -> Prompt:
-        """Take the list of a call, and return what it comes to; `marks` are the client's."""
+        """Take the list of a call, and return what it comes to; `marks` are the client's.
+
+        `removable` is the first place that an edit to come could change.
+        """
         now = list(messages)
         known = self._measure(now, facts)
         kept = len(self._head) + self._starts[known]
@@ -142,6 +148,7 @@ class SentList:
             kept,
             tuple(blocks),
             None if marks is None else tuple(self._marked(marks)),
+            next((one.block for one in self._marked([removable] if removable else [])), None),
         )
 
     def _marked(self, marks: Iterable[MarkedPlace]) -> list[MarkedBlock]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from policyctx.definitions.actions import Action
+    from policyctx.replay.layouts import LayoutName
     from policyctx.replay.recording import ClientLayout, SummedBill
     from policyctx.replay.regret.needs import Need
     from policyctx.replay.sent_list import Prompt
@@ -157,6 +158,8 @@ class SimulatedSession:
     """By the policy."""
     layout: ClientLayout = SYSTEM_AND_NEWEST
     """Where the client's breakpoints are in calls that do not say."""
+    sent_layout: LayoutName = "recorded"
+    """Whose breakpoints are sent with the policy: the client's, or those that the policy sets."""
     bill: SummedBill | None = None
     """What the recording knows of several calls together."""
     not_asked: tuple[str, ...] = ()

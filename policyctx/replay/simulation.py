@@ -28,6 +28,7 @@ from policyctx.replay.simulated import (
 )
 from policyctx.replay.terms import contradictions, terms_of
 from policyctx.replay.timeline import Timeline, seen_items
+from policyctx.replay.to_come import EditsToCome
 from policyctx.session import Session
 from policyctx.store.content import encoded, sha256_of
 from policyctx.tokens.counter import counter_for
@@ -267,9 +268,12 @@ class _Simulation:
         )
         self._store = UnwrittenStore(self._session.store.root, policy.store)
         self._session.store = self._store
+        # Breakpoints are priced by their layout; markers would make each message another object.
+        self._session.takes_markers = False
         self._blocks = MessageBlocks()
         self._whole = self._edited = SentList(self._blocks)
         """One list for both until a call is sent another one than the recorded."""
+        self._to_come = EditsToCome()
         self._correction = Correction()
         self._timeline: Timeline | None = None
         self._parts = 0
@@ -328,10 +332,11 @@ class _Simulation:
         facts, model = result.plan.facts, call.language_model
         if self._edited is self._whole and result.messages is not context:
             self._edited = self._whole.branched()
-        unedited = edited = self._whole.sent(context, facts, marks=call.marks)
+        removable = self._to_come.first(result)
+        unedited = edited = self._whole.sent(context, facts, marks=call.marks, removable=removable)
         if self._edited is not self._whole:
             marks = None if call.marks is None else _moved(call.marks, result)
-            edited = self._edited.sent(result.messages, facts, marks=marks)
+            edited = self._edited.sent(result.messages, facts, marks=marks, removable=removable)
         simulated = SimulatedCall(
             unedited,
             edited,
@@ -375,6 +380,7 @@ class _Simulation:
             regrets=tuple(Regret(gone, tuple(needs)) for gone, needs in self._needs.items()),
             bill=recording.bill,
             layout=recording.layout,
+            sent_layout="auto" if self._policy.places_breakpoints else "recorded",
             files=self._store.files,
             bytes=self._store.bytes,
             not_asked=not_asked,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from textwrap import dedent
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
 LONG = "one more line of some output\n" * 400
 CACHE = "model: {name: claude-sonnet-4-5, cache: {min_tokens: 1}}\n"
 KEEPS_ALL = policy(CACHE)
-CLEARS_EACH = policy(f"""{CACHE}
-items: {{tool_result: {{offload: true}}}}
-steps: [{{name: clear, do: clear, select: {{types: [tool_result], keep_recent: 1}}}}]
-""")
+EACH = """
+        items: {tool_result: {offload: true}}
+        steps: [{name: clear, do: clear, select: {types: [tool_result], keep_recent: 1}}]
+"""
+CLEARS_EACH = policy(CACHE + dedent(EACH))
 
 
 def billed(recorded: Recording, under: OffloadPolicy = KEEPS_ALL) -> tuple[BilledCall, ...]:
@@ -168,6 +170,25 @@ def test_a_client_without_breakpoints_caches_nothing() -> None:
     for call in billed_calls(bare):
         assert call.costs.unedited == of_input(call)
         assert call.costs.of("last").unedited.input == 0
+
+
+def test_anchors_before_the_next_edit_spare_what_stands_before_it() -> None:
+    costs = costs_of(billed(turn_by_turn(session_of(*[LONG] * 30)), CLEARS_EACH))
+    auto, ideal, client = (costs.of(name).edited for name in ("auto", "ideal", "recorded"))
+    assert auto.cache_read == pytest.approx(ideal.cache_read, rel=0.01)
+    assert auto.cache_read > 2 * client.cache_read
+    assert costs.of("auto").unedited == costs.of("recorded").unedited
+
+
+def test_the_cost_of_a_policy_is_that_of_the_breakpoints_that_it_sends() -> None:
+    recorded = turn_by_turn(session_of(*[LONG] * 12))
+    anchored = policy(f"""
+        model: {{name: claude-sonnet-4-5, cache: {{min_tokens: 1, breakpoints: auto}}}}
+        {EACH}
+    """)
+    costs = costs_of(billed(recorded, anchored))
+    assert costs.edited is costs.of("auto").edited
+    assert costs.unedited is costs.of("recorded").unedited
 
 
 def marker(message: int) -> MarkedPlace:

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from policyctx.messages.cache_blocks import BlockKind
 
 
+_RUNS = frozenset({"tool_use", "tool_result"})
+
+
 class Block(NamedTuple):
     """One block of a prompt: tools, system prompt, or a part of a message."""
 
@@ -56,6 +59,12 @@ class Prefixes:
         """The provider's tokens that nobody shows in it, as they were when it was first sent."""
         self._kinds: list[BlockKind] = []
 
+    def markable(self, block: int) -> int | None:
+        """Return the last block at or before this one that may have a breakpoint."""
+        while block >= 0 and self._kinds[block] == "unmarkable":
+            block -= 1
+        return block if block >= 0 else None
+
     def replace(self, kept: int, new: Iterable[Block], beside: float = 0.0) -> None:
         """Keep the first blocks of the list, and put these behind them.
 
@@ -70,7 +79,7 @@ class Prefixes:
         for block in new:
             key = self._keys.after(key, block.identity)
             tokens += block.tokens
-            position += block.kind == "other" or block.kind != before
+            position += block.kind not in _RUNS or block.kind != before
             before = block.kind
             self.keys.append(key)
             self.tokens.append(tokens)
