@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from policyctx.policy.models import Model
     from policyctx.replay.accuracy import Check
     from policyctx.replay.cost import Cost
+    from policyctx.replay.regret.needs import Need
     from policyctx.replay.simulated import Regret, SimulatedSession
     from policyctx.replay.summing import Figures
 
@@ -77,8 +78,18 @@ def print_regrets(out: Console, sessions: Sequence[SimulatedSession]) -> None:
             for need in regret.needs:
                 found = " | ".join(dict.fromkeys(map(_shortened, need.found)))
                 out.print(
-                    f"  call {need.call}, {need.item_id}: {need.kind}: {found}", soft_wrap=True
+                    f"  call {need.call}, {need.item_id}: {need.kind}, {_lines(need)}: {found}",
+                    soft_wrap=True,
                 )
+
+
+def _lines(need: Need) -> str:
+    """Return the lines of an item that are needed, and the tokens that no earlier need has."""
+    spans = (f"{one.first}-{one.last}" for one in need.ranges)
+    one_line = all(one.first == one.last for one in need.ranges) and len(need.ranges) == 1
+    if one_line:
+        return f"line {need.ranges[0].first} ({counted(need.tokens, 'token')})"
+    return f"lines {', '.join(dict.fromkeys(spans))} ({counted(need.tokens, 'token')})"
 
 
 def _rows(
@@ -150,7 +161,8 @@ def _summary(whole: Figures, so_far: Progressed[SimulatedSession], model: Model)
         yield f"summary   from the text alone: a replay does not ask {', '.join(whole.not_asked)}"
     yield (
         f"regret    {whole.regretted:,} of {whole.removed:,} removed items were needed again:"
-        f" {whole.regretted_tokens:,} of {whole.removed_tokens:,} tokens"
+        f" {whole.regretted_tokens:,} tokens to read again, of {whole.regretted_item_tokens:,} in"
+        f" these items and {whole.removed_tokens:,} removed"
     )
     yield _cache(whole, model)
     for what, number in sorted(whole.not_understood.items()):
@@ -308,6 +320,7 @@ def figures_report(figures: Figures, model: Model) -> dict[str, Any]:
         "removed_tokens": figures.removed_tokens,
         "regretted_items": figures.regretted,
         "regretted_tokens": figures.regretted_tokens,
+        "regretted_item_tokens": figures.regretted_item_tokens,
         "cost_without": _cost(figures.costs.unedited, model),
         "cost_with": _cost(figures.costs.edited, model),
         "check": None if figures.check is None else _check(figures.check),
@@ -357,7 +370,8 @@ def _check(check: Check) -> dict[str, Any]:
 
 def _regret(regret: Regret, *, details: bool) -> dict[str, Any]:
     report: dict[str, Any] = asdict(regret.removal)
+    report["regretted_tokens"] = regret.tokens
     report["needed_at"] = [need.call for need in regret.needs]
     if details:
-        report["needs"] = [asdict(need) for need in regret.needs]
+        report["needs"] = [need.values() for need in regret.needs]
     return report

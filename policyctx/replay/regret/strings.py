@@ -77,16 +77,22 @@ def grams(text: str) -> list[str]:
 
 def stands_in(wanted: str, text: str) -> bool:
     """Does a text hold a string, and not merely as a part of longer words."""
+    return bool(starts_of(wanted, text, most=1))
+
+
+def starts_of(wanted: str, text: str, *, most: int) -> list[int]:
+    """Return where a text holds a string, at most so many places; see `stands_in`."""
+    found: list[int] = []
     start = text.find(wanted)
-    while start >= 0:
+    while start >= 0 and len(found) < most:
         end = start + len(wanted)
         if not (
             (start > 0 and _is_wordy(text[start - 1]) and _is_wordy(text[start]))
             or (end < len(text) and _is_wordy(text[end - 1]) and _is_wordy(text[end]))
         ):
-            return True
+            found.append(start)
         start = text.find(wanted, start + 1)
-    return False
+    return found
 
 
 def _is_wordy(sign: str) -> bool:
