@@ -78,6 +78,9 @@ def encoding(name: str) -> tiktoken.Encoding:
         return _built[name]
 
 
+_BEFORE_WORDS = frozenset({b" ", b"."})
+
+
 @cache
 def common_words(name: str, most: int) -> Mapping[str, int]:
     """Return the words among the first `most` tokens of an encoding, with their ranks.
@@ -86,10 +89,10 @@ def common_words(name: str, most: int) -> Mapping[str, int]:
     a space. Raises `VocabularyError` when the file in the package is missing or damaged.
     """
     found: dict[str, int] = {}
-    for rank, line in enumerate(_ranks_file(name).split(b"\n", most)[:most]):
+    for rank, line in enumerate(_ranks_file(name).splitlines()[:most]):
         token = binascii.a2b_base64(line.split()[0])
-        if token.startswith(b" "):
-            found[token[1:].decode("utf-8", "replace")] = rank
+        if token[:1] in _BEFORE_WORDS:
+            found.setdefault(token[1:].decode("utf-8", "replace"), rank)
     return MappingProxyType(found)
 
 

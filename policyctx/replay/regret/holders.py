@@ -60,6 +60,13 @@ class Texts:
             text = self._plain[position] = plain(text)
         return text
 
+    def written(self, position: int) -> str:
+        """Return what a model wrote in an item; the names of a call's fields are its tool's."""
+        item = self._part.items[position]
+        if item.kind != "tool_call":
+            return self.at(TextPlace(position))
+        return plain(item.counted, keys=False)
+
     def places(self) -> Iterator[TextPlace]:
         """Yield where anything stands, in the order of the items."""
         absences = self._part.absences

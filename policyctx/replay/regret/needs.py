@@ -20,7 +20,7 @@ from policyctx.replay.regret.holders import (
 from policyctx.replay.regret.knowledge import Knowledge
 from policyctx.replay.regret.ranges import Lines, Range, without
 from policyctx.replay.regret.strings import SURE, starts_of
-from policyctx.replay.regret.vocabulary import Sent, takeovers
+from policyctx.replay.regret.vocabulary import Sent, is_common, takeovers
 from policyctx.replay.timeline import shown_text
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _used(part: SessionPart, replies: Sequence[tuple[int, int]]) -> Iterator[_Fo
     texts = Texts(part)
     replies_of = Replies(texts.lost, rare=texts.rare(COMMON), anchors=texts.rare(RARE))
     said = {
-        reply: replies_of.read(texts.at(TextPlace(reply)), call, stays=reply not in part.absences)
+        reply: replies_of.read(texts.written(reply), call, stays=reply not in part.absences)
         for reply, call in replies
     }
     wanted = {texts.key(one.words) for of_one in said.values() for one in of_one.strings}
@@ -138,14 +138,16 @@ def _used(part: SessionPart, replies: Sequence[tuple[int, int]]) -> Iterator[_Fo
         newer: set[str] = set()
         for holder in sorted({*held, *words}, reverse=True):
             found = held[holder]
-            if sum(one.weight for one in found) >= SURE:
+            takeover = words.get(holder)
+            share = 0.0 if takeover is None else takeover.share
+            if sum(one.weight for one in found) + share >= SURE:
                 for one in found:
                     if one not in known:
                         known[one] = not sent.is_new(one.words, call) and knowledge.has(one, call)
                 found = [one for one in found if not known[one]]
             else:
                 found = []
-            signs = evidence.of(holder, found, words.get(holder))
+            signs = evidence.of(holder, found, takeover)
             if not signs:
                 continue
             shown = tuple(dict.fromkeys(sign.text for sign in signs))
@@ -185,10 +187,27 @@ class _Evidence:
         A weak sign counts only near another one: names that coincide by chance stand apart.
         """
         lines = self.lines_of(holder)
-        placed = [(start, one) for one in found for start in _starts(lines.text, one)]
+        placed = [
+            (start, one)
+            for one in found
+            if not is_common(one.text)
+            for start in _starts(lines.text, one)
+        ]
         placed.sort(key=lambda place: place[0])
         counted = [(start, one) for start, one in placed if one.weight >= SURE]
-        counted += _confirmed([(start, one) for start, one in placed if one.weight < SURE])
+        weak = [(start, one) for start, one in placed if one.weight < SURE]
+        counted += _confirmed(weak)
+        if takeover is not None and takeover.share < SURE:
+            near = [
+                (start, one)
+                for start, one in weak
+                if takeover.start - _TOGETHER <= start <= takeover.end + _TOGETHER
+            ]
+            weight = sum(one.weight for one in {one for _, one in near})
+            if weight + takeover.share >= SURE:
+                counted += near
+            else:
+                takeover = None
         first: dict[Distinct, int] = {}
         for start, one in counted:
             first.setdefault(one, start)

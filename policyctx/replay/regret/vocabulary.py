@@ -8,11 +8,14 @@ vocabulary of a tokenizer says, whose tokens are numbered by how often they occu
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter, defaultdict
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.replay.regret.holders import TextPlace
+from policyctx.replay.regret.strings import words as words_of
 from policyctx.tokens.vocabulary import common_words
 
 if TYPE_CHECKING:
@@ -25,11 +28,15 @@ if TYPE_CHECKING:
 WINDOW = 1_500
 # A word may stand in an item more often than is looked at.
 _PLACES = 16
+# A word in more removed items than this tells nothing apart.
+_MANY = 8
 # So much the words of one place must weigh, and more in a reply with many new words, where more of
 # them coincide by chance.
 _BASE, _SHARE = 2.0, 0.03
 _COMMONNESS = ((3_000, 0.0), (10_000, 0.25), (30_000, 0.5), (80_000, 0.75))
 _VOCABULARY = "o200k_base"
+# Its tokens do not end where a capital letter begins.
+_NAMES = "cl100k_base"
 
 # Shorter words stand everywhere.
 _SHORTEST = 4
@@ -46,6 +53,12 @@ class Takeover(NamedTuple):
     start: int
     """Where the place begins in the item's text, in characters."""
     end: int
+    share: float
+    """What the words weigh, of what shows by itself where they come from: from `LEAST` on."""
+
+
+# A place whose words weigh less than this share is not looked at.
+LEAST = 0.5
 
 
 class Sent:
@@ -66,16 +79,20 @@ class Sent:
                 if absence.until != float("inf"):
                     self._changes[int(absence.until)].add(position)
         every = _Bases()
-        said = {
-            word
+        self._written = {
+            reply: frozenset(
+                chain.from_iterable(map(every.__getitem__, words_of(texts.written(reply))))
+            )
             for reply, _ in replies
-            for name in texts.words(TextPlace(reply))
-            for word in every[name]
         }
         # Only what replies say is counted.
-        self._bases = _Bases(word for word in said if weight_of(word))
+        said = frozenset(chain.from_iterable(self._written.values()))
+        self._bases = _Bases(filter(weight_of, said))
         self._holders: dict[str, list[int]] = defaultdict(list)
         for position in sorted(part.absences):
+            # What an agent did once it can do again: its calls are no source of words.
+            if part.items[position].kind == "tool_call":
+                continue
             for word in self.at(TextPlace(position)):
                 self._holders[word].append(position)
         for i in range(len(part.beside)):
@@ -98,21 +115,22 @@ class Sent:
     def new_in(self, reply: int, call: int) -> dict[str, float]:
         """Return the words of a reply that its call was not sent, with what they weigh.
 
+        Left out is what stands in no removed item, or in many, which tells nothing apart.
         Calls are asked about in their order.
         """
         self._go_to(call)
         counts = self._counts
         return {
             word: weight_of(word)
-            for word in self.at(TextPlace(reply))
-            if counts[word] <= 0 and word in self._holders
+            for word in self._written[reply]
+            if counts[word] <= 0 and 0 < len(self.holders(word)) <= _MANY and weight_of(word)
         }
 
     def new_weight(self, reply: int, call: int) -> float:
         """Return what all words of a reply weigh that its call was not sent."""
         self._go_to(call)
         counts = self._counts
-        return sum(weight_of(word) for word in self.at(TextPlace(reply)) if counts[word] <= 0)
+        return sum(weight_of(word) for word in self._written[reply] if counts[word] <= 0)
 
     def holders(self, word: str) -> Sequence[int]:
         """Return the positions of the items with a word that were out at any time."""
@@ -145,9 +163,10 @@ def takeovers(
 ) -> Iterator[Takeover]:
     """Yield the removed items that the words of a reply come from, at most once each."""
     new = sent.new_in(reply, call)
-    if sum(new.values()) < _BASE:
+    if sum(new.values()) < LEAST * _BASE:
         return
     wanted = _BASE + _SHARE * sent.new_weight(reply, call)
+    least = LEAST * wanted
     had = part.had(call)
     of_item: dict[int, list[str]] = defaultdict(list)
     for word in new:
@@ -155,11 +174,12 @@ def takeovers(
             if position < had:
                 of_item[position].append(word)
     for position, words in of_item.items():
-        if sum(new[word] for word in words) < wanted or part.absence(position, call) is None:
+        if sum(new[word] for word in words) < least or part.absence(position, call) is None:
             continue
         found = _in_window(texts.at(TextPlace(position)), {word: new[word] for word in words})
-        if found is not None and found.weight >= wanted:
-            yield Takeover(position, found.words, found.start, found.end)
+        if found is not None and found.weight >= least:
+            share = found.weight / wanted
+            yield Takeover(position, found.words, found.start, found.end, share)
 
 
 class _Window(NamedTuple):
@@ -232,3 +252,15 @@ def weight_of(word: str) -> float:
     if rank is None:
         return 1.0
     return next(weight for most, weight in _COMMONNESS if rank < most)
+
+
+def is_common(name: str) -> bool:
+    """Whether a name is so common that the vocabulary has it as one token, as `getElementById`."""
+    return name in _names()
+
+
+@cache
+def _names() -> frozenset[str]:
+    """Return the names in the whole vocabulary that are made of several words."""
+    tokens = common_words(_NAMES, sys.maxsize)
+    return frozenset(token for token in tokens if not token.islower() or "_" in token)

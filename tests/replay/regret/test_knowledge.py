@@ -67,3 +67,33 @@ def test_a_few_rare_words_in_a_long_reply_are_a_coincidence() -> None:
     held = "an auditor of the treasurer"
     said = f"{own} auditor {own} treasurer {own}"
     assert not is_regretted(held=held, visible="the task", said=said)
+
+
+def test_the_fields_of_a_call_are_known_from_its_tool() -> None:
+    session = replayed(
+        ({"at": "a"}, f'{WORDS} {{"item_ids": [1], "payment_method_id": 2}}'),
+        ({"at": "b"}, WORDS),
+        ({"item_ids": "all", "payment_method_id": "the first"}, WORDS),
+    )
+    assert session.regrets == ()
+
+
+def test_names_that_every_programmer_knows_are_no_sign() -> None:
+    held = "document.getElementById(x).textContent, setTimeout and querySelector"
+    said = "I call getElementById, textContent, setTimeout, querySelector"
+    assert not is_regretted(held=held, visible="the task", said=said)
+
+
+def test_an_own_name_near_uncommon_words_is_used() -> None:
+    held = "the OAuthVoucher is countersigned by an auditor and released from escrow"
+    words, name = "An auditor countersigns it.", "I know the OAuthVoucher."
+    assert not is_regretted(held=held, visible="the task", said=words)
+    assert not is_regretted(held=held, visible="the task", said=name)
+    assert is_regretted(held=held, visible="the task", said=f"{name} {words}")
+
+
+def test_words_in_many_removed_items_tell_nothing_apart() -> None:
+    turns = [({"at": name}, f"{HELD} {name}") for name in "abcdefghijkl"]
+    said = "Escalated refunds need an auditor, and the treasurer frees the escrow by voucher."
+    assert replayed(*turns[:2], ({"at": "b"}, WORDS), end=said).regrets != ()
+    assert replayed(*turns, ({"at": "b"}, WORDS), end=said).regrets == ()
