@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from policyctx.cli.progress import Progressed
     from policyctx.replay.accuracy import Cause, Checks
     from policyctx.replay.cost import Cost
+    from policyctx.replay.regret.needs import Need
     from policyctx.replay.simulated import Regret, SimulatedSession
     from policyctx.replay.summing import Figures
     from policyctx.replay.terms import PricesOf
@@ -83,8 +84,18 @@ def print_regrets(out: Console, sessions: Sequence[SimulatedSession]) -> None:
             for need in regret.needs:
                 found = " | ".join(dict.fromkeys(map(_shortened, need.found)))
                 out.print(
-                    f"  call {need.call}, {need.item_id}: {need.kind}: {found}", soft_wrap=True
+                    f"  call {need.call}, {need.item_id}: {need.kind}, {_lines(need)}: {found}",
+                    soft_wrap=True,
                 )
+
+
+def _lines(need: Need) -> str:
+    """Return the lines of an item that are needed, and the tokens that no earlier need has."""
+    spans = (f"{one.first}-{one.last}" for one in need.ranges)
+    one_line = all(one.first == one.last for one in need.ranges) and len(need.ranges) == 1
+    if one_line:
+        return f"line {need.ranges[0].first} ({counted(need.tokens, 'token')})"
+    return f"lines {', '.join(dict.fromkeys(spans))} ({counted(need.tokens, 'token')})"
 
 
 def _rows(
@@ -158,7 +169,8 @@ def _summary(
         yield f"summary   from the text alone: a replay does not ask {', '.join(whole.not_asked)}"
     yield (
         f"regret    {whole.regretted:,} of {whole.removed:,} removed items were needed again:"
-        f" {whole.regretted_tokens:,} of {whole.removed_tokens:,} tokens"
+        f" {whole.regretted_tokens:,} tokens to read again, of {whole.regretted_item_tokens:,} in"
+        f" these items and {whole.removed_tokens:,} removed"
     )
     yield _cache(whole)
     yield from _prices(whole, prices)
@@ -357,6 +369,7 @@ def figures_report(figures: Figures) -> dict[str, Any]:
         "removed_tokens": figures.removed_tokens,
         "regretted_items": figures.regretted,
         "regretted_tokens": figures.regretted_tokens,
+        "regretted_item_tokens": figures.regretted_item_tokens,
         "cost_without": _cost(figures.costs.unedited, is_priced=figures.priced > 0),
         "cost_with": _cost(figures.costs.edited, is_priced=figures.priced > 0),
         "layouts": {
@@ -426,7 +439,8 @@ def _rounded(share: float | None) -> float | None:
 
 def _regret(regret: Regret, *, details: bool) -> dict[str, Any]:
     report: dict[str, Any] = asdict(regret.removal)
+    report["regretted_tokens"] = regret.tokens
     report["needed_at"] = [need.call for need in regret.needs]
     if details:
-        report["needs"] = [asdict(need) for need in regret.needs]
+        report["needs"] = [need.values() for need in regret.needs]
     return report

@@ -94,11 +94,24 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class Regret:
-    """An item that a policy removed and the agent then needed."""
+    """An item that a policy removed and the agent needed before it came back or left anew.
+
+    An item that leaves twice, first offloaded and later summarised, may be regretted twice.
+    """
 
     removal: Removal
     needs: tuple[Need, ...]
     """What shows it, in the order of the calls."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of what must be read again; never more than the item took."""
+        return min(self.removal.tokens, sum(need.tokens for need in self.needs))
+
+    @property
+    def is_asked_only(self) -> bool:
+        """Whether the recording itself pays for all of it, since it reads all of it again."""
+        return all(need.kind == "asked again" for need in self.needs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +196,17 @@ class SimulatedSession:
         return sum(call.seconds for call in self.calls)
 
     @property
+    def regretted_items(self) -> int:
+        """How many items were needed after they had been removed."""
+        return len({(one.removal.part, one.removal.position) for one in self.regrets})
+
+    @property
     def regretted_tokens(self) -> int:
-        """Tokens of the items that were needed after they had been removed."""
-        return sum(regret.removal.tokens for regret in self.regrets)
+        """Tokens of what of these items must be read again."""
+        return sum(regret.tokens for regret in self.regrets)
+
+    @property
+    def regretted_item_tokens(self) -> int:
+        """Tokens of these items as a whole."""
+        whole = {(r.removal.part, r.removal.position): r.removal.tokens for r in self.regrets}
+        return sum(whole.values())

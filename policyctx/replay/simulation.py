@@ -5,7 +5,7 @@ Nothing is written. The recorded reply always follows, whatever the policy remov
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter
@@ -281,8 +281,8 @@ class _Simulation:
         self.recorded: list[RecordedItems] = []
         self._calls: list[SimulatedCall] = []
         self._removals: list[Removal] = []
-        self._first: dict[object, Removal] = {}
-        """The first removal of each item, by its place, and by what it has in a list begun anew."""
+        self._removed: defaultdict[object, list[Removal]] = defaultdict(list)
+        """The removals of each item, by its place, and by what it has in a list begun anew."""
         self._needs: dict[Removal, list[Need]] = {}
         """What shows that a removed item was needed, in whichever part that was."""
         self._types: dict[str, TypeTokens] = {}
@@ -406,8 +406,8 @@ class _Simulation:
             return
         self._removals += removals
         for removal in removals:
-            self._first.setdefault((removal.part, removal.position), removal)
-            self._first.setdefault(_sameness(items[removal.position]), removal)
+            self._removed[removal.part, removal.position].append(removal)
+            self._removed[_sameness(items[removal.position])].append(removal)
         for step, taken in Counter(removal.step for removal in removals).items():
             self._fired[step] += StepUse(1, taken)
 
@@ -420,17 +420,27 @@ class _Simulation:
         if self._excerpt is not None:
             plan, recorded = self._timeline.plan, self._timeline.recorded
             self._items += seen_items(self._parts - 1, part, plan, recorded, limit=self._excerpt)
-        for position, needs in sorted(needs_of(part).items()):
-            removal = self._removal(self._parts - 1, position, part.items[position])
+        facts = self._timeline.plan.facts
+        found = needs_of(part, lambda text: facts.length(text, "tokens"))
+        for lost, needs in sorted(found.items()):
+            since = part.absences[lost.position][lost.absence].since
+            removal = self._removal(lost.position, part.items[lost.position], since)
             if removal is not None:  # a step removed it, and not the recording's own doing
                 self._needs.setdefault(removal, []).extend(needs)
         for name, more in self._timeline.types().items():
             self._types[name] = self._types.get(name, TypeTokens()) + more
 
-    def _removal(self, part: int, position: int, item: Item) -> Removal | None:
-        """Return the first removal of an item, which an earlier part may have had as well."""
-        here, same = self._first.get((part, position)), self._first.get(_sameness(item))
-        return same if here is None or (same is not None and same.part < part) else here
+    def _removal(self, position: int, item: Item, since: int) -> Removal | None:
+        """Return the removal that an absence of an item began with.
+
+        A part that begins without an item goes on with the absence of an earlier part.
+        """
+        here = self._removed.get((self._parts - 1, position), ())
+        at_once = [removal for removal in here if removal.call <= since]
+        earlier = self._removed.get(_sameness(item), ())
+        before = [removal for removal in earlier if removal.part < self._parts - 1]
+        known = at_once or before
+        return known[-1] if known else None
 
 
 def _smaller(usage: Usage, prompt: int) -> Usage:

@@ -84,6 +84,13 @@ class SessionPart:
                 return absence
         return None
 
+    def absence_number(self, position: int, call: int) -> int | None:
+        """Return which absence of the item, from 0 on, a call is in; None where it was there."""
+        for number, absence in enumerate(self.absences.get(position, ())):
+            if absence.since <= call < absence.until:
+                return number
+        return None
+
     def replies(self, since: int) -> Iterator[tuple[int, int]]:
         """Yield each item that a model wrote in reply to a call from this one on, and the call.
 
@@ -322,7 +329,7 @@ def seen_items(
     """Yield the items of a part; `plan` is its last, and texts are cut after `limit` characters."""
     facts, kept = plan.facts, dict(_kept(part, plan, recorded))
     for position, item in enumerate(part.items):
-        text = _said(item) if item.kind == "tool_result" else item.counted
+        text = shown_text(item)
         absences = part.absences.get(position, ())
         yield SeenItem(
             part=number,
@@ -344,10 +351,10 @@ def seen_items(
         )
 
 
-def _said(result: Item) -> str:
-    """Return the texts of a result that is a list of such blocks, each on its own line."""
-    text = result.counted
-    if not text.startswith('[{"t'):
+def shown_text(item: Item) -> str:
+    """Return the text of an item; of a result in blocks of text, what these say, one a line."""
+    text = item.counted
+    if item.kind != "tool_result" or not text.startswith('[{"t'):
         return text
     try:
         blocks = json.loads(text)

@@ -13,11 +13,15 @@ import importlib.resources
 import threading
 import zlib
 from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from policyctx.errors import VocabularyError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import tiktoken
 
 
@@ -72,6 +76,24 @@ def encoding(name: str) -> tiktoken.Encoding:
         if name not in _built:
             _built[name] = built_encoding(name)
         return _built[name]
+
+
+_BEFORE_WORDS = frozenset({b" ", b"."})
+
+
+@cache
+def common_words(name: str, most: int) -> Mapping[str, int]:
+    """Return the words among the first `most` tokens of an encoding, with their ranks.
+
+    Tokens are numbered about in the order of how common they are. A word is what a token has after
+    a space. Raises `VocabularyError` when the file in the package is missing or damaged.
+    """
+    found: dict[str, int] = {}
+    for rank, line in enumerate(_ranks_file(name).splitlines()[:most]):
+        token = binascii.a2b_base64(line.split()[0])
+        if token[:1] in _BEFORE_WORDS:
+            found.setdefault(token[1:].decode("utf-8", "replace"), rank)
+    return MappingProxyType(found)
 
 
 def built_encoding(name: str) -> tiktoken.Encoding:

@@ -19,6 +19,7 @@ from policyctx.replay.regret.strings import (
     tokens_in,
     words,
 )
+from policyctx.replay.timeline import shown_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from policyctx.replay.timeline import SessionPart
 
 # A word in more items than this tells nothing apart.
-COMMON = 16
+COMMON = 64
 
 
 class TextPlace(NamedTuple):
@@ -54,10 +55,17 @@ class Texts:
             return self._part.absences[position][absence].left
         text = self._plain.get(position)
         if text is None:
-            beside = self._part.beside
-            text = self._part.items[position].counted if position >= 0 else beside[-1 - position]
+            part = self._part
+            text = shown_text(part.items[position]) if position >= 0 else part.beside[-1 - position]
             text = self._plain[position] = plain(text)
         return text
+
+    def written(self, position: int) -> str:
+        """Return what a model wrote in an item; the names of a call's fields are its tool's."""
+        item = self._part.items[position]
+        if item.kind != "tool_call":
+            return self.at(TextPlace(position))
+        return plain(item.counted, keys=False)
 
     def places(self) -> Iterator[TextPlace]:
         """Yield where anything stands, in the order of the items."""
@@ -100,10 +108,7 @@ class Texts:
         )
 
     def words(self, place: TextPlace, among: frozenset[str] | None = None) -> frozenset[str]:
-        """Return the words at a place, or those `among` some; of what was out, found only once."""
-        if place.position not in self._part.absences:
-            found = words(self.at(place))
-            return frozenset(found) if among is None else among.intersection(found)
+        """Return the words at a place, or those `among` some."""
         if place not in self._words:
             self._words[place] = frozenset(words(self.at(place)))
         return self._words[place] if among is None else among & self._words[place]

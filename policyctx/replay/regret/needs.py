@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from policyctx.replay.readers.source import value_of
+from policyctx.replay.regret.asked import asked_again
 from policyctx.replay.regret.holders import (
     COMMON,
     RARE,
@@ -17,76 +17,29 @@ from policyctx.replay.regret.holders import (
     Texts,
     phrases,
 )
-from policyctx.replay.regret.strings import SURE
+from policyctx.replay.regret.knowledge import Knowledge
+from policyctx.replay.regret.ranges import Lines, Range, without
+from policyctx.replay.regret.strings import SURE, starts_of
+from policyctx.replay.regret.vocabulary import Sent, is_common, takeovers
+from policyctx.replay.timeline import shown_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from policyctx.definitions.items import Item
     from policyctx.replay.regret.strings import Distinct
+    from policyctx.replay.regret.vocabulary import Takeover
     from policyctx.replay.timeline import SessionPart
-
-Asked: TypeAlias = tuple[str | None, str]
-
-
-def asked_again(
-    part: SessionPart, replies: Iterable[tuple[int, int]]
-) -> Iterator[tuple[int, int, int]]:
-    """Yield each call of a tool that was made before: it, the model's call, the result before.
-
-    The result is the newest one of the same tool for the same input. Numbers and switches do not
-    make an input another one: they ask for another piece of the same file.
-    """
-    of_reply = dict(replies)
-    newest: dict[Asked, int] = {}
-    answers: list[tuple[Asked, int]] = []
-    for position, item in enumerate(part.items):
-        if item.kind != "tool_call":
-            continue
-        asked = _asked(item)
-        call = of_reply.get(position)
-        if call is not None:
-            answers = _taken(answers, newest, part, call)
-            if asked in newest:
-                yield position, call, newest[asked]
-        result = part.partners.get(position)
-        if result is not None:
-            answers.append((asked, result))
-
-
-def _taken(
-    answers: list[tuple[Asked, int]], newest: dict[Asked, int], part: SessionPart, call: int
-) -> list[tuple[Asked, int]]:
-    """Take over the results that a call of the model had; return those that came later."""
-    waiting = []
-    for asked, result in answers:
-        if result < part.had(call):
-            newest[asked] = result
-        else:
-            waiting.append((asked, result))
-    return waiting
-
-
-def _asked(call: Item) -> Asked:
-    try:
-        given = value_of(call.text)
-    except ValueError:
-        return call.tool, call.text
-    if not isinstance(given, dict):
-        return call.tool, call.text
-    words = {key: value for key, value in given.items() if not isinstance(value, int | float)}
-    return call.tool, _encode(words or given)
-
-
-_encode = json.JSONEncoder(sort_keys=True).encode
-
 
 Kind: TypeAlias = Literal["asked again", "used"]
 
-# A string that more items hold is no more one item's own.
-_RARE = 3
 # So many strings are shown for one item and one call.
 _SHOWN = 3
+# Weak signs confirm one another where they stand so near each other in the item, in characters.
+_TOGETHER = 1_500
+# Each of so many items might have been kept for what all of them hold.
+_FEW = 3
+# A string may stand in an item more often than is looked at.
+_PLACES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,46 +47,75 @@ class Need:
     """One reply that needed an item which was out of the context."""
 
     kind: Kind
-    """`asked again`: the same call, or the same file; `used`: what nothing else there held."""
+    """`asked again`: the recording itself reads it again; `used`: what nothing else there held."""
     call: int
     """The number of the call that it replied to."""
     item_id: str
     """Of the item in which the reply shows it: a call of a tool, or a text."""
     found: tuple[str, ...]
     """The strings that show it."""
+    ranges: tuple[Range, ...] = ()
+    """Of the removed item: what must be read again, in its order."""
+    tokens: int = 0
+    """Tokens of these ranges, without what an earlier need of the item has."""
+
+    def values(self) -> dict[str, Any]:
+        """Return it as plain values, for JSON."""
+        return asdict(self) | {"ranges": [one._asdict() for one in self.ranges]}
 
 
-def needs_of(part: SessionPart) -> Mapping[int, Sequence[Need]]:
-    """Return what was needed of a part's items while they were out, by position."""
+class Lost(NamedTuple):
+    """An item that was out of the context, and one time in which it was."""
+
+    position: int
+    absence: int
+    """Which of the item's absences, from 0 on."""
+
+
+def needs_of(part: SessionPart, tokens: Callable[[str], int]) -> Mapping[Lost, Sequence[Need]]:
+    """Return what was needed of a part's items while they were out; `tokens` counts a text."""
     since = min((a.since for of_one in part.absences.values() for a in of_one), default=None)
-    needs: dict[int, list[Need]] = defaultdict(list)
     if since is None:
-        return needs
+        return {}
     replies = list(part.replies(since))
-    for position, need in _asked_again(part, replies):
-        needs[position].append(need)
-    for position, need in _used(part, replies):
-        needs[position].append(need)
-    for found in needs.values():
-        found.sort(key=lambda need: need.call)
+    found: dict[int, list[_Found]] = defaultdict(list)
+    for one in (*_asked_again(part, replies), *_used(part, replies)):
+        found[one.position].append(one)
+    needs: dict[Lost, list[Need]] = defaultdict(list)
+    for position, of_item in found.items():
+        text = shown_text(part.items[position])
+        had: list[Range] = []
+        for one in sorted(of_item, key=lambda one: one.need.call):
+            absence = part.absence_number(position, one.need.call)
+            assert absence is not None  # noqa: S101 - it was needed because it was out
+            left = without(one.own, had)
+            had += one.own
+            counted = sum(tokens(text[start:end]) for start, end in left)
+            needs[Lost(position, absence)].append(replace(one.need, tokens=counted))
     return needs
 
 
-def _asked_again(
-    part: SessionPart, replies: Sequence[tuple[int, int]]
-) -> Iterator[tuple[int, Need]]:
-    for reply, call, result in asked_again(part, replies):
-        if part.absence(result, call) is not None:
-            text = part.items[reply].text
-            yield result, Need("asked again", call, part.items[reply].item_id, (text,))
+class _Found(NamedTuple):
+    """A need of the item at a position, and which of its ranges no newer item has."""
+
+    position: int
+    need: Need
+    own: tuple[Range, ...]
 
 
-def _used(part: SessionPart, replies: Sequence[tuple[int, int]]) -> Iterator[tuple[int, Need]]:
+def _asked_again(part: SessionPart, replies: Sequence[tuple[int, int]]) -> Iterator[_Found]:
+    for again in asked_again(part, replies):
+        item = part.items[again.reply]
+        need = Need("asked again", again.call, item.item_id, (item.text,), again.ranges)
+        yield _Found(again.result, need, again.ranges)
+
+
+def _used(part: SessionPart, replies: Sequence[tuple[int, int]]) -> Iterator[_Found]:
     """Yield the items that alone held what a reply says, each reply by itself."""
     texts = Texts(part)
     replies_of = Replies(texts.lost, rare=texts.rare(COMMON), anchors=texts.rare(RARE))
     said = {
-        reply: replies_of.read(texts.at(TextPlace(reply)), call, stays=reply not in part.absences)
+        reply: replies_of.read(texts.written(reply), call, stays=reply not in part.absences)
         for reply, call in replies
     }
     wanted = {texts.key(one.words) for of_one in said.values() for one in of_one.strings}
@@ -141,22 +123,148 @@ def _used(part: SessionPart, replies: Sequence[tuple[int, int]]) -> Iterator[tup
         word for of_one in said.values() for run in of_one.runs for _, word in run.anchors
     )
     holders = Holders(texts, frozenset(wanted))
+    knowledge = Knowledge(part, texts)
+    evidence = _Evidence(part, texts)
+    sent = Sent(part, texts, replies)
     for reply, call in replies:
-        found: dict[int, list[Distinct]] = defaultdict(list)
+        held: dict[int, list[Distinct]] = defaultdict(list)
         strings, runs = said[reply]
-        for one in (*strings, *phrases(runs, part, texts, holders, call)):
-            holder = _only_holder(part, holders, one, call)
-            if holder is not None:
-                found[holder].append(one)
-        for holder, evidence in found.items():
-            if sum(one.weight for one in evidence) >= SURE:
-                evidence.sort(key=lambda one: -one.weight)
-                shown = tuple(one.text for one in evidence[:_SHOWN])
-                yield holder, Need("used", call, part.items[reply].item_id, shown)
+        for one in dict.fromkeys((*strings, *phrases(runs, part, texts, holders, call))):
+            of_one = _holders_of(part, holders, one, call)
+            for holder in of_one:
+                held[holder].append(one)
+        words = {one.position: one for one in takeovers(sent, part, texts, reply, call)}
+        known: dict[Distinct, bool] = {}
+        newer: set[str] = set()
+        for holder in sorted({*held, *words}, reverse=True):
+            found = held[holder]
+            takeover = words.get(holder)
+            share = 0.0 if takeover is None else takeover.share
+            if sum(one.weight for one in found) + share >= SURE:
+                for one in found:
+                    if one not in known:
+                        known[one] = not sent.is_new(one.words, call) and knowledge.has(one, call)
+                found = [one for one in found if not known[one]]
+            else:
+                found = []
+            signs = evidence.of(holder, found, takeover)
+            if not signs:
+                continue
+            shown = tuple(dict.fromkeys(sign.text for sign in signs))
+            own = [sign.range for sign in signs if sign.text not in newer]
+            newer.update(shown)
+            joined = evidence.lines_of(holder).joined
+            yield _Found(
+                holder,
+                Need(
+                    "used",
+                    call,
+                    part.items[reply].item_id,
+                    shown[:_SHOWN],
+                    joined(sign.range for sign in signs),
+                ),
+                joined(own),
+            )
 
 
-def _only_holder(part: SessionPart, holders: Holders, one: Distinct, call: int) -> int | None:
-    """Return the newest item that held a string, when nothing that the call had did."""
+class _Sign(NamedTuple):
+    """A string that shows a need, and what must be read again for it."""
+
+    text: str
+    range: Range
+
+
+class _Evidence:
+    """Where in the removed items the strings of a reply stand, and which of them count."""
+
+    def __init__(self, part: SessionPart, texts: Texts) -> None:
+        self._part, self._texts = part, texts
+        self._lines: dict[int, Lines] = {}
+
+    def of(self, holder: int, found: Sequence[Distinct], takeover: Takeover | None) -> list[_Sign]:
+        """Return what shows a need of an item, the surest first.
+
+        A weak sign counts only near another one: names that coincide by chance stand apart.
+        """
+        lines = self.lines_of(holder)
+        placed = [
+            (start, one)
+            for one in found
+            if not is_common(one.text)
+            for start in _starts(lines.text, one)
+        ]
+        placed.sort(key=lambda place: place[0])
+        counted = [(start, one) for start, one in placed if one.weight >= SURE]
+        weak = [(start, one) for start, one in placed if one.weight < SURE]
+        counted += _confirmed(weak)
+        if takeover is not None and takeover.share < SURE:
+            near = [
+                (start, one)
+                for start, one in weak
+                if takeover.start - _TOGETHER <= start <= takeover.end + _TOGETHER
+            ]
+            weight = sum(one.weight for one in {one for _, one in near})
+            if weight + takeover.share >= SURE:
+                counted += near
+            else:
+                takeover = None
+        first: dict[Distinct, int] = {}
+        for start, one in counted:
+            first.setdefault(one, start)
+        signs = [
+            _Sign(
+                one.text, lines.whole() if start < 0 else lines.around(start, start + len(one.text))
+            )
+            for one, start in sorted(first.items(), key=lambda place: -place[0].weight)
+        ]
+        if takeover is not None:
+            place = self._place(holder, takeover)
+            signs += [_Sign(word, place) for word in takeover.words]
+        return signs
+
+    def lines_of(self, holder: int) -> Lines:
+        """Return the lines of an item."""
+        if holder not in self._lines:
+            self._lines[holder] = Lines(shown_text(self._part.items[holder]))
+        return self._lines[holder]
+
+    def _place(self, holder: int, takeover: Takeover) -> Range:
+        """Return the range of what was taken over; the words of JSON may stand elsewhere in it."""
+        lines = self.lines_of(holder)
+        if self._texts.at(TextPlace(holder)) == lines.text:
+            return lines.around(takeover.start, takeover.end)
+        low = lines.text.lower()
+        starts = [start for word in takeover.words if (start := low.find(word)) >= 0]
+        return lines.around(min(starts), max(starts)) if starts else lines.whole()
+
+
+def _starts(text: str, one: Distinct) -> Sequence[int]:
+    """Return where a string stands in an item; -1 for what is only in it as JSON reads it."""
+    for form in (one.text, json.dumps(one.text, ensure_ascii=False)[1:-1]):
+        found = starts_of(form, text, most=_PLACES)
+        if found:
+            return found
+    return [-1]
+
+
+def _confirmed(weak: Sequence[tuple[int, Distinct]]) -> list[tuple[int, Distinct]]:
+    """Return the weak signs that weigh enough together with others near them."""
+    found: dict[int, tuple[int, Distinct]] = {}
+    first = 0
+    for i, (start, _) in enumerate(weak):
+        while start - weak[first][0] > _TOGETHER:
+            first += 1
+        near = {one: (at, one) for at, one in weak[first : i + 1]}
+        if sum(one.weight for one in near) >= SURE:
+            found.update((id(place), place) for place in near.values())
+    return list(dict.fromkeys(found.values()))
+
+
+def _holders_of(part: SessionPart, holders: Holders, one: Distinct, call: int) -> Sequence[int]:
+    """Return the items that held a string, the newest first, when nothing that the call had did.
+
+    Of many that held it only the newest is returned.
+    """
     had, absences = part.had(call), part.absences
     places = [place for place in holders.of(one) if place.position < had]
     gone = [
@@ -167,9 +275,9 @@ def _only_holder(part: SessionPart, holders: Holders, one: Distinct, call: int) 
     if not gone or any(
         holders.holds(place, one) for place in reversed(places) if _is_there(place, part, call)
     ):
-        return None
-    held = [place.position for place in gone if holders.holds(place, one)]
-    return held[-1] if 0 < len(held) <= _RARE else None
+        return ()
+    held = [place.position for place in reversed(gone) if holders.holds(place, one)]
+    return held if len(held) <= _FEW else held[:1]
 
 
 def _is_there(place: TextPlace, part: SessionPart, call: int) -> bool:

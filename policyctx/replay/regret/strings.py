@@ -32,8 +32,11 @@ _OTHER_WORD = re.compile(rf"[^\W\x00-\x7f{CJK}]+")
 _RUN = re.compile(rf"[{CJK}]{{{GRAM},}}")
 
 
-def plain(text: str) -> str:
-    """Return what a person would read: of JSON, its keys and values, one a line."""
+def plain(text: str, *, keys: bool = True) -> str:
+    """Return what a person would read: of JSON, its keys and values, one a line.
+
+    Without `keys`, only the values.
+    """
     if not text.startswith(("{", "[")) or not text.rstrip().endswith(("}", "]")):
         return text
     try:
@@ -46,7 +49,7 @@ def plain(text: str) -> str:
         value = waiting.pop()
         if isinstance(value, dict):
             for key, inner in reversed(value.items()):
-                waiting += (inner, key)
+                waiting += (inner, key) if keys else (inner,)
         elif isinstance(value, list):
             waiting += reversed(value)
         elif value is not None and not isinstance(value, bool):
@@ -77,16 +80,22 @@ def grams(text: str) -> list[str]:
 
 def stands_in(wanted: str, text: str) -> bool:
     """Does a text hold a string, and not merely as a part of longer words."""
+    return bool(starts_of(wanted, text, most=1))
+
+
+def starts_of(wanted: str, text: str, *, most: int) -> list[int]:
+    """Return where a text holds a string, at most so many places; see `stands_in`."""
+    found: list[int] = []
     start = text.find(wanted)
-    while start >= 0:
+    while start >= 0 and len(found) < most:
         end = start + len(wanted)
         if not (
             (start > 0 and _is_wordy(text[start - 1]) and _is_wordy(text[start]))
             or (end < len(text) and _is_wordy(text[end - 1]) and _is_wordy(text[end]))
         ):
-            return True
+            found.append(start)
         start = text.find(wanted, start + 1)
-    return False
+    return found
 
 
 def _is_wordy(sign: str) -> bool:
@@ -193,7 +202,11 @@ def _of_number(token: str) -> float:
 
 def _of_path(token: str) -> float:
     parts = [part for part in _PATH_SIGN.split(token) if part.strip(".")]
-    telling = [part for part in parts if _MARKED.search(part) or _is_mixed(part)]
+    telling = [
+        part
+        for part in parts
+        if (_MARKED.search(part) or _is_mixed(part)) and not _NAMED.fullmatch(part)
+    ]
     if len(parts) < 2:  # noqa: PLR2004 - a path has two parts
         return LIKELY if telling else 0
     return SURE if telling or len(parts) > 2 else 0  # noqa: PLR2004 - `and/or` is no path

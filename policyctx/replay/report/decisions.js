@@ -98,6 +98,7 @@ function regretTable(regrets, { withSession, onShow }) {
       show: (row) => itemButton(row, onShow),
     },
     { title: "Tokens", of: (row) => row.tokens, numeric: true },
+    { title: "To read again", of: tokensToRead, numeric: true },
     { title: "Left before call", of: (row) => row.call, numeric: true },
     { title: "By step", of: (row) => row.step },
     {
@@ -116,7 +117,7 @@ function regretTable(regrets, { withSession, onShow }) {
   ];
   if (withSession)
     columns.unshift({ title: "Session", of: (row) => row.session.name, words: true });
-  const sort = columns.findIndex((column) => column.title === "Tokens");
+  const sort = columns.findIndex((column) => column.title === "To read again");
   const table = {
     name: "Regret",
     rowNames: ["item needed again", "items needed again"],
@@ -126,6 +127,17 @@ function regretTable(regrets, { withSession, onShow }) {
     descending: true,
   };
   return new DataTable(table).element;
+}
+
+function tokensToRead(row) {
+  const tokens = row.needs.reduce((sum, need) => sum + need.tokens, 0);
+  return Math.min(tokens, row.tokens);
+}
+
+function linesOf(need) {
+  const spans = need.ranges.map(({ first, last }) => (first === last ? first : `${first}–${last}`));
+  const word = need.ranges.every(({ first, last }) => first === last) && spans.length === 1;
+  return `${word ? "line" : "lines"} ${[...new Set(spans)].join(", ")}`;
 }
 
 function neededCalls(row) {
@@ -145,7 +157,11 @@ function evidence(row) {
     if (!folded.open || folded.children.length > 1) return;
     for (const need of row.needs) {
       folded.append(
-        element("div", {}, `call ${need.call}, ${need.item_id}: ${need.kind}`),
+        element(
+          "div",
+          {},
+          `call ${need.call}, ${need.item_id}: ${need.kind}, ${linesOf(need)}`,
+        ),
         ...need.found.map((found) => element("pre", {}, found)),
       );
     }

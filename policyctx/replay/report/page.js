@@ -106,7 +106,8 @@ function sharedSections(figures, decisions, context) {
   const regrets = regretsOf(decisions);
   const share =
     `${counted(figures.regretted, "removed item was", "removed items were")} needed again,` +
-    ` ${whole(figures.regretted_tokens)} of ${whole(figures.removed_tokens)} removed tokens.`;
+    ` ${whole(figures.regretted_tokens)} tokens of these must be read again,` +
+    ` of ${whole(figures.removed_tokens)} removed.`;
   return [
     section("Tokens by item type", typesChart(figures.types)),
     section("Cost", costChart(figures.cost_without, figures.cost_with, figures.checks)),

@@ -80,6 +80,7 @@ def _figures(figures: Figures) -> Values:
         "removed_tokens": figures.removed_tokens,
         "regretted": figures.regretted,
         "regretted_tokens": figures.regretted_tokens,
+        "regretted_item_tokens": figures.regretted_item_tokens,
         "files": figures.files,
         "bytes": figures.bytes,
         "compactions": figures.compactions,
@@ -162,7 +163,7 @@ def _removal(removal: Removal, needs: Sequence[Need]) -> Values:
         "place": removal.place,
         "freed": removal.freed,
         "path": removal.path,
-        "needs": [asdict(need) for need in needs if need.call >= removal.call],
+        "needs": [need.values() for need in needs if need.call >= removal.call],
     }
 
 

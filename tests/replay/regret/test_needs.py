@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from policyctx.replay.regret.needs import Need
 from policyctx.replay.simulation import simulated
 from tests.conversations import call, results, user
 from tests.policies import policy
@@ -47,7 +46,9 @@ def test_an_answer_that_only_a_removed_result_held_is_regretted() -> None:
     )
     [regret] = session.regrets
     assert regret.removal.item_id == "r0"
-    assert regret.needs == (Need("used", 3, "msg_006", ("QX-48213-B",)),)
+    [need] = regret.needs
+    assert (need.kind, need.call, need.item_id) == ("used", 3, "msg_006")
+    assert need.found == ("QX-48213-B",)
 
 
 def test_the_input_of_a_later_call_is_looked_at_as_well() -> None:
@@ -57,7 +58,9 @@ def test_the_input_of_a_later_call_is_looked_at_as_well() -> None:
         ({"at": "src/core/tax_rates.py"}, "found"),
     )
     [regret] = session.regrets
-    assert regret.needs == (Need("used", 3, "r2", ("src/core/tax_rates.py",)),)
+    [need] = regret.needs
+    assert (need.kind, need.call, need.item_id) == ("used", 3, "r2")
+    assert need.found == ("src/core/tax_rates.py",)
 
 
 def test_a_number_in_an_input_counts_like_a_string() -> None:
@@ -70,16 +73,11 @@ def test_a_number_in_an_input_counts_like_a_string() -> None:
 def test_the_same_call_made_again_is_regretted() -> None:
     session = replayed(({"at": "a"}, WORDS), ({"at": "b"}, WORDS), ({"at": "a"}, WORDS))
     [regret] = session.regrets
-    assert regret.needs == (Need("asked again", 3, "r2", ('{"at":"a"}',)),)
-
-
-def test_other_lines_of_the_same_file_are_the_same_file() -> None:
-    session = replayed(
-        ({"path": "a.py", "offset": 1}, WORDS),
-        ({"path": "b.py"}, WORDS),
-        ({"path": "a.py", "offset": 90}, "more"),
-    )
-    assert [regret.needs[0].kind for regret in session.regrets] == ["asked again"]
+    [need] = regret.needs
+    assert (need.kind, need.call, need.item_id) == ("asked again", 3, "r2")
+    assert need.found == ('{"at":"a"}',)
+    assert need.tokens == regret.tokens == regret.removal.tokens
+    assert regret.is_asked_only
 
 
 def test_calls_that_differ_only_in_a_number_are_different_calls() -> None:
@@ -150,14 +148,23 @@ def test_a_string_is_missed_only_at_its_first_use() -> None:
     assert [need.call for regret in session.regrets for need in regret.needs] == [3]
 
 
-def test_the_item_that_is_missed_is_the_newest_that_held_it() -> None:
+def test_each_of_two_items_that_alone_held_a_string_is_regretted_and_read_again_once() -> None:
     session = replayed(
         ({"at": "a"}, f"{WORDS} QX-48213-B"),
         ({"at": "b"}, f"{WORDS} QX-48213-B"),
         ({"at": "c"}, WORDS),
         end="see QX-48213-B",
     )
-    assert [regret.removal.item_id for regret in session.regrets] == ["r1"]
+    older, newer = sorted(session.regrets, key=lambda regret: regret.removal.item_id)
+    assert (older.removal.item_id, newer.removal.item_id) == ("r0", "r1")
+    assert older.tokens == 0 < newer.tokens == session.regretted_tokens
+    assert older.needs[0].ranges == newer.needs[0].ranges
+
+
+def test_of_many_items_that_held_a_string_the_newest_is_regretted() -> None:
+    turns = [({"at": name}, f"{WORDS} QX-48213-B") for name in "abcde"]
+    session = replayed(*turns, ({"at": "f"}, WORDS), end="see QX-48213-B")
+    assert [regret.removal.item_id for regret in session.regrets] == ["r4"]
 
 
 def test_an_item_removed_before_the_recording_began_anew_is_missed_after_it() -> None:
@@ -169,9 +176,68 @@ def test_an_item_removed_before_the_recording_began_anew_is_missed_after_it() ->
     assert (regret.removal.call, regret.removal.item_id) == (1, "r0")
 
 
-@pytest.mark.parametrize("tokens", [1, 50])
-def test_regretted_tokens_are_those_of_the_items(tokens: int) -> None:
+@pytest.mark.parametrize("lines", [1, 500])
+def test_regretted_tokens_are_those_of_the_lines_to_be_read_again(lines: int) -> None:
+    text = "a line of other words\n" * lines + "the ticket is QX-48213-B\n" + "and others\n" * lines
+    session = replayed(({"at": "a"}, text), ({"at": "b"}, WORDS), end="QX-48213-B")
+    [regret] = session.regrets
+    [found] = regret.needs[0].ranges
+    assert (found.first, found.last) == (lines + 1, lines + 1)
+    assert text[found.start : found.end] == "the ticket is QX-48213-B"
+    assert 0 < session.regretted_tokens < 20
+    assert session.regretted_item_tokens == regret.removal.tokens >= 8 * lines
+
+
+def test_lines_that_an_earlier_need_has_are_counted_once() -> None:
     session = replayed(
-        ({"at": "a"}, "word " * tokens + "QX-48213-B"), ({"at": "b"}, WORDS), end="QX-48213-B"
+        ({"at": "a"}, f"{WORDS} QX-48213-B src/core/tax_rates.py"),
+        ({"at": "b"}, WORDS),
+        ({"at": "QX-48213-B"}, WORDS),
+        ({"at": "src/core/tax_rates.py"}, WORDS),
     )
-    assert session.regretted_tokens == sum(r.removal.tokens for r in session.regrets)
+    first, second = session.regrets[0].needs
+    assert first.ranges == second.ranges
+    assert first.tokens == session.regretted_tokens > second.tokens == 0
+
+
+def test_an_item_is_regretted_once_for_each_time_that_it_left() -> None:
+    summarises = policy("""
+        items: {tool_result: {offload: true}}
+        compaction: {keep_recent: {messages: 2}}
+        placeholder: "[gone]"
+        steps:
+          - {name: clear, do: clear, select: {types: [tool_result], keep_recent: 1}}
+          - {name: sum, do: compact, when: {turns: {at_least: 2}}}
+    """)
+    messages = talk(
+        ({"at": "a"}, f"{WORDS} QX-48213-B src/core/tax_rates.py"),
+        ({"at": "b"}, WORDS),
+        ({"at": "QX-48213-B"}, WORDS),
+    )
+    messages += [user("and now"), call("r7", "look", {"at": "src/core/tax_rates.py"})]
+    session = simulated(turn_by_turn(messages), summarises)
+    of_item = [regret for regret in session.regrets if regret.removal.item_id == "r0"]
+    assert [regret.removal.step for regret in of_item] == ["clear", "sum"]
+    assert [[need.call for need in regret.needs] for regret in of_item] == [[3], [5]]
+    assert session.regretted_items == len({r.removal.position for r in session.regrets})
+
+
+def test_weak_names_confirm_one_another_only_near_each_other() -> None:
+    near = "the names tax_rates and read_ledger stand here"
+    apart = "tax_rates\n" + "other words on a line\n" * 200 + "read_ledger"
+    end = "I look at tax_rates and read_ledger"
+    assert replayed(({"at": "a"}, near), ({"at": "b"}, WORDS), end=end).regrets != ()
+    assert replayed(({"at": "a"}, apart), ({"at": "b"}, WORDS), end=end).regrets == ()
+
+
+def test_code_that_an_edit_copies_from_a_removed_file_is_used() -> None:
+    code = "def reconcile(ledger):\n    voucher = ledger.pop()\n    return throttle(voucher)\n"
+    numbered = "".join(f"{i:6}\t{line}\n" for i, line in enumerate(code.splitlines(), 40))
+    edit = {"path": "a.py", "old_string": code, "new_string": "pass"}
+    session = replayed(
+        ({"path": "a.py"}, f"1 import os\n{numbered}90 end"), ({"at": "b"}, WORDS), (edit, "done")
+    )
+    [regret] = session.regrets
+    [found] = regret.needs[0].ranges
+    assert (regret.removal.item_id, regret.needs[0].kind) == ("r0", "used")
+    assert (found.first, found.last) == (2, 4)

@@ -1,0 +1,295 @@
+"""Which calls of tools ask again for what a result said before, and for which part of it.
+
+A call asks again where its result says once more what an earlier result said, and nothing changed
+in between that would make it news. A command that is run again after a change is run for its new
+result, and other lines of a file are another part of it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from policyctx.replay.readers.source import value_of
+from policyctx.replay.regret.ranges import Lines, Range
+from policyctx.replay.timeline import shown_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from policyctx.definitions.items import Item
+    from policyctx.replay.timeline import SessionPart
+
+# So many lines in a row that two results share are no chance; fewer are where there are no more.
+_RUN = 3
+# So much of a new result says what an old one said, if they are the same.
+_SAME = 0.9
+_HALF = 0.5
+
+_DIGITS = re.compile(r"\d+")
+_FILE_NAME = re.compile(r"[^\s/\\]+\.\w+|[^\s]*[/\\][^\s]*")
+_WRITING_KEY = re.compile(r"(?i)new|content|text|patch|diff|edit|replac|insert|body")
+_WRITING_TOOL = re.compile(r"(?i)write|edit|create|replace|patch|insert|delete|rename|move|append")
+_COMMAND_KEYS = ("command", "cmd", "script", "commands")
+# Commands that only show what is there.
+_READERS = frozenset(
+    {"awk", "basename", "cat", "cd", "cut", "diff", "dirname", "echo", "egrep", "fd", "fgrep"}
+    | {"file", "find", "grep", "head", "jq", "less", "ls", "nl", "pwd", "rg", "sed", "sort"}
+    | {"stat", "tail", "tr", "tree", "type", "uniq", "wc", "which", "xargs"}
+)
+# Of a repository, they change nothing, but what they show is not only what they name.
+_STATE_READERS = re.compile(
+    r"(?:\S*/)?git\s+(?:-C\s+\S+\s+|--no-pager\s+|-c\s+\S+\s+)*"
+    r"(?:log|show|diff|status|blame|grep|ls-files|rev-parse|describe|branch)\b"
+)
+_SEGMENTS = re.compile(r"\|\||&&|[|;\n]")
+_REDIRECT = re.compile(r"(?<![0-9&=-])>>?\s*(?!/dev/null|&)\S|\bsed\s+(?:-\w+\s+)*-i|\btee\b")
+_VARIABLE = re.compile(r"\w+=\S*$")
+
+
+class AskedAgain(NamedTuple):
+    """A call of a tool that asked for what an earlier result had said."""
+
+    reply: int
+    """The position of the call."""
+    call: int
+    """The number of the model's call that it is a reply to."""
+    result: int
+    """The position of the earlier result."""
+    ranges: tuple[Range, ...]
+    """Of the earlier result: what the call asked for again."""
+
+
+class _Input:
+    """What a call of a tool was given; most of it is looked at only when somebody asks again."""
+
+    def __init__(self, call: Item) -> None:
+        try:
+            given = value_of(call.text)
+        except ValueError:
+            given = None
+        self._given: dict[str, object] = given if isinstance(given, dict) else {"": call.text}
+        self._tool = call.tool or ""
+        words = {key: value for key, value in self._given.items() if not _is_number(value)}
+        self.numbers = frozenset(self._given.keys() - words.keys())
+        """The fields that hold a number alone."""
+        self.command = _command(self._given)
+        """The command of a shell."""
+        asked = _encode(words or self._given)
+        self.asks = self._tool, asked if self.command is None else _DIGITS.sub("#", asked)
+        """The tool, and the input without its numbers, which choose a part of the same thing."""
+
+    @cached_property
+    def exact(self) -> str:
+        """The whole input."""
+        return _encode(self._given)
+
+    @cached_property
+    def files(self) -> frozenset[str]:
+        """The last parts of the paths that the input names."""
+        return frozenset(_files(self._given, self.command))
+
+    @cached_property
+    def may_write(self) -> bool:
+        """Whether it may change what it names."""
+        if self.command is not None:
+            return not _only_reads(self.command, also_state=True)
+        if _WRITING_TOOL.search(self._tool) and len(self._given) > 1:
+            return "\n" in self.exact or any(map(_WRITING_KEY.search, self._given))
+        return any(
+            _WRITING_KEY.search(key) and isinstance(value, str | list)
+            for key, value in self._given.items()
+        )
+
+    @cached_property
+    def is_run(self) -> bool:
+        """Whether its result depends on more than what it names: a command that not only reads."""
+        return self.command is not None and not _only_reads(self.command, also_state=False)
+
+
+def asked_again(part: SessionPart, replies: Iterable[tuple[int, int]]) -> Iterator[AskedAgain]:
+    """Yield what calls of tools asked for again while its newest result was out."""
+    of_reply = dict(replies)
+    yield from _Asking(part).walked(of_reply)
+
+
+class _Asking:
+    def __init__(self, part: SessionPart) -> None:
+        self._part = part
+        self._lines: dict[int, _Shown] = {}
+        self._inputs: dict[int, _Input] = {}
+
+    def walked(self, of_reply: Mapping[int, int]) -> Iterator[AskedAgain]:
+        part = self._part
+        before: dict[tuple[str, str], list[int]] = defaultdict(list)
+        calls: list[int] = []
+        for position, item in enumerate(part.items):
+            if item.kind != "tool_call":
+                continue
+            given = self._inputs[position] = _Input(item)
+            call = of_reply.get(position)
+            same = before[given.asks]
+            if call is not None and same:
+                yield from self._asked(position, call, same, calls)
+            same.append(position)
+            calls.append(position)
+
+    def _asked(
+        self, position: int, call: int, same: Sequence[int], calls: Sequence[int]
+    ) -> Iterator[AskedAgain]:
+        part, given = self._part, self._inputs[position]
+        answer = part.partners.get(position)
+        new = None if answer is None else self._shown(answer)
+        left = None if new is None else set(new.telling)
+        for earlier in reversed(same):
+            result = part.partners.get(earlier)
+            if result is None or result >= part.had(call):
+                continue
+            absence = part.absence(result, call)
+            old = self._shown(result)
+            is_exact = self._inputs[earlier].exact == given.exact
+            if left is None:
+                shared = self._shared_unseen(earlier, given, old, is_exact=is_exact)
+            else:
+                assert new is not None  # noqa: S101 - it is what is left of
+                shared = old.shared(new, left, is_exact=is_exact, is_run=given.is_run)
+                left.difference_update(old.telling)
+            if absence is None:
+                if shared and (left is None or not left):
+                    return
+                continue
+            if shared and not self._is_changed(earlier, position, given, calls):
+                if not part.items[result].error:
+                    yield AskedAgain(position, call, result, shared)
+                if left is None:
+                    return
+
+    def _shared_unseen(
+        self, earlier: int, given: _Input, old: _Shown, *, is_exact: bool
+    ) -> tuple[Range, ...]:
+        """Return what is asked for by a call without a result: the same, or a part of a whole."""
+        is_whole = not self._inputs[earlier].numbers and given.command is None
+        return (old.lines.whole(),) if is_exact or is_whole else ()
+
+    def _is_changed(self, earlier: int, position: int, given: _Input, calls: Sequence[int]) -> bool:
+        """Whether a call in between may have changed what is asked for."""
+        for between in reversed(calls):
+            if between <= earlier:
+                return False
+            other = self._inputs[between]
+            if between >= position or not other.may_write:
+                continue
+            if given.is_run:
+                return True
+            if given.files & other.files:
+                return True
+            if other.command is not None and any(one in other.command for one in given.files):
+                return True
+        return False
+
+    def _shown(self, result: int) -> _Shown:
+        if result not in self._lines:
+            self._lines[result] = _Shown(shown_text(self._part.items[result]))
+        return self._lines[result]
+
+
+class _Shown:
+    """The lines of a result, to be compared with those of another."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = Lines(text)
+
+    @cached_property
+    def telling(self) -> frozenset[str]:
+        """The lines with at least one letter or digit."""
+        return frozenset(line for line in self.lines.lines if any(map(str.isalnum, line)))
+
+    def shared(
+        self, new: _Shown, left: set[str], *, is_exact: bool, is_run: bool
+    ) -> tuple[Range, ...]:
+        """Return the parts that a newer result says again, of those of its lines that are `left`.
+
+        What was run again says the same only as a whole.
+        """
+        if not new.telling or not self.telling:
+            return ()
+        common = self.telling & left
+        if is_run or is_exact:
+            is_same = len(common) >= _SAME * max(len(new.telling), len(self.telling))
+            if is_run or is_same:
+                return (self.lines.whole(),) if is_same else ()
+        wanted = min(_RUN, len(new.telling))
+        if wanted < _RUN and len(common) < len(new.telling):
+            return ()
+        runs = [
+            (first, last)
+            for first, last, telling in self._runs(common)
+            if telling >= wanted or telling >= _HALF * len(new.telling)
+        ]
+        return self.lines.joined(self.lines.between(first, last) for first, last in runs)
+
+    def _runs(self, common: frozenset[str] | set[str]) -> Iterator[tuple[int, int, int]]:
+        """Yield the first and last line of each run of common lines, and how many tell."""
+        first = last = telling = 0
+        for number, line in enumerate(self.lines.lines, 1):
+            if line in common:
+                first, last, telling = first or number, number, telling + 1
+            elif line in self.telling and first:
+                yield first, last, telling
+                first = telling = 0
+        if first:
+            yield first, last, telling
+
+
+_encode = json.JSONEncoder(sort_keys=True).encode
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) or (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(one, int | float) for one in value)
+    )
+
+
+def _command(given: Mapping[str, object]) -> str | None:
+    """Return the command of a shell among the fields of an input, None where there is none."""
+    for key in _COMMAND_KEYS:
+        value = given.get(key)
+        if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+            return str(value[-1])
+        if isinstance(value, str) and not any(map(_is_path, given.values())):
+            return value
+    return None
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str) and "\n" not in value and _FILE_NAME.fullmatch(value) is not None
+
+
+def _files(given: Mapping[str, object], command: str | None) -> Iterator[str]:
+    for value in given.values():
+        if _is_path(value):
+            yield re.split(r"[/\\]", str(value).rstrip("/\\"))[-1]
+    if command is not None:
+        for word in command.split():
+            if _FILE_NAME.fullmatch(bare := word.strip("\"'`;,()")):
+                yield re.split(r"[/\\]", bare.rstrip("/\\"))[-1]
+
+
+def _only_reads(command: str, *, also_state: bool) -> bool:
+    """Whether a command only shows what is there: files, and `also_state` of a repository."""
+    if _REDIRECT.search(command) is not None:
+        return False
+    return all(
+        _reads_files(segment) or (also_state and _STATE_READERS.match(segment.strip()) is not None)
+        for segment in _SEGMENTS.split(command)
+    )
+
+
+def _reads_files(segment: str) -> bool:
+    said = [word for word in segment.split() if not _VARIABLE.match(word)]
+    return not said or said[0].rsplit("/")[-1] in _READERS or said[0].startswith("#")

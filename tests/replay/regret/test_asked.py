@@ -1,0 +1,90 @@
+"""Asking again: when an earlier result would have served, and which part of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.replay.regret.test_needs import WORDS, replayed
+
+LINES = [f"{number:4}  value_{number} = compute({number})" for number in range(1, 101)]
+
+
+def lines(first: int, last: int) -> str:
+    return "\n".join(LINES[first - 1 : last])
+
+
+def asked(*turns: tuple[dict[str, Any], str]) -> list[tuple[str, list[tuple[int, int]]]]:
+    """The items that are asked for again, each with the first and last lines that are."""
+    return [
+        (regret.removal.item_id, [(one.first, one.last) for one in need.ranges])
+        for regret in replayed(*turns).regrets
+        for need in regret.needs
+        if need.kind == "asked again"
+    ]
+
+
+OTHER: tuple[dict[str, Any], str] = ({"at": "other"}, WORDS)
+
+
+def test_other_lines_of_the_same_file_are_another_part() -> None:
+    first = {"path": "a.py", "offset": 1, "limit": 20}
+    then = {"path": "a.py", "offset": 60, "limit": 20}
+    assert asked((first, lines(1, 20)), OTHER, (then, lines(60, 79))) == []
+
+
+def test_of_lines_that_overlap_only_those_of_both_are_asked_for_again() -> None:
+    first = {"path": "a.py", "offset": 11, "limit": 30}
+    then = {"path": "a.py", "offset": 31, "limit": 30}
+    assert asked((first, lines(11, 40)), OTHER, (then, lines(31, 60))) == [("r0", [(21, 30)])]
+
+
+def test_lines_that_a_newer_visible_result_has_are_not_asked_for_again() -> None:
+    whole, part = {"path": "a.py"}, {"path": "a.py", "offset": 31, "limit": 30}
+    turns = ((whole, lines(1, 100)), (part, lines(31, 60)), (part, lines(31, 60)))
+    assert asked(*turns) == []
+
+
+def test_the_numbers_in_a_command_choose_a_part() -> None:
+    first, then = {"command": "sed -n 1,30p a.py"}, {"command": "sed -n 21,50p a.py"}
+    assert asked((first, lines(1, 30)), OTHER, (then, lines(21, 50))) == [("r0", [(21, 30)])]
+    assert asked((first, lines(1, 30)), OTHER, (then, lines(60, 90))) == []
+
+
+RUN = {"command": "make test"}
+EDIT = {"path": "b.py", "old_string": "x", "new_string": "y"}
+
+
+@pytest.mark.parametrize(
+    "between",
+    [EDIT, {"command": "sed -i s/x/y/ b.py"}, {"command": "echo y > b.py"}],
+    ids=["edit", "in place", "redirect"],
+)
+def test_a_command_that_runs_again_after_a_change_wants_its_new_result(
+    between: dict[str, Any],
+) -> None:
+    assert asked((RUN, lines(1, 9)), (between, "done"), (RUN, lines(1, 9))) == []
+
+
+def test_a_command_that_runs_again_without_a_change_asks_again() -> None:
+    turns = ((RUN, lines(1, 9)), ({"command": "cat b.py"}, WORDS), (RUN, lines(1, 9)))
+    assert asked(*turns) == [("r0", [(1, 9)])]
+
+
+def test_a_command_whose_result_differs_does_not_ask_again() -> None:
+    assert asked((RUN, lines(1, 9)), OTHER, (RUN, lines(5, 20))) == []
+
+
+def test_a_file_that_was_changed_is_read_for_its_new_text() -> None:
+    read, edit = {"path": "src/b.py"}, EDIT | {"path": "src/b.py"}
+    assert asked((read, lines(1, 50)), (edit, "done"), (read, lines(1, 50))) == []
+    other = EDIT | {"path": "src/c.py"}
+    assert asked((read, lines(1, 50)), (other, "done"), (read, lines(1, 50))) != []
+
+
+def test_a_structured_call_with_another_result_does_not_ask_again() -> None:
+    order = {"order_id": "W41"}
+    before, after = (f"an order of many things, paid: {paid}" for paid in ("no", "yes"))
+    assert asked((order, before), OTHER, (order, after)) == []
+    assert asked((order, before), OTHER, (order, before)) == [("r0", [(1, 1)])]
