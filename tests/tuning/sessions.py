@@ -1,0 +1,1 @@
+"""Made-up recordings of which the best setting is known."""
