@@ -11,7 +11,7 @@ import signal
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from policyctx.errors import PolicyctxError, PolicyError, ReplayError
 from policyctx.planning.compiled import OffloadPolicy
@@ -20,7 +20,7 @@ from policyctx.policy.sources import PolicySource
 from policyctx.tuning.outcomes import outcome_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from policyctx.replay.recording import Recording
     from policyctx.tuning.outcomes import Outcome
@@ -38,6 +38,26 @@ class TunedSession:
     project: str
     calls: int
     tools: frozenset[str]
+
+
+class Progress(Protocol):
+    """Who is told how far the work is; sizes are model calls to replay."""
+
+    def begin(self, calls: int) -> None:
+        """Hear how much work a batch is."""
+
+    def advance(self, calls: int) -> None:
+        """Hear how much of it was done."""
+
+
+class Silent:
+    """Takes no notice."""
+
+    def begin(self, calls: int) -> None:
+        """Do nothing."""
+
+    def advance(self, calls: int) -> None:
+        """Do nothing."""
 
 
 class Task(NamedTuple):
@@ -97,15 +117,12 @@ class Evaluator:
         recordings: Sequence[Recording],
         *,
         jobs: int = 1,
-        advance: Callable[[int], object] = lambda _: None,
+        progress: Progress | None = None,
     ) -> None:
-        """Take the recordings in the order of their numbers.
-
-        `advance` is told how many model calls were replayed with each outcome.
-        """
+        """Take the recordings in the order of their numbers."""
         self._known: dict[Task, Outcome | Failure | None] = {}
         self._calls = [len(recording.calls) for recording in recordings]
-        self._advance = advance
+        self._progress: Progress = progress or Silent()
         self.replays = 0
         """How many sessions were replayed so far, each under one policy."""
         shares = _shares(self._calls, min(jobs, len(recordings)) or 1)
@@ -137,10 +154,11 @@ class Evaluator:
             for digest in texts
             if (task := Task(digest, number)) not in self._known
         ]
+        self._progress.begin(sum(self._calls[task.session] for task in missing))
         for task, outcome in self._outcomes(missing, texts):
             self._known[task] = outcome
             self.replays += 1
-            self._advance(self._calls[task.session])
+            self._progress.advance(self._calls[task.session])
 
     def outcome(self, digest: str, session: int) -> Outcome | Failure | None:
         """Return a known outcome; None where the session has no price.

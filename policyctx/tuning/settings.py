@@ -7,7 +7,6 @@ it, so the empty setting is the incumbent. `overlay` says it as YAML that extend
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from policyctx.definitions.actions import STEP_ACTIONS
@@ -17,7 +16,7 @@ from policyctx.policy.showing import document_yaml
 from policyctx.policy.sources import policy_source, preset_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from policyctx.policy.sources import PolicySource
 
@@ -128,6 +127,13 @@ class Incumbent:
         if "steps" in overlay:
             overlay["steps"] = list(overlay["steps"].values())
         return overlay
+
+    def on_preset(self, preset: str, *, called: str) -> Yaml:
+        """Return a preset with the incumbent's model, so that both are priced alike."""
+        model = self.document.get("model")
+        return {"apiVersion": VERSIONS[-1], "name": called, "extends": preset} | (
+            {"model": model} if model else {}
+        )
 
     def text(self, setting: Setting, *, name: str, extends: str | None = None) -> str:
         """Return the policy of a setting as YAML."""
@@ -255,62 +261,3 @@ _CHANGES: dict[str, Callable[[_Change, Value], None]] = {
     SUMMARIES: _change_summaries,
     TOOL: _change_tool,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Space:
-    """The values of each knob, from the mildest on, and where its coarse grid has points."""
-
-    knobs: Mapping[str, tuple[Value, ...]]
-    coarse: Mapping[str, tuple[Value, ...]]
-    alone: Mapping[str, tuple[Value, ...]]
-    """Values that are first tried with nothing else changed."""
-
-    def grid(self) -> list[Setting]:
-        """Return the coarse grid: the incumbent, each value alone, and their combinations."""
-        found = [Setting()]
-        found += [
-            Setting.of({knob: value}) for knob, values in self.alone.items() for value in values
-        ]
-        found += [SUMMARISE_ONLY.with_(SUMMARIES, v) for v in self.alone.get(SUMMARIES, ())]
-        found.append(SUMMARISE_ONLY)
-        combined: list[dict[str, Value]] = [{}]
-        for knob, values in self.coarse.items():
-            combined = [{**one, knob: value} for one in combined for value in values]
-        return list(dict.fromkeys(chain(found, map(Setting.of, combined))))
-
-    def neighbours(self, setting: Setting, more: Mapping[str, tuple[Value, ...]]) -> list[Setting]:
-        """Return the settings one step away: a value beside it, or the incumbent's.
-
-        `more` are the knobs of which any value is one step away.
-        """
-        found: list[Setting] = []
-        for knob, values in self.knobs.items():
-            if knob != OFFLOADING and self._is_idle(setting, knob):
-                continue
-            found += [setting.with_(knob, v) for v in _beside(values, setting.get(knob))]
-        for knob, values in more.items():
-            if not self._is_idle(setting, knob):
-                found += [setting.with_(knob, value) for value in (*values, None)]
-        return [one for one in dict.fromkeys(map(_effective, found)) if one != setting]
-
-    def _is_idle(self, setting: Setting, knob: str) -> bool:
-        """Whether a knob changes nothing, because the setting has no step that offloads."""
-        return setting.get(OFFLOADING) == NONE and knob in _OF_OFFLOADING
-
-
-_OF_OFFLOADING = frozenset({MIN_TOKENS, KEEP_RECENT, GATE, TOOL})
-
-
-def _effective(setting: Setting) -> Setting:
-    """Return the setting without the values that change nothing."""
-    if setting.get(OFFLOADING) != NONE:
-        return setting
-    return Setting(tuple((k, v) for k, v in setting.values if k not in _OF_OFFLOADING))
-
-
-def _beside(values: tuple[Value, ...], value: Value | None) -> Iterable[Value | None]:
-    if value is None or value not in values:
-        return values[:: max(1, len(values) // 3)]
-    at = values.index(value)
-    return (*values[max(0, at - 1) : at], *values[at + 1 : at + 2], None)

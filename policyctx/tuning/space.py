@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, get_args
 
 from policyctx.policy.nodes import type_at
+from policyctx.tuning.evaluating import tried
 from policyctx.tuning.settings import (
     BREAKPOINTS,
     GATE,
@@ -13,12 +16,13 @@ from policyctx.tuning.settings import (
     NONE,
     OFFLOADING,
     SUMMARIES,
+    SUMMARISE_ONLY,
     TOOL,
-    Space,
+    Setting,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
 
     from policyctx.tuning.settings import Incumbent, Value
 
@@ -34,6 +38,84 @@ _TOOL_RULES = ("keep", "0", "6000")
 # A tool is worth a rule of its own if so many sessions have it.
 _TOOL_SESSIONS = 3
 _MOST_TOOLS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The values of each knob in order, and where its coarse grid has points."""
+
+    knobs: Mapping[str, tuple[Value, ...]]
+    coarse: Mapping[str, tuple[Value, ...]]
+    alone: Mapping[str, tuple[Value, ...]]
+    """Values that are first tried with nothing else changed."""
+    current: Mapping[str, Value] = field(default_factory=dict)
+    """The values that the incumbent has, of the knobs of which it has one."""
+
+    def grid(self) -> list[Setting]:
+        """Return the coarse grid: the incumbent, each value alone, and their combinations."""
+        found = [Setting()]
+        found += [
+            self._normal(Setting().with_(knob, value))
+            for knob, values in self.alone.items()
+            for value in values
+        ]
+        found += [SUMMARISE_ONLY.with_(SUMMARIES, v) for v in self.alone.get(SUMMARIES, ())]
+        found.append(SUMMARISE_ONLY)
+        combined = [Setting()]
+        for knob, values in self.coarse.items():
+            combined = [one.with_(knob, value) for one in combined for value in values]
+        return list(dict.fromkeys(chain(found, map(self._normal, combined))))
+
+    def neighbours(self, setting: Setting, more: Mapping[str, tuple[Value, ...]]) -> list[Setting]:
+        """Return the settings one step away: a value beside it, or the incumbent's.
+
+        `more` are the knobs of which any value is one step away.
+        """
+        found: list[Setting] = []
+        for knob, values in self.knobs.items():
+            value = setting.get(knob)
+            beside = _beside(knob, values, self.current.get(knob) if value is None else value)
+            found += [setting.with_(knob, one) for one in (*beside, None)]
+        for knob, values in more.items():
+            found += [setting.with_(knob, one) for one in (*values, None)]
+        return [one for one in dict.fromkeys(map(self._normal, found)) if one != setting]
+
+    def _normal(self, setting: Setting) -> Setting:
+        """Return the setting without the values that change nothing."""
+        is_idle = setting.get(OFFLOADING) == NONE
+        return Setting(
+            tuple(
+                (knob, value)
+                for knob, value in setting.values
+                if self.current.get(knob) != value and not (is_idle and knob in _OF_OFFLOADING)
+            )
+        )
+
+
+# What means nothing for a policy that offloads nothing.
+_OF_OFFLOADING = frozenset({MIN_TOKENS, KEEP_RECENT, GATE, TOOL})
+
+
+def _beside(knob: str, values: tuple[Value, ...], value: Value | None) -> Iterable[Value]:
+    """Return the values one step away from a value; all of them from one that is not there."""
+    if value not in values:
+        return values
+    if knob == GATE:
+        return [one for one in values if _is_near(str(one), str(value))]
+    at = values.index(value)
+    return (*values[max(0, at - 1) : at], *values[at + 1 : at + 2])
+
+
+def _is_near(one: str, other: str) -> bool:
+    """Whether two gates differ in a limit, or by one condition that only one of them has."""
+    first, second = (set() if w == NONE else set(w.split(" or ")) for w in (one, other))
+    if one == other:
+        return False
+    return len(first ^ second) == 1 or _kinds(first) == _kinds(second)
+
+
+def _kinds(conditions: set[str]) -> set[str]:
+    return {condition.split()[0] for condition in conditions}
 
 
 def space_for(incumbent: Incumbent) -> Space:
@@ -54,17 +136,30 @@ def space_for(incumbent: Incumbent) -> Space:
     }
     if placements:
         knobs[BREAKPOINTS] = placements
-    coarse_gates = (*_COARSE_GATES, *(("pays_back 5",) if has_price else ()))
+    coarse: dict[str, tuple[Value, ...]] = {
+        MIN_TOKENS: (200, 800, 3000),
+        KEEP_RECENT: (1, 3, 10),
+        GATE: (*_COARSE_GATES, *(("pays_back 5",) if has_price else ())),
+    }
     return Space(
         knobs=knobs,
-        coarse={
-            MIN_TOKENS: (200, 800, 3000),
-            KEEP_RECENT: (1, 3, 10),
-            GATE: coarse_gates,
-            **({BREAKPOINTS: placements[-1:]} if placements else {}),
-        },
-        alone={SUMMARIES: _SUMMARIES, GATE: coarse_gates, BREAKPOINTS: placements},
+        coarse={**coarse, **({BREAKPOINTS: placements[-1:]} if placements else {})},
+        alone={**coarse, SUMMARIES: _SUMMARIES, BREAKPOINTS: placements},
+        current=dict(_current(incumbent, knobs)),
     )
+
+
+def _current(
+    incumbent: Incumbent, knobs: Mapping[str, tuple[Value, ...]]
+) -> Iterator[tuple[str, Value]]:
+    """Yield each knob of which a value makes the incumbent's own policy, with that value."""
+    own = tried(incumbent.text(Setting(), name=incumbent.name))
+    for knob, values in knobs.items():
+        for value in values:
+            setting = Setting().with_(knob, value)
+            same = tried(incumbent.text(setting, name=incumbent.name))
+            if own is not None and same is not None and same.digest == own.digest:
+                yield knob, value
 
 
 def has_prices_for(space: Space) -> bool:

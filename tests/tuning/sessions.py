@@ -1,1 +1,0 @@
-"""Made-up recordings of which the best setting is known."""
