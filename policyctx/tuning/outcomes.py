@@ -79,7 +79,7 @@ class Sums:
     @property
     def saved(self) -> float:
         """The share of the cost that is saved; below 0 where it costs more."""
-        return -self.net / self.without if self.without else 0.0
+        return -self.net / self.without if self.without and self.net else 0.0
 
 
 def sums(outcomes: Iterable[Outcome]) -> Sums:
@@ -116,3 +116,8 @@ def outcome_of(recording: Recording, policy: OffloadPolicy) -> Outcome | None:
         acted=figures.removed > 0 or figures.compactions > 0,
         calls=figures.calls,
     )
+
+
+def prices_source() -> str:
+    """Return where the prices are from."""
+    return "model.price of the policy"

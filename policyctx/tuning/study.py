@@ -105,6 +105,8 @@ class Tuned:
     summarise_only: Candidate | None
     """The steps of the incumbent that summarise, alone; None if it was not tried in time."""
     front: tuple[Candidate, ...] = ()
+    judged: tuple[Candidate, ...] = ()
+    """Every setting that was tried in all the sessions and violates nothing."""
     best: Candidate | None = None
     """The choice over all sessions, before it is tested."""
     winner: Candidate | None = None
@@ -181,6 +183,7 @@ class Study:
             incumbent=incumbent,
             summarise_only=summarise_only,
             front=tuple(front(valid)),
+            judged=tuple(valid),
             best=best,
             winner=winner,
             tested=tested,
