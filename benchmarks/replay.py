@@ -98,13 +98,13 @@ def _replayed_files(paths: Sequence[Path], policy: OffloadPolicy) -> None:
     _forget()
     for path in paths:
         for recording in recordings_in(path):
-            figures_of(simulated(recording, policy), policy.model)
+            figures_of(simulated(recording, policy))
 
 
 def _replayed(recording: Recording, policy: OffloadPolicy, *, times: int = 1) -> None:
     for _ in range(times):
         _forget()
-        figures_of(simulated(recording, policy), policy.model)
+        figures_of(simulated(recording, policy))
 
 
 def _forget() -> None:

@@ -23,7 +23,6 @@ from selenium.webdriver.support.ui import Select
 
 from benchmarks.browser import chromium, emulated
 from benchmarks.runner import markdown_table
-from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.report.page import write_report
 from policyctx.replay.running import Done, FailedRecording, PassedOver, files, replayed, worked
 
@@ -61,10 +60,9 @@ def main(arguments: Sequence[str]) -> int:
     """Print the table; return the exit code."""
     folder = Path(arguments[0]) if arguments else TRACES
     sessions = list(islice(cycle(_replayed(folder)), SESSIONS))
-    model = OffloadPolicy.load(POLICY).policy.model
     with TemporaryDirectory() as temporary:
         page = Path(temporary) / "out.html"
-        size = write_report(page, POLICY, model, sessions)
+        size = write_report(page, POLICY, sessions)
         print(f"{len(sessions)} sessions, {sum(len(s.calls) for s in sessions):,} calls,"
               f" {size:,} bytes; medians of {ROUNDS} rounds")  # fmt: skip
         ways = {"on a desk": 1280, "on a phone": 390}

@@ -75,7 +75,8 @@ class Session:
     warn. `clock` returns the time in seconds. `summarizer` replaces the one that the policy names,
     and `reader` reads the files that are restored after a compaction. `shapes` read and edit the
     message objects of a framework, before the shapes of the providers' APIs; see `Shape`. A value
-    among them that is not a shape raises `ShapeError`.
+    among them that is not a shape raises `ShapeError`. `expects_usage` says whether to warn when
+    gates compare tokens and no usage is observed.
 
     Raises `UnknownSummarizerError` if the policy has a `compact` step whose `summary.by` names no
     built-in or registered summarizer, and `MissingExtraError` if that summarizer needs a package
@@ -100,6 +101,7 @@ class Session:
         summarizer: Summarizer | Summarize | None = None,
         reader: FileReader | None = None,
         shapes: Iterable[Shape] = (),
+        expects_usage: bool = True,
     ) -> None:
         if isinstance(policy, Policy):
             policy = OffloadPolicy(policy, hints=hints)
@@ -118,8 +120,9 @@ class Session:
         self._reader = reader
         self._shapes = Shapes(shapes)
         self._on_invalid = on_invalid
-        self.expects_usage = True
-        """Whether to warn when gates compare tokens and no usage is observed."""
+        self.context_window: int | None = None
+        """Tokens that the called model can see, for the gates; None for those of the policy."""
+        self._expects_usage = expects_usage
         self._notices_given = 0
         self._memory: Memory | None = None
         self._announced_tool = ""
@@ -438,7 +441,7 @@ class Session:
 
     def _blindness(self, memory: Memory) -> Iterator[str]:
         """Yield a warning, once, if a gate compares tokens and no usage was ever observed."""
-        is_blind = self.expects_usage and self._keeps_state and self.policy.asks_for_request_size
+        is_blind = self._expects_usage and self._keeps_state and self.policy.asks_for_request_size
         if is_blind and memory.calls == _CALLS_WITHOUT_USAGE and memory.correction.last is None:
             warning = (
                 f"the gates on tokens see estimates only: the usage of none of {memory.calls} calls"
@@ -602,9 +605,10 @@ class Session:
         """Return a new list that knows what earlier turns took out of these messages."""
         earlier = memory.known
         gone = None if earlier is None else earlier.gone_from(messages)
-        is_guess = gone is None or (earlier is not None and earlier.is_guess)
+        is_guess = earlier is not None and earlier.is_guess
         if gone is None:
             gone = taken_out(messages, memory.ledger, memory.replacements.gone, self._shapes)
+            is_guess = memory.ledger.has_drops
         known = self._new_list(memory, gone, is_guess=is_guess)
         if earlier is not None:
             earlier.conversation.report()
@@ -651,6 +655,8 @@ class Session:
             cwd=self._cwd,
             read_tool=self._announced_tool or self._read_tools[1],
             sources=sources or {},
+            context_window=self.context_window,
+            cache_ttl=memory.write_ttl,
         )
 
 

@@ -207,6 +207,50 @@ def test_markers_move_in_a_list_that_was_compacted(form: str, tmp_path: Path) ->
         assert continues(second, third)
 
 
+def test_a_returned_message_is_returned_as_given_after_a_compaction(tmp_path: Path) -> None:
+    text = COMPACT.replace("{messages: 4}", "{messages: 6}")
+    session, messages = under(text, tmp_path), session_of(*LONG[:4])
+    returned = session.apply(messages[:7]).messages
+    given = [*returned, *messages[7:]]
+    first = session.apply(given)
+    assert first.compacted
+    again = marked(given, (4, BLOCK))
+    second = session.apply(again)
+    assert second.compaction is None
+    assert bare(second) == bare(first)
+    pairs = [(o, s) for o, s in zip(second.messages, second.sources, strict=True) if s is not None]
+    assert [s for o, s in pairs if o is not again[s]] == [6]
+
+
+DROP_THEN_COMPACT = """\
+store: {sync: never}
+items: {image: {offload: true}}
+compaction: {keep_recent: {messages: 5}}
+steps:
+  - {name: s, do: drop, select: {types: [image], keep_recent: 1}}
+  - {name: c, do: compact, when: {messages: {at_least: 6}}}
+"""
+
+
+def test_a_marker_stays_on_its_block_when_a_returned_message_is_edited_and_compacted(
+    tmp_path: Path,
+) -> None:
+    session = under(DROP_THEN_COMPACT, tmp_path)
+    words = {"type": "text", "text": "look"}
+    begin = [user(), {"role": "assistant", "content": "yes"}]
+    begin += [{"role": "user", "content": [picture("a"), picture("b"), words]}]
+    returned = session.apply(begin).messages
+    assert len(returned[2]["content"]) == 2
+    reply = {"role": "assistant", "content": "so"}
+    given = [*returned, reply, {"role": "user", "content": [picture("c"), words]}, reply, user()]
+    first = session.apply(given)
+    assert first.compacted
+    assert [source for source in first.sources if source is not None] == [2, 3, 4, 5, 6]
+    second = session.apply(marked(given, (2, ("content", 1))))
+    assert places(second) == [(second.sources.index(2), BLOCK)]
+    assert bare(second) == bare(first)
+
+
 def test_a_compaction_recorded_with_markers_in_its_hash_is_recognised(tmp_path: Path) -> None:
     messages = session_of(*LONG)
     given = marked(messages, (2, BLOCK), (12, BLOCK))

@@ -133,3 +133,11 @@ def test_an_observed_usage_keeps_the_gates_silent(tmp_path: Path) -> None:
         messages += turn(number, "short")
         assert session.apply(messages).warnings == ()
         session.observe(USAGE)
+
+
+def test_gates_without_usage_are_not_reported_if_none_is_expected(tmp_path: Path) -> None:
+    session = Session(policy(TOKENS), root=tmp_path, session_id="s", expects_usage=False)
+    messages = [user("go")]
+    for number in range(12):
+        messages += turn(number, "short")
+        assert session.apply(messages).warnings == ()

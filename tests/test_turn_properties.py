@@ -107,7 +107,8 @@ def repeats_a_call(messages: Sequence[Message]) -> bool:
 def test_a_list_that_is_passed_back_keeps_its_bytes_up_to_the_first_new_decision(
     messages: list[Message], policy: OffloadPolicy
 ) -> None:
-    # A call that repeats a dropped one to the byte, its id included, is taken for that one.
+    # A call that repeats a dropped one to the byte, its id included, may be taken for that one if
+    # the list could also be a shorter form of the caller's own; see docs/shapes.md.
     assume(not repeats_a_call(messages))
     with session_under(policy, remembers=True) as session:
         last: Sequence[Message] = []

@@ -19,7 +19,7 @@ from policyctx.cli.output import (
     table_width,
 )
 from policyctx.cli.progress import gathered, replay_policy, tell
-from policyctx.cli.replay import Jobs, Recordings  # noqa: TC001 - see above
+from policyctx.cli.replay import Jobs, Prices, Recordings  # noqa: TC001 - see above
 from policyctx.cli.replay_output import figures_report, outcome_report, percent, short
 from policyctx.replay.diff import compared
 from policyctx.replay.summing import figures_of, total
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from policyctx.policy.models import Model
     from policyctx.replay.diff import Compared, Difference, ItemFate
     from policyctx.replay.summing import Figures
 
@@ -52,6 +51,7 @@ def diff(
         int, typer.Option(help="How many items to show, the largest first; 0 is all.", min=0)
     ] = _LARGEST,
     jobs: Jobs = 1,
+    prices: Prices = "recorded",
     as_json: arguments.Json = False,
 ) -> None:
     """Replay recorded sessions under two policies; show what differs, and why.
@@ -64,12 +64,13 @@ def diff(
     Example: policyctx diff coding-agent mine.yaml session.jsonl
     """
     named = policy_a, policy_b
-    models = [replay_policy(policy).model for policy in named]
-    so_far = gathered(paths, partial(compared, named), jobs=jobs)
+    for policy in named:
+        replay_policy(policy)
+    so_far = gathered(paths, partial(compared, named, prices=prices), jobs=jobs)
     so_far.calls = sum(len(one.first.calls) for one in so_far.results)
     figures = [
-        total(figures_of(one.first, models[0]) for one in so_far.results),
-        total(figures_of(one.second, models[1]) for one in so_far.results),
+        total(figures_of(one.first) for one in so_far.results),
+        total(figures_of(one.second) for one in so_far.results),
     ]
     found = [difference for one in so_far.results for difference in one.differences]
     found.sort(key=lambda one: -one.tokens)
@@ -77,14 +78,14 @@ def diff(
     if as_json:
         report: dict[str, Any] = {
             "policies": named,
-            "totals": [figures_report(*pair) for pair in zip(figures, models, strict=True)],
+            "totals": [figures_report(one) for one in figures],
             "differences": [asdict(one) for one in found],
             **outcome_report(so_far),
         }
         out.out(json_text(report), highlight=False)
     else:
         labels = _labels(named)
-        _show(out, labels, figures, models, so_far.results)
+        _show(out, labels, figures, so_far.results)
         _show_items(out, labels, found, largest)
     tell(so_far)
     raise typer.Exit(so_far.exit_code)
@@ -100,10 +101,9 @@ def _show(
     out: Console,
     named: Sequence[str],
     figures: Sequence[Figures],
-    models: Sequence[Model],
     results: Sequence[Compared],
 ) -> None:
-    rows = list(_rows(figures[0], figures[1], models))
+    rows = list(_rows(figures[0], figures[1]))
     out.print(f"{len(results):,} sessions, {figures[0].calls:,} calls of a model")
     made = _table(named, rows)
     if table_width(made) > out.width:
@@ -117,7 +117,7 @@ def _table(labels: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     return table(("", "without", *labels, "change"), rows, numeric=numeric)
 
 
-def _rows(a: Figures, b: Figures, models: Sequence[Model]) -> Iterator[tuple[str, ...]]:
+def _rows(a: Figures, b: Figures) -> Iterator[tuple[str, ...]]:
     def row(name: str, without: int | None, one: float, other: float) -> tuple[str, ...]:
         before = "" if without is None else short(without)
         change = percent((other - one) / one) if one else ("" if other == one else "new")
@@ -136,9 +136,9 @@ def _rows(a: Figures, b: Figures, models: Sequence[Model]) -> Iterator[tuple[str
     cost, after, after_b = a.costs.unedited, a.costs.edited, b.costs.edited
     yield row("read from the cache", cost.cache_read, after.cache_read, after_b.cache_read)
     yield row("not from the cache", cost.uncached, after.uncached, after_b.uncached)
-    if models[0].price is not None and models[1].price is not None:
-        paid = after.dollars(models[0].price), after_b.dollars(models[1].price)
-        without = f"${cost.dollars(models[0].price):,.2f}"
+    if a.priced and a.priced == b.priced:
+        paid = after.dollars.total, after_b.dollars.total
+        without = f"${cost.dollars.total:,.2f}"
         change = percent((paid[1] - paid[0]) / paid[0]) if paid[0] else ""
         yield "cost", without, f"${paid[0]:,.2f}", f"${paid[1]:,.2f}", change
 

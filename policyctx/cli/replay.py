@@ -14,6 +14,7 @@ from policyctx.cli.progress import gathered, missing, replay_policy, tell
 from policyctx.cli.replay_output import print_regrets, print_replay, replay_csv, replay_report
 from policyctx.replay.report.page import check_writable, write_report
 from policyctx.replay.running import replayed
+from policyctx.replay.terms import PricesOf
 
 Recordings: TypeAlias = Annotated[
     list[Path],
@@ -23,6 +24,13 @@ Recordings: TypeAlias = Annotated[
 ]
 Jobs: TypeAlias = Annotated[
     int, typer.Option(min=1, help="How many processes share the files between them.")
+]
+Prices: TypeAlias = Annotated[
+    PricesOf,
+    typer.Option(
+        help="Whose prices to take if the policy sets no model.price: those of the recorded model"
+        " on the day of each call, or its prices of today."
+    ),
 ]
 # Of each item; the whole of most.
 _EXCERPT = 4_000
@@ -49,6 +57,7 @@ def replay(
         int,
         typer.Option(metavar="N", min=0, help="Characters of each item that the report shows."),
     ] = _EXCERPT,
+    prices: Prices = "recorded",
     as_json: arguments.Json = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Report as CSV, a line a session.")] = False,
 ) -> None:
@@ -67,24 +76,24 @@ def replay(
     if as_json and as_csv:
         raise typer.BadParameter("--json and --csv exclude each other")
     loaded = replay_policy(policy)
-    model = loaded.model
     if report is not None:
         check_writable(report)
-    work = partial(replayed, policy, excerpt=None if report is None else report_text)
+    excerpt = None if report is None else report_text
+    work = partial(replayed, policy, excerpt=excerpt, prices=prices)
     so_far = gathered(paths, work, jobs=jobs)
     so_far.calls = sum(len(session.calls) for session in so_far.results)
     out = console()
     if as_json:
-        values = replay_report(policy, model, so_far, details=regret_details)
+        values = replay_report(policy, so_far, details=regret_details, prices=prices)
         out.out(json_text(values), highlight=False)
     elif as_csv:
-        out.out(replay_csv(so_far.results, model), highlight=False, end="")
+        out.out(replay_csv(so_far.results), highlight=False, end="")
     else:
-        print_replay(out, so_far, model, each=sessions)
+        print_replay(out, so_far, each=sessions, prices=prices)
         if regret_details:
             print_regrets(out, so_far.results)
     tell(so_far)
     if report is not None:
-        size = write_report(report, loaded.name, model, so_far.results, list(missing(so_far)))
+        size = write_report(report, loaded.name, so_far.results, list(missing(so_far)))
         console(stderr=True).print(f"report: {report}, {size:,} bytes", soft_wrap=True)
     raise typer.Exit(so_far.exit_code)

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from policyctx.cli.output import counted, saving, shortened, table, table_width
+from policyctx.pricing.rows import prices_date
 from policyctx.replay.accuracy import MEANINGS, TOLERANCE
-from policyctx.replay.summing import figures_of, total
+from policyctx.replay.summing import contradicting, figures_of, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from policyctx.cli.progress import Progressed
-    from policyctx.policy.models import Model
     from policyctx.replay.accuracy import Check
     from policyctx.replay.cost import Cost
     from policyctx.replay.simulated import Regret, SimulatedSession
     from policyctx.replay.summing import Figures
+    from policyctx.replay.terms import PricesOf
 
 # A file with more sessions than this has one line for them all.
 _FEW = 3
@@ -48,17 +49,21 @@ _FOUND_CHARS = 100
 
 
 def print_replay(
-    out: Console, so_far: Progressed[SimulatedSession], model: Model, *, each: bool
+    out: Console,
+    so_far: Progressed[SimulatedSession],
+    *,
+    each: bool,
+    prices: PricesOf = "recorded",
 ) -> None:
     """Print a line a session, or a file with many, and what all of them come to."""
-    figures = [(session, figures_of(session, model)) for session in so_far.results]
+    figures = [(session, figures_of(session)) for session in so_far.results]
     if not figures:
         out.print("no session was replayed")
         return
     rows = list(_rows(figures, each=each))
     whole = total(one for _, one in figures)
     out.print(_table([*rows, ("total", whole)], out.width))
-    for line in _summary(whole, so_far, model):
+    for line in _summary(whole, so_far, prices):
         out.print(line, soft_wrap=out.width >= _WIDE)
     _print_check(out, rows, whole)
 
@@ -124,7 +129,9 @@ def _cells(figures: Figures) -> tuple[object, ...]:
     )
 
 
-def _summary(whole: Figures, so_far: Progressed[SimulatedSession], model: Model) -> Iterator[str]:
+def _summary(
+    whole: Figures, so_far: Progressed[SimulatedSession], prices: PricesOf
+) -> Iterator[str]:
     unread = {failure.path for failure in so_far.failures if not failure.recording}
     files = so_far.files - len(so_far.passed_over) - len(unread)
     summed = f", and of {whole.summed:,} as a sum" if whole.summed else ""
@@ -136,7 +143,7 @@ def _summary(whole: Figures, so_far: Progressed[SimulatedSession], model: Model)
     yield f"sent      {saving(whole.unedited.tokens, whole.edited.tokens)}"
     yield (
         f"largest   {whole.unedited.largest:,} → {whole.edited.largest:,} tokens; over the window"
-        f" of {model.context_window:,}: {whole.unedited.over_window:,} →"
+        f" of {_windows(whole.windows)}: {whole.unedited.over_window:,} →"
         f" {whole.edited.over_window:,} calls"
     )
     for name, use in whole.steps.items():
@@ -152,7 +159,10 @@ def _summary(whole: Figures, so_far: Progressed[SimulatedSession], model: Model)
         f"regret    {whole.regretted:,} of {whole.removed:,} removed items were needed again:"
         f" {whole.regretted_tokens:,} of {whole.removed_tokens:,} tokens"
     )
-    yield _cache(whole, model)
+    yield _cache(whole)
+    yield from _prices(whole, prices)
+    for contradiction in contradicting(whole):
+        yield f"hint      {contradiction}"
     for what, number in sorted(whole.not_understood.items()):
         yield f"unread    {number:,} × {what}"
     for warning, number in sorted(whole.warnings.items()):
@@ -161,17 +171,46 @@ def _summary(whole: Figures, so_far: Progressed[SimulatedSession], model: Model)
     yield f"time      {whole.seconds:.2f} s in policyctx, {a_call:.2f} ms a call"
 
 
-def _cache(whole: Figures, model: Model) -> str:
+def _cache(whole: Figures) -> str:
     before, after = whole.costs.unedited, whole.costs.edited
     text = (
         f"cache     {short(before.cache_read)} → {short(after.cache_read)} tokens read,"
         f" {short(before.uncached)} → {short(after.uncached)} not"
     )
-    if model.price is None:
-        return f"{text}; no $ without model.price"
-    paid, would_be = before.dollars(model.price), after.dollars(model.price)
+    if not whole.priced:
+        return f"{text}; no $ without prices"
+    paid, would_be = before.dollars.total, after.dollars.total
     change = percent((would_be - paid) / paid) if paid else "0 %"
     return f"{text}; ${paid:,.2f} → ${would_be:,.2f} ({change})"
+
+
+def _prices(whole: Figures, prices: PricesOf) -> Iterator[str]:
+    """Yield whose prices the dollars are of, and what they leave out."""
+    if whole.priced:
+        where = {
+            "policy": "model.price of the policy",
+            "recorded": "the recorded models, on the day of each call",
+            "today": f"the recorded models, as of {prices_date()}",
+        }["policy" if whole.priced_by_policy else prices]
+        billed = f"; the recorded usage was ${whole.bill.total:,.2f}" if whole.billed else ""
+        yield f"prices    {where}{billed}"
+    if whole.unpriced:
+        names = ", ".join(f"{name} ({n:,})" for name, n in sorted(whole.unpriced.items()))
+        calls = counted(sum(whole.unpriced.values()), "call")
+        left = counted(whole.sessions - whole.priced, "session")
+        yield f"no $      for {left}: no price is known for {calls}: {names}"
+    if whole.ttl_assumed:
+        calls = counted(whole.ttl_assumed, "call")
+        yield (
+            f"ttl       assumed for {calls}: the recording does not say for how long they wrote to"
+            " the cache"
+        )
+
+
+def _windows(windows: Sequence[int]) -> str:
+    if len(windows) < 2:  # noqa: PLR2004 - one is a number, two are a range
+        return f"{windows[0]:,}" if windows else "0"
+    return f"{windows[0]:,} to {windows[-1]:,}"
 
 
 def _print_check(out: Console, rows: Sequence[tuple[str, Figures]], whole: Figures) -> None:
@@ -250,24 +289,29 @@ _DIGITS = 6
 
 
 def replay_report(
-    policy: str, model: Model, so_far: Progressed[SimulatedSession], *, details: bool
+    policy: str,
+    so_far: Progressed[SimulatedSession],
+    *,
+    details: bool,
+    prices: PricesOf = "recorded",
 ) -> dict[str, Any]:
     """Return everything as plain values; the needs behind a regret only with `details`."""
-    figures = [(session, figures_of(session, model)) for session in so_far.results]
+    figures = [(session, figures_of(session)) for session in so_far.results]
     return {
         "policy": policy,
-        "context_window": model.context_window,
+        "prices": prices,
+        "prices_of": prices_date(),
         "sessions": [
             {
                 "name": session.name,
                 "format": session.format,
                 "path": session.path,
-                **figures_report(one, model),
+                **figures_report(one),
                 "regrets": [_regret(regret, details=details) for regret in session.regrets],
             }
             for session, one in figures
         ],
-        "total": figures_report(total(one for _, one in figures), model),
+        "total": figures_report(total(one for _, one in figures)),
         **outcome_report(so_far),
     }
 
@@ -282,7 +326,7 @@ def outcome_report(so_far: Progressed[Any]) -> dict[str, Any]:
     }
 
 
-def figures_report(figures: Figures, model: Model) -> dict[str, Any]:
+def figures_report(figures: Figures) -> dict[str, Any]:
     """Return figures as plain values."""
     before, after = figures.unedited, figures.edited
     return {
@@ -295,6 +339,7 @@ def figures_report(figures: Figures, model: Model) -> dict[str, Any]:
         "saved": round(figures.saved, _DIGITS),
         "largest_without": before.largest,
         "largest_with": after.largest,
+        "context_windows": list(figures.windows),
         "over_window_without": before.over_window,
         "over_window_with": after.over_window,
         "steps": {name: asdict(use) for name, use in figures.steps.items()},
@@ -308,8 +353,13 @@ def figures_report(figures: Figures, model: Model) -> dict[str, Any]:
         "removed_tokens": figures.removed_tokens,
         "regretted_items": figures.regretted,
         "regretted_tokens": figures.regretted_tokens,
-        "cost_without": _cost(figures.costs.unedited, model),
-        "cost_with": _cost(figures.costs.edited, model),
+        "cost_without": _cost(figures.costs.unedited, is_priced=figures.priced > 0),
+        "cost_with": _cost(figures.costs.edited, is_priced=figures.priced > 0),
+        "billed_dollars": round(figures.bill.total, _DIGITS) if figures.priced else None,
+        "priced_sessions": figures.priced,
+        "calls_without_prices": dict(figures.unpriced),
+        "calls_with_assumed_ttl": figures.ttl_assumed,
+        "contradictions": contradicting(figures),
         "check": None if figures.check is None else _check(figures.check),
         "records": figures.records,
         "not_prompt": dict(figures.not_prompt),
@@ -319,12 +369,12 @@ def figures_report(figures: Figures, model: Model) -> dict[str, Any]:
     }
 
 
-def replay_csv(sessions: Iterable[SimulatedSession], model: Model) -> str:
+def replay_csv(sessions: Iterable[SimulatedSession]) -> str:
     """Return a header, and a line a session; what holds several values is left to JSON."""
     text = io.StringIO()
     writer: Any = None
     for session in sessions:
-        report = figures_report(figures_of(session, model), model)
+        report = figures_report(figures_of(session))
         row = {"name": session.name, "format": session.format, "path": session.path}
         for key, value in report.items():
             if key.startswith("cost_"):
@@ -338,9 +388,10 @@ def replay_csv(sessions: Iterable[SimulatedSession], model: Model) -> str:
     return text.getvalue()
 
 
-def _cost(cost: Cost, model: Model) -> dict[str, Any]:
-    dollars = None if model.price is None else round(cost.dollars(model.price), _DIGITS)
-    return {**asdict(cost), "dollars": dollars}
+def _cost(cost: Cost, *, is_priced: bool) -> dict[str, Any]:
+    tokens = asdict(cost)
+    del tokens["dollars"]
+    return {**tokens, "dollars": round(cost.dollars.total, _DIGITS) if is_priced else None}
 
 
 def _check(check: Check) -> dict[str, Any]:

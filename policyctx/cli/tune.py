@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.output import console, json_text
 from policyctx.cli.progress import gathered, replay_policy, tell
-from policyctx.cli.replay import Jobs, Recordings  # noqa: TC001 - see above
+from policyctx.cli.replay import Jobs, Prices, Recordings  # noqa: TC001 - see above
 from policyctx.cli.replay_output import outcome_report
 from policyctx.cli.tune_output import Shown, policy_file, print_tuned, tuned_report
 from policyctx.errors import Diagnostic, Location, PolicyError, ReportError
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from policyctx.cli.progress import Progressed
+    from policyctx.replay.terms import PricesOf
     from policyctx.tuning.recordings import Priced, Read
 
 _DEFAULT = "coding-agent"
@@ -75,6 +76,7 @@ def tune(
         int, typer.Option(min=2, help="Groups of projects that are each left out once.")
     ] = 5,
     seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
+    prices: Prices = "recorded",
     jobs: Jobs = 1,
     report: Annotated[
         Path | None,
@@ -108,7 +110,7 @@ def tune(
     so_far.calls = sum(len(one.recording.calls) for one in recordings)
     shown = None
     if recordings and not so_far.is_interrupted:
-        shown = _studied(incumbent, recordings, options, jobs, so_far)
+        shown = _studied(incumbent, recordings, options, so_far, jobs=jobs, prices=prices)
     if shown is not None and as_json:
         console().out(json_text(tuned_report(shown) | outcome_report(so_far)), highlight=False)
     elif shown is not None:
@@ -136,8 +138,10 @@ def _studied(
     incumbent: Incumbent,
     recordings: Sequence[Read],
     options: Options,
-    jobs: int,
     so_far: Progressed[Read],
+    *,
+    jobs: int,
+    prices: PricesOf,
 ) -> Shown | None:
     """Study the recordings; None if none has prices, or if Ctrl-C came before there was a result.
 
@@ -147,7 +151,10 @@ def _studied(
     if policy is None:
         raise PolicyError([Diagnostic(Location(incumbent.name), "PC001", _NOT_EXTENDED)])
     replayed = [one.recording for one in recordings]
-    with _Bar() as bar, Evaluator(replayed, jobs=jobs, progress=bar) as evaluator:
+    with (
+        _Bar() as bar,
+        Evaluator(replayed, jobs=jobs, prices=prices, progress=bar) as evaluator,
+    ):
         try:
             known = priced(recordings, evaluator, policy)
         except KeyboardInterrupt:
@@ -160,7 +167,7 @@ def _studied(
             return None
         tuned = Study(incumbent, known.sessions, evaluator, options).tuned()
     so_far.is_interrupted = tuned.is_interrupted
-    return Shown(incumbent, options, known, tuned)
+    return Shown(incumbent, options, known, tuned, prices)
 
 
 _NOT_EXTENDED = "cannot be extended by a policy that changes a key of it"

@@ -12,7 +12,8 @@ from policyctx.cli.output import counted, shortened, table
 from policyctx.policy.loading import resolved
 from policyctx.policy.showing import resolved_yaml
 from policyctx.policy.sources import PolicySource
-from policyctx.tuning.outcomes import prices_source, sums
+from policyctx.pricing.rows import prices_date
+from policyctx.tuning.outcomes import sums
 from policyctx.tuning.settings import Setting
 from policyctx.tuning.study import MIN_PROJECTS
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from policyctx.replay.terms import PricesOf
     from policyctx.tuning.choosing import Candidate
     from policyctx.tuning.outcomes import Outcome
     from policyctx.tuning.recordings import Priced
@@ -40,6 +42,7 @@ class Shown:
     options: Options
     known: Priced
     tuned: Tuned
+    prices: PricesOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +196,16 @@ def _made(shown: Shown) -> str:
     tuned = shown.tuned
     return (
         f"policyctx {policyctx.__version__}, seed {shown.options.seed};"
-        f" prices: {prices_source()}; {counted(tuned.settings, 'setting')},"
+        f" {_prices(shown)}; {counted(tuned.settings, 'setting')},"
         f" {counted(tuned.replays, 'replay')}"
     )
+
+
+def _prices(shown: Shown) -> str:
+    if (shown.incumbent.document.get("model") or {}).get("price"):
+        return "prices of the policy"
+    whose = "on the day of each call" if shown.prices == "recorded" else "of today"
+    return f"prices of the recorded models {whose}, as of {prices_date()}"
 
 
 def policy_diff(shown: Shown) -> str:
@@ -252,7 +262,8 @@ def tuned_report(shown: Shown) -> dict[str, Any]:
         "incumbent": shown.incumbent.name,
         "version": policyctx.__version__,
         "seed": shown.options.seed,
-        "prices": prices_source(),
+        "prices": shown.prices,
+        "prices_of": prices_date(),
         "projects": tuned.projects,
         "sessions": [
             {"name": s.name, "path": s.path, "format": s.format, "project": s.project}

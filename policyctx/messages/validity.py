@@ -89,6 +89,11 @@ class _Seen(NamedTuple):
         """Whether a list may not begin with the message; the Responses API takes any item first."""
         return self.role == "assistant" and not self.shape.splits_replies
 
+    @property
+    def may_not_be_last(self) -> bool:
+        """Whether a list may not end with the message; the Responses API takes an opaque item."""
+        return self.role == "assistant" and not self.shape.stays(self.message)
+
     def is_of_split_reply(self, before: bool) -> bool:  # noqa: FBT001
         """Return whether the message may be one of several that make up a reply.
 
@@ -141,7 +146,6 @@ def _new_problems(before: Sequence[_Stretch], after: Sequence[_Stretch]) -> list
 
 
 def _broken(stretch: _Stretch) -> Iterator[str]:
-    roles = [each.role for each in stretch.seen]
     first = next((each for each in stretch.seen if each.role not in SYSTEM_ROLES), None)
     if stretch.begins_list and first is not None and first.may_not_be_first:
         yield "the list begins with an assistant message"
@@ -152,7 +156,7 @@ def _broken(stretch: _Stretch) -> Iterator[str]:
             yield "an assistant message holds nothing but thinking"
     yield from _parted_thinking(stretch)
     yield from _unpaired(stretch)
-    if stretch.ends_list and roles[-1:] == ["assistant"]:
+    if stretch.ends_list and stretch.seen and stretch.seen[-1].may_not_be_last:
         yield "the list ends with an assistant message"
 
 

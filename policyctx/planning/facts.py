@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from policyctx.definitions.items import FileLines, Item
+    from policyctx.policy.models import Model
     from policyctx.tokens.counter import TokenCounter
 
 Unit = Literal["tokens", "chars"]
@@ -28,8 +29,11 @@ class Facts:
     `beside` contains the rest of the request, such as its system prompt and tool schemas.
     `token_scale` is provider tokens per counted token of text; the rules of `language_model` size
     images and documents; `correction` corrects the total of the list by the usage of earlier calls.
-    `idle` is the time since the last model call in seconds, None before the first. `read_tool` is
-    the name of a tool with which the model can read a file of the store, empty if none is known.
+    `context_window` is that of the model that is called, in tokens, None for the policy's;
+    `cache_ttl` is the TTL of the session's last write to the prompt cache, in seconds, None before
+    one is known. `idle` is the time since the last model call in seconds, None before the first.
+    `read_tool` is the name of a tool with which the model can read a file of the store, empty if
+    none is known.
     `sources` are the files that results were read from, by tool-use id, if the host of the agent
     reports them.
     """
@@ -44,7 +48,13 @@ class Facts:
     idle: float | None = None
     cwd: str = ""
     read_tool: str = ""
+    context_window: int | None = None
+    cache_ttl: int | None = None
     sources: Mapping[str, FileLines] = field(default_factory=dict)
+
+    def window(self, model: Model) -> int:
+        """Return the tokens that the model can see; `model` is the policy's."""
+        return model.context_window if self.context_window is None else self.context_window
 
     def source(self, item: Item) -> FileLines | None:
         """Return the lines of a file that the item shows, None if the host reports none."""

@@ -7,15 +7,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from policyctx.definitions.gates import Nothing
-from policyctx.planning.prices import calls_to_pay_back
 from policyctx.policy.models.gates import COMPARISONS, GATES
 from policyctx.policy.values import Duration, Share
+from policyctx.pricing.dollars import calls_to_pay_back, prices_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from policyctx.definitions.gates import Comparison, Kind
-    from policyctx.planning.facts import Unit
+    from policyctx.planning.facts import Facts, Unit
     from policyctx.planning.outlook import Outlook
     from policyctx.planning.select import Candidates
     from policyctx.policy.lookup import RulePath
@@ -33,11 +33,10 @@ Number: TypeAlias = int | float | Fraction
 
 
 class StepGate(NamedTuple):
-    """One gate of a step: its value in the policy, and the limit of each comparison."""
+    """One gate of a step, and its value in the policy."""
 
     name: str
     given: Limits[Any]
-    limits: tuple[tuple[str, Number], ...]
     alternative: int
 
 
@@ -79,10 +78,10 @@ class GateVerdict(NamedTuple):
         )
 
 
-def gates_of(step: Step, model: Model) -> tuple[StepGate, ...]:
-    """Return the gates of a step, in order, with their limits for this model."""
+def gates_of(step: Step) -> tuple[StepGate, ...]:
+    """Return the gates of a step, in order."""
     return tuple(
-        StepGate(name, given, tuple(_limits(given, model)), alternative)
+        StepGate(name, given, alternative)
         for alternative, gates in enumerate(step.when)
         for name in GATES
         if (given := getattr(gates, name)) is not None
@@ -90,10 +89,21 @@ def gates_of(step: Step, model: Model) -> tuple[StepGate, ...]:
 
 
 def gate_verdicts(
-    step: str, gates: Sequence[StepGate], measured: Callable[[StepGate], Measured]
+    step: str,
+    gates: Sequence[StepGate],
+    measured: Callable[[StepGate], Measured],
+    model: Model,
+    facts: Facts,
 ) -> tuple[GateVerdict, ...]:
-    """Compare every gate of a step with its limits; a step without gates has no verdicts."""
-    return tuple(verdict for gate in gates for verdict in _compared(step, gate, measured(gate)))
+    """Compare every gate of a step with its limits; a step without gates has no verdicts.
+
+    The limits are those for the `model` of the policy and the window and the TTL of `facts`.
+    """
+    return tuple(
+        verdict
+        for gate in gates
+        for verdict in _compared(step, gate, _limits(gate.given, model, facts), measured(gate))
+    )
 
 
 def opens(verdicts: Sequence[GateVerdict]) -> bool:
@@ -113,10 +123,12 @@ def sizes_of_selection(step: Step) -> frozenset[str]:
     return frozenset(found)
 
 
-def _compared(step: str, gate: StepGate, measured: Measured) -> Iterator[GateVerdict]:
+def _compared(
+    step: str, gate: StepGate, limits: Iterator[tuple[str, Number]], measured: Measured
+) -> Iterator[GateVerdict]:
     number, note = (None, str(measured)) if isinstance(measured, Nothing) else (measured, "")
     kind = GATES[gate.name].kind
-    for comparison, limit in gate.limits:
+    for comparison, limit in limits:
         holds = number is not None and _holds(number, COMPARISONS[comparison], limit)
         yield GateVerdict(
             step=step,
@@ -131,19 +143,19 @@ def _compared(step: str, gate: StepGate, measured: Measured) -> Iterator[GateVer
         )
 
 
-def _limits(given: Limits[Any], model: Model) -> Iterator[tuple[str, Number]]:
+def _limits(given: Limits[Any], model: Model, facts: Facts) -> Iterator[tuple[str, Number]]:
     for comparison in COMPARISONS:
         wanted = getattr(given, comparison)
         if wanted is not None:
-            yield comparison, _limit(wanted, model)
+            yield comparison, _limit(wanted, model, facts)
 
 
-def _limit(wanted: object, model: Model) -> Number:
+def _limit(wanted: object, model: Model, facts: Facts) -> Number:
     if isinstance(wanted, Share):
-        limit = wanted.percent * model.context_window / 100
+        limit = wanted.percent * facts.window(model) / 100
         return int(limit) if limit == int(limit) else limit
     if wanted == "cache_ttl":
-        return model.cache.ttl.seconds
+        return model.cache.seconds(facts.cache_ttl)
     if isinstance(wanted, Duration):
         return wanted.seconds
     assert isinstance(wanted, int | Fraction)  # noqa: S101 - the models have no other
@@ -227,7 +239,13 @@ class Measures:
         """Return the model calls until the saving has paid for rewriting the changed prefix."""
         model, freed = self._in.policy.model, self._sum("freed")
         rewritten = max(0, self._cached_behind() - (freed - self._freed_unsent()))
-        calls = calls_to_pay_back(rewritten=rewritten, freed=freed, model=model)
+        if model.price is None:  # the policy was refused when it was read
+            return Nothing.SAVED
+        prices = prices_of(model.price)
+        # Later calls have the prompt that the edit leaves; its size only matters with tiers.
+        rates = prices.rates(self._outlook.tokens() - freed) if prices.above else prices.base
+        ttl = model.cache.seconds(self._outlook.facts.cache_ttl)
+        calls = calls_to_pay_back(rewritten=rewritten, freed=freed, rates=rates, ttl=ttl)
         return Nothing.SAVED if calls == math.inf else calls
 
     def _cached_behind(self) -> int:
@@ -236,7 +254,8 @@ class Measures:
         tally = self._in.tally("tokens")
         sent = tally.before(self._in.sent)
         first = self._candidates.first()
-        if first is None or idle is None or idle > cache.ttl.seconds or sent < cache.min_tokens:
+        ttl = cache.seconds(self._outlook.facts.cache_ttl)
+        if first is None or idle is None or idle > ttl or sent < cache.min_tokens:
             return 0
         return max(0, sent - tally.before(self._in.items[first].message))
 

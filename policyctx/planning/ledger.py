@@ -147,6 +147,8 @@ class Ledger:
         """The SHA-256 of the text in each file, by its path."""
         self.newest_path = ""
         """Of the file that was named last, below the store's root; empty before there is one."""
+        self.has_drops = False
+        """Whether an item was ever dropped."""
         self._endings: set[str] = set()
         """The endings of the files' names, which are cheaper to look for than the names."""
         self._has_odd_names = False
@@ -166,6 +168,7 @@ class Ledger:
                 continue
             self.entries.pop(entry.key, None)
             self.entries[entry.key] = entry  # the newest decision is the last
+            self.has_drops |= entry.action.leaves_nothing
             self._lengths.add((kind, call, entry.chars))
             self._left[entry.key[:3]].pop(entry.key, None)
             if entry.placeholder is not None:

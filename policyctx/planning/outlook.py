@@ -41,11 +41,11 @@ class Outlook:
 
     def is_out(self, position: int, *, even_of_placeholders: bool = False) -> bool:
         """Return whether nothing of the item is left for a step to take."""
-        inner = self.conversation.items[position].inside
+        inside = self.conversation.items[position].inside
+        if inside is not None and self.fate(inside) is not None:
+            return True
         fate = self.fate(position)
-        if fate is not None:
-            return not even_of_placeholders or fate.action.leaves_nothing
-        return inner is not None and self.fate(inner) is not None
+        return fate is not None and (not even_of_placeholders or fate.action.leaves_nothing)
 
     def is_there(self, position: int) -> bool:
         """Return whether anything of the item is left in the list; see `Conversation.is_there`."""

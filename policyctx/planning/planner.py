@@ -42,7 +42,7 @@ class Planner:
     def __init__(self, conversation: Conversation) -> None:
         self.conversation = conversation
         policy = conversation.policy
-        self.gates = {step.name: gates_of(step, policy.model) for step in policy.all_steps}
+        self.gates = {step.name: gates_of(step) for step in policy.all_steps}
         self.candidates = {
             step.name: Candidates(step, conversation, sizes_of_selection(step))
             for step in policy.all_steps
@@ -227,7 +227,8 @@ def _compacted(planner: Planner, step: Step, outlook: Outlook) -> Outcome:
 
 def _verdicts(planner: Planner, step: Step, outlook: Outlook) -> tuple[GateVerdict, ...]:
     measures = Measures(outlook, planner.candidates[step.name])
-    return gate_verdicts(step.name, planner.gates[step.name], measures.of)
+    gates, model = planner.gates[step.name], planner.conversation.policy.model
+    return gate_verdicts(step.name, gates, measures.of, model, outlook.facts)
 
 
 def in_order(positions: Iterable[int], step: Step, outlook: Outlook) -> list[list[int]]:
@@ -280,7 +281,7 @@ class StopConditions:
         return None
 
     def _comparison(self, condition: Until) -> str | None:
-        window = self._outlook.conversation.policy.model.context_window
+        window = self._outlook.facts.window(self._outlook.conversation.policy.model)
         compared = []
         if condition.tokens is not None:
             tokens, under = self._outlook.tokens(), _exact(condition.tokens.under, window)

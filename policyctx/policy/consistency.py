@@ -255,7 +255,11 @@ def _unpriced(root: Node) -> Iterator[Diagnostic]:
                 if node is None or node.value is None:
                     continue
                 sentence = f"`{name}` needs `model.price`"
-                keys = ", ".join(f"{name}: …" for name in Prices.model_fields)
+                keys = ", ".join(
+                    f"{name}: …"
+                    for name, field in Prices.model_fields.items()
+                    if field.is_required()
+                )
                 help_ = f"give the prices: `model: {{price: {{{keys}}}}}`"
                 yield Diagnostic(node.key or node.place, "PC102", sentence, help_)
 

@@ -186,10 +186,11 @@ before the first model call.
 
     rewritten * (cache_write - cache_read) / (freed * cache_read)
 
-rounded up. `rewritten` are the tokens that were sent before, from the first changed message on,
-less those `freed`. It is 0 when the cache holds nothing any more: before the first call, after
-more than `model.cache.ttl`, or with less sent than `model.cache.min_tokens`. When nothing would be
-freed, the gate is closed.""",
+rounded up, with the prices for the size of the list, and `cache_write_1h` instead of `cache_write`
+where the TTL is an hour. `rewritten` are the tokens that were sent before, from the first changed
+message on, less those `freed`. It is 0 when the cache holds nothing any more: before the first
+call, after more than `model.cache.ttl`, or with less sent than `model.cache.min_tokens`. When
+nothing would be freed, the gate is closed.""",
 }
 
 

@@ -179,6 +179,15 @@ def idle_time(value: object) -> Duration | str:
     return duration(value)
 
 
+def cache_ttl(value: object) -> Duration | str:
+    """Read a duration, or `recorded` for that of the writes which the provider billed."""
+    if value == "recorded":
+        return "recorded"
+    if not isinstance(value, str) or not re.fullmatch(DURATION_PATTERN, value):
+        raise ValueError("expected a duration such as 5m or 1h, or recorded")
+    return duration(value)
+
+
 def byte_size(value: object) -> ByteSize:
     """Read a size such as `512KiB` or `5GB`."""
     if not isinstance(value, str) or not re.fullmatch(BYTES_PATTERN, value):

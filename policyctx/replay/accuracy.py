@@ -15,7 +15,6 @@ from policyctx.tokens.usage import Correction
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from policyctx.policy.models import Model
     from policyctx.replay.cost import BilledCall
     from policyctx.replay.recording import Recording, SummedBill
     from policyctx.tokens.counter import TokenCounter
@@ -130,9 +129,7 @@ class Check:
         )
 
 
-def checked(
-    calls: Sequence[BilledCall], model: Model, bill: SummedBill | None = None
-) -> Check | None:
+def checked(calls: Sequence[BilledCall], bill: SummedBill | None = None) -> Check | None:
     """Hold the model of the cache against the bill, of each call or of all calls together.
 
     None unless all calls are billed for. Usage that never speaks of a cache is not enough: many
@@ -147,13 +144,13 @@ def checked(
         return None
     if not any(usage.cache_read or usage.cache_write for usage in billed_for):
         return None
-    foreseen = [cost_of(billed.unedited, billed.idle, model) for billed in calls]
+    foreseen = [cost_of(billed.unedited, billed.idle, billed.call.terms) for billed in calls]
     causes: Counter[Cause] = Counter()
     each = () if is_summed else zip(calls, billed_for, foreseen, strict=True)
     for i, (billed, usage, cost) in enumerate(each):
         off = cost.cache_read - usage.cache_read
         if abs(off) > _UNTOLD:
-            causes[_cause(billed, off, model, is_first=i == 0)] += abs(off)
+            causes[_cause(billed, off, is_first=i == 0)] += abs(off)
     return Check(
         len(calls),
         sum(cost.cache_read for cost in foreseen),
@@ -164,12 +161,12 @@ def checked(
     )
 
 
-def _cause(billed: BilledCall, off: int, model: Model, *, is_first: bool) -> Cause:
+def _cause(billed: BilledCall, off: int, *, is_first: bool) -> Cause:
     if off > 0:
         return "no times" if billed.idle is None else "missed"
     if is_first or billed.unedited.shared == 0:
         return "cached before"
-    if billed.idle is not None and billed.idle > model.cache.ttl.seconds:
+    if billed.idle is not None and billed.idle > billed.call.terms.ttl:
         return "kept longer"
     return "more shared"
 

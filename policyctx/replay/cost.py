@@ -11,22 +11,22 @@ already sent pays for it here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from policyctx.planning.prices import dollars
+from policyctx.pricing.dollars import Dollars
 from policyctx.replay.sent_list import MessageSizes, SentList
-from policyctx.tokens.usage import Correction, Usage
+from policyctx.tokens.usage import HOUR, Correction, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from policyctx.planning.facts import Facts
-    from policyctx.policy.models import Model, Prices
     from policyctx.replay.recording import Recording, SummedBill
     from policyctx.replay.sent_list import Prompt
     from policyctx.replay.simulated import SimulatedCall
+    from policyctx.replay.terms import CallTerms
 
 _UNTAUGHT = Correction()
 
@@ -170,6 +170,10 @@ class Cost:
     """Neither read from the cache nor written to it, being too short to be cached."""
     output: int = 0
     """As far as the recording knows; a policy does not change it."""
+    cache_write_1h: int = 0
+    """How many of `cache_write` are written for an hour, the others for five minutes."""
+    dollars: Dollars = field(default_factory=Dollars)
+    """Of each call at its own price; nothing for a session with a call without prices."""
 
     @property
     def uncached(self) -> int:
@@ -181,16 +185,14 @@ class Cost:
         """Tokens of the prompts."""
         return self.cache_read + self.uncached
 
-    def dollars(self, price: Prices) -> float:
-        """Return what it comes to, in $."""
-        return dollars(Usage(self.input, self.cache_read, self.cache_write, self.output), price)
-
     def __add__(self, other: Cost) -> Cost:
         return Cost(
             self.cache_read + other.cache_read,
             self.cache_write + other.cache_write,
             self.input + other.input,
             self.output + other.output,
+            self.cache_write_1h + other.cache_write_1h,
+            self.dollars + other.dollars,
         )
 
 
@@ -205,30 +207,37 @@ class Costs:
         return Costs(self.unedited + other.unedited, self.edited + other.edited)
 
 
-def costs_of(calls: Sequence[BilledCall], model: Model) -> Costs:
-    """Return what calls of one session cost, under the cache that the policy describes."""
-    output = sum(one.call.output for one in calls)
-    return Costs(
-        _together([_parts(one.unedited, one.idle, model) for one in calls], output),
-        _together([_parts(one.edited, one.idle, model) for one in calls], output),
+def costs_of(calls: Sequence[BilledCall]) -> Costs:
+    """Return what the calls of one session cost, each on its own terms.
+
+    There are no dollars if a call has no prices.
+    """
+    is_priced = all(one.call.terms.prices is not None for one in calls)
+    unedited, edited = (
+        sum((_cost_of(size, one, is_priced=is_priced) for size, one in sizes), Cost())
+        for sizes in (
+            [(one.unedited, one) for one in calls],
+            [(one.edited, one) for one in calls],
+        )
     )
+    return Costs(unedited, edited)
 
 
-def cost_of(size: PromptSize, idle: float | None, model: Model) -> Cost:
-    """Return what a prompt costs; when nobody knows the time, the cache is still there."""
-    return Cost(*_parts(size, idle, model))
+def _cost_of(size: PromptSize, billed: BilledCall, *, is_priced: bool) -> Cost:
+    cost = replace(cost_of(size, billed.idle, billed.call.terms), output=billed.call.output)
+    usage = Usage(cost.input, cost.cache_read, cost.cache_write, cost.output, cost.cache_write_1h)
+    paid = billed.call.terms.dollars(usage) if is_priced else None
+    return cost if paid is None else replace(cost, dollars=paid)
 
 
-def _parts(size: PromptSize, idle: float | None, model: Model) -> tuple[int, int, int]:
-    """Return the tokens that are read from the cache, written to it, and neither."""
-    cache = model.cache
-    if size.tokens < cache.min_tokens:
-        return 0, 0, size.tokens
-    expired = idle is not None and idle > cache.ttl.seconds
+def cost_of(size: PromptSize, idle: float | None, terms: CallTerms) -> Cost:
+    """Return the tokens of a prompt; when nobody knows the time, the cache is still there."""
+    cache = terms.cache
+    if cache is None or size.tokens < cache.min_tokens:
+        return Cost(input=size.tokens)
+    expired = idle is not None and idle > terms.ttl
     read = 0 if expired or size.shared < cache.min_tokens else size.shared
-    return read, size.tokens - read, 0
-
-
-def _together(prompts: Sequence[tuple[int, int, int]], output: int) -> Cost:
-    read, written, neither = map(sum, zip(*prompts, strict=True)) if prompts else (0, 0, 0)
-    return Cost(read, written, neither, output)
+    written = size.tokens - read
+    if not cache.bills_writes:
+        return Cost(read, input=written)
+    return Cost(read, written, cache_write_1h=written if terms.ttl >= HOUR else 0)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from policyctx.replay.recording import RecordedItems, Recording
     from policyctx.replay.simulated import Removal, SimulatedSession
     from policyctx.replay.simulation import Walk
+    from policyctx.replay.terms import PricesOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +59,20 @@ class Compared:
     """The largest items first."""
 
 
-def compared(policies: tuple[str, str], recording: Recording, path: str) -> Compared:
+def compared(
+    policies: tuple[str, str],
+    recording: Recording,
+    path: str,
+    *,
+    prices: PricesOf = "recorded",
+) -> Compared:
     """Replay one recording of the file at `path` under two policies, given by name or path.
 
     Raises as `simulated` does, and `PolicyError`.
     """
-    first, second = (walked(recording, compiled(policy), path=path) for policy in policies)
+    first, second = (
+        walked(recording, compiled(policy), path=path, prices=prices) for policy in policies
+    )
     found = sorted(_differences(first, second), key=lambda one: -one.tokens)
     return Compared(first.session, second.session, tuple(found))
 

@@ -23,16 +23,22 @@ if TYPE_CHECKING:
 
     from policyctx.replay.recording import Recording
     from policyctx.replay.simulated import SimulatedSession
+    from policyctx.replay.terms import PricesOf
 
 
 def replayed(
-    policy: str, recording: Recording, path: str, *, excerpt: int | None = None
+    policy: str,
+    recording: Recording,
+    path: str,
+    *,
+    excerpt: int | None = None,
+    prices: PricesOf = "recorded",
 ) -> SimulatedSession:
     """Replay one recording of the file at `path` under a policy given by name or path.
 
     Raises as `simulated` does, and `PolicyError`.
     """
-    return simulated(recording, compiled(policy), path=path, excerpt=excerpt)
+    return simulated(recording, compiled(policy), path=path, excerpt=excerpt, prices=prices)
 
 
 @lru_cache(maxsize=8)  # a process replays many recordings under few policies

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from policyctx.replay.recording import SummedBill
     from policyctx.replay.regret.needs import Need
     from policyctx.replay.sent_list import Prompt
+    from policyctx.replay.terms import CallTerms, Contradiction
     from policyctx.replay.timeline import SeenItem
     from policyctx.tokens.usage import Usage
 
@@ -22,6 +23,7 @@ class SimulatedCall(NamedTuple):
 
     unedited: Prompt
     edited: Prompt
+    terms: CallTerms
     anew: bool = False
     """Did the recording itself begin its list anew here, as at a compaction of its own."""
     usage: Usage | None = None
@@ -137,9 +139,11 @@ class SimulatedSession:
     format: str
     path: str
     policy: str
-    window: int
-    """The policy's `model.context_window`."""
     calls: tuple[SimulatedCall, ...]
+    is_priced_by_policy: bool = False
+    """The prices are `model.price` of the policy."""
+    contradictions: Mapping[Contradiction, int] = field(default_factory=Counter)
+    """What the policy sets otherwise than the recording has it, and in how many calls."""
     removals: tuple[Removal, ...] = ()
     steps: Mapping[str, StepUse] = field(default_factory=dict)
     """By name, in the order of the policy; those that never fired are there with zeros."""

@@ -26,6 +26,7 @@ from policyctx.replay.simulated import (
     StepUse,
     TypeTokens,
 )
+from policyctx.replay.terms import contradictions, terms_of
 from policyctx.replay.timeline import Timeline, seen_items
 from policyctx.session import Session
 from policyctx.store.content import encoded, sha256_of
@@ -34,7 +35,7 @@ from policyctx.tokens.usage import Correction, Usage
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from policyctx.definitions.items import Item, Message
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from policyctx.policy.models.store import Store as Settings
     from policyctx.replay.recording import ModelCall, RecordedItems, Recording
     from policyctx.replay.regret.needs import Need
+    from policyctx.replay.terms import CallTerms, Contradiction, PricesOf
     from policyctx.replay.timeline import SeenItem
     from policyctx.store.content import Content
     from policyctx.turns.effects import Record
@@ -182,31 +184,71 @@ class Walk:
 
 
 def simulated(
-    recording: Recording, policy: OffloadPolicy, *, path: str = "", excerpt: int | None = None
+    recording: Recording,
+    policy: OffloadPolicy,
+    *,
+    path: str = "",
+    excerpt: int | None = None,
+    prices: PricesOf = "recorded",
 ) -> SimulatedSession:
     """Return what a recording comes to under a policy; see `walked`."""
-    return walked(recording, policy, path=path, excerpt=excerpt).session
+    return walked(recording, policy, path=path, excerpt=excerpt, prices=prices).session
 
 
 def walked(
-    recording: Recording, policy: OffloadPolicy, *, path: str = "", excerpt: int | None = None
+    recording: Recording,
+    policy: OffloadPolicy,
+    *,
+    path: str = "",
+    excerpt: int | None = None,
+    prices: PricesOf = "recorded",
 ) -> Walk:
     """Walk through a recording under a policy.
 
     `path` is the file that it is from. The session is told what would have been billed for its
     edited list, as far as the recording knows what was billed for the whole one. Without time
     stamps no time passes. No model is asked for a summary: the text alone makes it. With an
-    `excerpt` so many characters of each item are kept in `items`. Raises `MessagesError` for a
-    recording whose messages are none, and `StoreError` as the policy's `on_failure` says.
+    `excerpt` so many characters of each item are kept in `items`. Windows and
+    `prices` that the policy does not set are those of the recorded language models. Raises
+    `MessagesError` for a recording whose messages are none, and `StoreError` as the policy's
+    `on_failure` says.
     """
-    simulation = _Simulation(offline(policy), excerpt)
+    terms = terms_of(recording.calls, policy.model, prices)
+    simulation = _Simulation(offline(_sized(policy, terms)), excerpt)
     simulation.measure(message for call in recording.calls for message in call.new)
     shares = simulation.shares(recording)
-    for call, context, share in zip(recording.calls, recording.contexts(), shares, strict=True):
-        simulation.call(call, context, share)
+    contexts = recording.contexts()
+    for call, context, share, its in zip(recording.calls, contexts, shares, terms, strict=True):
+        simulation.call(call, context, share, its)
     simulation.end(() if recording.after_anew else recording.after)
-    session = simulation.session(recording, path, not_asked=online_summarizers(policy))
+    session = simulation.session(
+        recording,
+        path,
+        not_asked=online_summarizers(policy),
+        contradictions=contradictions(recording.calls, terms, policy.model),
+    )
     return Walk(session, tuple(simulation.plans), tuple(simulation.recorded))
+
+
+def _sized(policy: OffloadPolicy, terms: Sequence[CallTerms]) -> OffloadPolicy:
+    """Return the policy for the window that most calls of a recording had.
+
+    Rules for items may be shares of it, and an item is decided on once. Gates see the window of
+    each call.
+    """
+    [(window, _)] = Counter(one.window for one in terms).most_common(1) or [(0, 0)]
+    return with_window(policy, window) if window else policy
+
+
+@lru_cache(maxsize=32)
+def with_window(policy: OffloadPolicy, window: int) -> OffloadPolicy:
+    """Return the policy as it would be for another context window, in tokens."""
+    document = policy.policy
+    if document.model.context_window == window:
+        return policy
+    model = document.model.model_copy(update={"context_window": window})
+    document = document.model_copy(update={"model": model})
+    return OffloadPolicy(document, hints=policy.hints, root=policy.tree)
 
 
 class _Simulation:
@@ -216,11 +258,14 @@ class _Simulation:
         self._items: list[SeenItem] = []
         self._clock = _Clock()
         self._session = Session(
-            policy, session_id=_SESSION_ID, on_invalid="keep", clock=self._clock
+            policy,
+            session_id=_SESSION_ID,
+            on_invalid="keep",
+            clock=self._clock,
+            expects_usage=False,  # a recording may have none
         )
         self._store = UnwrittenStore(self._session.store.root, policy.store)
         self._session.store = self._store
-        self._session.expects_usage = False  # a recording may have none
         self._sizes = MessageSizes()
         self._whole = self._edited = SentList(self._sizes)
         """One list for both until a call is sent another one than the recorded."""
@@ -259,7 +304,9 @@ class _Simulation:
             token_scale=model.token_scale,
         )
 
-    def call(self, call: ModelCall, context: Sequence[Message], share: Usage | None = None) -> None:
+    def call(
+        self, call: ModelCall, context: Sequence[Message], share: Usage | None, terms: CallTerms
+    ) -> None:
         """Walk one call further; `context` is the whole list as the caller would have kept it."""
         number = len(self._calls) + 1
         timeline = self._timeline
@@ -269,6 +316,7 @@ class _Simulation:
             self._parts += 1
         if call.at is not None:
             self._clock.now = call.at
+        self._session.context_window = terms.window
         began = perf_counter()
         result = self._session.apply(context, system=call.system, tools=call.tools)
         seconds = perf_counter() - began
@@ -285,6 +333,7 @@ class _Simulation:
         simulated = SimulatedCall(
             unedited,
             edited,
+            terms,
             anew=call.anew and number > 1,
             usage=call.usage,
             share=share,
@@ -302,7 +351,12 @@ class _Simulation:
         self._end_part(after)
 
     def session(
-        self, recording: Recording, path: str, *, not_asked: tuple[str, ...]
+        self,
+        recording: Recording,
+        path: str,
+        *,
+        not_asked: tuple[str, ...],
+        contradictions: Mapping[Contradiction, int],
     ) -> SimulatedSession:
         """Return what it all came to."""
         return SimulatedSession(
@@ -310,8 +364,9 @@ class _Simulation:
             format=recording.format,
             path=path,
             policy=self._policy.name,
-            window=self._policy.model.context_window,
             calls=tuple(self._calls),
+            is_priced_by_policy=self._policy.model.price is not None,
+            contradictions=contradictions,
             removals=tuple(self._removals),
             steps=self._fired,
             types=self._types,
@@ -335,7 +390,7 @@ class _Simulation:
             return
         self._correction = self._correction.observed(whole, usage)
         spared = round(self._correction.scale * (whole - edited))
-        self._session.observe(Usage(max(1, usage.prompt - spared)))
+        self._session.observe(_smaller(usage, max(1, usage.prompt - spared)))
 
     def _take(self, removals: Sequence[Removal], items: Sequence[Item]) -> None:
         if not removals:
@@ -367,6 +422,14 @@ class _Simulation:
         """Return the first removal of an item, which an earlier part may have had as well."""
         here, same = self._first.get((part, position)), self._first.get(_sameness(item))
         return same if here is None or (same is not None and same.part < part) else here
+
+
+def _smaller(usage: Usage, prompt: int) -> Usage:
+    """Return a usage with a prompt of so many tokens, and writes for the same time."""
+    written, hour = min(usage.cache_write, prompt), usage.cache_write_1h
+    if hour is not None and usage.cache_write:
+        hour = hour * written // usage.cache_write
+    return Usage(prompt - written, cache_write=written, cache_write_1h=hour)
 
 
 class _Clock:

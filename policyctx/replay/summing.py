@@ -8,15 +8,16 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from policyctx.pricing.dollars import Dollars
 from policyctx.replay.accuracy import Check, checked
 from policyctx.replay.cost import Costs, billed_calls, costs_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from policyctx.policy.models import Model
     from policyctx.replay.cost import BilledCall
     from policyctx.replay.simulated import SimulatedSession, StepUse, TypeTokens
+    from policyctx.replay.terms import Contradiction
 
 
 T = TypeVar("T")
@@ -46,17 +47,16 @@ class _Session:
     """One replayed session, with what several of its figures are made from."""
 
     session: SimulatedSession
-    model: Model
     billed: Sequence[BilledCall]
     check: Check | None
     removed: Mapping[tuple[int, int], int]
     """The tokens of each removed item, by its part and its position."""
 
     @classmethod
-    def of(cls, session: SimulatedSession, model: Model) -> _Session:
+    def of(cls, session: SimulatedSession) -> _Session:
         billed = billed_calls(session.calls)
         removed = {(r.part, r.position): r.tokens for r in session.removals}
-        return cls(session, model, billed, checked(billed, model, session.bill), removed)
+        return cls(session, billed, checked(billed, session.bill), removed)
 
 
 def _figure(
@@ -85,7 +85,13 @@ def _merged(one: Mapping[str, T], other: Mapping[str, T]) -> dict[str, T]:
     return merged
 
 
-def _names(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+def _sums(
+    one: Mapping[Contradiction, int], other: Mapping[Contradiction, int]
+) -> Mapping[Contradiction, int]:
+    return Counter(one) + Counter(other)
+
+
+def _names(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(sorted({*one, *other}))
 
 
@@ -111,11 +117,15 @@ class Figures:
     summed: int = _figure(lambda s: _summed(s.session))
     """Calls of which it has no more than the usage of several together."""
     unedited: Sent = _figure(  # noqa: RUF009 - makes a field
-        lambda s: _sent((one.unedited.tokens for one in s.billed), s.session.window), none=Sent
+        lambda s: _sent((b.unedited.tokens, b.call.terms.window) for b in s.billed), none=Sent
     )
     edited: Sent = _figure(  # noqa: RUF009 - makes a field
-        lambda s: _sent((one.edited.tokens for one in s.billed), s.session.window), none=Sent
+        lambda s: _sent((b.edited.tokens, b.call.terms.window) for b in s.billed), none=Sent
     )
+    windows: tuple[int, ...] = _figure(
+        lambda s: tuple(sorted({call.terms.window for call in s.session.calls})), _names, none=tuple
+    )
+    """The context windows of the calls, in tokens."""
     steps: Mapping[str, StepUse] = _figure(lambda s: s.session.steps, _merged, none=dict)
     types: Mapping[str, TypeTokens] = _figure(lambda s: s.session.types, _merged, none=dict)
     files: int = _figure(lambda s: s.session.files)
@@ -132,7 +142,26 @@ class Figures:
     regretted_tokens: int = _figure(lambda s: s.session.regretted_tokens)
     seconds: float = _figure(lambda s: s.session.seconds, none=float)
     costs: Costs = _figure(  # noqa: RUF009 - makes a field
-        lambda s: costs_of(s.billed, s.model), none=Costs
+        lambda s: costs_of(s.billed), none=Costs
+    )
+    priced: int = _figure(lambda s: int(_is_priced(s.session)))
+    """Sessions of which every call has prices; only these have dollars."""
+    priced_by_policy: int = _figure(lambda s: int(s.session.is_priced_by_policy))
+    """Sessions whose prices are those of the policy."""
+    unpriced: Mapping[str, int] = _figure(lambda s: _unpriced(s.session), _counts, none=dict)
+    """Calls without prices, by language model."""
+    bill: Dollars = _figure(lambda s: _bill(s.session), none=Dollars)  # noqa: RUF009 - makes a field
+    """What the usage of these sessions' calls comes to, as it was recorded."""
+    writes: int = _figure(
+        lambda s: sum(
+            c.usage is not None and c.usage.write_ttl is not None for c in s.session.calls
+        )
+    )
+    """Calls that wrote to the cache, and for how long is recorded."""
+    ttl_assumed: int = _figure(lambda s: sum(c.terms.ttl_is_assumed for c in s.session.calls))
+    """Calls of which the recording does not say for how long they wrote to the cache."""
+    contradictions: Mapping[Contradiction, int] = _figure(
+        lambda s: s.session.contradictions, _sums, none=dict
     )
     check: Check | None = _figure(  # noqa: RUF009 - makes a field
         lambda s: s.check, _both, none=lambda: None
@@ -163,15 +192,23 @@ class Figures:
         )
 
 
-def figures_of(session: SimulatedSession, model: Model) -> Figures:
-    """Return the figures of one session; `model` is the policy's."""
-    replayed = _Session.of(session, model)
+def figures_of(session: SimulatedSession) -> Figures:
+    """Return the figures of one session."""
+    replayed = _Session.of(session)
     return Figures(**{one.name: one.metadata["value"](replayed) for one in fields(Figures)})
 
 
 def total(figures: Iterable[Figures]) -> Figures:
     """Return the figures of several sessions together."""
     return reduce(add, figures, Figures())
+
+
+def contradicting(figures: Figures) -> list[str]:
+    """Return a sentence on each key of the policy that contradicts the recordings."""
+    return [
+        one.sentence(number, figures.writes if one.is_of_writes else figures.calls)
+        for one, number in sorted(figures.contradictions.items())
+    ]
 
 
 def _summed(session: SimulatedSession) -> int:
@@ -182,6 +219,24 @@ def _summed(session: SimulatedSession) -> int:
     return sum(call.usage is None or not call.usage.prompt for call in calls)
 
 
-def _sent(sizes: Iterable[int], window: int) -> Sent:
+def _is_priced(session: SimulatedSession) -> bool:
+    return bool(session.calls) and all(call.terms.prices is not None for call in session.calls)
+
+
+def _unpriced(session: SimulatedSession) -> Mapping[str, int]:
+    return Counter(c.terms.language_model for c in session.calls if c.terms.prices is None)
+
+
+def _bill(session: SimulatedSession) -> Dollars:
+    """Return the dollars of all recorded usage of a session; 0 if a call has no prices."""
+    if not _is_priced(session):
+        return Dollars()
+    billed = (call.terms.dollars(call.usage) for call in session.calls if call.usage is not None)
+    return sum((paid for paid in billed if paid is not None), Dollars())
+
+
+def _sent(sizes: Iterable[tuple[int, int]]) -> Sent:
+    """Sum up prompts, each beside its window."""
     found = list(sizes)
-    return Sent(sum(found), max(found, default=0), sum(size > window for size in found))
+    tokens = [size for size, _ in found]
+    return Sent(sum(tokens), max(tokens, default=0), sum(size > window for size, window in found))

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from policyctx.errors import UsageError
 
+FIVE_MINUTES, HOUR = 300, 3600
+"""The times for which something may be written to a prompt cache, in seconds."""
 MOST_TOKENS = 10**12
 """The largest number of tokens that is taken for one; no context window comes near it."""
 
@@ -34,6 +36,26 @@ class Usage:
 
     None where the provider does not say for how long.
     """
+
+    @property
+    def write_ttl(self) -> int | None:
+        """Seconds that the end of what was written stays cached; None if nobody knows.
+
+        A request puts the longer times first, so of two the end has the shorter one.
+        """
+        if not self.cache_write or self.cache_write_1h is None:
+            return None
+        return HOUR if self.cache_write_1h >= self.cache_write else FIVE_MINUTES
+
+    def __add__(self, other: Usage) -> Usage:
+        hours = self.cache_write_1h, other.cache_write_1h
+        return Usage(
+            self.input + other.input,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+            self.output + other.output,
+            None if hours == (None, None) else sum(hour or 0 for hour in hours),
+        )
 
     @property
     def prompt(self) -> int:

@@ -11,7 +11,7 @@ import signal
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias
 
 from policyctx.errors import PolicyctxError, PolicyError, ReplayError
 from policyctx.planning.compiled import OffloadPolicy
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from policyctx.replay.recording import Recording
-    from policyctx.tuning.outcomes import Outcome
+    from policyctx.replay.terms import PricesOf
+    from policyctx.tuning.outcomes import Outcome, Unpriced
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,10 @@ class Failure(NamedTuple):
     why: str
 
 
+# What comes of a policy in a session.
+Found: TypeAlias = "Outcome | Unpriced | Failure"
+
+
 class Tried(NamedTuple):
     """A policy as text, under the digest of all its values."""
 
@@ -89,16 +94,18 @@ def compiled_text(text: str) -> OffloadPolicy:
 class _Replays:
     """Recordings in this process, and the policies compiled for them."""
 
-    def __init__(self, recordings: dict[int, Recording]) -> None:
+    def __init__(self, recordings: dict[int, Recording], prices: PricesOf) -> None:
         self._recordings = recordings
+        self._prices: PricesOf = prices
         self._policies: dict[str, OffloadPolicy] = {}
 
-    def outcome(self, task: Task, text: str) -> Outcome | Failure | None:
-        """Replay one session under a policy; None where it has no price."""
+    def outcome(self, task: Task, text: str) -> Found:
+        """Replay one session under a policy."""
         try:
             if task.digest not in self._policies:
                 self._policies[task.digest] = compiled_text(text)
-            return outcome_of(self._recordings[task.session], self._policies[task.digest])
+            policy = self._policies[task.digest]
+            return outcome_of(self._recordings[task.session], policy, self._prices)
         except PolicyctxError as error:
             return Failure(str(error))
         except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError) as error:
@@ -117,20 +124,24 @@ class Evaluator:
         recordings: Sequence[Recording],
         *,
         jobs: int = 1,
+        prices: PricesOf = "recorded",
         progress: Progress | None = None,
     ) -> None:
         """Take the recordings in the order of their numbers."""
-        self._known: dict[Task, Outcome | Failure | None] = {}
+        self._known: dict[Task, Found] = {}
         self._calls = [len(recording.calls) for recording in recordings]
         self._progress: Progress = progress or Silent()
         self.replays = 0
         """How many sessions were replayed so far, each under one policy."""
         shares = _shares(self._calls, min(jobs, len(recordings)) or 1)
-        self._here = _Replays(dict(enumerate(recordings))) if len(shares) == 1 else None
+        self._here = _Replays(dict(enumerate(recordings)), prices) if len(shares) == 1 else None
         self._workers = (
             []
             if self._here is not None
-            else [_Worker({number: recordings[number] for number in share}) for share in shares]
+            else [
+                _Worker({number: recordings[number] for number in share}, prices)
+                for share in shares
+            ]
         )
 
     def __enter__(self) -> Self:
@@ -160,11 +171,8 @@ class Evaluator:
             self.replays += 1
             self._progress.advance(self._calls[task.session])
 
-    def outcome(self, digest: str, session: int) -> Outcome | Failure | None:
-        """Return a known outcome; None where the session has no price.
-
-        Raises `KeyError` for what was not evaluated.
-        """
+    def outcome(self, digest: str, session: int) -> Found:
+        """Return a known outcome; raises `KeyError` for what was not evaluated."""
         return self._known[Task(digest, session)]
 
     def knows(self, digest: str, sessions: Iterable[int]) -> bool:
@@ -173,7 +181,7 @@ class Evaluator:
 
     def _outcomes(
         self, tasks: Sequence[Task], texts: dict[str, str]
-    ) -> Iterator[tuple[Task, Outcome | Failure | None]]:
+    ) -> Iterator[tuple[Task, Found]]:
         if self._here is not None:
             yield from ((task, self._here.outcome(task, texts[task.digest])) for task in tasks)
             return
@@ -214,11 +222,13 @@ def _shares(calls: Sequence[int], jobs: int) -> list[list[int]]:
 class _Worker:
     """A process with a share of the recordings, which replays one session at a time."""
 
-    def __init__(self, recordings: dict[int, Recording]) -> None:
+    def __init__(self, recordings: dict[int, Recording], prices: PricesOf) -> None:
         context = multiprocessing.get_context("spawn")
         self.sessions = frozenset(recordings)
         self.connection, other = context.Pipe()
-        self._process = context.Process(target=_serve, args=(other, recordings), daemon=True)
+        self._process = context.Process(
+            target=_serve, args=(other, recordings, prices), daemon=True
+        )
         self._process.start()
         other.close()
 
@@ -229,10 +239,10 @@ class _Worker:
         except OSError as error:
             raise _ended() from error
 
-    def outcome(self) -> Outcome | Failure | None:
+    def outcome(self) -> Found:
         """Receive what came of the task; raises `ReplayError` if the process was ended."""
         try:
-            found: Outcome | Failure | None = self.connection.recv()
+            found: Found = self.connection.recv()
         except (EOFError, OSError) as error:
             raise _ended() from error
         return found
@@ -248,11 +258,11 @@ def _ended() -> ReplayError:
     return ReplayError("a process that replays sessions was ended; try fewer --jobs")
 
 
-def _serve(connection: Connection, recordings: dict[int, Recording]) -> None:
+def _serve(connection: Connection, recordings: dict[int, Recording], prices: PricesOf) -> None:
     """Answer each task with its outcome, until the other end is closed."""
     # Ctrl-C is for the process that started this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    replays = _Replays(recordings)
+    replays = _Replays(recordings, prices)
     with suppress(EOFError, OSError):
         while True:
             task, text = connection.recv()

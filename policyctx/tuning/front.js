@@ -77,7 +77,7 @@ function startStudy() {
     .append(
       `${counted(STUDY.sessions.length, "session")} of ${counted(STUDY.projects, "project")};` +
         ` ${counted(STUDY.settings, "setting")}, ${counted(STUDY.replays, "replay")};` +
-        ` policyctx ${STUDY.version}, seed ${STUDY.seed}; prices: ${STUDY.prices}.`,
+        ` policyctx ${STUDY.version}, seed ${STUDY.seed}; prices of ${STUDY.prices_of}.`,
     );
   const main = document.getElementById("main");
   main.append(section("The front", frontChart()));

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from policyctx.planning.compiled import OffloadPolicy
     from policyctx.replay.recording import Recording
+    from policyctx.replay.terms import PricesOf
 
 # A session is dearer from so many $ on, or from this share of what it cost.
 _CENT, _SHARE = 0.01, 0.01
@@ -96,28 +97,31 @@ def sums(outcomes: Iterable[Outcome]) -> Sums:
     )
 
 
-def outcome_of(recording: Recording, policy: OffloadPolicy) -> Outcome | None:
-    """Return what a recording comes to under a policy; None if a call of it has no price.
+@dataclass(frozen=True, slots=True)
+class Unpriced:
+    """A session with calls that have no price."""
+
+    models: tuple[str, ...]
+    """The language models of these calls."""
+
+
+def outcome_of(
+    recording: Recording, policy: OffloadPolicy, prices: PricesOf = "recorded"
+) -> Outcome | Unpriced:
+    """Return what a recording comes to under a policy, in $ of input.
 
     Raises as `simulated` does.
     """
-    session = simulated(recording, policy)
-    figures = figures_of(session, policy.model)
-    price = policy.model.price
-    if price is None:
-        return None
-    without = figures.costs.unedited.dollars(price)
+    figures = figures_of(simulated(recording, policy, prices=prices))
+    if not figures.priced:
+        return Unpriced(tuple(sorted(figures.unpriced)))
+    without, with_ = figures.costs.unedited.dollars.prompt, figures.costs.edited.dollars.prompt
     return Outcome(
         without=without,
-        net=figures.costs.edited.dollars(price) - without,
+        net=with_ - without,
         regret_tokens=figures.regretted_tokens,
         over_window_without=figures.unedited.over_window,
         over_window_with=figures.edited.over_window,
         acted=figures.removed > 0 or figures.compactions > 0,
         calls=figures.calls,
     )
-
-
-def prices_source() -> str:
-    """Return where the prices are from."""
-    return "model.price of the policy"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from policyctx.messages.reading import items_of
 from policyctx.replay.running import FailedRecording
 from policyctx.tuning.evaluating import Failure, TunedSession
+from policyctx.tuning.outcomes import Unpriced
 from policyctx.tuning.projects import ProjectBy, project_of
 
 if TYPE_CHECKING:
@@ -78,9 +79,9 @@ def priced(recordings: Sequence[Read], evaluator: Evaluator, incumbent: Tried) -
         one, outcome = recordings[number], evaluator.outcome(incumbent.digest, number)
         if isinstance(outcome, Failure):
             failures.append(FailedRecording(one.path, outcome.why, one.recording.name))
-        elif outcome is None:
+        elif isinstance(outcome, Unpriced):
             without_price += 1
-            unpriced.update({call.language_model or "no model" for call in one.recording.calls})
+            unpriced.update(outcome.models)
         else:
             sessions.append(one.session(number))
     return Priced(tuple(sessions), tuple(failures), dict(unpriced), without_price)

@@ -34,7 +34,7 @@ from policyctx.tuning.statistics import Interval, Tally, bootstrap_interval, inf
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from policyctx.tuning.evaluating import Failure, Tried, TunedSession
+    from policyctx.tuning.evaluating import Found, Tried, TunedSession
     from policyctx.tuning.sampling import Fold
     from policyctx.tuning.settings import Incumbent
 
@@ -132,8 +132,8 @@ class Evaluations(Protocol):
     def evaluate(self, policies: Iterable[Tried], sessions: Sequence[int]) -> None:
         """Find the outcome of each policy in each session."""
 
-    def outcome(self, digest: str, session: int) -> Outcome | Failure | None:
-        """Return an outcome that was found; None where the session has no price."""
+    def outcome(self, digest: str, session: int) -> Found:
+        """Return an outcome that was found."""
 
     def knows(self, digest: str, sessions: Iterable[int]) -> bool:
         """Return whether a policy has outcomes in all of the sessions."""

@@ -160,8 +160,8 @@ class Compacting:
     def _replaced(self, messages: list[Message], written: int) -> Replaced:
         sources, known = self._sources(written), self._known
         edited = known.edited_positions
-        kept = ((at, i) for at, i in enumerate(indices(sources)) if i in edited and i is not None)
-        places = {at: known.places_left(i) for at, i in kept}
+        kept = {i: at for at, i in enumerate(indices(sources)) if i in edited and i is not None}
+        places = {kept[i]: left for i, left in known.places_left(kept).items()}
         return Replaced(messages, sources, places)
 
     def _sources(self, written: int) -> Sources:

@@ -7,6 +7,7 @@ known ones may be new objects, and their `cache_control` markers may have moved.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from typing import TYPE_CHECKING, cast
 
 from policyctx.errors import InvalidResultError, MessagesError
@@ -21,6 +22,7 @@ from policyctx.turns.sources import Staying
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from policyctx.definitions.items import Item, Message, Path
     from policyctx.messages.shapes.built_in import Shapes
@@ -51,6 +53,10 @@ class KnownList:
         """Whether a message was removed."""
         self.comes_back = False
         """Whether the caller gave the list that the session returned, not a list of its own."""
+        self._changed_since: set[int] = set()
+        """Positions whose message changed since the caller gave the list."""
+        self._given_at = conversation.checkpoint()
+        """The point at which the caller gave the list again."""
 
     def continue_with(self, messages: Sequence[Message]) -> bool:
         """Take the messages for this list if they begin with it, and return whether they do.
@@ -74,6 +80,7 @@ class KnownList:
                     return False
                 self.comes_back = comes_back
                 self._take(beginning, differing)
+                self._changed_since, self._given_at = set(), self.conversation.checkpoint()
                 return True
         return False
 
@@ -92,20 +99,25 @@ class KnownList:
         """The positions of the messages that were not removed."""
         return self._staying.sources
 
-    def places_left(self, message: int) -> Mapping[Path, Path]:
-        """Return where each place for a marker is left in an edited message, by its path there.
-
-        The earlier path is that in the message which the caller gave.
-        """
-        if self.comes_back:
-            left = self._left[message]
-            return {} if left is None else {path: path for path in places_of(self._dict(left))}
-        return self._places_left(message)
-
     @property
-    def edited_positions(self) -> frozenset[int]:
-        """The positions of messages that are not returned as they were given at first."""
-        return frozenset(self._edited)
+    def edited_positions(self) -> AbstractSet[int]:
+        """The positions of messages that are not returned as the caller gave them."""
+        return self._changed_since if self.comes_back else self._edited
+
+    def places_left(self, edited: Iterable[int]) -> dict[int, Mapping[Path, Path]]:
+        """Return where each place for a marker is left in these edited messages, by position.
+
+        By its path in the message that the caller gave, which may have come back edited.
+        """
+        fates, at = self.conversation.fates, self._given_at
+        back = self.conversation.fates_at(at) if self.comes_back else {}
+        found: dict[int, Mapping[Path, Path]] = {}
+        for message in edited:
+            found[message] = now = self._places_left(message, fates)
+            if self.comes_back and message < at.messages:
+                before = self._places_left(message, back)
+                found[message] = {path: now[one] for one, path in before.items() if one in now}
+        return found
 
     def placeholders(self, root: str) -> int:
         """Return the number of placeholders that name a file below `root`.
@@ -134,7 +146,7 @@ class KnownList:
             else:
                 left[message] = self._left[message]
         for message, markers in new.items():
-            places = self._places_left(message)
+            places = self._places_left(message, self.conversation.fates)
             if self.comes_back:
                 back = {after: before for before, after in places.items()}
                 given[message] = moved(self._given[message], markers, back, self._shapes)
@@ -142,12 +154,12 @@ class KnownList:
                 left[message] = moved(old, markers, places, self._shapes)
         self._given, self._left = given, left
 
-    def _places_left(self, message: int) -> Mapping[Path, Path]:
-        """Return where each place of a message as it was given is left after its edits."""
-        edits = list(self._edits(message, {}))
+    def _places_left(self, message: int, fates: Mapping[int, Decision]) -> Mapping[Path, Path]:
+        """Return where these fates leave each place of a message as it was given at first."""
+        edits = list(self._edits(message, fates))
         given = self._dict(self._given[message])
         named = with_markers(given, {path: path for path in places_of(given)})
-        left = edited_message(named, edits, self._shapes)
+        left = edited_message(named, edits, self._shapes) if edits else named
         return {} if left is None else {before: after for after, before in markers_of(left).items()}
 
     def gone_from(self, messages: Sequence[Message]) -> frozenset[ItemKey] | None:
@@ -299,7 +311,7 @@ class KnownList:
     ) -> Sequence[Message]:
         """Apply the changes, and return the list to send: `messages` if it needs no edit."""
         self._put(changes)
-        if not self._edited or (self.comes_back and not changes):
+        if not self.edited_positions:
             return messages
         if not self._removes:
             return cast("list[Message]", self._left[:])
@@ -318,7 +330,7 @@ class KnownList:
             changes = self.edited(plan)
         except InvalidResultError:
             changes = {}
-        if not changes and (self.comes_back or not self._edited):
+        if not (changes or self.edited_positions):
             return messages
         after = list(self._left)
         for message, new in changes.items():
@@ -329,6 +341,7 @@ class KnownList:
         for message, new in changes.items():
             self._left[message] = new
             self._edited.add(message)
+            self._changed_since.add(message)
             if new is None:
                 self._removes = True
                 self._staying.remove(message)
@@ -343,18 +356,18 @@ class KnownList:
     def _edits_by_message(self, new: Mapping[int, Decision]) -> dict[int, list[Edit]]:
         """Return the edits of each message that these decisions change, by its position."""
         messages = sorted({decision.item.message for decision in new.values()})
-        edits = {message: list(self._edits(message, new)) for message in messages}
+        fates = ChainMap(dict(new), self.conversation.fates)
+        edits = {message: list(self._edits(message, fates)) for message in messages}
         return {message: found for message, found in edits.items() if found}
 
-    def _edits(self, message: int, new: Mapping[int, Decision]) -> Iterable[Edit]:
-        """Yield the edits of a message as it was given, by new and earlier decisions."""
+    def _edits(self, message: int, fates: Mapping[int, Decision]) -> Iterable[Edit]:
+        """Yield the edits of a message as it was given, by the fates of its items."""
         conversation = self.conversation
         for position in conversation.items_of(message):
-            fate = new.get(position) or conversation.fates.get(position)
-            inside = conversation.reading.items[position].inside
+            fate, inside = fates.get(position), conversation.reading.items[position].inside
             if fate is None or fate.placeholder == fate.item.text:
                 continue
-            if inside is None or not (inside in new or inside in conversation.fates):
+            if inside not in fates:
                 yield Edit(fate.item, fate.placeholder)
 
 

@@ -48,6 +48,8 @@ class Memory:
     """The time of the last model call, in seconds since 1970."""
     correction: Correction = field(default_factory=Correction)
     """The correction of token counts, learnt from the usage of responses."""
+    write_ttl: int | None = None
+    """Seconds that the last billed write to the prompt cache stays there, if it is known."""
     replacements: Replacements = field(default_factory=Replacements)
     """The replacements that compactions made."""
     sent: tuple[Conversation, Facts] | None = None
@@ -78,6 +80,7 @@ class Memory:
             replacements=Replacements([one for one in made if one is not None], shapes),
             called_at=calls[-1] if calls else None,
             correction=correction_of(learnt[-1]) if learnt else Correction(),
+            write_ttl=learnt[-1].get("write_ttl") if learnt else None,
             unreadable=tuple((skipped - Counter(chain.from_iterable(settled))).elements()),
         )
 
@@ -92,7 +95,8 @@ class Memory:
 
     def usage_record(self) -> dict[str, Any]:
         """Return the record of the correction by usage."""
-        return {"record": "usage", **self.correction.as_record()}
+        ttl = {} if self.write_ttl is None else {"write_ttl": self.write_ttl}
+        return {"record": "usage", **self.correction.as_record(), **ttl}
 
     def settling_record(self) -> dict[str, Any]:
         """Return the record that marks the unreadable records as reported."""
@@ -104,6 +108,7 @@ class Memory:
             conversation, facts = self.sent
             self.sent = None
             self.correction = self.correction.observed(conversation.counted(facts), usage)
+            self.write_ttl = usage.write_ttl or self.write_ttl
             self.tallied.observe(conversation, facts, usage)
 
 
@@ -226,7 +231,10 @@ def _is_usage(record: Mapping[str, Any]) -> bool:
         found = correction_of(record)
     except (UsageError, OverflowError):
         return False
-    return all(math.isfinite(number) for number in found[:4])
+    ttl = record.get("write_ttl")
+    return all(math.isfinite(number) for number in found[:4]) and (
+        ttl is None or (type(ttl) is int and ttl > 0)
+    )
 
 
 def _is_compaction(record: Mapping[str, Any]) -> bool:

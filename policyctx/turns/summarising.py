@@ -11,13 +11,11 @@ from policyctx.compaction.assembly import SummaryUsage
 from policyctx.compaction.prompt import rejection, with_pinned
 from policyctx.compaction.summarizers import ExtractiveSummarizer, ModelSummarizer
 from policyctx.errors import SummaryError
-from policyctx.planning.prices import dollars
+from policyctx.pricing.dollars import dollars, prices_of
 from policyctx.tokens.usage import Usage
 from policyctx.turns.effects import Summarise, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from policyctx.compaction.summarizers import Summarizer, SummaryRequest
     from policyctx.policy.models import Prices
     from policyctx.turns.effects import Turn
@@ -135,25 +133,17 @@ class Summarising:
 
     def _summarised(self, text: str | None, *warnings: str) -> Summarised:
         bills = tuple(self._request.bills)
-        billed = _sum(bills)
+        billed = sum(bills, Usage(0))
+        price = None if self._price is None else prices_of(self._price)
         usage = SummaryUsage(
             attempts=self._attempts,
             input_tokens=billed.input,
             output_tokens=billed.output,
             cache_read_tokens=billed.cache_read,
             cache_write_tokens=billed.cache_write,
-            dollars=dollars(billed, self._price) if bills and self._price is not None else None,
+            dollars=sum(dollars(bill, price).total for bill in bills) if bills and price else None,
         )
         return Summarised(text, usage, warnings)
-
-
-def _sum(bills: Sequence[Usage]) -> Usage:
-    return Usage(
-        input=sum(bill.input for bill in bills),
-        cache_read=sum(bill.cache_read for bill in bills),
-        cache_write=sum(bill.cache_write for bill in bills),
-        output=sum(bill.output for bill in bills),
-    )
 
 
 def _chance() -> float:

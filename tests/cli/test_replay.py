@@ -134,8 +134,56 @@ def test_dollars_need_a_price(folder: Path, tmp_path: Path) -> None:
         f"model: {{price: {price}}}\n",
         encoding="utf-8",
     )
-    assert "no $ without model.price" in policyctx("replay", "coding-agent", folder).stdout
-    assert "; $0." in policyctx("replay", priced, folder).stdout
+    shown = policyctx("replay", "coding-agent", folder).stdout
+    assert "no $ without prices" in shown
+    assert "a model that the recording does not name" in shown
+    shown = policyctx("replay", priced, folder).stdout
+    assert "; $0." in shown
+    assert "prices    model.price of the policy" in shown
+
+
+def test_each_call_has_the_price_of_its_model_on_its_day(tmp_path: Path) -> None:
+    usage = {
+        "input_tokens": 0,
+        "cache_creation_input_tokens": 300_000,
+        "cache_creation": {"ephemeral_1h_input_tokens": 300_000, "ephemeral_5m_input_tokens": 0},
+        "output_tokens": 0,
+    }
+    reply = {
+        "id": "m",
+        "role": "assistant",
+        "model": "claude-opus-4-6",
+        "content": [{"type": "text", "text": "done"}],
+        "usage": usage,
+    }
+    records: list[dict[str, Any]] = [
+        {
+            "type": "user",
+            "uuid": "u",
+            "parentUuid": None,
+            "message": {"role": "user", "content": "go"},
+        },
+        {"type": "assistant", "uuid": "a", "parentUuid": "u", "message": reply},
+    ]
+    lines = [
+        json.dumps({**one, "sessionId": "s", "timestamp": "2026-03-01T00:00:00Z"})
+        for one in records
+    ]
+    path = tmp_path / "s.jsonl"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    then = policyctx("replay", "coding-agent", path).stdout
+    # Above 200,000 tokens a write for an hour cost $20 per million until 13 March 2026, then $10.
+    assert "on the day of each call; the recorded usage was $6.00" in then
+    assert "over the window of 200,000: 1 → 1 calls" in then
+    now = policyctx("replay", "coding-agent", path, "--prices", "today").stdout
+    assert "the recorded usage was $3.00" in now
+    assert "over the window of 1,000,000: 0 → 0 calls" in now
+    [row] = csv.DictReader(policyctx("replay", "coding-agent", path, "--csv").stdout.splitlines())
+    assert float(row["billed_dollars"]) == pytest.approx(6)
+    assert float(row["cost_without_dollars"]) == pytest.approx(6)
+    report = json.loads(policyctx("replay", "coding-agent", path, "--json").stdout)
+    assert report["total"]["context_windows"] == [200_000]
+    assert report["total"]["calls_without_prices"] == {}
 
 
 def test_a_broken_file_is_reported_at_the_end_and_the_rest_replayed(folder: Path) -> None:

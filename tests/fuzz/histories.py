@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _MARKER = re.compile(r"m\d+z")
 # How many of the sessions move `cache_control` markers from call to call.
 _MARKED = 0.5
+# In how many of the sessions that report arrivals the caller keeps the original messages.
+_KEPT = 0.3
 _FORMS = ("full",) * 6 + ("back",) * 8 + ("stale", "cut tail", "cut tail", "cut head", "cut head")
 
 
@@ -97,6 +99,10 @@ class History:
         """Each list handed out, with the length of the caller's own list at that time."""
         self._saved: dict[str, str] = {}
         self._arrives = shape != "legacy" and rng.random() < 0.3
+        kept = random.Random(f"arrivals of {seed}")  # noqa: S311 - no secret, and draws of its own
+        self._keeps_originals = kept.random() < _KEPT
+        self._replaced: set[str] = set()
+        """Texts of results that arrived and were replaced, where each text is said once."""
         self._form = ""
         does_more = any(s.do == "compact" or s.on == "arrival" for s in policy.policy.steps)
         self._is_plain = not (self._repeats or does_more)
@@ -129,14 +135,19 @@ class History:
             self._full.append(self._arrived(message) if self._arrives else message)
 
     def _arrived(self, message: Message) -> Message:
-        """Report a message with results on arrival; the caller keeps what comes back."""
+        """Report a message with results on arrival; the caller keeps what comes back, or not."""
         call = self._caller_of(message)
         kinds = {item.kind for item in items_of([message])}
         if "tool_result" not in kinds or call is None or role_of(call) != "assistant":
             return message
         result = self._session.on_tool_result(message, call=call)
         self._note_saved(result)
-        return result.messages[-1] if len(result.messages) == 2 else message
+        if not self._repeats:
+            new = (d for d in result.plan.new if not d.action.leaves_nothing)
+            self._replaced.update(d.item.text for d in new if d.item.kind == "tool_result")
+        if self._keeps_originals or len(result.messages) != 2:
+            return message
+        return result.messages[-1]
 
     def _caller_of(self, message: Message) -> Message | None:
         """Return the last message, or the item that an output of the Responses API answers."""
@@ -210,6 +221,8 @@ class History:
         ):
             self._fail(kind)
         self._note_saved(result)
+        if not self._replaced.isdisjoint(item.text for item in items_of(result.messages)):
+            self._fail("replaced on arrival, and sent whole")
         output = list(result.messages)
         if unmarked and (len(unmarked) >= len(self._full) or unmarked[-1] is self._full[-1]):
             self._handed_out.append((output, len(self._full)))

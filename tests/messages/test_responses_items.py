@@ -91,6 +91,14 @@ def test_a_list_may_begin_with_an_item_of_the_provider() -> None:
     assert new_problems(messages, [COMPACTION, SUMMARY, NOTED, GO]) == []
 
 
+def test_a_list_may_end_with_an_item_of_an_unknown_type_but_not_with_a_reply() -> None:
+    picture = {"type": "image_generation_call", "id": "ig_1", "status": "completed"}
+    reply = {"type": "message", "role": "assistant", "content": "done"}
+    go = {"role": "user", "content": "go"}
+    assert new_problems([go, picture, go], [go, picture]) == []
+    assert new_problems([go, reply, go], [go, reply]) == ["the list ends with an assistant message"]
+
+
 def test_an_empty_item_begins_a_reply_of_its_own() -> None:
     use = {"type": "tool_use", "id": "a", "name": "read", "input": {}}
     asked: Message = {"role": "assistant", "content": [use]}

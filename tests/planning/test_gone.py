@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from policyctx import Session
-from tests.conversations import user
+from tests.conversations import calls, results, user
 from tests.policies import policy
 
 if TYPE_CHECKING:
@@ -54,3 +54,18 @@ def test_an_equal_text_added_after_a_restart_is_kept(
     left = session(tmp_path).apply(messages).messages
     grown = [*left, said("three"), user("go on")]
     assert session(tmp_path).apply(grown).messages[-1] == user("go on")
+
+
+def test_a_call_that_repeats_a_dropped_one_to_the_byte_is_another_call(tmp_path: Path) -> None:
+    text = """\
+        store: {sync: never}
+        steps: [{name: s, do: drop, select: {types: [tool_call], keep_recent: 1}}]
+        """
+    live = Session(policy(text), root=tmp_path, session_id="s")
+    pairs = [[calls((call, "read")), results((call, "x"))] for call in "ab"]
+    left = live.apply([user("one"), *pairs[0], *pairs[1], user("two")]).messages
+    assert left == [user("one"), *pairs[1], user("two")]
+    for message in pairs[0]:
+        left = live.apply([*left, message]).messages
+    assert left == [user("one"), user("two"), *pairs[0]]
+    assert live.apply([*left, user("three")]).messages == [*left, user("three")]

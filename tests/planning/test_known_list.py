@@ -168,6 +168,29 @@ def test_an_empty_list_after_another_is_nothing(session: Session) -> None:
     assert session.apply(empty).messages is empty
 
 
+ARRIVAL = """\
+    items: {tool_result: {offload: true}}
+    store: {sync: never}
+    placeholder: "[{item_id}]"
+    steps: [{name: s, on: arrival, do: offload, select: {types: [tool_result]}}]
+    """
+
+
+@pytest.mark.parametrize("form", ["given", "returned"])
+def test_a_result_that_was_offloaded_on_arrival_is_not_sent_whole(
+    form: str, tmp_path: Path
+) -> None:
+    session = Session(policy(ARRIVAL), root=tmp_path, session_id="s")
+    messages = session_of(LARGE)
+    first = session.apply([*messages, calls(("b", "Bash"))])
+    known = [*messages, calls(("b", "Bash"))] if form == "given" else list(first.messages)
+    arrived = results(("b", LARGE))
+    session.on_tool_result(arrived, call=known[-1])
+    given = [*known, arrived]
+    assert text_of(session.preview(given), -1) == "[b]"
+    assert text_of(session.apply(given).messages, -1) == "[b]"
+
+
 def test_planning_does_not_influence_applying(tmp_path: Path) -> None:
     messages = session_of(LARGE, LARGE, LARGE)
     planning = Session(policy(TEXT), root=tmp_path / "one", session_id="s")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from policyctx import Session
-from policyctx.planning.prices import calls_to_pay_back
-from policyctx.policy.models import Model
+from policyctx.policy.models import Prices
+from policyctx.pricing.dollars import calls_to_pay_back, prices_of
 from tests.conversations import session_of, user
 from tests.planning.plans import FACTS, planner
 from tests.policies import policy
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.conversations import Message
 
 PRICE = {"input": 3.0, "cache_write": 3.75, "cache_read": 0.3, "output": 15.0}
-MODEL = Model.model_validate({"price": PRICE})
+RATES = prices_of(Prices.model_validate(PRICE)).base
 # 1,000 tokens.
 LARGE = "x" * 4000
 
@@ -53,23 +53,36 @@ PAYING = """\
 def test_the_calls_are_those_after_which_the_saving_has_paid(
     rewritten: int, freed: int, calls: int
 ) -> None:
-    assert calls_to_pay_back(rewritten=rewritten, freed=freed, model=MODEL) == calls
+    assert calls_to_pay_back(rewritten=rewritten, freed=freed, rates=RATES, ttl=300) == calls
 
 
 @pytest.mark.parametrize("freed", [0, -7])
 def test_a_change_that_frees_nothing_never_pays_back(freed: int) -> None:
-    assert calls_to_pay_back(rewritten=10, freed=freed, model=MODEL) == float("inf")
+    assert calls_to_pay_back(rewritten=10, freed=freed, rates=RATES, ttl=300) == float("inf")
 
 
 def test_a_free_cache_read_never_pays_back() -> None:
-    free = Model.model_validate({"price": {**PRICE, "cache_read": 0.0}})
-    assert calls_to_pay_back(rewritten=10, freed=10, model=free) == float("inf")
-    assert calls_to_pay_back(rewritten=0, freed=10, model=free) == 0
+    free = replace(RATES, read=0.0)
+    assert calls_to_pay_back(rewritten=10, freed=10, rates=free, ttl=300) == float("inf")
+    assert calls_to_pay_back(rewritten=0, freed=10, rates=free, ttl=300) == 0
 
 
-def verdict(messages: list[Message], *, sent: int, idle: float | None = 0) -> GateVerdict:
-    facts = replace(FACTS, idle=idle)
-    found = planner(PAYING.replace("LIMIT", "12"), messages, facts=facts)
+def test_a_write_for_an_hour_has_its_own_price() -> None:
+    rates = replace(RATES, write_1h=6.0)
+    assert calls_to_pay_back(rewritten=1000, freed=1000, rates=rates, ttl=300) == 12
+    assert calls_to_pay_back(rewritten=1000, freed=1000, rates=rates, ttl=3600) == 19
+
+
+def verdict(
+    messages: list[Message],
+    *,
+    sent: int,
+    idle: float | None = 0,
+    cache_ttl: int | None = None,
+    text: str = PAYING,
+) -> GateVerdict:
+    facts = replace(FACTS, idle=idle, cache_ttl=cache_ttl)
+    found = planner(text.replace("LIMIT", "12"), messages, facts=facts)
     found.conversation.sent = sent
     [only] = found.plan(facts).gates
     return only
@@ -80,13 +93,15 @@ def test_all_behind_the_first_change_that_was_sent_is_written_anew() -> None:
     # Behind the first change were sent: the two results, and a call of 1 token. 1,996 of them go;
     # what is left of them is 5.
     assert verdict(messages, sent=5).number == calls_to_pay_back(
-        rewritten=1000 + 1 + 1000 - 1996, freed=1996, model=MODEL
+        rewritten=1000 + 1 + 1000 - 1996, freed=1996, rates=RATES, ttl=300
     )
     # With an older result that stays, more is behind.
     later = session_of("small", LARGE, *["y" * 4000] * 3)
     found = verdict(later, sent=len(later) - 2)
     behind = 1000 + 1 + 1000 + 1 + 1000
-    assert found.number == calls_to_pay_back(rewritten=behind - 2994, freed=2994, model=MODEL)
+    assert found.number == calls_to_pay_back(
+        rewritten=behind - 2994, freed=2994, rates=RATES, ttl=300
+    )
 
 
 def test_unsent_removed_items_do_not_reduce_the_rewritten_tokens() -> None:
@@ -96,7 +111,7 @@ def test_unsent_removed_items_do_not_reduce_the_rewritten_tokens() -> None:
     freed_of_sent = 998 + 1998 + 98
     found = verdict(messages, sent=7)
     assert found.number == calls_to_pay_back(
-        rewritten=behind - freed_of_sent, freed=freed_of_sent + 998, model=MODEL
+        rewritten=behind - freed_of_sent, freed=freed_of_sent + 998, rates=RATES, ttl=300
     )
     assert found.number == 1
 
@@ -115,6 +130,43 @@ def test_a_list_below_the_cache_minimum_is_not_cached() -> None:
 def test_the_cache_lasts_for_its_time(idle: float | None, cached: bool) -> None:
     messages = session_of("small", LARGE, "z" * 4000, "new")
     assert (verdict(messages, sent=len(messages), idle=idle).number != 0) == cached
+
+
+@pytest.mark.parametrize(("idle", "cached"), [(301, True), (3600, True), (3601, False)])
+def test_the_cache_lasts_for_the_hour_of_the_last_write(idle: float, cached: bool) -> None:
+    messages = session_of("small", LARGE, "z" * 4000, "new")
+    found = verdict(messages, sent=len(messages), idle=idle, cache_ttl=3600)
+    assert (found.number != 0) == cached
+    five = PAYING.replace("model: {", "model: {cache: {ttl: 5m}, ")
+    assert verdict(messages, sent=len(messages), idle=idle, cache_ttl=3600, text=five).number == 0
+
+
+def test_the_price_of_a_write_is_that_of_its_time() -> None:
+    messages = session_of("small", LARGE, *["y" * 4000] * 3)
+    hour = PAYING.replace("keep_recent: 1", "keep_recent: 3")
+    hour = hour.replace("cache_write: 3.75", "cache_write: 3.75, cache_write_1h: 6")
+    short, long = (
+        verdict(messages, sent=len(messages), cache_ttl=ttl, text=hour).number
+        for ttl in (300, 3600)
+    )
+    assert isinstance(short, int)
+    assert isinstance(long, int)
+    assert long > short
+
+
+def test_the_prices_are_those_for_the_size_that_the_edit_leaves() -> None:
+    messages = session_of("small", LARGE, *["y" * 4000] * 3)
+    three = PAYING.replace("keep_recent: 1", "keep_recent: 3")
+    tier = "above: [{tokens: SIZE, input: 3, cache_write: 37.5, cache_read: 0.3, output: 15}]"
+    tiers = three.replace("output: 15}", f"output: 15, {tier}}}")
+    below, above = (
+        verdict(messages, sent=len(messages), text=tiers.replace("SIZE", size)).number
+        for size in ("100000", "100")
+    )
+    assert below == verdict(messages, sent=len(messages), text=three).number
+    assert isinstance(below, int)
+    assert isinstance(above, int)
+    assert above > below
 
 
 def test_the_gate_is_closed_if_nothing_would_be_freed() -> None:

@@ -77,7 +77,7 @@ def flow(path: list[str]) -> str:
     """A policy with nothing in it but the key at this path."""
     text = "1"
     for part in reversed(path):
-        in_list = f"[{text}]" if part in {"steps", "sections"} else text
+        in_list = f"[{text}]" if part in {"steps", "sections", "above"} else text
         text = f"{{{'x' if part == '*' else part}: {in_list}}}"
     return text[1:-1]
 

@@ -216,7 +216,7 @@ def test_a_default_is_written_as_a_person_writes_it() -> None:
     def default(key: str) -> object:
         return key_at(SCHEMA, key).schema["default"]
 
-    assert default("model.cache.ttl") == "5m"
+    assert default("model.cache.ttl") == "recorded"
     assert default("compaction.summary.max_input") == "80%"
     assert default("compaction.keep_recent") == {"messages": 0}
     assert default("compaction.summary.sections") == [

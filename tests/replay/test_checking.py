@@ -18,7 +18,7 @@ SIZES = [call.unedited.tokens for call in simulated(turn_by_turn(MESSAGES), KEEP
 
 def check(usages: list[Usage | None], times: list[float | None]) -> Check | None:
     recorded = turn_by_turn(MESSAGES, usages=usages, times=times)
-    return checked(billed_calls(simulated(recorded, KEEPS_ALL).calls), KEEPS_ALL.policy.model)
+    return checked(billed_calls(simulated(recorded, KEEPS_ALL).calls))
 
 
 def as_cached(reads: list[int]) -> list[Usage | None]:

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from policyctx.policy.models import Prices
+from policyctx.pricing.cache_rules import CacheRules
 from policyctx.replay.cost import Cost, PromptSize, billed_calls, cost_of, costs_of
 from policyctx.replay.simulation import simulated
+from policyctx.replay.terms import CallTerms
 from policyctx.tokens.usage import Usage
 from tests.conversations import session_of, user
 from tests.policies import policy
@@ -27,49 +28,58 @@ steps: [{{name: clear, do: clear, select: {{types: [tool_result], keep_recent: 1
 """)
 
 
+TERMS = CallTerms("m", 200_000, CacheRules("prefix", 1024), ttl=300)
+
+
+def test_a_write_for_an_hour_is_counted_apart_and_lasts_for_it() -> None:
+    hour = replace(TERMS, ttl=3600)
+    found = cost_of(PromptSize(5_000, 4_000), 3600.0, hour)
+    assert found == Cost(cache_read=4_000, cache_write=1_000, cache_write_1h=1_000)
+    assert cost_of(PromptSize(5_000, 4_000), 3601.0, hour).cache_read == 0
+
+
+def test_a_provider_that_takes_nothing_for_writes_bills_input() -> None:
+    free = replace(TERMS, cache=CacheRules("prefix", 1024, bills_writes=False))
+    assert cost_of(PromptSize(5_000, 4_000), 1.0, free) == Cost(cache_read=4_000, input=1_000)
+    assert cost_of(PromptSize(5_000, 4_000), 1.0, replace(TERMS, cache=None)) == Cost(input=5_000)
+
+
 def billed(recorded: Recording, under: OffloadPolicy = KEEPS_ALL) -> tuple[BilledCall, ...]:
     return billed_calls(simulated(recorded, under).calls)
 
 
 def test_the_prefix_of_the_previous_call_is_read_and_the_rest_written() -> None:
-    model = KEEPS_ALL.policy.model
-    assert cost_of(PromptSize(5_000, 4_000), 10.0, model) == Cost(
+    assert cost_of(PromptSize(5_000, 4_000), 10.0, TERMS) == Cost(
         cache_read=4_000, cache_write=1_000
     )
 
 
 @pytest.mark.parametrize(("idle", "read"), [(300.0, 4_000), (300.5, 0), (None, 4_000)])
 def test_nothing_is_read_after_the_ttl(idle: float | None, read: int) -> None:
-    found = cost_of(PromptSize(5_000, 4_000), idle, KEEPS_ALL.policy.model)
+    found = cost_of(PromptSize(5_000, 4_000), idle, TERMS)
     assert found == Cost(cache_read=read, cache_write=5_000 - read)
 
 
 @pytest.mark.parametrize(("shared", "read"), [(1_023, 0), (1_024, 1_024)])
 def test_a_beginning_below_the_minimum_was_not_cached(shared: int, read: int) -> None:
-    assert cost_of(PromptSize(2_000, shared), 1.0, KEEPS_ALL.policy.model).cache_read == read
+    assert cost_of(PromptSize(2_000, shared), 1.0, TERMS).cache_read == read
 
 
 def test_a_prompt_below_the_minimum_costs_the_price_of_input() -> None:
-    assert cost_of(PromptSize(1_023, 900), 1.0, KEEPS_ALL.policy.model) == Cost(input=1_023)
-
-
-def test_each_kind_of_token_has_its_price() -> None:
-    price = Prices(input=3, cache_write=4, cache_read=0.5, output=15)
-    cost = Cost(cache_read=2_000_000, cache_write=1_000_000, input=500_000, output=100_000)
-    assert cost.dollars(price) == pytest.approx(1 + 4 + 1.5 + 1.5)
+    assert cost_of(PromptSize(1_023, 900), 1.0, TERMS) == Cost(input=1_023)
 
 
 def test_a_session_that_only_grows_writes_each_token_once() -> None:
     recorded = turn_by_turn(session_of(*[LONG] * 5))
     calls = billed(recorded)
-    costs = costs_of(calls, KEEPS_ALL.policy.model)
+    costs = costs_of(calls)
     assert costs.unedited == costs.edited
     assert costs.unedited.cache_write == calls[-1].unedited.tokens
 
 
 def test_a_policy_that_keeps_rewriting_sent_messages_writes_more() -> None:
     recorded = turn_by_turn(session_of(*[LONG] * 30))
-    costs = costs_of(billed(recorded, CLEARS_EACH), CLEARS_EACH.policy.model)
+    costs = costs_of(billed(recorded, CLEARS_EACH))
     assert costs.edited.prompt < costs.unedited.prompt
     assert costs.edited.uncached > costs.unedited.uncached
 

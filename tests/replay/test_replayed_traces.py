@@ -37,10 +37,9 @@ def test_a_replay_sends_the_recorded_messages_and_regrets_only_removed_items(pat
 
 @each_recording("claude-code")
 def test_clearing_every_result_is_regretted_more_than_a_preset(path: Path) -> None:
-    model = CLEARS_ALL.policy.model
     for recording in recordings_in(path):
-        found = figures_of(simulated(recording, CLEARS_ALL), model)
-        preset = figures_of(simulated(recording, OffloadPolicy.load("coding-agent")), model)
+        found = figures_of(simulated(recording, CLEARS_ALL))
+        preset = figures_of(simulated(recording, OffloadPolicy.load("coding-agent")))
         if found.removed > 15:
             assert found.regretted_tokens > 0.2 * found.removed_tokens
             assert found.regretted_tokens > preset.regretted_tokens

@@ -178,4 +178,4 @@ def test_an_item_that_is_needed_before_and_after_a_rewind_is_regretted_once(root
     (regret,) = found.regrets
     assert regret.removal.item_id == "c0"
     assert [need.call for need in regret.needs] == [1, 3]
-    assert figures_of(found, policy(KEEP_TWO % root).policy.model).regretted == 1
+    assert figures_of(found).regretted == 1

@@ -18,7 +18,7 @@ CLEARS = policy("""
 def figures(results: int, *, billed: int = 0) -> Figures:
     usages = [Usage(1_000 * (i + 1)) for i in range(billed)]
     recorded = turn_by_turn(session_of(*[LONG] * results), usages=usages)
-    return figures_of(simulated(recorded, CLEARS), CLEARS.policy.model)
+    return figures_of(simulated(recorded, CLEARS))
 
 
 def test_calls_over_the_window_are_counted_without_and_with_the_policy() -> None:
@@ -62,7 +62,7 @@ def test_an_item_is_removed_once_though_two_steps_take_it() -> None:
     """)
     recorded = turn_by_turn(session_of(*[LONG] * 8))
     session = simulated(recorded, twice)
-    found = figures_of(session, twice.policy.model)
+    found = figures_of(session)
     results = {r.position for r in session.removals if r.item_type == "tool_result"}
     calls = {r.position for r in session.removals if r.item_type == "tool_call"}
     assert len(results) < len([r for r in session.removals if r.item_type == "tool_result"])

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.tuning.evaluating import Failure, Tried
+    from policyctx.tuning.evaluating import Tried
 
 WITHOUT = 10.0
 
@@ -71,7 +71,7 @@ class Landscape:
                     raise KeyboardInterrupt
                 self.known[tried.digest, session] = self.value(policy, session)
 
-    def outcome(self, digest: str, session: int) -> Outcome | Failure | None:
+    def outcome(self, digest: str, session: int) -> Outcome:
         return self.known[digest, session]
 
     def knows(self, digest: str, sessions: Iterable[int]) -> bool:

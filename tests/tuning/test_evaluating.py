@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from policyctx.errors import ReplayError
+from policyctx.replay.terms import UNNAMED
 from policyctx.tuning.evaluating import Evaluator, Failure, tried
-from policyctx.tuning.outcomes import Outcome
+from policyctx.tuning.outcomes import Outcome, Unpriced
 from tests.conversations import session_of
 from tests.replay.sessions import recording, turn_by_turn
 
@@ -76,7 +77,7 @@ def test_a_policy_without_prices_has_no_outcome() -> None:
     text = "\n".join(line for line in POLICY.splitlines() if "price" not in line)
     with Evaluator(RECORDINGS) as evaluator:
         evaluator.evaluate([policy(text)], [0])
-        assert evaluator.outcome(policy(text).digest, 0) is None
+        assert evaluator.outcome(policy(text).digest, 0) == Unpriced((UNNAMED,))
 
 
 def test_a_recording_that_cannot_be_replayed_is_a_failure() -> None:

@@ -71,7 +71,7 @@ def _bounds(checked: Checked, gate: Any) -> list[Bound]:  # noqa: ANN401 - any g
 
 def _number(checked: Checked, value: Any) -> Fraction:  # noqa: ANN401 - any gate's value
     if value == "cache_ttl":
-        value = checked.policy.model.cache.ttl
+        return checked.exact(checked.policy.model.cache.seconds())
     if isinstance(value, Duration):
         value = value.seconds
     return checked.exact(value)

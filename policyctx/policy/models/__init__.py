@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field, Strict
 
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Tokenizer
-from policyctx.policy.models.base import Duration, OneOrMore, Prices, Section
+from policyctx.policy.models.base import CacheTtl, OneOrMore, Prices, Section
 from policyctx.policy.models.compaction import Compaction
 from policyctx.policy.models.placeholder import DEFAULT, Placeholder, Wording
 from policyctx.policy.models.rules import (
@@ -36,13 +36,25 @@ __all__ = [
 ]
 
 
+ASSUMED_TTL = 300
+"""Seconds that a write to the prompt cache is taken to live for where nobody says."""
+
+
 class PromptCache(Section):
     """The provider's prompt cache."""
 
-    ttl: Duration = DurationValue(300)
-    """How long a prefix stays cached."""
+    ttl: CacheTtl = "recorded"
+    """How long a prefix stays cached after its last use; `recorded` is what the last write that the
+    provider billed was made for, and five minutes before one is known."""
     min_tokens: Annotated[int, Field(ge=0)] = 1024
-    """A shorter prefix is not cached."""
+    """A shorter prefix is not cached. A replay takes that of the recorded model unless it is
+    set."""
+
+    def seconds(self, last_write: int | None = None) -> int:
+        """Return the TTL in force; `last_write` is that of the last billed write, if known."""
+        if isinstance(self.ttl, DurationValue):
+            return self.ttl.seconds
+        return ASSUMED_TTL if last_write is None else last_write
 
 
 class Model(Section):
@@ -52,7 +64,8 @@ class Model(Section):
     """The language model, whose rules size images and documents and whose count `anthropic` asks
     for. Default: images and documents by the shape of the messages."""
     context_window: Annotated[int, Field(gt=0)] = 200_000
-    """Tokens that the model can see."""
+    """Tokens that the model can see. A replay takes those of the recorded model unless it is
+    set."""
     tokenizer: Tokenizer = DEFAULT_TOKENIZER
     """What counts tokens; `approximate` is characters ÷ 4, `anthropic` the provider's own count."""
     token_scale: Annotated[float, Field(gt=0, le=10)] = 1.0
@@ -63,7 +76,8 @@ class Model(Section):
         Prices | None,
         Field(examples=[{"input": 3.0, "cache_write": 3.75, "cache_read": 0.3, "output": 15.0}]),
     ] = None
-    """What a call costs. Default: none; what needs it is an error without it."""
+    """What a call costs. Default: none; what needs it is an error without it, and a replay takes
+    the prices of the recorded model."""
 
 
 Version = Literal["policyctx/v1"]

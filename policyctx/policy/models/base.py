@@ -130,6 +130,7 @@ _BYTES = _text("size", values.BYTES_PATTERN, "5GB")
 _DURATION = _text("duration", values.DURATION_PATTERN, "5m")
 _RATIO = {"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, _SHARE]}
 _IDLE = {"anyOf": [_DURATION, {"const": "cache_ttl"}]}
+_CACHE_TTL = {"anyOf": [_DURATION, {"const": "recorded"}]}
 _LIMIT = {"anyOf": [{"const": False}, _SHARE]}
 
 
@@ -155,6 +156,9 @@ Duration = Annotated[
 IdleTime = Annotated[
     values.Duration | str, PlainValidator(values.idle_time), WithJsonSchema(_IDLE), _WRITTEN
 ]
+CacheTtl = Annotated[
+    values.Duration | str, PlainValidator(values.cache_ttl), WithJsonSchema(_CACHE_TTL), _WRITTEN
+]
 ByteSize = Annotated[
     values.ByteSize, PlainValidator(values.byte_size), WithJsonSchema(_BYTES), _WRITTEN
 ]
@@ -168,14 +172,46 @@ OneOrMore = _OneOrMore()
 Price = Annotated[float, Field(ge=0)]
 
 
-class Prices(Section):
-    """What a model call costs, in $ per million tokens; all four are needed."""
+class PriceKinds(Section):
+    """What a model call costs, in $ per million tokens."""
 
     input: Price
     """Input that is not cached."""
     cache_write: Price
-    """Input that is written to the prompt cache."""
+    """Input that is written to the prompt cache for five minutes."""
+    cache_write_1h: Price | None = None
+    """Input that is written to the prompt cache for an hour. Default: `cache_write`."""
     cache_read: Price
     """Input that is read from the prompt cache."""
     output: Price
     """Output."""
+
+
+class PricesAbove(PriceKinds):
+    """What a call costs whose prompt has more than so many tokens: all of it, output too."""
+
+    tokens: Annotated[int, Field(gt=0, examples=[200_000])]
+    """The prompt, cached tokens included, has more tokens than this."""
+
+
+class Prices(PriceKinds):
+    """What a model call costs, in $ per million tokens."""
+
+    above: Annotated[
+        tuple[PricesAbove, ...],
+        Strict(strict=False),
+        Field(
+            examples=[
+                [
+                    {
+                        "tokens": 200_000,
+                        "input": 6.0,
+                        "cache_write": 7.5,
+                        "cache_read": 0.6,
+                        "output": 22.5,
+                    }
+                ]
+            ]
+        ),
+    ] = ()
+    """Other prices for the whole call, by the size of its prompt."""

@@ -5,13 +5,19 @@ const NEAR_WINDOW = 1 / 4;
 
 const largestOf = (calls, key) => Math.max(...calls.map((call) => call[key]));
 
-function contextSentence(calls, window) {
+// Whole numbers, or from the least to the largest of them.
+function windowText(windows) {
+  const [least, most] = [Math.min(...windows), Math.max(...windows)];
+  return least === most ? whole(most) : `${whole(least)} to ${whole(most)}`;
+}
+
+function contextSentence(calls) {
   const largest = (key) => largestOf(calls, key);
-  const over = (key) => calls.filter((call) => call[key] > window).length;
+  const over = (key) => calls.filter((call) => call[key] > call.window).length;
   const told = [
     `The largest of ${counted(calls.length, "context")} has ${whole(largest("without"))} tokens` +
       ` without the policy and ${whole(largest("with"))} with it;` +
-      ` the window holds ${whole(window)}.`,
+      ` the window holds ${windowText(calls.map((call) => call.window))}.`,
   ];
   if (over("without")) {
     told.push(`Over the window: ${whole(over("without"))} → ${counted(over("with"), "call")}.`);
@@ -33,7 +39,7 @@ function contextSentence(calls, window) {
 // So few that the axis would be divided into parts of a call.
 const FEW_CALLS = 8;
 
-function contextChart(calls, window) {
+function contextChart(calls) {
   const numbers = calls.map((_, i) => i + 1);
   const line = (key, name, style) => ({
     type: "scatter",
@@ -50,9 +56,9 @@ function contextChart(calls, window) {
     type: "scatter",
     mode: "lines",
     name: "window",
-    x: calls.length > 1 ? [1, calls.length] : [0.5, 1.5],
-    y: [window, window],
-    line: { color: COLOURS.window, width: 1.5, dash: "dash" },
+    x: calls.length > 1 ? numbers : [0.5, 1.5],
+    y: calls.length > 1 ? calls.map((call) => call.window) : [calls[0].window, calls[0].window],
+    line: { color: COLOURS.window, width: 1.5, dash: "dash", shape: "hv" },
     hoverinfo: "skip",
   };
   const events = [
@@ -62,11 +68,11 @@ function contextChart(calls, window) {
   ];
   return chart({
     name: "Context over turns",
-    sentence: contextSentence(calls, window),
+    sentence: contextSentence(calls),
     traces: [
       line("without", "without the policy", { color: COLOURS.without, width: 2, dash: "dot" }),
       line("with", "with the policy", { color: COLOURS.with, width: 2.5 }),
-      ...(largestOf(calls, "without") >= window * NEAR_WINDOW ? [limit] : []),
+      ...(calls.some((call) => call.without >= call.window * NEAR_WINDOW) ? [limit] : []),
       ...events.filter((trace) => trace.x.length),
     ],
     layout: {

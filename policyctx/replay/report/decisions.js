@@ -204,7 +204,7 @@ function sessionTable(sessions, { isPriced, onPick }) {
         numeric(
           title,
           (row) => sumOf(row[key]),
-          (row) => dollars(sumOf(row[key])),
+          (row) => (row[key].dollars ? dollars(sumOf(row[key])) : "–"),
         ),
       );
     }

@@ -11,7 +11,7 @@ function startPage() {
     .getElementById("about")
     .append(
       `${counted(report.sessions.length, "session")}, ${counted(total.calls, "call")} of a model,` +
-        ` the usage of ${whole(total.calls_with_usage)} of them known; a window of ${whole(report.window)} tokens.`,
+        ` the usage of ${whole(total.calls_with_usage)} of them known; a window of ${windowText(report.windows)} tokens.`,
     );
   if (report.missing.length) {
     const lines = report.missing.map((text) => element("li", {}, text));
@@ -93,7 +93,7 @@ function sessionSections(report, session) {
       ),
       section(
         "Context over turns",
-        calls.length ? contextChart(calls, report.window) : "No model was called.",
+        calls.length ? contextChart(calls) : "No model was called.",
       ),
       ...sharedSections(session, decisions, context),
       section("Messages", messages.element),

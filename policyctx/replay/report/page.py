@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from policyctx.policy.models import Model
     from policyctx.replay.report.values import Values
     from policyctx.replay.simulated import SimulatedSession
 
@@ -94,7 +93,7 @@ _SECURITY = (
 
 
 def page(
-    policy: str, model: Model, sessions: Sequence[SimulatedSession], missing: Sequence[str] = ()
+    policy: str, sessions: Sequence[SimulatedSession], missing: Sequence[str] = ()
 ) -> Iterator[str]:
     """Yield the page piece by piece; join and encode them as UTF-8 with `backslashreplace`.
 
@@ -108,9 +107,9 @@ def page(
         title=escape(f"{policy}: a replay"),
         style="\n".join(map(asset, _STYLES)),
     )
-    yield json_script("overview", overview(policy, model, sessions, missing)) + "\n"
+    yield json_script("overview", overview(policy, sessions, missing)) + "\n"
     for number, session in enumerate(sessions):
-        yield json_script(f"calls-{number}", packed(calls(session, model))) + "\n"
+        yield json_script(f"calls-{number}", packed(calls(session))) + "\n"
         yield json_script(f"decisions-{number}", packed(decisions(session))) + "\n"
         yield json_script(f"said-{number}", packed(said(session))) + "\n"
     yield from (f"{script}\n" for script, _ in scripts)
@@ -158,7 +157,6 @@ def check_writable(path: Path) -> None:
 def write_report(
     path: Path,
     policy: str,
-    model: Model,
     sessions: Sequence[SimulatedSession],
     missing: Sequence[str] = (),
 ) -> int:
@@ -167,7 +165,7 @@ def write_report(
     `missing` are sentences on what the page does not show. Raises `ReportError` and
     `MissingExtraError`.
     """
-    return write_page(path, page(policy, model, sessions, missing))
+    return write_page(path, page(policy, sessions, missing))
 
 
 def write_page(path: Path, pieces: Iterable[str]) -> int:

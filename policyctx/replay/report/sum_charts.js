@@ -116,6 +116,7 @@ const COST_KINDS = [
 ];
 
 function sumOf(cost) {
+  if (!cost.dollars) return null;
   return Object.values(cost.dollars).reduce((one, other) => one + other, 0);
 }
 
@@ -130,7 +131,7 @@ function costSentence(before, after, check) {
     const [paid, wouldBe] = [sumOf(before), sumOf(after)];
     told.unshift(`${dollars(paid)} → ${dollars(wouldBe)} (${change(paid, wouldBe)}).`);
   } else {
-    told.push("There are no $ without model.price in the policy.");
+    told.push("There are no $: the prices of the language models are not known.");
   }
   if (check) {
     told.push(

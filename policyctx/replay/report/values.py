@@ -11,13 +11,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from policyctx.definitions.actions import Action
+from policyctx.pricing.rows import prices_date
 from policyctx.replay.cost import billed_calls, cost_of
-from policyctx.replay.summing import figures_of, total
+from policyctx.replay.summing import contradicting, figures_of, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from policyctx.policy.models import Model
     from policyctx.replay.cost import BilledCall, Cost
     from policyctx.replay.regret.needs import Need
     from policyctx.replay.simulated import Removal, SimulatedSession
@@ -27,27 +27,27 @@ if TYPE_CHECKING:
 Values = dict[str, Any]
 
 
-def overview(
-    policy: str, model: Model, sessions: Sequence[SimulatedSession], missing: Sequence[str]
-) -> Values:
+def overview(policy: str, sessions: Sequence[SimulatedSession], missing: Sequence[str]) -> Values:
     """Return the policy, a line a session, what all of them come to, and what is missing."""
-    figures = [figures_of(session, model) for session in sessions]
+    figures = [figures_of(session) for session in sessions]
+    whole = total(figures)
     return {
         "policy": policy,
-        "window": model.context_window,
-        "is_priced": model.price is not None,
+        "windows": whole.windows,
+        "prices_of": prices_date(),
+        "is_priced": whole.priced > 0,
         "missing": list(missing),
         "sessions": [
-            {"name": one.name, "format": one.format, "path": one.path, **_figures(its, model)}
+            {"name": one.name, "format": one.format, "path": one.path, **_figures(its)}
             for one, its in zip(sessions, figures, strict=True)
         ],
-        "total": _figures(total(figures), model),
+        "total": _figures(whole),
     }
 
 
-def calls(session: SimulatedSession, model: Model) -> list[Values]:
+def calls(session: SimulatedSession) -> list[Values]:
     """Return the calls of a session."""
-    return [_call(billed, model) for billed in billed_calls(session.calls)]
+    return [_call(billed) for billed in billed_calls(session.calls)]
 
 
 def decisions(session: SimulatedSession) -> list[Values]:
@@ -67,7 +67,7 @@ def said(session: SimulatedSession) -> list[Values]:
     return [_item(item) for item in session.items]
 
 
-def _figures(figures: Figures, model: Model) -> Values:
+def _figures(figures: Figures) -> Values:
     check = figures.check
     return {
         "calls": figures.calls,
@@ -85,8 +85,10 @@ def _figures(figures: Figures, model: Model) -> Values:
         "seconds": figures.seconds,
         "types": [{"type": name, **asdict(one)} for name, one in figures.types.items()],
         "steps": [{"step": name, **asdict(use)} for name, use in figures.steps.items()],
-        "cost_without": _cost(figures.costs.unedited, model),
-        "cost_with": _cost(figures.costs.edited, model),
+        "priced": figures.priced,
+        "unpriced": sorted(figures.unpriced),
+        "cost_without": _cost(figures.costs.unedited, is_priced=figures.priced > 0),
+        "cost_with": _cost(figures.costs.edited, is_priced=figures.priced > 0),
         "check": None
         if check is None
         else {
@@ -97,6 +99,7 @@ def _figures(figures: Figures, model: Model) -> Values:
         },
         "told": [
             *_not_asked(figures),
+            *(f"The policy contradicts the recording: {one}." for one in contradicting(figures)),
             *_told(figures.not_understood, "Not understood"),
             *_told(figures.warnings, "Warning"),
         ],
@@ -118,25 +121,23 @@ def _sent(sent: Sent) -> Values:
     return {"tokens": sent.tokens, "largest": sent.largest, "over_window": sent.over_window}
 
 
-def _cost(cost: Cost, model: Model) -> Values:
+def _cost(cost: Cost, *, is_priced: bool) -> Values:
     """Return tokens by what is taken for them, and the $ that each kind comes to, where known."""
-    price = model.price
     tokens = asdict(cost)
-    dollars = None
-    if price is not None:
-        dollars = {kind: n * getattr(price, kind) / 1_000_000 for kind, n in tokens.items()}
-    return {"tokens": tokens, "dollars": dollars}
+    dollars = tokens.pop("dollars")
+    return {"tokens": tokens, "dollars": dollars if is_priced else None}
 
 
-def _call(billed: BilledCall, model: Model) -> Values:
+def _call(billed: BilledCall) -> Values:
     call = billed.call
-    before = cost_of(billed.unedited, billed.idle, model)
-    after = cost_of(billed.edited, billed.idle, model)
+    before = cost_of(billed.unedited, billed.idle, call.terms)
+    after = cost_of(billed.edited, billed.idle, call.terms)
     return {
         "without": billed.unedited.tokens,
         "with": billed.edited.tokens,
         "cached_without": before.cache_read,
         "cached_with": after.cache_read,
+        "window": call.terms.window,
         "removed": call.removed,
         "anew": call.anew,
         "compacted": call.compacted,

@@ -57,8 +57,8 @@ def replayed(
     return simulated(recorded, under, path=f"folder/{name}", excerpt=400)
 
 
-def report(path: Path, *sessions: SimulatedSession, under: Any = UNPRICED) -> Path:
+def report(path: Path, *sessions: SimulatedSession) -> Path:
     """Write the report of sessions to a path, and return it."""
     missing = [f"error: {'folder/' * 40}broken.jsonl: no message is in it"]
-    write_report(path, "test", under.policy.model, sessions, missing)
+    write_report(path, "test", sessions, missing)
     return path

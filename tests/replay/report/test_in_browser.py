@@ -12,7 +12,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from benchmarks.browser import chromium, emulated
 from tests.policies import policy
-from tests.replay.report.sessions import HOSTILE, PRICED, STEPS, UNPRICED, replayed, report
+from tests.replay.report.sessions import HOSTILE, PRICED, STEPS, replayed, report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -317,7 +317,7 @@ def test_charts_are_made_to_fit_paper_and_made_wide_again(page: WebDriver) -> No
 
 
 def test_with_a_price_the_cost_is_shown_in_dollars(browser: WebDriver, tmp_path: Path) -> None:
-    priced = report(tmp_path / "out.html", replayed(under=PRICED), under=PRICED)
+    priced = report(tmp_path / "out.html", replayed(under=PRICED))
     browser.get(priced.as_uri())
     assert "Messages" in [title.text for title in browser.find_elements(By.TAG_NAME, "h2")]
     assert part(browser, "Cost").text.startswith("Cost\n$0.0")
@@ -328,7 +328,7 @@ def test_a_single_call_is_drawn_as_a_point_and_a_window_far_away_is_not(
     browser: WebDriver, tmp_path: Path
 ) -> None:
     under = policy(STEPS + "model: {context_window: 100000}")
-    browser.get(report(tmp_path / "out.html", replayed(0, under=under), under=under).as_uri())
+    browser.get(report(tmp_path / "out.html", replayed(0, under=under)).as_uri())
     context = part(browser, "Context over turns")
     assert len(context.find_elements(By.CSS_SELECTOR, ".scatterlayer .point")) == 2
     legend = [one.text for one in context.find_elements(By.CSS_SELECTOR, ".legendtext")]
@@ -337,6 +337,6 @@ def test_a_single_call_is_drawn_as_a_point_and_a_window_far_away_is_not(
 
 
 def test_a_report_without_sessions_states_that(browser: WebDriver, tmp_path: Path) -> None:
-    browser.get(report(tmp_path / "out.html", under=UNPRICED).as_uri())
+    browser.get(report(tmp_path / "out.html").as_uri())
     assert "0 sessions" in browser.find_element(By.ID, "about").text
     assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]

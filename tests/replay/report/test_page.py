@@ -142,7 +142,7 @@ def test_an_item_that_was_needed_in_several_lists_has_all_of_its_needs(tmp_path:
 
 
 def test_with_prices_the_cost_is_reported_in_dollars_by_kind(tmp_path: Path) -> None:
-    path = report(tmp_path / "out.html", replayed(under=PRICED), under=PRICED)
+    path = report(tmp_path / "out.html", replayed(under=PRICED))
     total = Parsed(path).values("overview")["total"]
     cost = total["cost_without"]
     assert cost["tokens"]["output"] == 13 * 20
@@ -161,7 +161,7 @@ def test_it_states_that_no_model_was_asked_for_a_summary(tmp_path: Path) -> None
         steps: [{name: shorten, do: compact, when: {messages: {at_least: 4}}}]
         compaction: {summary: {by: anthropic}}
     """)
-    path = report(tmp_path / "out.html", replayed(under=under), under=under)
+    path = report(tmp_path / "out.html", replayed(under=under))
     [session] = Parsed(path).values("overview")["sessions"]
     assert "Summaries are made from the text alone, not by anthropic." in session["told"]
 

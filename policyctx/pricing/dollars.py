@@ -1,0 +1,128 @@
+"""`CallPrices`: what one call costs in dollars, and after how many calls an edit has paid."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from policyctx.tokens.usage import HOUR
+
+if TYPE_CHECKING:
+    from policyctx.policy.models import Prices
+    from policyctx.policy.models.base import PriceKinds
+    from policyctx.tokens.usage import Usage
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """$ per million tokens."""
+
+    input: float
+    """Neither written to the cache nor read from it."""
+    write_5m: float
+    write_1h: float
+    read: float
+    output: float
+
+    def write(self, ttl: int) -> float:
+        """Return the price of a write that lives for `ttl` seconds."""
+        return self.write_1h if ttl >= HOUR else self.write_5m
+
+
+@dataclass(frozen=True, slots=True)
+class CallPrices:
+    """What calls of one language model cost; the size of a prompt decides which rates it has."""
+
+    base: Rates
+    above: tuple[tuple[int, Rates], ...] = ()
+    """Rates for the whole call, its output too, of a prompt of more tokens than each number."""
+
+    def rates(self, prompt: int) -> Rates:
+        """Return the rates for a prompt of so many tokens, cached ones included."""
+        return next((rates for tokens, rates in reversed(self.above) if prompt > tokens), self.base)
+
+
+@dataclass(frozen=True, slots=True)
+class Dollars:
+    """What tokens cost, in $, by what was taken for them."""
+
+    input: float = 0.0
+    cache_write: float = 0.0
+    """Writes for five minutes and for an hour together."""
+    cache_read: float = 0.0
+    output: float = 0.0
+
+    @property
+    def prompt(self) -> float:
+        """Everything but the output."""
+        return self.input + self.cache_write + self.cache_read
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.prompt + self.output
+
+    def __add__(self, other: Dollars) -> Dollars:
+        return Dollars(
+            self.input + other.input,
+            self.cache_write + other.cache_write,
+            self.cache_read + other.cache_read,
+            self.output + other.output,
+        )
+
+
+def dollars(usage: Usage, prices: CallPrices) -> Dollars:
+    """Return what one call costs.
+
+    A write without a known TTL is taken to live for five minutes. The price of a large prompt is
+    one of the whole call, so the sum of several calls must not be passed.
+    """
+    rates, hour = prices.rates(usage.prompt), usage.cache_write_1h or 0
+    writes = (usage.cache_write - hour) * rates.write_5m + hour * rates.write_1h
+    return Dollars(
+        usage.input * rates.input / _MILLION,
+        writes / _MILLION,
+        usage.cache_read * rates.read / _MILLION,
+        usage.output * rates.output / _MILLION,
+    )
+
+
+def prices_of(written: Prices) -> CallPrices:
+    """Return the prices that a policy gives.
+
+    Without `cache_write_1h` a write for an hour costs `cache_write`.
+    """
+    tiers = sorted(written.above, key=lambda tier: tier.tokens)
+    return CallPrices(_rates(written), tuple((tier.tokens, _rates(tier)) for tier in tiers))
+
+
+def _rates(written: PriceKinds) -> Rates:
+    hour = written.cache_write_1h
+    return Rates(
+        written.input,
+        written.cache_write,
+        written.cache_write if hour is None else hour,
+        written.cache_read,
+        written.output,
+    )
+
+
+def calls_to_pay_back(*, rewritten: int, freed: int, rates: Rates, ttl: int) -> float:
+    """Return how many model calls it takes until an edit has paid for itself.
+
+    `rewritten` are the tokens behind the first change that the provider holds in its cache, and
+    must be written to it anew, for `ttl` seconds; `freed` are those that no later call reads any
+    more. Infinity when nothing is saved.
+    """
+    if freed <= 0:
+        return math.inf
+    write, read = Fraction(str(rates.write(ttl))), Fraction(str(rates.read))
+    cost = max(0, rewritten) * (write - read)
+    if cost <= 0:
+        return 0
+    saving = freed * read
+    return math.inf if saving == 0 else math.ceil(cost / saving)

@@ -1,0 +1,179 @@
+"""`CallTerms`: at which prices, with which window and under which cache a recorded call was made.
+
+What the policy sets wins. Everything else is that of the recorded language model, on the day of the
+call or today, and of the writes that the provider billed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
+
+from policyctx.policy.models import ASSUMED_TTL
+from policyctx.policy.values import Duration
+from policyctx.pricing.cache_rules import CacheRules
+from policyctx.pricing.dollars import CallPrices, Dollars, dollars, prices_of
+from policyctx.pricing.rows import ModelRow, row_of
+from policyctx.tokens.usage import HOUR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from policyctx.policy.models import Model
+    from policyctx.tokens.usage import Usage
+
+PricesOf: TypeAlias = Literal["recorded", "today"]
+"""Whose prices: those of each call's own day, or those of the newest rows."""
+
+UNNAMED = "a model that the recording does not name"
+
+
+class Call(Protocol):
+    """What the terms of a call depend on."""
+
+    @property
+    def usage(self) -> Usage | None:
+        """What was billed for it, None if nobody knows."""
+
+    @property
+    def language_model(self) -> str | None:
+        """The name that the recording gives."""
+
+    @property
+    def at(self) -> float | None:
+        """When it was made, in seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallTerms:
+    """On which terms a provider takes one call."""
+
+    language_model: str
+    window: int
+    """Tokens that the model can see."""
+    cache: CacheRules | None
+    """None if the model has no cache."""
+    ttl: int = ASSUMED_TTL
+    """Seconds that what the call writes to the cache stays there."""
+    ttl_is_assumed: bool = False
+    """The recording does not say how long: the TTL is the last known one, or five minutes."""
+    prices: CallPrices | None = None
+    """None if neither the policy nor a row of the language model has them."""
+    row: ModelRow | None = None
+    """What is known of the language model."""
+
+    def dollars(self, usage: Usage) -> Dollars | None:
+        """Return what the call costs; None without prices.
+
+        Writes whose TTL the usage does not tell have that of these terms.
+        """
+        if self.prices is None:
+            return None
+        if usage.cache_write_1h is None:
+            hour = usage.cache_write if self.ttl >= HOUR else 0
+            usage = replace(usage, cache_write_1h=hour)
+        return dollars(usage, self.prices)
+
+
+def terms_of(calls: Iterable[Call], model: Model, prices: PricesOf = "recorded") -> list[CallTerms]:
+    """Return the terms of the calls of one session, in their order; `model` is the policy's."""
+    written = None if model.price is None else prices_of(model.price)
+    last: dict[str, int] = {}
+    terms = []
+    for call in calls:
+        name = call.language_model or model.name or ""
+        row = row_of(name, at=call.at if prices == "recorded" else None)
+        cache = _cache(model, row)
+        ttl, is_assumed = _ttl(call, model, row, last.get(name))
+        if call.usage is not None and (told := call.usage.write_ttl) is not None:
+            last[name] = told
+        terms.append(
+            CallTerms(
+                language_model=name or UNNAMED,
+                window=_window(model, row),
+                cache=cache,
+                ttl=ttl,
+                ttl_is_assumed=is_assumed,
+                prices=written or (None if row is None else row.prices),
+                row=row,
+            )
+        )
+    return terms
+
+
+def _window(model: Model, row: ModelRow | None) -> int:
+    is_set = "context_window" in model.model_fields_set
+    return model.context_window if is_set or row is None else row.context_window
+
+
+def _cache(model: Model, row: ModelRow | None) -> CacheRules | None:
+    """Return the rules of the cache; those of an unknown model find the longest prefix."""
+    settings = model.cache
+    if row is None or (row.cache is None and model.price is not None):
+        return CacheRules("prefix", settings.min_tokens, settings.seconds())
+    is_set = "min_tokens" in settings.model_fields_set
+    if row.cache is None or not is_set:
+        return row.cache
+    return replace(row.cache, min_tokens=settings.min_tokens)
+
+
+def _ttl(call: Call, model: Model, row: ModelRow | None, last: int | None) -> tuple[int, bool]:
+    """Return the TTL of what a call writes, and whether it is assumed."""
+    if isinstance(model.cache.ttl, Duration):
+        return model.cache.ttl.seconds, False
+    if row is not None and row.cache is not None and row.cache.kind != "anthropic":
+        return row.cache.ttl, False
+    usage = call.usage
+    if usage is not None and usage.write_ttl is not None:
+        return usage.write_ttl, False
+    wrote = usage is not None and usage.cache_write > 0
+    is_told = usage is not None and not wrote and usage.cache_write_1h is not None
+    # Whether a model that nobody knows has such a cache, only a write tells.
+    is_assumed = wrote if row is None else not is_told
+    return ASSUMED_TTL if last is None else last, is_assumed
+
+
+class Contradiction(NamedTuple):
+    """A key of the policy that says something else than the recording."""
+
+    key: str
+    written: str
+    recorded: str
+    """Of what: `writes were for 1h`."""
+    is_of_writes: bool = False
+    """It is true of so many writes to the cache, and not of so many calls."""
+
+    def sentence(self, number: int, of: int) -> str:
+        """Return it for people, with how many calls or writes it is true of."""
+        return f"{self.key} {self.written}; {number:,} of {of:,} {self.recorded}"
+
+
+def contradictions(
+    calls: Sequence[Call], terms: Sequence[CallTerms], model: Model
+) -> Counter[Contradiction]:
+    """Return what the policy sets otherwise than a session has it, and in how many calls."""
+    found: Counter[Contradiction] = Counter()
+    for call, one in zip(calls, terms, strict=True):
+        found.update(_contradicting(call, one, model))
+    return found
+
+
+def _contradicting(call: Call, terms: CallTerms, model: Model) -> Iterator[Contradiction]:
+    told = None if call.usage is None else call.usage.write_ttl
+    ttl = model.cache.ttl
+    if isinstance(ttl, Duration) and told is not None and told != ttl.seconds:
+        yield Contradiction(
+            "model.cache.ttl", f"is {ttl}", f"writes were for {Duration(told)}", is_of_writes=True
+        )
+    if model.price is not None and model.price.cache_write_1h is None and told == HOUR:
+        missing = "writes were for 1h, and cost cache_write"
+        yield Contradiction("model.price", "has no cache_write_1h", missing, is_of_writes=True)
+    if (row := terms.row) is None:
+        return
+    if "context_window" in model.model_fields_set and row.context_window != model.context_window:
+        recorded = f"calls were to {row.name}, which has {row.context_window:,}"
+        yield Contradiction("model.context_window", f"is {model.context_window:,}", recorded)
+    if model.price is not None and model.price.input != row.prices.base.input:
+        recorded = f"calls were to {row.name}, whose input costs ${row.prices.base.input:g}"
+        yield Contradiction("model.price", f"has input ${model.price.input:g}", recorded)
