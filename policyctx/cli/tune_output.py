@@ -48,8 +48,9 @@ class Shown:
 @dataclass(frozen=True, slots=True)
 class _Row:
     name: str
+    kind: str
+    """`baseline`, `incumbent`, `preset`, `front`, or `winner` if that is not on the front."""
     outcomes: Sequence[Outcome]
-    marks: str = ""
 
 
 def print_tuned(out: Console, shown: Shown) -> None:
@@ -89,7 +90,7 @@ def _sessions_line(shown: Shown) -> str:
     paid = sums(tuned.incumbent.outcomes).without
     calls = sum(one.calls for one in tuned.sessions)
     line = (
-        f"tuned     {shown.incumbent.name} over {counted(len(tuned.sessions), 'session')} of"
+        f"tuned     {shown.incumbent.label} over {counted(len(tuned.sessions), 'session')} of"
         f" {counted(tuned.projects, 'project')}: {counted(calls, 'call')} of a model,"
         f" ${paid:,.2f} without a policy"
     )
@@ -101,24 +102,25 @@ def _sessions_line(shown: Shown) -> str:
 
 def _rows(shown: Shown) -> Iterator[_Row]:
     tuned = shown.tuned
-    yield _Row("nothing", [one.unedited for one in tuned.incumbent.outcomes])
+    yield _Row("nothing", "baseline", [one.unedited for one in tuned.incumbent.outcomes])
     if tuned.summarise_only is not None:
-        yield _Row("summarise-only", tuned.summarise_only.outcomes)
+        yield _Row("summarise-only", "baseline", tuned.summarise_only.outcomes)
     if tuned.presets:
         for one in tuned.presets:
             violated = f" (violates: {', '.join(one.violates)})" if one.violates else ""
-            yield _Row(f"{one.name}{violated}", one.candidate.outcomes)
+            kind = "incumbent" if one.name == shown.incumbent.label else "preset"
+            yield _Row(f"{one.name}{violated}", kind, one.candidate.outcomes)
         return
-    yield _Row(shown.incumbent.name, tuned.incumbent.outcomes)
+    yield _Row(shown.incumbent.label, "incumbent", tuned.incumbent.outcomes)
     for candidate in tuned.front:
         if candidate.setting != Setting():
             mark = "* " if candidate.setting == _winner(tuned) else ""
-            yield _Row(f"{mark}{candidate.setting}", candidate.outcomes)
+            yield _Row(f"{mark}{candidate.setting}", "front", candidate.outcomes)
     if tuned.winner is not None and tuned.winner.setting not in {
         Setting(),
         *(one.setting for one in tuned.front),
     }:
-        yield _Row(f"* {tuned.winner.setting}", tuned.winner.outcomes)
+        yield _Row(f"* {tuned.winner.setting}", "winner", tuned.winner.outcomes)
 
 
 def _winner(tuned: Tuned) -> Setting | None:
@@ -174,7 +176,7 @@ def _verdict(shown: Shown) -> Iterator[str]:
         one = tested.comparison
         yield (
             f"tested    on projects left out of the search: ${signed(one.difference)}"
-            f" {_interval(one)} against {shown.incumbent.name}; {one.tally.wins} wins,"
+            f" {_interval(one)} against {shown.incumbent.label}; {one.tally.wins} wins,"
             f" {one.tally.losses} losses, {one.tally.ties} ties"
         )
     elif tuned.is_interrupted and tuned.winner is not None:
@@ -184,11 +186,11 @@ def _verdict(shown: Shown) -> Iterator[str]:
             yield f"winner    {tuned.winner.setting}"
         elif tuned.best is not None and tuned.best.setting != Setting():
             yield (
-                f"winner    {shown.incumbent.name} stays: what looks best does not save more than"
+                f"winner    {shown.incumbent.label} stays: what looks best does not save more than"
                 " one standard error on projects left out of the search"
             )
         else:
-            yield f"winner    {shown.incumbent.name} stays: no setting is better beyond one error"
+            yield f"winner    {shown.incumbent.label} stays: no setting is better beyond one error"
     yield f"made      {_made(shown)}"
 
 
@@ -273,7 +275,9 @@ def tuned_report(shown: Shown) -> dict[str, Any]:
         "models_without_prices": dict(shown.known.unpriced),
         "settings": tuned.settings,
         "replays": tuned.replays,
-        "rows": [{"setting": row.name, **_values(row.outcomes)} for row in _rows(shown)],
+        "rows": [
+            {"setting": row.name, "kind": row.kind, **_values(row.outcomes)} for row in _rows(shown)
+        ],
         "judged": [_candidate(one) for one in tuned.judged],
         "best": None if tuned.best is None else _candidate(tuned.best),
         "winner": None if tuned.winner is None else _candidate(tuned.winner),

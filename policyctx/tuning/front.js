@@ -20,12 +20,10 @@ function points(name, rows, more) {
   };
 }
 
-// A row of the table is no setting of the search if it is a baseline or the incumbent.
 function frontChart() {
   const judged = STUDY.judged.map((one) => ({ ...one, setting: one.name }));
-  const [baselines, front] = [[], []];
-  const names = new Set(["nothing", "summarise-only", STUDY.incumbent]);
-  for (const row of STUDY.rows) (names.has(row.setting) ? baselines : front).push(row);
+  const front = STUDY.rows.filter((row) => row.kind === "front");
+  const others = STUDY.rows.filter((row) => row.kind !== "front");
   const line = { mode: "lines+markers", line: { shape: "hv" } };
   return chart({
     name: "Net dollars against regret",
@@ -35,7 +33,7 @@ function frontChart() {
     traces: [
       points("tried", judged, { marker: { color: COLOURS.without, size: 6, opacity: 0.6 } }),
       points("the front", front, { ...line, marker: { color: COLOURS.with, size: 9 } }),
-      points("without a search", baselines, {
+      points("for comparison", others, {
         mode: "markers+text",
         textposition: "top center",
         marker: { color: COLOURS.removed, size: 11, symbol: "diamond" },

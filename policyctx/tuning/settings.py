@@ -7,6 +7,7 @@ it, so the empty setting is the incumbent. `overlay` says it as YAML that extend
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from policyctx.definitions.actions import STEP_ACTIONS
@@ -99,6 +100,11 @@ class Incumbent:
         self.source: PolicySource = policy_source(name)
         # What the environment gave stays an expression, since it may be a secret.
         self.document: Yaml = resolved(self.source).as_written()
+
+    @property
+    def label(self) -> str:
+        """What tables call it: the name of the preset or of the file."""
+        return PurePath(self.name).name
 
     @property
     def extends(self) -> str:

@@ -312,7 +312,7 @@ class Study:
         """Rank the presets under the incumbent's model; too few projects allow no more."""
         incumbent = Candidate(Setting(), self.of([Setting()], self._all)[Setting()])
         is_interrupted = False
-        found = [Ranked(self._incumbent.name, incumbent, ())]
+        found = [Ranked(self._incumbent.label, incumbent, ())]
         try:
             self.of([SUMMARISE_ONLY], self._all)
             found += [
