@@ -74,7 +74,7 @@ def print_tuned(out: Console, shown: Shown) -> None:
         largest = tuned.comparisons[0]
         out.print(
             f"without {shortened(largest.largest, _SESSION)}, the most influential session:"
-            f" {signed(largest.without_largest)} against the incumbent",
+            f" {money(largest.without_largest)} against the incumbent",
             soft_wrap=True,
         )
     out.print()
@@ -166,6 +166,12 @@ def signed(dollars: float) -> str:
     return "0.00" if text[1:] == "0.00" else text
 
 
+def money(dollars: float) -> str:
+    """Return dollars in a sentence: `−$1.25`."""
+    text = signed(dollars)
+    return f"{text[0]}${text[1:]}" if text[0] in "+−" else f"${text}"
+
+
 def _setting(candidate: Candidate | None) -> str:
     return "none" if candidate is None else str(candidate.setting)
 
@@ -175,7 +181,7 @@ def _verdict(shown: Shown) -> Iterator[str]:
     if (tested := tuned.tested) is not None:
         one = tested.comparison
         yield (
-            f"tested    on projects left out of the search: ${signed(one.difference)}"
+            f"tested    on projects left out of the search: {money(one.difference)}"
             f" {_interval(one)} against {shown.incumbent.label}; {one.tally.wins} wins,"
             f" {one.tally.losses} losses, {one.tally.ties} ties"
         )
@@ -247,12 +253,12 @@ def _figures(shown: Shown) -> Iterator[str]:
     if tuned.winner is not None:
         found = sums(tuned.winner.outcomes)
         yield (
-            f"net       ${signed(found.net)} ({100 * found.saved:.1f} % saved),"
+            f"net       {money(found.net)} ({100 * found.saved:.1f} % saved),"
             f" {found.regret_tokens:,} tokens regretted, dearer in {found.dearer} of"
             f" {found.sessions}"
         )
     for one in tuned.comparisons:
-        yield f"against   {one.against}: ${signed(one.difference)} {_interval(one)}"
+        yield f"against   {one.against}: {money(one.difference)} {_interval(one)}"
     yield from _verdict(shown)
 
 

@@ -130,9 +130,8 @@ class Incumbent:
             value = setting.get(knob)
             if value is not None:
                 _CHANGES[knob](_Change(self, overlay), value)
-        if "steps" in overlay:
-            overlay["steps"] = list(overlay["steps"].values())
-        return overlay
+        steps = [one for one in overlay.pop("steps", {}).values() if one not in self.steps]
+        return overlay | ({"steps": steps} if steps else {})
 
     def on_preset(self, preset: str, *, called: str) -> Yaml:
         """Return a preset with the incumbent's model, so that both are priced alike."""
