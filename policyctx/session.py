@@ -13,24 +13,24 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, cast
 
-from policyctx.definitions.fields import ROOT_FIELDS, SESSION_FIELDS
+from policyctx.definitions.fields import SESSION_FIELDS
 from policyctx.errors import PolicyctxError, StoreError
 from policyctx.messages.reading import listed
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import Facts
-from policyctx.planning.ledger import taken_out
-from policyctx.planning.paths import safe_part
 from policyctx.planning.planner import BOTH
+from policyctx.planning.taken_out import taken_out
 from policyctx.policy.models import Policy
 from policyctx.policy.options import checks_options
 from policyctx.policy.values import parsed_template
-from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.filesystem import session_store
 from policyctx.store.read import lines_of
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.tool_schemas import tool_names
 from policyctx.tokens.usage import usage_of
+from policyctx.turns.breakpoints import Beside, Placing
 from policyctx.turns.context_items import context_items
 from policyctx.turns.driving import LockedStore, run, run_async
 from policyctx.turns.effects import FindRoot, Recall, Remember
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from policyctx.compaction.summarizers import Summarize, Summarizer
     from policyctx.definitions.items import FileLines, Message
     from policyctx.messages.shapes.shape import Shape
+    from policyctx.planning.anchors import Breakpoint
     from policyctx.planning.compact import Replacing
     from policyctx.planning.ledger import ItemKey, Ledger
     from policyctx.planning.plan import Plan
@@ -112,7 +113,9 @@ class Session:
         self.session_id = _new_session_id(settings.session_id) if session_id is None else session_id
         self._clock = clock
         self._cwd = _working_directory()
-        self.store: SessionStore = self._folder(root) if store is None else store
+        if store is None:
+            store = session_store(settings, self.session_id, root=root, clock=clock)
+        self.store: SessionStore = store
         model = self.policy.model
         self._counter = counter_for(model.tokenizer, language_model=model.name)
         self._keeps_state = self.policy.store.keeps_state
@@ -123,6 +126,8 @@ class Session:
         self.context_window: int | None = None
         """Tokens that the called model can see, for the gates; None for those of the policy."""
         self._expects_usage = expects_usage
+        self.takes_markers = True
+        """Whether the API takes `cache_control` markers, if the lists do not show another one."""
         self._notices_given = 0
         self._memory: Memory | None = None
         self._announced_tool = ""
@@ -166,13 +171,33 @@ class Session:
         facts = self._facts(memory, system, tools)
         return known.planner.plan(facts, comes_back=known.comes_back)
 
+    def breakpoints(
+        self, messages: Sequence[Message], *, system: object = None, tools: object = None
+    ) -> tuple[Breakpoint, ...]:
+        """Return the cache breakpoints that `apply` would set; nothing is written or decided.
+
+        Those in the messages name the item that they follow. Empty if the policy does not
+        place breakpoints, and for an API without `cache_control`. A compaction that is due is not
+        made.
+        """
+        if not (self.policy.places_breakpoints and self.takes_markers):
+            return ()
+        self._note_tools(tools)
+        memory = self._run(self._recall())
+        known, _ = self._list_of(messages, memory)
+        planned = known.planner.plan(self._facts(memory, system, tools))
+        placed = _placing(known, memory).placed(
+            Beside(system, tools), memory.anchors, planned.new, write_ttl=memory.write_ttl
+        )
+        return () if placed is None else placed.breakpoints
+
     def preview(
         self, messages: Sequence[Message], *, system: object = None, tools: object = None
     ) -> Sequence[Message]:
         """Return the list that `apply` would return; nothing is written and nothing is decided.
 
         A compaction that is due is not made, since it needs a summary. A path in a new placeholder
-        is the one that the file would get.
+        is the one that the file would get. Markers are those of `messages`.
         """
         self._note_tools(tools)
         return self._run(self._preview(messages, (system, tools)))
@@ -208,13 +233,17 @@ class Session:
         left of them; they may move from turn to turn, also in new message objects with equal
         values. `Result.sources` leads from each message of the output to the one that was given.
 
+        With `breakpoints: auto` in the policy the markers are the policy's, never more than four:
+        send `Result.system` and `Result.tools` with the messages then. Of the caller's markers the
+        one on the last block stays, and those in the system prompt as far as there is room.
+
         Raises `MessagesError` for a value that is not a message list, `ShapeError` for a mistake of
         one of the `shapes`, `StoreError` under `on_failure: raise`, and `InvalidResultError`; after
         one of these the session is unchanged.
         After any other exception, such as an interrupt, the next turn reads from the store which
         decisions were made.
         """
-        return self._run(self._apply(messages, (system, tools), changed=changed))
+        return self._run(self._apply(messages, Beside(system, tools), changed=changed))
 
     async def apply_async(
         self,
@@ -225,7 +254,8 @@ class Session:
         changed: bool = False,
     ) -> Result:
         """Edit a message list as `apply` does, with the files written in a thread."""
-        return await self._run_async(self._apply(messages, (system, tools), changed=changed))
+        beside = Beside(system, tools)
+        return await self._run_async(self._apply(messages, beside, changed=changed))
 
     def on_tool_result(
         self,
@@ -236,9 +266,11 @@ class Session:
     ) -> Result:
         """Run the `arrival` steps on a message with new results, before a model has seen them.
 
-        `call` is the assistant message that made the calls; without it the tools are unknown, and
-        rules for tools do not apply. If it is given, `Result.messages` begins with it. `sources`
-        are the files that the results were read from, by tool-use id; a placeholder may name them.
+        `call` is the assistant message that made the calls; if it is given, `Result.messages`
+        begins with it. Without it the tools and their inputs are unknown: rules for tools do not
+        apply, and a result that was read back from the store is offloaded again. Pass it wherever a
+        tool of the agent can read the store. `sources` are the files that the results were read
+        from, by tool-use id; a placeholder may name them.
         """
         return self._run(self._apply_on_arrival(message, call, sources))
 
@@ -367,21 +399,6 @@ class Session:
         if names and names != self._read_tools[0]:
             self._read_tools = names, self.policy.read_tool(names)
 
-    def _folder(self, root: str | os.PathLike[str] | None) -> ContextFileSystem:
-        settings = self.policy.store
-        shared = root is not None or "{session_id}" not in settings.root
-        return ContextFileSystem(
-            _root(settings.root, self.session_id) if root is None else root,
-            on_conflict=settings.on_conflict,
-            sync=settings.sync,
-            mode=settings.mode,
-            state=settings.state,
-            session=self.session_id if shared else None,
-            format=settings.format,
-            compress=settings.compress,
-            clock=self._clock,
-        )
-
     def _apply_on_arrival(
         self,
         message: Message,
@@ -410,11 +427,11 @@ class Session:
     def _apply(
         self,
         messages: Sequence[Message],
-        beside: tuple[object, ...],
+        beside: Beside,
         *,
         changed: bool,
     ) -> Turn[Result]:
-        self._note_tools(beside[1])
+        self._note_tools(beside.tools)
         memory = yield from self._recall()
         known, seen = self._list_of(messages, memory, changed=changed)
         warnings = yield from self._check_root(known, memory)
@@ -427,6 +444,9 @@ class Session:
             result = replace(result, source_ranges=sources)
         if self._root is None and (result.plan.to_save or result.compacted):
             self._root = yield from FindRoot().ask()
+        result = replace(result, system=beside.system, tools=beside.tools)
+        if self.policy.places_breakpoints and self.takes_markers:
+            result = yield from self._marked(result, known, beside, memory)
         memory.known = known
         known.conversation.sent = known.conversation.reading.message_count
         memory.called_at = self._clock()
@@ -438,6 +458,26 @@ class Session:
         warnings = (*warnings, *self._blindness(memory))
         result = replace(result, warnings=(*warnings, *result.warnings)) if warnings else result
         return (yield from self._with_notices(result, memory))
+
+    def _marked(
+        self, result: Result, known: KnownList, beside: Beside, memory: Memory
+    ) -> Turn[Result]:
+        """Set the cache breakpoints of the request, and remember where they are."""
+        placing = _placing(known, memory)
+        placed = placing.placed(beside, memory.anchors, write_ttl=memory.write_ttl)
+        if placed is None:
+            return result
+        memory.placing, memory.anchors = placing, placed.sent
+        if self._keeps_state:
+            yield from self._note(placed.sent.record())
+        system, tools = placed.beside(beside)
+        return replace(
+            result,
+            messages=placing.marked(result.messages, placed),
+            system=system,
+            tools=tools,
+            breakpoints=placed.breakpoints,
+        )
 
     def _blindness(self, memory: Memory) -> Iterator[str]:
         """Yield a warning, once, if a gate compares tokens and no usage was ever observed."""
@@ -675,17 +715,19 @@ def _summarizer(policy: OffloadPolicy, given: Summarizer | Summarize | None) -> 
     return summarizer_for(policy.compaction(step).summary.by)
 
 
+def _placing(known: KnownList, memory: Memory) -> Placing:
+    """Return what places the breakpoints of a list: that of the last turn if it continues."""
+    if memory.placing is not None and memory.placing.known is known:
+        return memory.placing
+    return Placing(known)
+
+
 def _working_directory() -> str:
     """Return the absolute path of the working directory, empty if it was removed."""
     try:
         return os.getcwd()  # noqa: PTH109 - a path is rendered as text
     except FileNotFoundError:
         return ""
-
-
-def _root(template: str, session_id: str) -> str:
-    values = {"session_id": safe_part(session_id)}
-    return parsed_template(template, ROOT_FIELDS).render(values)
 
 
 def _new_session_id(form: str) -> str:

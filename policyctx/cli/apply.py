@@ -17,6 +17,8 @@ import typer
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.conversation import RecordedChoice, read_messages
 from policyctx.cli.output import (
+    breakpoints_in_words,
+    breakpoints_report,
     compaction_in_words,
     console,
     json_text,
@@ -62,11 +64,15 @@ def apply(
         result = session.apply(given.messages, system=given.system, tools=given.tools)
         if any(reason.code == "not_saved" for o in result.plan.outcomes for _, reason in o.left):
             raise StoreError("; ".join(result.warnings), path=str(session.store.root))
-        write(json_text(given.request.document_with(result.messages)))
-    planned = result.plan
+        request = given.request
+        if result.breakpoints:
+            request = request.marked(result.system, result.tools)
+        write(json_text(request.document_with(result.messages)))
+    planned, placed = result.plan, result.breakpoints
     err = console(stderr=True)
     if as_json:
         report = plan_report(planned) | given.report(session) | applied_report(result)
+        report |= breakpoints_report(placed)
         err.out(json_text(report), highlight=False)
         return
     err.print(outcome(planned, "offloaded"), soft_wrap=True)
@@ -81,6 +87,8 @@ def apply(
             err.print(f"archived in {made.archive_path}", soft_wrap=True, markup=False)
         after -= made.stats.original_token_count - made.stats.compacted_token_count
     err.print(f"context: {saving(planned.tokens_before, after)}")
+    for line in breakpoints_in_words(placed):
+        err.print(line, soft_wrap=True, markup=False)
 
 
 def applied_report(result: Result) -> dict[str, Any]:

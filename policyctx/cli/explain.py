@@ -9,6 +9,8 @@ import typer
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.conversation import RecordedChoice, read_messages
 from policyctx.cli.output import (
+    breakpoints_in_words,
+    breakpoints_report,
     compaction_report,
     console,
     gate_report,
@@ -64,11 +66,16 @@ def explain(
     given.teach(session)
     planned = session.plan(given.messages, system=given.system, tools=given.tools)
     positions = _chosen(planned, item, why_not=why_not, largest=largest)
+    placed = session.breakpoints(given.messages, system=given.system, tools=given.tools)
     out = console()
     if as_json:
-        out.out(json_text(_report(planned, positions) | given.report(session)), highlight=False)
+        report = _report(planned, positions) | given.report(session)
+        report |= breakpoints_report(placed)
+        out.out(json_text(report), highlight=False)
         return
     _print_gates(planned, out)
+    for line in breakpoints_in_words(placed):
+        out.print(line, soft_wrap=True, markup=False)
     for position in positions:
         _print_item(planned, position, out)
     left = _number_of_items(planned, why_not=why_not) - len(positions)

@@ -15,11 +15,11 @@ import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.output import console, json_text
+from policyctx.definitions.wordings import DEFAULT
 from policyctx.errors import Diagnostic, Location, PolicyError, StoreError
 from policyctx.policy.diagnosing import hint
 from policyctx.policy.loading import extended
 from policyctx.policy.models import Model
-from policyctx.policy.models.placeholder import DEFAULT
 from policyctx.policy.models.store import Store
 from policyctx.policy.showing import resolved_yaml
 from policyctx.policy.sources import AGENTS_FILE, PolicySource, policy_source, preset_names

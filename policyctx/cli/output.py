@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from policyctx.compaction.assembly import SummaryUsage
+    from policyctx.planning.anchors import Breakpoint, Why
     from policyctx.planning.compiled import OffloadPolicy
     from policyctx.planning.decisions import Decision, Reason
     from policyctx.planning.gates import GateVerdict
@@ -332,6 +333,48 @@ def compaction_in_words(plan: Plan, verb: str) -> str:
     if replacing.parts.carried is not None:
         messages += f" without {replacing.parts.carried:,}, the user's newest"
     return f"{messages}, {replacing.tokens:,} tokens, {verb} replaced by a summary"
+
+
+# Why a cache breakpoint stands where it does.
+_WHY_BREAKPOINT: dict[Why, str] = {
+    "given": "the caller's marker",
+    "system": "the end of the system prompt",
+    "old": "the anchor of the request before, up to which an edit leaves the cache readable",
+    "anchor": "the anchor: the next edit comes behind it",
+    "before": "the end of the request before",
+    "last": "the end of this request",
+    "tools": "the end of the tools",
+}
+
+
+def breakpoints_in_words(placed: Sequence[Breakpoint]) -> list[str]:
+    """Return a line for each cache breakpoint: where it stands, its lifetime, and why."""
+    return [
+        f"cache breakpoint after {_where(one)} ({one.ttl}):"
+        f" {'; '.join(_WHY_BREAKPOINT[why] for why in one.why)}"
+        for one in placed
+    ]
+
+
+def _where(one: Breakpoint) -> str:
+    if one.part == "messages":
+        return one.item
+    return f"{'tool' if one.part == 'tools' else 'system block'} {one.place + 1}"
+
+
+def breakpoints_report(placed: Sequence[Breakpoint]) -> dict[str, Any]:
+    """Return the cache breakpoints as plain values for `--json`."""
+    return {
+        "breakpoints": [
+            {
+                "part": one.part,
+                "place": one.item if one.part == "messages" else one.place,
+                "ttl": one.ttl,
+                "why": list(one.why),
+            }
+            for one in placed
+        ]
+    }
 
 
 def usage_in_words(usage: SummaryUsage) -> str:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.conversation import RecordedChoice, read_messages
 from policyctx.cli.output import (
+    breakpoints_in_words,
+    breakpoints_report,
     compaction_in_words,
     console,
     json_text,
@@ -55,9 +57,12 @@ def plan(
     given = read_messages(messages, RecordedChoice(recorded, call))
     given.teach(session)
     planned = session.plan(given.messages, system=given.system, tools=given.tools)
+    placed = session.breakpoints(given.messages, system=given.system, tools=given.tools)
     out = console()
     if as_json:
-        out.out(json_text(plan_report(planned) | given.report(session)), highlight=False)
+        report = plan_report(planned) | given.report(session)
+        report |= breakpoints_report(placed)
+        out.out(json_text(report), highlight=False)
         return
     if planned.decisions:
         out.print(_decisions(planned, out.width))
@@ -67,6 +72,8 @@ def plan(
         out.print(told, soft_wrap=True)
         context += "; what the summary spares is not deducted"
     out.print(context, soft_wrap=True)
+    for line in breakpoints_in_words(placed):
+        out.print(line, soft_wrap=True, markup=False)
 
 
 def _decisions(planned: Plan, width: int) -> Table:

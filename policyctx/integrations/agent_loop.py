@@ -72,11 +72,15 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class SentTurn:
-    """The list that is sent for a request, in the turn of this number."""
+    """What is sent for a request, in the turn of this number."""
 
     given: list[Message]
     messages: Sequence[Message]
     turn: int
+    system: object = None
+    tools: object = None
+    sets_breakpoints: bool = False
+    """Whether the policy has set the cache breakpoints of the request."""
 
 
 class AgentLoop:
@@ -202,7 +206,15 @@ class AgentLoop:
             _log.warning("session %s: %s", session.session_id, warning)
         while len(self._kept) >= _MOST_KEPT:
             del self._kept[next(iter(self._kept))]
-        self._kept[asked.key] = sent = SentTurn(asked.messages, result.messages, self._turn)
+        sent = SentTurn(
+            asked.messages,
+            result.messages,
+            self._turn,
+            result.system,
+            result.tools,
+            sets_breakpoints=bool(result.breakpoints),
+        )
+        self._kept[asked.key] = sent
         return sent
 
     @contextmanager

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_origin
 
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, Asked, SentTurn
+from policyctx.messages.markers import MARKER
 
 try:
     import anthropic
@@ -73,7 +74,7 @@ class PolicyMiddleware(anthropic.Middleware):
         if call.is_count:
             return call_next(_edited(request, asked, loop.preview(session, asked)))
         sent = loop.apply(session, asked)
-        edited = _edited(request, asked, sent.messages)
+        edited = _sent(request, asked, sent)
 
         def observe(events: Generator[Any]) -> Generator[Any]:
             return _observed(call, sent, events)
@@ -96,7 +97,7 @@ class PolicyMiddleware(anthropic.Middleware):
             previewed = await loop.preview_async(session, asked)
             return await call_next(_edited(request, asked, previewed))
         sent = await loop.apply_async(session, asked)
-        edited = _edited(request, asked, sent.messages)
+        edited = _sent(request, asked, sent)
 
         def observe(events: AsyncGenerator[Any]) -> AsyncGenerator[Any]:
             return _observed_async(call, sent, events)
@@ -152,6 +153,21 @@ def _edited(request: APIRequest, asked: Asked, messages: Sequence[Message]) -> A
     if messages is asked.messages:
         return request
     return request.copy(body={**_body(request), "messages": list(messages)})
+
+
+def _sent(request: APIRequest, asked: Asked, sent: SentTurn) -> APIRequest:
+    """Return the request of a turn; the same object if nothing of it changed."""
+    request = _edited(request, asked, sent.messages)
+    if not sent.sets_breakpoints:
+        return request
+    body = _body(request)
+    # A marker of the whole request would be one breakpoint more.
+    new = {name: value for name, value in body.items() if name != MARKER}
+    for name, value in (("system", sent.system), ("tools", sent.tools)):
+        if name in new:
+            new[name] = value
+    is_same = new.keys() == body.keys() and all(new[name] is body[name] for name in new)
+    return request if is_same else request.copy(body=new)
 
 
 def _with_stream(request: APIRequest, observe: Callable[[Any], object]) -> APIRequest:

@@ -1,10 +1,10 @@
-"""The least size at which a policy can offload a tool's result, remembered between processes.
+"""What a policy makes of a tool's results on arrival, remembered between processes.
 
-To read and compile a policy takes much longer than to start Python. A process that only has to
-know that a result is too small asks `remembered_bound` first, which reads the files of the policy
-but compiles nothing. A bound holds for the very contents of these files, the values of the
-environment variables that they use, and the version of the library; if one of these differs, the
-bound is unknown. A bound only tells which results the policy certainly keeps. For all other results
+To read and compile a policy takes much longer than to start Python. A process asks `remembered`
+first, which reads the files of the policy but compiles nothing. What is remembered holds for the
+very contents of these files, the values of the environment variables that they use, and the
+version of the library; if one of these differs, nothing is known. The bound tells which results the
+policy certainly keeps, and the rule, where there is one, what becomes of the others. Without a rule
 the policy itself decides.
 """
 
@@ -22,6 +22,7 @@ import policyctx
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from policyctx.planning.arrival_rule import ArrivalRule
     from policyctx.planning.compiled import OffloadPolicy, SizeThreshold
 
 # A file with more tools begins anew; the names come from MCP servers.
@@ -45,23 +46,39 @@ class LeastSize(NamedTuple):
         return len(text.encode("utf-8", "surrogatepass")) < self.least
 
 
-def remembered_bound(policy: str, tool: str) -> LeastSize | None:
-    """Return the bound that an earlier process found for results of a tool, None if none holds.
+class Remembered(NamedTuple):
+    """What an earlier process found for the results of a tool."""
+
+    bound: LeastSize
+    tool: str
+    values: dict[str, Any] | None
+
+    @property
+    def rule(self) -> ArrivalRule | None:
+        """The rule, None if only the policy itself can decide."""
+        from policyctx.planning.arrival_rule import ArrivalRule  # noqa: PLC0415 - if it is needed
+
+        return None if self.values is None else ArrivalRule.of_json(self.values, self.tool)
+
+
+def remembered(policy: str, tool: str) -> Remembered | None:
+    """Return what an earlier process found for results of a tool, None if nothing holds.
 
     `policy` is the name of a preset or the path of a file, as in `OffloadPolicy.load`.
     """
     for path in _cache_files(policy):
         found = _read_cache(path, policy)
         if found is not None and tool in found["tools"]:
-            return _bound_of(found["tools"][tool])
+            return _remembered(found, tool)
     return None
 
 
 def load_and_remember(policy: str, tool: str) -> tuple[OffloadPolicy, LeastSize]:
     """Compile a policy, and return it with its bound for results of a tool.
 
-    The bound is remembered if that is possible; a failure is ignored. Raises `PolicyError`.
+    Bound and rule are remembered if that is possible; a failure is ignored. Raises `PolicyError`.
     """
+    from policyctx.planning.arrival_rule import ArrivalRule  # noqa: PLC0415 - slow to import
     from policyctx.planning.compiled import OffloadPolicy  # noqa: PLC0415 - slow to import
     from policyctx.policy.loading import completed, extended, validated  # noqa: PLC0415
     from policyctx.policy.sources import environment, policy_source  # noqa: PLC0415
@@ -83,7 +100,9 @@ def load_and_remember(policy: str, tool: str) -> tuple[OffloadPolicy, LeastSize]
         if len(paths) == len(read.sources) and all(map(os.path.isfile, paths)):
             is_preset = paths[0].startswith(shipped)
             hashes = {s: _digest(t.text) for s, t in zip(paths, read.sources, strict=True)}
-            _write_cache(policy, tool, bound, hashes, variables.used, is_preset=is_preset)
+            rule = ArrivalRule.of(compiled, tool)
+            new = Remembered(bound, tool, None if rule is None else rule.as_json())
+            _write_cache(policy, new, hashes, variables.used, is_preset=is_preset)
     return compiled, bound
 
 
@@ -159,6 +178,7 @@ def _read_cache(path: str, policy: str) -> dict[str, Any] | None:
         found = json.loads(_read(path))
         holds = (
             found["policy"] == policy
+            and found["sha256"] == _checksum(found["tools"], found["rules"])
             and isinstance(found["tools"], dict)
             and all(_digest(_text(p)) == sha256 for p, sha256 in found["files"].items())
             and all(
@@ -171,35 +191,38 @@ def _read_cache(path: str, policy: str) -> dict[str, Any] | None:
     return found if holds else None
 
 
-def _bound_of(value: object) -> LeastSize | None:
-    if isinstance(value, list) and len(value) == len(LeastSize._fields) and value[0] in _UNITS:
-        least = value[1]
-        if least is None or (type(least) is int and least >= 0):
-            return LeastSize(value[0], least)
-    return None
+def _remembered(found: dict[str, Any], tool: str) -> Remembered:
+    unit, least, rule = found["tools"][tool]
+    return Remembered(LeastSize(unit, least), tool, found["rules"].get(rule))
 
 
-_UNITS = ("chars", "bytes")
+def _checksum(*values: object) -> str:
+    return _digest(json.dumps(values, sort_keys=True))
 
 
 def _write_cache(
     policy: str,
-    tool: str,
-    bound: LeastSize,
+    new: Remembered,
     files: Mapping[str, str],
     variables: Mapping[str, str | None],
     *,
     is_preset: bool,
 ) -> None:
-    """Add a bound to those remembered for a policy. Raises `OSError`."""
+    """Add what was found to what is remembered for a policy. Raises `OSError`."""
     path = [*_cache_files(policy)][not is_preset]
     found = _read_cache(path, policy)
-    tools = found["tools"] if found is not None and len(found["tools"]) < _MOST_TOOLS else {}
+    if found is None or len(found["tools"]) >= _MOST_TOOLS:
+        found = {"tools": {}, "rules": {}}
+    key = None if new.values is None else _checksum(new.values)[:16]
+    tools = {**found["tools"], new.tool: [*new.bound, key]}
+    rules = {**found["rules"], **({} if key is None else {key: new.values})}
     value = {
         "policy": policy,
         "files": files,
         "variables": {name: _variable(variables[name]) for name in variables},
-        "tools": {**tools, tool: list(bound)},
+        "tools": tools,
+        "rules": rules,
+        "sha256": _checksum(tools, rules),
     }
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     temporary = f"{path}.{os.getpid()}"

@@ -7,7 +7,8 @@ of MCP tools can be replaced.
 
 The hook never stops Claude Code. If anything fails, the result stays as it is, nothing is printed,
 the reason is on stderr, and the exit code is 0. The process starts in a fraction of the time that
-the library needs: it imports the library only for a result that may be large enough.
+the library needs: it reads and compiles the policy only if no earlier hook has remembered what the
+policy makes of such a result.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.definitions.items import FileLines
+    from policyctx.planning.arrival_rule import ArrivalRule
     from policyctx.planning.compiled import OffloadPolicy
 
 DEFAULT_POLICY = "claude-code"
@@ -155,16 +157,54 @@ def _replaced(event: Event, texts: Sequence[Text], options: Options, folder: str
     from policyctx.integrations import arrival_bounds  # noqa: PLC0415 - not for every event
 
     tool = event["tool_name"]
-    bound = arrival_bounds.remembered_bound(options.policy, tool)
-    if bound is not None and all(bound.excludes(text.text) for text in texts):
-        return {}
+    known = arrival_bounds.remembered(options.policy, tool)
+    if known is not None:
+        large = [text for text in texts if not known.bound.excludes(text.text)]
+        if not large:
+            return {}
+        if len(large) == 1 and (rule := known.rule) is not None:
+            store = _store_folder(rule.store.root, options, folder)
+            if _is_read_back(event, store):
+                return {}
+            if (placeholder := _offloaded_by_rule(event, large[0], rule, options)) is not None:
+                _keep_out_of_repository(store)
+                return {large[0].tool_use_id: placeholder}
     policy, bound = arrival_bounds.load_and_remember(options.policy, tool)
     if all(bound.excludes(text.text) for text in texts):
         return {}
-    store = _store_folder(policy, options, folder)
-    if tool == "Read" and _is_inside(_file_path(event), store):
+    store = _store_folder(policy.store.root, options, folder)
+    if _is_read_back(event, store):
         return {}
     return _offloaded(event, texts, policy, options, store)
+
+
+def _offloaded_by_rule(event: Event, text: Text, rule: ArrivalRule, options: Options) -> str | None:
+    """Return the placeholder of the only text that is large; None if the policy has to decide."""
+    from policyctx.integrations.arrival_saving import saved_arrival  # noqa: PLC0415 - if needed
+
+    found = saved_arrival(
+        rule,
+        _result(text),
+        event.get("tool_input") or {},
+        session_id=session_id_of(event),
+        root=options.root,
+        sources=_sources(event),
+    )
+    if found is None:
+        return None
+    for notice in found.notices:
+        _report(notice)
+    return found.placeholder
+
+
+def _is_read_back(event: Event, store: str) -> bool:
+    """Return whether Read has read a file of the store."""
+    return event["tool_name"] == "Read" and _is_inside(_file_path(event), store)
+
+
+def _result(text: Text) -> dict[str, Any]:
+    """Return a text as the block of a result."""
+    return {"type": "tool_result", "tool_use_id": text.tool_use_id, "content": text.text}
 
 
 def _offloaded(
@@ -182,10 +222,7 @@ def _offloaded(
         {"type": "tool_use", "id": text.tool_use_id, "name": tool, "input": given or {}}
         for text in texts
     ]
-    results = [
-        {"type": "tool_result", "tool_use_id": text.tool_use_id, "content": text.text}
-        for text in texts
-    ]
+    results = [_result(text) for text in texts]
     session = Session(policy, root=options.root, session_id=session_id_of(event))
     found = session.on_tool_result(
         {"role": "user", "content": results},
@@ -241,12 +278,12 @@ def _project_folder(event: Event) -> str:
     return folder
 
 
-def _store_folder(policy: OffloadPolicy, options: Options, folder: str) -> str:
-    """Return the folder that holds the files of all sessions.
+def _store_folder(root: str, options: Options, folder: str) -> str:
+    """Return the folder that holds the files of all sessions; `root` is that of the policy.
 
     Raises `_LeftAloneError` if it is given below the project and a link leads out of it.
     """
-    parts = (policy.store.root if options.root is None else options.root).split("/")
+    parts = (root if options.root is None else options.root).split("/")
     if options.root is None:
         ids = (number for number, part in enumerate(parts) if "{session_id}" in part)
         parts = parts[: next(ids, len(parts))]

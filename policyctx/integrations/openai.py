@@ -192,6 +192,7 @@ class _Policy:
         session = self._session(given) if callable(self._session) else self._session
         if session is None or (loop := AgentLoop.of(session)).is_applying:
             return None
+        session.takes_markers = False
         tools = given.get("tools") or None
         asked = Asked(uuid4().hex, messages, given.get(kind.system) or None, tools)
         if not (is_function or loop.is_own(session, asked)):

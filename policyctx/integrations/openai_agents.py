@@ -82,6 +82,7 @@ class PolicyFilter(agents.RunHooks[Any]):
         if session is None or not items or self._is_held(items):
             return given
         loop = AgentLoop.of(session)
+        session.takes_markers = False
         tools = [*map(_schema, data.agent.tools)]
         asked = Asked(uuid4().hex, items, given.instructions, tools, data.agent.name)
         is_own = callable(self._session) or loop.is_own(session, asked)

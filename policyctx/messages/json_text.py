@@ -6,8 +6,6 @@ import json
 from types import NoneType
 from typing import TYPE_CHECKING, TypeAlias
 
-from pydantic_core import to_json
-
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -20,6 +18,8 @@ def compact_json(value: object) -> str:
     Raises `TypeError`, `ValueError` or `RecursionError` for a value that is not JSON.
     """
     if _is_written_alike(value):
+        from pydantic_core import to_json  # noqa: PLC0415 - a process with texts alone starts faster
+
         try:
             return to_json(value).decode()
         except ValueError:  # a lone surrogate

@@ -13,7 +13,9 @@ import copy
 from collections.abc import Mapping
 from contextlib import suppress
 from operator import is_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from policyctx.messages.shapes.shape import RESULT_ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from policyctx.definitions.items import Message, Path
 
 MARKER = "cache_control"
+Ttl: TypeAlias = Literal["5m", "1h"]
+"""How long a provider keeps an entry of its cache after the last use."""
+_TEXT_BLOCK = {"type", "text"}
 
 
 def markers_of(message: Message) -> dict[Path, Any]:
@@ -57,6 +62,46 @@ def marker_of(holder: object) -> Any:  # noqa: ANN401 - any JSON
     if isinstance(holder, Mapping):
         return holder.get(MARKER)
     return getattr(holder, MARKER, None)
+
+
+def ttl_of(marker: object) -> Ttl:
+    """Return the TTL that a marker asks for; five minutes where it says nothing else."""
+    return "1h" if isinstance(marker, Mapping) and marker.get("ttl") == "1h" else "5m"
+
+
+def new_marker(ttl: Ttl) -> dict[str, str]:
+    """Return a marker with this TTL."""
+    return {"type": "ephemeral"} | ({} if ttl == "5m" else {"ttl": ttl})
+
+
+def marked_with(holder: Any, ttl: Ttl | None) -> Any:  # noqa: ANN401 - a map or an SDK's object
+    """Return a block or a tool with a marker of this TTL, or without one.
+
+    The same object comes back if it has such a marker already, whatever else that says.
+    """
+    marker = marker_of(holder)
+    if ttl is not None and marker is not None and ttl_of(marker) == ttl:
+        return holder
+    return _marked(holder, None if ttl is None else new_marker(ttl))
+
+
+def bare(message: Any) -> Any:  # noqa: ANN401 - a message, or the plain values of one
+    """Return a message without its markers, and with a lone text block as a text.
+
+    Both forms mean the same to a provider, and a marker needs the block.
+    """
+    if not isinstance(message, dict):
+        return message
+    found = unmarked(message)
+    content = found.get("content")
+    if not isinstance(content, list | tuple) or len(content) != 1:
+        return found
+    if found.get("role") in RESULT_ROLES:  # the text of a result is that of its whole list
+        return found
+    [block] = content
+    if isinstance(block, Mapping) and block.keys() == _TEXT_BLOCK and block["type"] == "text":
+        return {**found, "content": block["text"]} if block["text"] else found
+    return found
 
 
 def unmarked_block(block: Any) -> Any:  # noqa: ANN401 - a map or an SDK's object

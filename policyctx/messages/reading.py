@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from policyctx.definitions.items import Item
 from policyctx.errors import MessagesError, ShapeError
+from policyctx.messages.markers import MARKER
 from policyctx.messages.shapes.blocks import named
 from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.messages.shapes.shape import call_key
@@ -52,6 +53,8 @@ class Reading:
         self.staying: list[int] = []
         """Positions of the messages that must survive a compaction, in ascending order."""
         self.message_count = 0
+        self.takes_markers = True
+        """Whether every message is of a shape that takes `cache_control` markers."""
         self._newest_reply = range(0)  # the positions of its items
         self._replies: dict[int, int] = {}  # by message of a split reply, the first one of it
         self._open_calls: dict[object, list[tuple[int, Item]]] = {}
@@ -132,6 +135,7 @@ class Reading:
         self.roles += new.roles
         self.opening_roles += new.opening_roles
         self.staying += new.staying
+        self.takes_markers = self.takes_markers and new.takes_markers
         self.message_count += len(messages)
 
     def _take(self, items: list[Item]) -> None:
@@ -185,6 +189,7 @@ class _New:
         self.roles: list[str] = []
         self.opening_roles: list[str] = []
         self.staying: list[int] = []
+        self.takes_markers = True
         self.replies: dict[int, int] = {}
         self.newest_reply = reading._newest_reply  # noqa: SLF001 - a part of it
         self._begun = reading._replies.get(reading.message_count - 1)  # noqa: SLF001
@@ -202,6 +207,7 @@ class _New:
         """Read the message at a position; raises `MessagesError` if it is not JSON."""
         role, parts = shape.role(message), _parts(shape, message, index)
         self.roles.append(role)
+        self.takes_markers = self.takes_markers and shape.takes_markers
         may_open = role == "assistant" and shape.splits_replies
         self.opening_roles.append("" if may_open else role)
         if role == "user" and _begins_turn(parts):
@@ -325,6 +331,17 @@ class Request:
                 for key in held
             )
         return notes
+
+    def marked(self, system: object, tools: object) -> Request:
+        """Return the request with cache breakpoints in its system prompt and its tools.
+
+        A marker of the whole request would be one breakpoint more, so it is left out.
+        """
+        if self.body is None:
+            return self
+        body = {name: value for name, value in self.body.items() if name != MARKER}
+        given = {"system": system, "tools": tools}
+        return replace(self, body={**body, **{n: v for n, v in given.items() if n in body}})
 
     def document_with(self, messages: Sequence[Message]) -> object:
         """Return the document with its messages replaced by these."""

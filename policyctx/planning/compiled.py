@@ -179,6 +179,11 @@ class OffloadPolicy:
             for step in self.policy.steps
         )
 
+    @property
+    def places_breakpoints(self) -> bool:
+        """Whether the policy decides where cache breakpoints go."""
+        return self.policy.model.cache.breakpoints == "auto"
+
     @cached_property
     def compacting(self) -> frozenset[str]:
         """The names of the steps that take messages instead of items."""

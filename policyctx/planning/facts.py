@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 from policyctx.errors import MessagesError
 from policyctx.messages.json_text import compact_json
-from policyctx.tokens.media import medium_tokens
 from policyctx.tokens.usage import Correction
 
 if TYPE_CHECKING:
@@ -96,6 +95,8 @@ class Facts:
 
     def _of_media(self, item: Item) -> int:
         """Return the tokens of the media of an item; these are provider tokens already."""
+        from policyctx.tokens.media import medium_tokens  # noqa: PLC0415 - few items have media
+
         return sum(medium_tokens(m, self.counter, self.language_model) for m in item.media)
 
     def _scaled(self, count: int) -> int:

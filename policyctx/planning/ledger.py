@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from policyctx.definitions.actions import BY_STATE
 from policyctx.messages.json_text import compact_json
-from policyctx.messages.reading import items_of
-from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.planning.placeholders import content_hash
+from policyctx.planning.records import DECISION, is_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from policyctx.definitions.actions import Action
-    from policyctx.definitions.items import Item, Message
-    from policyctx.messages.shapes.built_in import Shapes
+    from policyctx.definitions.items import Item
 
 
 # What separates a file's name from its surroundings in a JSON text; an escape does too.
@@ -125,6 +123,11 @@ class LedgerEntry:
         """
         kind, call, *_ = self.key
         return self.reads_as or kind, call, self.rewritten or self.placeholder
+
+
+def is_entry(record: Mapping[str, Any]) -> bool:
+    """Return whether a record of a decision has the fields of an entry."""
+    return is_of(record, DECISION) and record["state"] in BY_STATE
 
 
 # A kind of item, a tool-use id, and the text of a placeholder or the hash of a rewritten result.
@@ -239,42 +242,6 @@ class Ledger:
     def may_know(self, item: Item) -> bool:
         """Return whether there may be an entry for the item; False is certain, and cheap."""
         return (item.kind, item.tool_use_id, len(item.text)) in self._lengths
-
-
-def taken_out(
-    messages: Sequence[Message],
-    ledger: Ledger,
-    summarised: frozenset[ItemKey] = frozenset(),
-    shapes: Shapes = BUILT_IN,
-) -> frozenset[ItemKey]:
-    """Return the keys of the dropped items that are missing from an unknown list.
-
-    A dropped item is missing when the list has fewer equal ones than the list that it was dropped
-    from. Where it has as many, they may have been said since. A call or result with an id was not;
-    words were when something that was dropped later is missing, and more is missing than is there.
-    What was `summarised` is in no list and tells nothing.
-    """
-    entries = ledger.entries.values()
-    dropped = [e for e in entries if e.action.leaves_nothing and e.key not in summarised]
-    if not dropped:
-        return frozenset()
-    items = items_of(messages, shapes)
-    identities = Identities(items, ledger)
-    known = (i for i, item in enumerate(items) if ledger.may_know(item) or ledger.rendered(item))
-    present = Counter(key[:3] for key in summarised)
-    present.update(identities.key(i)[:3] for i in known)
-    missing = {entry.key for entry in dropped if present[entry.key[:3]] < entry.alike}
-    said_since: list[ItemKey] = []
-    unsure: list[ItemKey] = []
-    for entry in dropped:
-        if entry.key in missing:
-            said_since += unsure
-            unsure.clear()
-        elif entry.key.tool_use_id is None:
-            unsure.append(entry.key)
-        else:
-            break
-    return frozenset(missing.union(said_since if len(said_since) <= len(missing) else ()))
 
 
 class Identities:

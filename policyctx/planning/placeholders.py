@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from policyctx.definitions.fields import (
     EXCERPT_FIELDS,
@@ -22,9 +22,9 @@ from policyctx.definitions.fields import (
     SUMMARY_FIELDS,
 )
 from policyctx.definitions.items import FileLines
+from policyctx.definitions.wordings import DEFAULT, HOW_TO_READ
 from policyctx.messages.shapes.shape import REMOVED
 from policyctx.planning.paths import hash_name, numbered_forms, path_from
-from policyctx.policy.models.placeholder import DEFAULT, HOW_TO_READ
 from policyctx.policy.values import Template, parsed_template
 
 if TYPE_CHECKING:
@@ -34,10 +34,51 @@ if TYPE_CHECKING:
     from policyctx.planning.facts import Facts
     from policyctx.planning.paths import File
     from policyctx.policy.models.compaction import CompactionWording
-    from policyctx.policy.models.placeholder import Extent, Placeholder
     from policyctx.tokens.counter import TokenCounter
 
 _CUT = "…"
+
+
+class Extent(Protocol):
+    """How much of a text is shown; see the key of a policy."""
+
+    @property
+    def lines(self) -> int | None:
+        """Whole lines."""
+
+    @property
+    def chars(self) -> int | None:
+        """Characters."""
+
+    @property
+    def tokens(self) -> int | None:
+        """The most tokens."""
+
+
+class Shown(Protocol):
+    """A placeholder's text, and how much of the item it shows; see the key of a policy."""
+
+    @property
+    def text(self) -> str:
+        """The text with its fields."""
+
+    @property
+    def head(self) -> Extent | None:
+        """What `{head}` shows."""
+
+    @property
+    def tail(self) -> Extent | None:
+        """What `{tail}` shows."""
+
+    @property
+    def max_line_chars(self) -> int | None:
+        """Where longer lines are cut."""
+
+    @property
+    def line_numbers(self) -> bool:
+        """Whether each line has its number."""
+
+
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
@@ -57,7 +98,7 @@ class Excerpt:
     """Code points that are not shown, those hidden in cut lines among them."""
 
 
-def excerpt(text: str, wording: Placeholder, counter: TokenCounter) -> Excerpt:
+def excerpt(text: str, wording: Shown, counter: TokenCounter) -> Excerpt:
     """Return the head and the tail of `text` that `wording` asks for; one not asked for is empty.
 
     Both measure the text itself; the marks of cut lines and the numbers come on top. The head has
@@ -185,7 +226,7 @@ class Wording:
     """A wording as a policy gives it, with its text parsed."""
 
     template: Template
-    shown: Placeholder
+    shown: Shown
     """How much of the item the wording shows."""
 
     @property
@@ -199,7 +240,7 @@ class Wording:
         return not _OF_FILE.isdisjoint(self.template.fields)
 
     @classmethod
-    def of(cls, placeholder: Placeholder) -> Wording:
+    def of(cls, placeholder: Shown) -> Wording:
         """Parse the text of a policy's `placeholder`."""
         return cls(parsed_template(placeholder.text, PLACEHOLDER_FIELDS), placeholder)
 
@@ -257,7 +298,7 @@ def _form(field: str, item: Item, file: File, facts: Facts) -> str | None:
     return re.escape(str(_VALUES[field](item, file, facts))) if field in _OF_ITEM else None
 
 
-def _excerpt_values(shown: Placeholder, item: Item, facts: Facts) -> dict[str, object]:
+def _excerpt_values(shown: Shown, item: Item, facts: Facts) -> dict[str, object]:
     """Return the fields of an excerpt, without the newline at the end of what is shown."""
     found = excerpt(item.text, shown, facts.counter)
     return {

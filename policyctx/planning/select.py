@@ -354,6 +354,16 @@ class Candidates:
         reason = Reason("old_and_large" if recency else "large", values)
         return ItemVerdict(taken=True, reason=reason, rule=threshold.rule)
 
+    def may_take_later(self, position: int) -> bool:
+        """Return whether the step could take an item once it is neither recent nor protected."""
+        item = self._in.items[position]
+        treatment = self._in.policy.treatment(self.step, item.type, item.tool)
+        if treatment is None or not self._in.is_there(position):
+            return False
+        if not self._outlasts(self._lasting(item, treatment), position):
+            return False
+        return isinstance(drafted(self._in, position, self.step, treatment), Draft)
+
     def stays_when_old(self, position: int) -> bool:
         """Return whether a candidate stays whatever its age."""
         return self._lasting(self._in.items[position], self.treatment(position)) is not None
@@ -412,11 +422,15 @@ class Candidates:
         lasting = self._lasting(self._in.items[position], treatment)
         if lasting == "small":
             self._below.add(position)
+        if self._outlasts(lasting, position):
+            self._waiting.append(position)
+
+    def _outlasts(self, lasting: Lasting | None, position: int) -> bool:
+        """Whether a candidate may leave though this holds it, and goes further than its fate."""
         fate = self._in.fates.get(position)
         # A placeholder that was left of a small item may be larger than the threshold.
         may_leave = lasting is None or (lasting == "small" and fate is not None)
-        if may_leave and self._may_take(position, fate):
-            self._waiting.append(position)
+        return may_leave and self._may_take(position, fate)
 
     def _make_ready(self, position: int) -> None:
         if not self._may_take(position, self._in.fates.get(position)):

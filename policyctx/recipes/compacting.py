@@ -17,12 +17,13 @@ from policyctx.session import Session
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Unpack
 
     from policyctx.compaction.restoration import FileReader
     from policyctx.compaction.summarizers import Summarize, Summarizer
     from policyctx.definitions.items import Message
+    from policyctx.messages.shapes.shape import Shape
     from policyctx.turns.result import Result
 
 
@@ -80,6 +81,8 @@ class CompactOptions(TypedDict, total=False):
     with a warning."""
     output_dir: str | os.PathLike[str]
     """The folder for the replaced messages."""
+    shapes: Iterable[Shape]
+    """They read and edit the message objects of a framework, as those of `Session` do."""
 
 
 def compact_messages(
@@ -122,6 +125,7 @@ def _session(function: str, options: CompactOptions) -> Session:
         root=options.get("output_dir"),
         summarizer=summarizer,
         reader=options.get("file_reader"),
+        shapes=options.get("shapes", ()),
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from policyctx.errors import Location, MessagesError, PolicyError
 from policyctx.messages.reading import items_of
+from policyctx.messages.shapes.built_in import Shapes
 from policyctx.policy.diagnosing import not_one_of
 from policyctx.policy.loading import load_policy, parsed_policy
 from policyctx.policy.nodes import Node
@@ -22,9 +23,10 @@ from policyctx.store.writer_store import WriterStore
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from policyctx.definitions.items import Message
+    from policyctx.messages.shapes.shape import Shape
     from policyctx.policy.models import Policy
     from policyctx.store.writer_store import AsyncFileWriter, FileWriter
     from policyctx.turns.result import Result
@@ -83,6 +85,7 @@ def offload_tool_results(
     output_dir: str | os.PathLike[str],
     writer: FileWriter | None = None,
     paths: Paths = "output_dir",
+    shapes: Iterable[Shape] = (),
 ) -> OffloadResults:
     """Offload the long tool results of a message list, as the preset `context-offload` says.
 
@@ -95,13 +98,15 @@ def offload_tool_results(
     the working directory of this process: `offloaded/tool-result-ID.md`, or an absolute path if the
     folder is elsewhere. `absolute` is right wherever the agent runs.
 
+    `shapes` read and edit the message objects of a framework, as those of `Session` do.
+
     Raises `MessagesError` for a value that is not a message list, `StoreError` if a file cannot be
     written, and `PolicyError` for another value of `paths` and for an `OFFLOAD_RATIO_THRESHOLD`
     that is not a ratio. All files are written before the first gets its name. After a `StoreError`,
     files that have their names stay, complete, and the next call uses them again; files without a
     name are removed. With a `writer`, everything that it wrote stays.
     """
-    session = _session(_many_results(paths), output_dir, writer)
+    session = _session(_many_results(paths), output_dir, writer, shapes)
     return _results(session.apply(messages))
 
 
@@ -112,10 +117,11 @@ async def offload_tool_results_async(
     output_dir: str | os.PathLike[str],
     writer: FileWriter | AsyncFileWriter | None = None,
     paths: Paths = "output_dir",
+    shapes: Iterable[Shape] = (),
 ) -> OffloadResults:
     """Offload as `offload_tool_results` does, in a thread or with an asynchronous writer."""
     policy = _many_results(paths)
-    session = _session(policy, output_dir, writer, loop=asyncio.get_running_loop())
+    session = _session(policy, output_dir, writer, shapes, loop=asyncio.get_running_loop())
     return _results(await session.apply_async(messages))
 
 
@@ -126,12 +132,13 @@ def offload_tool_result(
     session_id: str,
     output_dir: str | os.PathLike[str],
     writer: FileWriter | None = None,
+    shapes: Iterable[Shape] = (),
 ) -> OffloadResult:
     """Offload the one tool result of a message, whatever its length.
 
     As the preset `tool-direct-offload` says, the result is written to a file in the session's
-    folder below `output_dir`, and replaces an earlier file of the same id. `writer` is as in
-    `offload_tool_results`. The input is not changed.
+    folder below `output_dir`, and replaces an earlier file of the same id. `writer` and `shapes`
+    are as in `offload_tool_results`. The input is not changed.
 
     A message that an earlier call with the same `session_id` and `output_dir` returned is returned
     with the same content: nothing is written, and the file is the one that it names.
@@ -139,7 +146,9 @@ def offload_tool_result(
     Raises `MessagesError` for a value that is not a message, or a message with no tool result or
     several, and `StoreError` if the file cannot be written.
     """
-    session = _session(_single_result(message), output_dir, writer, session_id=session_id)
+    shapes = tuple(shapes)
+    policy = _single_result(message, shapes)
+    session = _session(policy, output_dir, writer, shapes, session_id=session_id)
     return _result(session.on_tool_result(message), session)
 
 
@@ -150,10 +159,12 @@ async def offload_tool_result_async(
     session_id: str,
     output_dir: str | os.PathLike[str],
     writer: FileWriter | AsyncFileWriter | None = None,
+    shapes: Iterable[Shape] = (),
 ) -> OffloadResult:
     """Offload as `offload_tool_result` does, in a thread or with an asynchronous writer."""
-    policy, loop = _single_result(message), asyncio.get_running_loop()
-    session = _session(policy, output_dir, writer, session_id=session_id, loop=loop)
+    shapes = tuple(shapes)
+    policy, loop = _single_result(message, shapes), asyncio.get_running_loop()
+    session = _session(policy, output_dir, writer, shapes, session_id=session_id, loop=loop)
     return _result(await session.on_tool_result_async(message), session)
 
 
@@ -169,9 +180,9 @@ def _many_results(paths: Paths) -> Policy:
     return policy.model_copy(update={"placeholder": placeholder})
 
 
-def _single_result(message: Message) -> Policy:
+def _single_result(message: Message, shapes: Iterable[Shape]) -> Policy:
     """Return the policy for a single result; raises `MessagesError` unless there is just one."""
-    count = sum(item.kind == "tool_result" for item in items_of([message]))
+    count = sum(item.kind == "tool_result" for item in items_of([message], Shapes(shapes)))
     if count != 1:
         raise MessagesError(f"expected a message with one tool result, got {count or 'none'}")
     return parsed_policy(_SINGLE_RESULT)
@@ -181,15 +192,16 @@ def _session(
     policy: Policy,
     output_dir: str | os.PathLike[str],
     writer: FileWriter | AsyncFileWriter | None,
+    shapes: Iterable[Shape],
     *,
     session_id: str | None = None,
     loop: asyncio.AbstractEventLoop | None = None,
 ) -> Session:
     if writer is None:
-        return Session(policy, root=output_dir, session_id=session_id)
+        return Session(policy, root=output_dir, session_id=session_id, shapes=shapes)
     conflict = policy.store.on_conflict
     store = WriterStore(output_dir, writer, on_conflict=conflict, loop=loop)
-    return Session(policy, session_id=session_id, store=store)
+    return Session(policy, session_id=session_id, store=store, shapes=shapes)
 
 
 def _results(result: Result) -> OffloadResults:

@@ -6,18 +6,19 @@ import errno
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeAlias
 
 from policyctx.definitions.actions import Action
+from policyctx.definitions.fields import ROOT_FIELDS
 from policyctx.errors import AmbiguousSessionError, StoreError
-from policyctx.planning.paths import File, item_path, path_parts
+from policyctx.planning.paths import File, item_path, path_parts, safe_part
+from policyctx.policy.values import parsed_template
 from policyctx.store.content import STATE_FOLDER, Content, Origin, Saved
 from policyctx.store.index import Index
 from policyctx.store.journal import JOURNAL, Event, events
 from policyctx.store.local.backend import LocalBackend
 from policyctx.store.naming import absolute_root
 from policyctx.store.read import ContentReader, Verification, matches, verify_entries
-from policyctx.store.retain import CollectionReport, Collector, Terms
 from policyctx.store.save import Saver, SaveRules
 from policyctx.store.sessions import (
     INDEX,
@@ -28,7 +29,6 @@ from policyctx.store.sessions import (
     state_folders,
 )
 from policyctx.store.state import Rebuilt, State
-from policyctx.store.transfer import export_session, import_session
 
 if TYPE_CHECKING:
     import os
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from policyctx.store.files import Format
     from policyctx.store.index import IndexEntry
     from policyctx.store.read import FoundLine
+    from policyctx.store.retain import CollectionReport
 
 __all__ = ["Content", "ContextFileSystem"]
 
@@ -309,6 +310,8 @@ class ContextFileSystem:
         alone. With `compress: zstd`, contents that stay and are not named are compressed. Raises
         `StoreError`.
         """
+        from policyctx.store.retain import Collector, Terms  # noqa: PLC0415 - seldom needed
+
         own = self._state.folder if only_own and self._state is not None else None
         terms = Terms(
             max_age=max_age,
@@ -326,6 +329,8 @@ class ContextFileSystem:
 
         Raises `StoreError`, and `CorruptContentError` when a content is not what was saved.
         """
+        from policyctx.store.transfer import export_session  # noqa: PLC0415 - seldom needed
+
         path = Path(target)
         with self._backend("exported") as backend:
             reader, index = self._reader(backend), self._index(backend)
@@ -336,6 +341,8 @@ class ContextFileSystem:
 
         This store must be empty. Raises `StoreError`, after which it is still empty.
         """
+        from policyctx.store.transfer import import_session  # noqa: PLC0415 - seldom needed
+
         if self._state is None:
             raise StoreError("a store without state cannot take a session up", path=str(self.root))
         with self._backend("imported", making=True) as backend:
@@ -407,6 +414,63 @@ class ContextFileSystem:
 
     def _record(self, item_id: str | None, path: str, sha256: str, state: str) -> None:
         self.remember([{"item_id": item_id, "path": path, "sha256": sha256, "state": state}])
+
+
+class StoreSettings(Protocol):
+    """The settings of a session's store; see the keys of a policy."""
+
+    @property
+    def root(self) -> str:
+        """The folder, with fields."""
+
+    @property
+    def on_conflict(self) -> Literal["suffix", "overwrite", "error"]:
+        """What happens when another content has the name."""
+
+    @property
+    def sync(self) -> Literal["always", "never"]:
+        """Whether to wait for the disk."""
+
+    @property
+    def mode(self) -> str:
+        """The permissions of the files."""
+
+    @property
+    def state(self) -> Literal["kept", "none"]:
+        """Whether there are an index and records."""
+
+    @property
+    def format(self) -> Format:
+        """How a file holds its text."""
+
+    @property
+    def compress(self) -> Literal["none", "zstd"]:
+        """How contents may be compressed."""
+
+
+def session_store(
+    settings: StoreSettings,
+    session_id: str,
+    *,
+    root: str | os.PathLike[str] | None = None,
+    clock: Callable[[], float] = time.time,
+) -> ContextFileSystem:
+    """Return the store of a session; `root` replaces the folder of the settings."""
+    shared = root is not None or "{session_id}" not in settings.root
+    if root is None:
+        values = {"session_id": safe_part(session_id)}
+        root = parsed_template(settings.root, ROOT_FIELDS).render(values)
+    return ContextFileSystem(
+        root,
+        on_conflict=settings.on_conflict,
+        sync=settings.sync,
+        mode=settings.mode,
+        state=settings.state,
+        session=session_id if shared else None,
+        format=settings.format,
+        compress=settings.compress,
+        clock=clock,
+    )
 
 
 def stores_in(

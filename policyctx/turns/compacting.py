@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from policyctx.turns.sources import Sources
     from policyctx.turns.summarising import Summarised
 
+_WRITTEN_ROLES = ("user", "assistant")
 # The requirements ask for a list that ends so if nothing behind the summary stays.
 _ENDS_ON_REPLY = "the list ends with an assistant message"
 
@@ -115,7 +116,13 @@ class Compacting:
         self._behind = [m for m in [*carried, *left[self._parts.end :]] if m is not None]
 
     def run(self) -> Turn[Compacted | NotCompacted]:
-        """Make the compaction; raises `StoreError` under `on_failure: raise`."""
+        """Make the compaction; raises `StoreError` under `on_failure: raise`.
+
+        Raises `ShapeError` before a summary is asked for if the shape cannot write its message.
+        """
+        shape = self._shapes.writing(self._rest)
+        for role in _WRITTEN_ROLES:
+            shape.written(role, "a summary")
         summarised = yield from self._summarising().run()
         if summarised.text is None:
             return NotCompacted(summarised.warnings, summarised.usage)

@@ -11,7 +11,7 @@ from itertools import compress, count
 from operator import ne
 from typing import TYPE_CHECKING, Any
 
-from policyctx.messages.markers import is_plain, unmarked, with_markers
+from policyctx.messages.markers import bare, is_plain, unmarked, with_markers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,14 +47,14 @@ def differences(
 def are_alike(one: Message, other: Message | None, shapes: Shapes) -> bool:
     """Whether two messages are equal without their markers.
 
-    An SDK's object equals the dict that was saved of it.
+    An SDK's object equals the dict that was saved of it, and a lone text block a text.
     """
     if one == other:
         return True
     if other is None:
         return False
     if is_plain(one) and is_plain(other):
-        return bool(unmarked(one) == unmarked(other))
+        return bool(bare(one) == bare(other))
     return _comparable(one, shapes) == _comparable(other, shapes)
 
 
@@ -72,4 +72,4 @@ def without_markers(message: Message, shapes: Shapes) -> Message:
 
 
 def _comparable(message: Message, shapes: Shapes) -> object:
-    return shapes.comparable(without_markers(message, shapes))
+    return bare(shapes.comparable(without_markers(message, shapes)))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from policyctx.definitions.items import Item, Message, Path
+    from policyctx.messages.markers import Ttl
     from policyctx.messages.shapes.built_in import Shapes
     from policyctx.planning.conversation import Conversation
     from policyctx.planning.decisions import Decision
@@ -57,6 +58,9 @@ class KnownList:
         """Positions whose message changed since the caller gave the list."""
         self._given_at = conversation.checkpoint()
         """The point at which the caller gave the list again."""
+        self.marked: set[int] = set()
+        """Positions of messages that may have markers, if the policy places breakpoints."""
+        self._follows_markers = conversation.policy.places_breakpoints
 
     def continue_with(self, messages: Sequence[Message]) -> bool:
         """Take the messages for this list if they begin with it, and return whether they do.
@@ -153,6 +157,7 @@ class KnownList:
             elif (old := self._left[message]) is not None:
                 left[message] = moved(old, markers, places, self._shapes)
         self._given, self._left = given, left
+        self._note_markers(differing)
 
     def _places_left(self, message: int, fates: Mapping[int, Decision]) -> Mapping[Path, Path]:
         """Return where these fates leave each place of a message as it was given at first."""
@@ -226,6 +231,7 @@ class KnownList:
         self.conversation.extend(more, is_valid=lambda fates: not self._problems(more, fates))
         self._given += more
         self._left += more
+        self._note_markers(range(known, len(self._left)))
         self._staying.grow(range(known, len(self._given)))
         fates = self.conversation.fates
         remembered = [fates[i] for i in range(items, len(self.conversation.items)) if i in fates]
@@ -336,6 +342,39 @@ class KnownList:
         for message, new in changes.items():
             after[message] = new
         return [message for message in after if message is not None]
+
+    def _note_markers(self, positions: Iterable[int]) -> None:
+        """Note which of these messages have markers."""
+        if self._follows_markers:
+            for i in positions:
+                message = self._left[i]
+                is_marked = message is not None and self.with_markers(message, {}) is not message
+                (self.marked.add if is_marked else self.marked.discard)(i)
+
+    def with_markers(self, message: Message, ttls: Mapping[Path, Ttl]) -> Message:
+        """Return a message with markers at the parts with these paths, and nowhere else.
+
+        Without a change it is the object that was given; of an SDK's object it is a dict.
+        """
+        shape, shaped = self._shapes.shaped(message)
+        if not shape.takes_markers:
+            return message
+        new = shape.marked(shaped, ttls)
+        return message if new is shaped else new
+
+    def ttl(self, message: Message, path: Path) -> Ttl | None:
+        """Return the lifetime that a marker on a part asks for, None if there is none."""
+        shape, shaped = self._shapes.shaped(message)
+        return shape.ttls(shaped).get(path) if shape.takes_markers else None
+
+    def path_left(self, position: int) -> Path:
+        """Return the path that an item has in the message as it is returned."""
+        conversation, message = self.conversation, self.conversation.items[position].message
+        shape, shaped = self._shapes.shaped(self._left[message])
+        left = [part.path for part in shape.parts(shaped) if not part.number]
+        before = range(conversation.items_of(message).start, position)
+        there = (i for i in before if conversation.items[i].inside is None)
+        return left[sum(map(conversation.is_there, there))]
 
     def _put(self, changes: Mapping[int, Message | None]) -> None:
         for message, new in changes.items():

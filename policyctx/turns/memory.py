@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from policyctx.definitions.actions import BY_STATE
 from policyctx.errors import UsageError
 from policyctx.messages.shapes.built_in import BUILT_IN
-from policyctx.planning.ledger import Ledger, LedgerEntry
+from policyctx.planning.ledger import Ledger, LedgerEntry, is_entry
+from policyctx.planning.records import TYPES, is_of
 from policyctx.tokens.usage import Correction, correction_of
+from policyctx.turns.breakpoints import SentAnchors
 from policyctx.turns.replacements import Replacement, Replacements
 from policyctx.turns.totals import Tallied
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from policyctx.planning.conversation import Arrived, Conversation
     from policyctx.planning.facts import Facts
     from policyctx.tokens.usage import Usage
+    from policyctx.turns.breakpoints import Placing
     from policyctx.turns.known_list import KnownList
 
 T = TypeVar("T")
@@ -52,6 +54,10 @@ class Memory:
     """Seconds that the last billed write to the prompt cache stays there, if it is known."""
     replacements: Replacements = field(default_factory=Replacements)
     """The replacements that compactions made."""
+    anchors: SentAnchors = field(default_factory=SentAnchors)
+    """The cache breakpoints of the request that was sent last, if the policy places them."""
+    placing: Placing | None = None
+    """Places the breakpoints of the known list."""
     sent: tuple[Conversation, Facts] | None = None
     """The conversation that was returned last, until its usage is observed."""
     tallied: Tallied = field(default_factory=Tallied)
@@ -72,6 +78,7 @@ class Memory:
         lost, whole = _parted(entries, lambda entry: _is_half_pair(entry, halves))
         calls = [record["at"] for record in readable if record.get("record") == "call"]
         learnt = [record for record in readable if record.get("record") == "usage"]
+        placed = [record for record in readable if record.get("record") == "breakpoints"]
         made = (Replacement.of(record) for record in readable)
         settled = (one["sha256"] for one in readable if one.get("record") == "unreadable")
         skipped = Counter(map(_digest, [*unreadable, *(entry.record() for entry in lost)]))
@@ -79,6 +86,7 @@ class Memory:
             Ledger(whole),
             replacements=Replacements([one for one in made if one is not None], shapes),
             called_at=calls[-1] if calls else None,
+            anchors=SentAnchors.of(placed[-1]) if placed else SentAnchors(),
             correction=correction_of(learnt[-1]) if learnt else Correction(),
             write_ttl=learnt[-1].get("write_ttl") if learnt else None,
             unreadable=tuple((skipped - Counter(chain.from_iterable(settled))).elements()),
@@ -154,46 +162,19 @@ def _is_readable(record: Mapping[str, Any]) -> bool:
     """Whether a session could have written the record, or its kind is not one of a session."""
     kind = record.get("record")
     if kind == "call":
-        return _is_of(record, {"at": "number"}) and math.isfinite(record["at"])
+        return is_of(record, {"at": "number"}) and math.isfinite(record["at"])
     if kind == "usage":
         return _is_usage(record)
+    if kind == "breakpoints":
+        prefixes = [record.get(name, ...) for name in SentAnchors.__slots__]
+        return all(prefix is None or _is_prefix(prefix) for prefix in prefixes)
     if kind == "decision":
-        return _is_of(record, _DECISION) and record["state"] in BY_STATE
+        return is_entry(record)
     if kind == "unreadable":
-        return _is_of(record, {"sha256": "list"}) and _are_texts(record["sha256"])
+        return is_of(record, {"sha256": "list"}) and _are_texts(record["sha256"])
     return kind != "compaction" or _is_compaction(record)
 
 
-_TYPES: dict[str, frozenset[type]] = {
-    "text": frozenset({str}),
-    "text or nothing": frozenset({str, type(None)}),
-    "whole number": frozenset({int}),
-    "whole number or nothing": frozenset({int, type(None)}),
-    "number": frozenset({int, float}),
-    "truth": frozenset({bool}),
-    "list": frozenset({list}),
-}
-# The fields that every version wrote; a name that ends in "?" may be missing.
-_DECISION = {
-    "kind": "text",
-    "tool_use_id": "text or nothing",
-    "sha256": "text",
-    "occurrence": "whole number",
-    "chars": "whole number",
-    "item_id": "text",
-    "item_type": "text",
-    "tool?": "text or nothing",
-    "state": "text",
-    "step": "text",
-    "policy": "text",
-    "placeholder": "text or nothing",
-    "path": "text or nothing",
-    "alike?": "whole number",
-    "reads_as?": "text",
-    "names_file?": "truth",
-    "tokens?": "whole number or nothing",
-    "rewritten?": "text or nothing",
-}
 _COMPACTION = {
     "step": "text",
     "skipped": "whole number",
@@ -210,20 +191,9 @@ _COMPACTION = {
     "ends_list?": "truth",
     "kept?": "list",
 }
+_PREFIX = {"chars": "whole number", "sha256": "text"}
 _MESSAGE = {"role": "text", "content": "text"}
 _KEY_TYPES = ("text", "text or nothing", "text", "whole number")
-
-
-def _is_of(record: Mapping[str, Any], fields: Mapping[str, str]) -> bool:
-    """Whether each field has its type."""
-    for name, expected in fields.items():
-        key = name.removesuffix("?")
-        if key in record:
-            if type(record[key]) not in _TYPES[expected]:
-                return False
-        elif key == name:
-            return False
-    return True
 
 
 def _is_usage(record: Mapping[str, Any]) -> bool:
@@ -238,7 +208,7 @@ def _is_usage(record: Mapping[str, Any]) -> bool:
 
 
 def _is_compaction(record: Mapping[str, Any]) -> bool:
-    if not _is_of(record, _COMPACTION):
+    if not is_of(record, _COMPACTION):
         return False
     messages, keys, carried = record["messages"], record["gone"], record.get("carried")
     texts = [*record["types"], *record["paths"], *record["pinned"]]
@@ -249,9 +219,13 @@ def _is_compaction(record: Mapping[str, Any]) -> bool:
         and all(type(i) is int and 0 <= i < record["count"] for i in record.get("kept", ()))
         and len(messages) == len(record["types"]) == len(record["paths"])
         and _are_texts(texts)
-        and all(isinstance(one, dict) and _is_of(one, _MESSAGE) for one in messages)
+        and all(isinstance(one, dict) and is_of(one, _MESSAGE) for one in messages)
         and all(isinstance(key, list) and _is_key(key) for key in keys)
     )
+
+
+def _is_prefix(value: object) -> bool:
+    return isinstance(value, dict) and value.keys() == _PREFIX.keys() and is_of(value, _PREFIX)
 
 
 def _are_texts(values: Iterable[object]) -> bool:
@@ -260,5 +234,5 @@ def _are_texts(values: Iterable[object]) -> bool:
 
 def _is_key(key: list[Any]) -> bool:
     return len(key) == len(_KEY_TYPES) and all(
-        type(part) in _TYPES[expected] for part, expected in zip(key, _KEY_TYPES, strict=True)
+        type(part) in TYPES[expected] for part, expected in zip(key, _KEY_TYPES, strict=True)
     )

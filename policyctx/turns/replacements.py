@@ -11,12 +11,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from itertools import chain, repeat
-from operator import itemgetter
+from operator import is_, is_not, itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from policyctx.compaction.assembly import WrittenMessage
 from policyctx.messages.json_text import compact_json
-from policyctx.messages.markers import markers_of
+from policyctx.messages.markers import bare, markers_of
 from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.planning.compact import around_summary
@@ -157,9 +157,14 @@ class Replacement:
         """Whether these are the replaced messages, as SDK objects or as dicts saved of them."""
         if self.sha256 in (digest(replaced, shapes), loose_digest(replaced, shapes)):
             return True
-        if all(without_markers(message, shapes) is message for message in replaced):
+        # Earlier versions hashed a lone text block as it was, and before that the markers too.
+        as_given = [without_markers(message, shapes) for message in replaced]
+        if any(map(is_not, as_given, map(bare, as_given))):
+            earlier = _digest(as_given), _digest([*map(shapes.comparable, as_given)])
+            if self.sha256 in earlier:
+                return True
+        if all(map(is_, as_given, replaced)):
             return False
-        # Earlier versions hashed the markers too.
         return self.sha256 in (_digest(replaced), _digest([*map(shapes.comparable, replaced)]))
 
 
@@ -170,11 +175,12 @@ _MESSAGE_KEYS = ("role", "content")
 def digest(messages: Sequence[Message], shapes: Shapes = BUILT_IN) -> str:
     """Return the SHA-256, in hex, of messages without their markers as compact JSON.
 
+    A lone text block counts as its text, since a marker makes a block of a text.
     If an SDK's message object is among them, it is the hash that `loose_digest` returns.
     """
     if not all(isinstance(message, dict) for message in messages):
         return loose_digest(messages, shapes)
-    return _digest([without_markers(message, shapes) for message in messages])
+    return _digest([bare(message) for message in messages])
 
 
 def loose_digest(messages: Sequence[Message], shapes: Shapes = BUILT_IN) -> str:
@@ -182,7 +188,8 @@ def loose_digest(messages: Sequence[Message], shapes: Shapes = BUILT_IN) -> str:
 
     It is equal for an SDK's message object and for the dict that was saved of it.
     """
-    return _digest([shapes.comparable(without_markers(message, shapes)) for message in messages])
+    found = (shapes.comparable(without_markers(message, shapes)) for message in messages)
+    return _digest([*map(bare, found)])
 
 
 def _digest(values: Sequence[object]) -> str:

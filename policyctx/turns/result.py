@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from policyctx.definitions.items import Message
+    from policyctx.planning.anchors import Breakpoint
     from policyctx.planning.plan import Plan
     from policyctx.policy.models.store import Store
     from policyctx.turns.compacting import Compacted
@@ -41,6 +42,12 @@ class Result:
     """The compaction that was made; None for none, and then `warnings` may say why."""
     summary_usage: SummaryUsage = field(default_factory=SummaryUsage)
     """The usage of the model calls for a summary, also if no summary was accepted."""
+    system: object = None
+    """The system prompt to send: with markers if the policy places breakpoints, else as given."""
+    tools: object = None
+    """The tools to send, like `system`."""
+    breakpoints: tuple[Breakpoint, ...] = ()
+    """The cache breakpoints that the policy placed, in the order of the request."""
     source_ranges: Sources = ()
     """`sources` as ranges of consecutive indices, with None for one inserted message."""
 

@@ -307,6 +307,29 @@ def test_a_summary_that_is_not_the_text_is_an_error(
         applied(with_answers(written=written), tmp_path, COMPACT)
 
 
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_a_shape_that_cannot_write_is_found_before_a_summary_is_asked_for(
+    tmp_path: Path, role: str
+) -> None:
+    def written(shape: Any, wanted: str, text: str) -> Any:
+        return None if wanted == role else NoteShape.written(shape, wanted, text)
+
+    def summarizer(_: object) -> str:
+        asked.append(role)
+        return "a summary"
+
+    asked: list[str] = []
+    session = Session(
+        policy(COMPACT),
+        root=tmp_path,
+        shapes=[with_answers(written=written)],
+        summarizer=summarizer,
+    )
+    with pytest.raises(ShapeError, match="`written` returned None"):
+        session.apply(notes())
+    assert asked == []
+
+
 def test_a_session_goes_on_after_a_mistake(tmp_path: Path) -> None:
     shape: Any = with_answers()
     session = Session(policy(COMPACT), root=tmp_path, session_id="s", shapes=[shape])

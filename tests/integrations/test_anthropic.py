@@ -36,7 +36,7 @@ from tests.integrations.anthropic_api import (
     calling,
     saying,
 )
-from tests.integrations.anthropic_rules import signed
+from tests.integrations.anthropic_rules import marked_blocks, signed
 from tests.policies import policy
 
 if TYPE_CHECKING:
@@ -366,6 +366,28 @@ def test_count_tokens_counts_the_edited_list_and_decides_nothing(
     assert is_edited(api.counted[2])
     assert again.input_tokens > counted.input_tokens
     assert len(session.ledger) == 1
+
+
+def test_the_policys_breakpoints_are_sent_also_in_system_and_tools(
+    api: AnthropicAPI, tmp_path: Path
+) -> None:
+    session = Session(policy(OLD + "model: {cache: {breakpoints: auto}}"), root=tmp_path)
+    tools = [{**TOOLS[0], "cache_control": {"type": "ephemeral"}}]
+    asked: Any = {**ASKED, "system": "be good", "tools": tools}
+    with client_of(api, session) as client:
+        client.messages.create(**asked, messages=MESSAGES)
+        client.messages.create(**asked, messages=then(), cache_control={"type": "ephemeral"})
+        client.messages.create(**ASKED, messages=then("so", "on"))
+    assert api.refused == []
+    first, second, third = api.bodies
+    assert [block.get("text") or block.get("name") for block in marked_blocks(first)[:2]] == [
+        "Bash",
+        "be good",
+    ]
+    assert "cache_control" not in second
+    assert second["tools"] == TOOLS
+    assert len(marked_blocks(second)) == 4
+    assert "system" not in third
 
 
 def test_other_fields_of_the_body_are_sent_as_they_are(api: AnthropicAPI, session: Session) -> None:
@@ -783,6 +805,7 @@ def test_the_four_queries_of_the_context_filesystem_document(
 
 
 WINDOW = 20_000
+AUTO = "model: {cache: {breakpoints: auto}, "
 LONG = """\
     model: {context_window: 20000}
     min_tokens: 500
@@ -821,9 +844,15 @@ def long_results(turn: int) -> list[tuple[str, str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("marks", [False, True], ids=["plain", "moving markers"])
-def test_a_hundred_turns_stay_valid_and_within_the_window(tmp_path: Path, marks: bool) -> None:
-    session = Session(policy(LONG), root=tmp_path, session_id="s")
+@pytest.mark.parametrize(
+    ("marks", "text"),
+    [(False, LONG), (True, LONG), (True, LONG.replace("model: {", AUTO))],
+    ids=["plain", "moving markers", "the policy's markers"],
+)
+def test_a_hundred_turns_stay_valid_and_within_the_window(
+    tmp_path: Path, marks: bool, text: str
+) -> None:
+    session = Session(policy(text), root=tmp_path, session_id="s")
     system = "You are a careful agent. " * 80
     thinking = {"type": "enabled", "budget_tokens": 50}
     messages: list[Any] = [user("Do the first part.")]

@@ -1,35 +1,38 @@
-"""The example for Anthropic's SDK, and the same program without policyctx."""
+"""The examples for Anthropic's SDK, and the same programs without policyctx."""
 
 from __future__ import annotations
 
-import json
-import re
 import runpy
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.integrations.anthropic_api import Reply, anthropic_api, calling, saying
+from tests.integrations.examples import (
+    ANSWER,
+    FILES,
+    added_lines,
+    check_sent,
+    example,
+    files_in,
+    offloaded_path,
+    without_policyctx,
+)
 
 if TYPE_CHECKING:
-    import pytest
+    from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-EXAMPLE = ROOT / "examples" / "anthropic_sdk.py"
-PAGE = ROOT / "docs" / "anthropic-sdk.md"
-FILES = 9
-
-
-def without_policyctx() -> str:
-    """The example with the differences on the page undone."""
-    program = EXAMPLE.read_text(encoding="utf-8")
-    for diff in re.findall(r"```diff\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
-        lines = diff.splitlines()
-        after = "".join(f"{line[1:]}\n" for line in lines if not line.startswith("-"))
-        before = "".join(f"{line[1:]}\n" for line in lines if not line.startswith("+"))
-        assert program.count(after) == 1
-        program = program.replace(after, before)
-    return program
+SESSION = 'session = Session("coding-agent", session_id="read-the-folder")'
+# Each example, and the lines that it has more than the program without policyctx.
+EXAMPLES = {
+    "anthropic_sdk": [SESSION, "client = Anthropic(middleware=[PolicyMiddleware(session)])"],
+    "plain_loop": [
+        SESSION,
+        "        messages=session.apply(messages, system=SYSTEM, tools=[READ_FILE]).messages,",
+        "    session.observe(answer.usage)",
+    ],
+}
 
 
 def reading(body: Any) -> Reply:
@@ -38,8 +41,7 @@ def reading(body: Any) -> Reply:
     if turn < FILES:
         return calling((f"t{turn}", "read_file", {"path": f"{turn}.txt"}))
     if turn == FILES:
-        path = re.search(r"Path: (\S+)", json.dumps(body["messages"]).replace("\\n", "\n"))
-        return calling((f"t{turn}", "read_file", {"path": path[1] if path else "0.txt"}))
+        return calling((f"t{turn}", "read_file", {"path": offloaded_path(body["messages"])}))
     last = body["messages"][-1]["content"][0]["content"]
     return saying(f"The first begins with {last[:6]}.")
 
@@ -48,10 +50,7 @@ def run(
     program: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> list[int]:
     """Run a program, check what it prints, and return the tokens of its prompts."""
-    files = folder / "files"
-    files.mkdir(parents=True)
-    for i in range(FILES):
-        (files / f"{i}.txt").write_text(f"file {i} " * 600)
+    files = files_in(folder)
     with anthropic_api() as api:
         api.script = reading
         monkeypatch.setenv("ANTHROPIC_BASE_URL", api.url)
@@ -59,30 +58,25 @@ def run(
         monkeypatch.setenv("HOME", str(folder))
         monkeypatch.setattr(sys, "argv", [str(program), str(files)])
         runpy.run_path(str(program), run_name="__main__")
-        assert capsys.readouterr().out == "The first begins with file 0.\n"
+        assert capsys.readouterr().out == ANSWER
         assert api.refused == []
         return api.prompts
 
 
-def test_the_example_and_the_program_without_policyctx_give_the_same_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_and_the_program_without_policyctx_give_the_same_answer(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
 ) -> None:
     bare = tmp_path / "bare.py"
-    bare.write_text(without_policyctx())
-    sent = run(EXAMPLE, tmp_path / "a", monkeypatch, capsys)
+    bare.write_text(without_policyctx(name))
+    sent = run(example(name), tmp_path / "a", monkeypatch, capsys)
     sent_bare = run(bare, tmp_path / "b", monkeypatch, capsys)
-    assert len(sent) == len(sent_bare) == FILES + 2
-    assert max(sent) < 0.8 * max(sent_bare)
-    [session] = (tmp_path / "a" / ".agent" / "context").iterdir()
-    assert session.name == "read-the-folder"
+    check_sent(sent, sent_bare, FILES + 2, (tmp_path / "a" / ".agent" / "context").iterdir())
 
 
-def test_the_program_without_policyctx_differs_by_two_lines_and_imports() -> None:
-    with_it = EXAMPLE.read_text(encoding="utf-8").splitlines()
-    bare = without_policyctx().splitlines()
-    assert "policyctx" not in "\n".join(bare).replace("examples/anthropic_sdk.py", "")
-    more = [line for line in with_it if line not in bare]
-    assert [line for line in more if not line.startswith(("from ", "import "))] == [
-        'session = Session("coding-agent", session_id="read-the-folder")',
-        "client = Anthropic(middleware=[PolicyMiddleware(session)])",
-    ]
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_differs_from_the_program_without_policyctx_by_these_lines(name: str) -> None:
+    assert added_lines(name) == EXAMPLES[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +15,7 @@ from policyctx.integrations.arrival_bounds import (
     LeastSize,
     least_size,
     load_and_remember,
-    remembered_bound,
+    remembered,
 )
 from tests.conversations import calls, results
 from tests.policies import policy
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from policyctx.planning.compiled import OffloadPolicy
+
+
+def remembered_bound(policy: str, tool: str) -> LeastSize | None:
+    found = remembered(policy, tool)
+    return None if found is None else found.bound
+
 
 STEP = "steps: [{{name: a, on: arrival, do: offload, must_shrink: false{more}}}]\n"
 ITEMS = "items: {tool_result: {offload: true}}\nplaceholder: x\n"
@@ -120,6 +127,17 @@ def cached(tmp_path: Path) -> Path:
     return path
 
 
+def test_policies_share_a_rule_only_where_it_is_the_same() -> None:
+    for tool in ("Bash", "Read", "mcp__x__y"):
+        load_and_remember("claude-code", tool)
+    found = {tool: remembered("claude-code", tool) for tool in ("Bash", "Read", "mcp__x__y")}
+    rules = {tool: one and one.rule for tool, one in found.items()}
+    assert rules["Bash"] is not None
+    assert rules["Read"] is not None
+    assert rules["Bash"] == replace(rules["mcp__x__y"], tool="Bash")  # type: ignore[type-var]
+    assert rules["Bash"].shown != rules["Read"].shown
+
+
 DAMAGED = ["", "{", "[]", "null", "3", '{"policy": "claude-code"}', "[" * 90_000]
 
 
@@ -132,12 +150,15 @@ def test_a_damaged_cache_is_replaced(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [None, [], ["chars"], ["lines", 3], ["chars", -1], ["bytes", "x"]]
+    ("key", "value"),
+    [("tools", {"Bash": ["chars", 3, None]}), ("tools", None), ("rules", {}), ("sha256", "x")],
 )
-def test_a_value_that_no_process_wrote_is_no_bound(tmp_path: Path, value: object) -> None:
+def test_a_value_that_no_process_wrote_is_not_believed(
+    tmp_path: Path, key: str, value: object
+) -> None:
     path = cached(tmp_path)
     found = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**found, "tools": {"Bash": value}}), encoding="utf-8")
+    path.write_text(json.dumps({**found, key: value}), encoding="utf-8")
     assert remembered_bound("claude-code", "Bash") is None
 
 

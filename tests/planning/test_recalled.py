@@ -304,6 +304,17 @@ def test_a_file_that_may_be_overwritten_is_no_source(tmp_path: Path) -> None:
     assert result.files == (f"{tmp_path}/recalled/read_offloaded/r.md",)
 
 
+@pytest.mark.parametrize("gives_call", [True, False])
+def test_a_reported_result_is_known_as_read_back_by_its_call(
+    session: Session, gives_call: bool
+) -> None:
+    session.apply(session_of(LARGE))
+    asked, answer = call("r", "read_offloaded", {"path": "c0"}), results(("r", LARGE))
+    reported = session.on_tool_result(answer, call=asked if gives_call else None)
+    assert reported.offloaded_count == (0 if gives_call else 1)
+    assert reported.messages == [asked, answer] or not gives_call
+
+
 async def _applied(session: Session, messages: list[Message]) -> int:
     return (await session.apply_async(messages)).offloaded_count
 

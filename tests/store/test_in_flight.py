@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from filelock import lock_descriptor
 
 from policyctx.errors import StoreError
 from policyctx.store.filesystem import ContextFileSystem
@@ -46,7 +45,7 @@ def held_locks(root: Path) -> list[Path]:
     found = []
     for path in locks_in(root):
         descriptor = os.open(path, os.O_RDWR)
-        if not lock_descriptor(descriptor, blocking=False):
+        if not lock.is_acquired(descriptor):
             found.append(path)
         os.close(descriptor)
     return found
@@ -58,7 +57,7 @@ def probed_lock(root: Path) -> Iterator[None]:
     [path] = locks_in(root)
     descriptor = os.open(path, os.O_RDWR)
     try:
-        assert lock_descriptor(descriptor, blocking=False)
+        assert lock.is_acquired(descriptor)
         yield
     finally:
         os.close(descriptor)

@@ -123,6 +123,10 @@ Feature: Outcomes that did not come
     When the policy is applied
     Then the result "a" is the same object as before
 
+  Scenario: expected: a breakpoint before a
+    When the policy is applied
+    Then a cache breakpoint stands right before the result "a"
+
   Scenario: expected: a changed message
     Given the policy "tool-direct-offload"
     When the policy is applied

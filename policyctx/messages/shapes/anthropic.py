@@ -9,6 +9,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from policyctx.messages.markers import (
+    MARKER,
+    marker_of,
+    markers_of,
+    new_marker,
+    ttl_of,
+    with_markers,
+)
 from policyctx.messages.shapes import blocks
 from policyctx.messages.shapes.sdk_objects import as_mapping, without_none
 from policyctx.messages.shapes.shape import Shape
@@ -18,11 +26,14 @@ if TYPE_CHECKING:
 
     from policyctx.definitions.items import Message, Path
     from policyctx.messages.json_text import JSON
+    from policyctx.messages.markers import Ttl
     from policyctx.messages.shapes.shape import Part
 
 
 class AnthropicShape(Shape):
     """Reads and edits messages whose parts are all in their content."""
+
+    takes_markers = True
 
     def recognises(self, message: object) -> bool:
         """Return whether this is a dict with a role."""
@@ -67,6 +78,25 @@ class AnthropicShape(Shape):
         plain: JSON = blocks.plain_block(message, path)
         return plain
 
+    def marked(self, message: Message, ttls: Mapping[Path, Ttl]) -> Message:
+        """Return the message with these markers; a content that is a text becomes a block."""
+        if ttls and isinstance(content := message.get("content"), str):
+            [ttl] = ttls.values()
+            block = {"type": "text", "text": content, MARKER: new_marker(ttl)}
+            return {**with_markers(message, {}), "content": [block]}
+        markers = {}
+        for path, ttl in ttls.items():
+            there = marker_of(blocks.at(message, path[:2]))
+            is_same = there is not None and ttl_of(there) == ttl
+            markers[path[:2]] = there if is_same else new_marker(ttl)
+        return with_markers(message, markers)
+
+    def ttls(self, message: Message) -> Mapping[Path, Ttl]:
+        """Return the lifetimes of the markers on blocks."""
+        markers = markers_of(message)
+        there = ((part.path, markers.get(part.path[:2])) for part in self.parts(message))
+        return {path: ttl_of(marker) for path, marker in there if marker is not None}
+
     def is_empty(self, message: Message) -> bool:
         """Return whether the content is empty or missing."""
         return not message.get("content")
@@ -79,6 +109,7 @@ def edit_content(
 
     `is_result` says that the content as a whole is the result of a call.
     """
+    path = blocks.fitting(message, path)
     last = path[-1]
     if text is None:
         if len(path) == 1:

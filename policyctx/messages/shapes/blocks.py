@@ -186,11 +186,17 @@ def plain_block(message: Message, path: Path) -> Any:  # noqa: ANN401 - a block 
     Its `cache_control` markers are left out.
     """
     message = unmarked(message)
+    path = fitting(message, path)
     indices = [i for i, part in enumerate(path) if isinstance(part, int)]
     block = at(message, path[: indices[-1] + 1]) if indices else message
     if type(block) is dict and _FLAT.issuperset(map(type, block.values())):
         return dict(block)  # the usual case: one or two texts
     return json.loads(compact_json(block))
+
+
+def fitting(message: Message, path: Path) -> Path:
+    """Return a path that was read in another form of the message, in which its text is a block."""
+    return path[:1] if len(path) > 1 and isinstance(message.get("content"), str) else path
 
 
 def copied(message: Message) -> Message:

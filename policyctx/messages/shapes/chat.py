@@ -26,6 +26,8 @@ BESIDE_CONTENT = frozenset({"tool_calls", "function_call", "refusal", "audio"})
 class ChatShape(AnthropicShape):
     """Reads and edits messages that have calls beside their content, or are results."""
 
+    takes_markers = False
+
     def recognises(self, message: object) -> bool:
         """Return whether this is a result, or has a field that only the chat API has."""
         return isinstance(message, dict) and (

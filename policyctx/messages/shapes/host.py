@@ -20,6 +20,7 @@ from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, Part, Sh
 if TYPE_CHECKING:
     from policyctx.definitions.items import Message, Path
     from policyctx.messages.json_text import JSON
+    from policyctx.messages.markers import Ttl
 
 # The kinds of parts that a message of each role may have.
 _MEDIA = frozenset({"image", "document"})
@@ -63,6 +64,7 @@ class HostShape(Shape):
             if not callable(getattr(shape, method, None)):
                 raise self._error(f"it has no method `{method}`; derive it from `Shape`")
         self.splits_replies = bool(getattr(shape, "splits_replies", False))
+        self.takes_markers = bool(getattr(shape, "takes_markers", False))
         self._has_blocks = getattr(type(shape), "block", None) is not Shape.block
 
     def recognises(self, message: object) -> bool:
@@ -137,6 +139,24 @@ class HostShape(Shape):
     def block(self, message: Any, path: Path) -> JSON:  # noqa: ANN401
         """Return the JSON values of what holds the part."""
         return self._json("block", message, path) if self._has_blocks else self.plain(message)
+
+    def marked(self, message: Any, ttls: Mapping[Path, Ttl]) -> Message:  # noqa: ANN401
+        """Return a message with these markers, of which the parts read as before."""
+        before = [(part.kind, part.text) for part in self.parts(message)]
+        new: Message = self._ask("marked", message, dict(ttls))
+        if not self.recognises(new):
+            raise self._error(f"`marked` returned {_shown(new)}, which it does not recognise")
+        for one in (message, new):
+            if [(part.kind, part.text) for part in self.parts(one)] != before:
+                raise self._error("`marked` changed the parts of the message")
+        return new
+
+    def ttls(self, message: Any) -> Mapping[Path, Ttl]:  # noqa: ANN401
+        """Return the lifetimes of the markers by path."""
+        found: Mapping[Path, Ttl] = self._ask("ttls", message)
+        if not isinstance(found, Mapping):
+            raise self._error(f"`ttls` returned {_shown(found)} instead of a map")
+        return found
 
     def is_empty(self, message: Any) -> bool:  # noqa: ANN401
         """Return whether the message says nothing."""

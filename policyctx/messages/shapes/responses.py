@@ -15,6 +15,7 @@ from policyctx.definitions.items import Medium
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.shapes import blocks
 from policyctx.messages.shapes.anthropic import edit_content
+from policyctx.messages.shapes.media import medium_of
 from policyctx.messages.shapes.sdk_objects import without_none
 from policyctx.messages.shapes.shape import Part, Shape
 
@@ -32,6 +33,12 @@ _INPUTS = {
     "local_shell_call": "action",
 }
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
+# The place of a picture, as base64 text or a data URL, by the type of an item that the provider or
+# the computer of the agent makes.
+_PICTURES: dict[str, tuple[str, ...]] = {
+    "image_generation_call": ("result",),
+    "computer_call_output": ("output", "image_url"),
+}
 # A search is known, but its results are with the provider.
 _KNOWN = frozenset({*_INPUTS, *_OUTPUTS, "message", "reasoning", "web_search_call"})
 # What Anthropic's API adds to a message of this type in a response.
@@ -85,6 +92,8 @@ class ResponsesShape(Shape):
             return blocks.result_parts(("output",), message.get("output"), _call_id(message))
         if kind == "reasoning":
             return [_reasoning(message)]
+        if kind in _PICTURES:
+            return [_picture(message)]
         return [blocks.unknown_part((), message)]
 
     def replaced(self, message: Message, texts: Mapping[Path, str | None]) -> Message | None:
@@ -131,6 +140,22 @@ def _call(item: Message) -> Part:
     text = given if isinstance(given, str) else compact_json(given)
     tool = "local_shell" if kind == "local_shell_call" else blocks.word(item.get("name"))
     return Part((field,), "tool_call", text, text, (), tool, _call_id(item))
+
+
+def _picture(item: Message) -> Part:
+    """Return an item of an unknown type whose picture counts by its pixels, not by its bytes."""
+    *outer, name = _PICTURES[item["type"]]
+    part, bare = blocks.unknown_part((), item), blocks.copied(item)
+    holder = bare
+    for key in outer:
+        holder = holder.get(key)
+        if not isinstance(holder, dict):
+            return part
+    picture = holder.pop(name, None)
+    if not isinstance(picture, str) or not picture:
+        return part
+    medium = medium_of({"type": "input_image", "image_url": picture})
+    return part._replace(counted=blocks.unknown_part((), bare).text, media=(medium,))
 
 
 def _call_id(item: Mapping[str, Any]) -> str | None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from policyctx.definitions.items import Item, Medium, Message, Path
     from policyctx.messages.json_text import JSON
+    from policyctx.messages.markers import Ttl
 
 SYSTEM_ROLES = ("system", "developer")
 RESULT_ROLES = ("tool", "function")
@@ -75,6 +76,9 @@ class Shape(Protocol):
     The thinking in such a reply leaves the list only together with what follows it.
     """
 
+    takes_markers: bool = False
+    """Whether `marked` can set `cache_control` markers; a policy then may place breakpoints."""
+
     @abstractmethod
     def recognises(self, message: object) -> bool:
         """Return whether a value is a message of this shape. The value may be of any type."""
@@ -127,6 +131,20 @@ class Shape(Protocol):
         method of its own: by these values the session checks that the thinking did not change.
         """
         return self.plain(message)
+
+    def marked(self, message: Any, ttls: Mapping[Path, Ttl]) -> Message:  # noqa: ANN401, ARG002
+        """Return the message with `cache_control` markers at these parts and nowhere else.
+
+        `ttls` says by the path of a part how long the provider keeps the prefix that ends there. A
+        marker that is there already, with the same lifetime, stays as it is. The same object comes
+        back if nothing changes. `parts` reads the same texts and kinds afterwards. Only called
+        where `takes_markers` is true.
+        """
+        return message
+
+    def ttls(self, message: Any) -> Mapping[Path, Ttl]:  # noqa: ANN401, ARG002
+        """Return the lifetimes that the `cache_control` markers on parts ask for, by path."""
+        return {}
 
     def problem(self, message: Any) -> str | None:  # noqa: ANN401, ARG002
         """Return what is wrong with a message, None if it can be read.

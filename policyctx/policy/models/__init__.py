@@ -7,9 +7,10 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field, Strict
 
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Tokenizer
+from policyctx.definitions.wordings import DEFAULT
 from policyctx.policy.models.base import CacheTtl, OneOrMore, Prices, Section
 from policyctx.policy.models.compaction import Compaction
-from policyctx.policy.models.placeholder import DEFAULT, Placeholder, Wording
+from policyctx.policy.models.placeholder import Placeholder, Wording
 from policyctx.policy.models.rules import (
     ItemRule,
     KeepRecent,
@@ -49,6 +50,9 @@ class PromptCache(Section):
     min_tokens: Annotated[int, Field(ge=0)] = 1024
     """A shorter prefix is not cached. A replay takes that of the recorded model unless it is
     set."""
+    breakpoints: Literal["keep", "auto"] = "keep"
+    """Where Anthropic's cache breakpoints go: `keep` leaves those of the caller, `auto` sets them
+    so that an edit is billed for its tail alone."""
 
     def seconds(self, last_write: int | None = None) -> int:
         """Return the TTL in force; `last_write` is that of the last billed write, if known."""

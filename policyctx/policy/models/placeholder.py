@@ -7,12 +7,9 @@ from typing import Annotated, ClassVar
 from pydantic import BeforeValidator, Field
 
 from policyctx.definitions.fields import PLACEHOLDER_FIELDS
+from policyctx.definitions.wordings import DEFAULT
 from policyctx.policy.models.base import Count, Section
 from policyctx.policy.values import short_form, template_of
-
-DEFAULT = "[Content offloaded]\nPath: {path}"
-# Follows the default wording when the session knows a tool that reads the file.
-HOW_TO_READ = "\nUse {tool} tool to view details."
 
 
 class Extent(Section):

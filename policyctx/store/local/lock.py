@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
+from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from typing import TYPE_CHECKING
-
-from filelock import lock_descriptor, unlock_descriptor
 
 from policyctx.errors import StoreError
 from policyctx.store.local.folder import set_mode
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _PATIENCE_S = 30.0
 _FIRST_PAUSE_S = 0.0002
 _LONGEST_PAUSE_S = 0.02
+# How file systems say that another process holds a lock.
+_HELD = frozenset({errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK})
 
 
 class Lock:
@@ -55,7 +57,7 @@ class Lock:
         try:
             # Closing alone would leave the lock to a child that was forked meanwhile.
             if self._process == os.getpid():
-                unlock_descriptor(descriptor)
+                flock(descriptor, LOCK_UN)
         finally:
             os.close(descriptor)
 
@@ -77,7 +79,7 @@ class Lock:
     def _wait_for(self, descriptor: int) -> None:
         pause = _FIRST_PAUSE_S
         deadline = time.monotonic() + _PATIENCE_S
-        while not lock_descriptor(descriptor, blocking=False):
+        while not is_acquired(descriptor):
             if time.monotonic() > deadline:
                 path = f"{self._folder.path}/{self._name}"
                 raise StoreError(
@@ -97,9 +99,20 @@ def is_held(folder: Folder, name: str) -> bool:
     except FileNotFoundError:
         return False
     try:
-        if not lock_descriptor(descriptor, blocking=False):
+        if not is_acquired(descriptor):
             return True
-        unlock_descriptor(descriptor)
+        flock(descriptor, LOCK_UN)
     finally:
         os.close(descriptor)
     return False
+
+
+def is_acquired(descriptor: int) -> bool:
+    """Try once to lock an open file; return False if another descriptor holds the lock."""
+    try:
+        flock(descriptor, LOCK_EX | LOCK_NB)
+    except OSError as error:
+        if error.errno in _HELD:
+            return False
+        raise
+    return True

@@ -11,7 +11,6 @@ import contextlib
 import os
 import secrets
 import stat
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self
 
 from policyctx.store.backend import TEMPORARY, FileStatus
@@ -90,6 +89,8 @@ class Batch:
             if len(waiting) == 1:
                 flush_file(waiting[0])
             elif waiting:
+                from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - seldom needed
+
                 with ThreadPoolExecutor(min(_FLUSHING_THREADS, len(waiting))) as threads:
                     for _ in threads.map(flush_file, waiting):
                         pass

@@ -66,6 +66,22 @@ def _(policyctx_world: World, items: str) -> None:
 
 
 @then(
+    "a cache breakpoint stands right before {items:items}",
+    'a cache breakpoint stands right before the result "b"',
+)
+def _(policyctx_world: World, items: str) -> None:
+    """The request has a cache marker on the block before each of these items."""
+    for fate in policyctx_world.fates_of(items):
+        turn = fate.turn
+        if turn.result is None:
+            raise WordingError("only a model call has cache breakpoints")
+        places = {one.place for one in turn.result.breakpoints if one.part == "messages"}
+        if turn.result.plan.items.index(fate.item) - 1 not in places:
+            found = ", ".join(one.item or one.part for one in turn.result.breakpoints)
+            raise OutcomeError(f"a breakpoint before {fate.item.item_id}", found or "none", [fate])
+
+
+@then(
     "unchanged messages are the same objects",
     "unchanged messages are the same objects",
 )

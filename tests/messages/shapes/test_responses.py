@@ -80,6 +80,48 @@ def output(kind: str, value: Any) -> Message:
 # What each type of item is
 
 
+@pytest.mark.parametrize(
+    ("message", "bare"),
+    [
+        (
+            {"type": "image_generation_call", "id": "ig_1", "result": "iVBORw0KGgo="},
+            {"type": "image_generation_call", "id": "ig_1"},
+        ),
+        (
+            {
+                "type": "computer_call_output",
+                "call_id": "a",
+                "output": {
+                    "type": "computer_screenshot",
+                    "image_url": "data:image/png;base64,iVBORw0KGgo=",
+                },
+            },
+            {
+                "type": "computer_call_output",
+                "call_id": "a",
+                "output": {"type": "computer_screenshot"},
+            },
+        ),
+    ],
+)
+def test_a_picture_in_an_item_that_stays_counts_by_its_pixels(
+    message: Message, bare: Message
+) -> None:
+    item = only(message)
+    assert (item.kind, item.text) == (UNKNOWN, compact_json(message))
+    assert item.counted == compact_json(bare)
+    [picture] = item.media
+    assert (picture.kind, picture.provider) == ("image", "openai")
+    assert picture.data[picture.data_start :] == "iVBORw0KGgo="
+
+
+@pytest.mark.parametrize("output", [None, "text", {"type": "computer_screenshot", "file_id": "f"}])
+def test_an_item_without_the_bytes_of_its_picture_counts_as_its_json(output: object) -> None:
+    message = {"type": "computer_call_output", "call_id": "a", "output": output}
+    item = only(message)
+    assert (item.counted, item.media) == (compact_json(message), ())
+
+
 @pytest.mark.parametrize("kind", CALLS)
 def test_a_call_has_its_tool_its_id_and_its_input(kind: str) -> None:
     call, field, tool = CALLS[kind]

@@ -1,0 +1,87 @@
+"""Where the commands show cache breakpoints, and where `apply` writes them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cli.running import policyctx
+from tests.conversations import session_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+POLICY = """\
+apiVersion: policyctx/v1
+name: p
+model: {cache: {breakpoints: auto}}
+min_tokens: 100
+items: {tool_result: {offload: true}}
+steps: [{name: s, do: offload, select: {keep_recent: 2}}]
+"""
+MARKER = {"type": "ephemeral"}
+WORDS = [
+    "cache breakpoint after tool 1 (5m): the end of the tools",
+    "cache breakpoint after system block 1 (5m): the end of the system prompt",
+    "cache breakpoint after tool_call c1 (5m): the anchor: the next edit comes behind it",
+    "cache breakpoint after tool_result c2 (5m): the end of this request",
+]
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> tuple[Path, Path]:
+    """The files of a policy and of a request body."""
+    policy, body = tmp_path / "p.yaml", tmp_path / "body.json"
+    policy.write_text(POLICY, encoding="utf-8")
+    messages = session_of(*["word " * 500] * 3)
+    request: dict[str, Any] = {"system": "be good", "messages": messages, "cache_control": MARKER}
+    request["tools"] = [{"name": "Bash", "input_schema": {"type": "object"}}]
+    body.write_text(json.dumps(request), encoding="utf-8")
+    return policy, body
+
+
+@pytest.mark.parametrize("command", ["plan", "explain", "apply"])
+def test_each_breakpoint_is_shown_with_its_reason(
+    command: str, given: tuple[Path, Path], tmp_path: Path
+) -> None:
+    run = policyctx(command, *given, "--root", tmp_path / "r")
+    lines = (run.stderr if command == "apply" else run.stdout).splitlines()
+    assert [line for line in lines if line.startswith("cache breakpoint")] == WORDS
+
+
+@pytest.mark.parametrize("command", ["plan", "explain", "apply"])
+def test_the_json_option_has_the_breakpoints(
+    command: str, given: tuple[Path, Path], tmp_path: Path
+) -> None:
+    run = policyctx(command, *given, "--root", tmp_path / "r", "--json")
+    found = json.loads(run.stderr if command == "apply" else run.stdout)["breakpoints"]
+    assert [each["place"] for each in found] == [0, 0, "tool_call c1", "tool_result c2"]
+    assert found[2] == {
+        "part": "messages",
+        "place": "tool_call c1",
+        "ttl": "5m",
+        "why": ["anchor"],
+    }
+
+
+def test_apply_writes_the_markers_into_the_whole_request_body(
+    given: tuple[Path, Path], tmp_path: Path
+) -> None:
+    policyctx("apply", *given, "--root", tmp_path / "r", "-o", tmp_path / "new.json")
+    body = json.loads((tmp_path / "new.json").read_text(encoding="utf-8"))
+    assert body["system"] == [{"type": "text", "text": "be good", "cache_control": MARKER}]
+    assert body["tools"][0]["cache_control"] == MARKER
+    assert "cache_control" not in body
+    marked = [i for i, message in enumerate(body["messages"]) if "cache_control" in str(message)]
+    assert marked == [3, 6]
+
+
+def test_a_policy_that_keeps_the_callers_markers_shows_none(
+    given: tuple[Path, Path], tmp_path: Path
+) -> None:
+    policy, body = given
+    policy.write_text(POLICY.replace("auto", "keep"), encoding="utf-8")
+    run = policyctx("plan", policy, body, "--root", tmp_path / "r")
+    assert "breakpoint" not in run.stdout

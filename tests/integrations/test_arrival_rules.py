@@ -1,0 +1,236 @@
+"""A remembered rule decides as the policy does that it was derived from, byte for byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from contextlib import chdir
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import event as note
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policyctx.integrations import claude_code
+from policyctx.integrations.arrival_bounds import load_and_remember, remembered
+from policyctx.integrations.claude_code import Options
+from policyctx.planning.arrival_rule import ArrivalRule
+from policyctx.store.filesystem import ContextFileSystem
+from tests.integrations.claude_code import HOOK, bash, event, read
+from tests.policies import policy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD = "apiVersion: policyctx/v1\nname: p\nitems: {tool_result: {offload: true}}\n"
+STEP = "steps: [{name: a, on: arrival, do: offload, select: {types: [tool_result]}}]\n"
+LARGE = "".join(f"line {number} of the output\n" for number in range(2000))
+
+WORDINGS = st.sampled_from(
+    [
+        "[{path}]",
+        "[{relative_path} {tool_name} {tool_use_id} {item_id} {item_type} {session_id}]",
+        "{head}\n[{omitted_lines} lines, {omitted_chars} of {chars} are in {cwd_path}]\n{tail}",
+        "{sha256} {lines} {source_path} {source_first_line}-{source_last_line}",
+        "{head}[{tokens} tokens, {path}]",
+        "[Content offloaded]\nPath: {path}",
+    ]
+)
+EXTENTS = st.sampled_from([{"lines": 2}, {"chars": 9}, {"lines": 0}, {"chars": 90}, {"tokens": 3}])
+PATHS = st.sampled_from(["{tool_name}/{tool_use_id}.{ext}", "all.{ext}", "{item_id}.{ext}"])
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> str:
+    """Draw a policy: most of what a rule covers, and some of what only a plan decides."""
+    size = st.integers(0, 60)
+    wording: dict[str, Any] = {"text": draw(WORDINGS)}
+    for name in ("head", "tail"):
+        if f"{{{name}}}" in wording["text"]:
+            wording[name] = draw(EXTENTS)
+            wording |= draw(st.sampled_from([{}, {"max_line_chars": 4}, {"line_numbers": True}]))
+    step = {
+        "name": "a",
+        "on": "arrival",
+        "do": "offload",
+        "select": {"types": ["tool_result"]},
+        "must_shrink": draw(st.booleans()),
+    }
+    document: dict[str, Any] = {
+        "apiVersion": "policyctx/v1",
+        "name": "p",
+        draw(st.sampled_from([*["min_chars"] * 7, "min_tokens"])): draw(size),
+        "items": {"tool_result": {"offload": True}},
+        "tools": {
+            "Bash": draw(st.sampled_from([{}, {"min_chars": 5}, {"min_chars": 20}, {"pin": True}]))
+        },
+        "placeholder": wording,
+        "store": {
+            "root": draw(st.sampled_from(["files/{session_id}", "files"])),
+            "path": draw(PATHS),
+            "format": draw(st.sampled_from(["text", "envelope"])),
+            "on_conflict": draw(st.sampled_from(["suffix", "suffix", "overwrite", "error"])),
+            "sync": "never",
+        },
+        "model": {"tokenizer": "approximate"},
+        "steps": [step],
+    }
+    if draw(st.sampled_from([False] * 7 + [True])):
+        match = {"type": "tool_result", "text": {"contains": "a"}}
+        document["items"]["mine"] = {"match": match, "min_chars": 3}
+    return json.dumps(document)
+
+
+TEXTS = st.one_of(
+    st.text(st.sampled_from("ab \n\r{é中😀\ud800"), max_size=90),
+    st.sampled_from(["a line\n" * 40, '{"a": [1, 2]}' * 9, "[Content offloaded]\nPath: /x/a.md"]),
+)
+COMMANDS = st.sampled_from(
+    [{}, {"command": "make"}, {"command": "cat files/s1/Bash/toolu_0.md"}, {"command": "cat x.md"}]
+)
+
+
+@st.composite
+def events(draw: st.DrawFn, project: Path) -> list[dict[str, Any]]:
+    """Draw some events of a session; ids come again, and commands name files of the store."""
+    found = []
+    for _ in range(draw(st.integers(1, 4))):
+        tool = draw(
+            st.sampled_from(["Bash", "Read", "mcp__x__y", *["Bash"] * 4, "mcp__c__read_offloaded"])
+        )
+        text = draw(TEXTS)
+        errors = draw(st.sampled_from(["", "", "an error\n" * 9]))
+        response: dict[str, object] = {
+            "Bash": bash(text, errors),
+            "Read": read(f"{project}/a.py", text, first=7),
+        }
+        name = f"toolu_{draw(st.integers(0, 3))}"
+        made = response.get(tool, text)
+        found.append(event(tool, made, cwd=project, tool_use_id=name, tool_input=draw(COMMANDS)))
+    return found
+
+
+def contents_of(folder: Path) -> dict[str, str]:
+    """Every file below a folder, without what differs between two runs: times and random ids."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.name != "lock" and "writing-" not in path.name:
+            text = path.read_bytes().decode("utf-8", "surrogatepass")
+            text = re.sub(r'"(saved_at|offloaded_at)": ?[0-9.]+', "", text)
+            text = re.sub(r'"crc32": ?"[0-9a-f]{8}"|"bytes": ?[0-9]+', "", text)
+            found[str(path.relative_to(folder))] = re.sub(r'"[0-9a-f]{16}(-[0-9]+)?"', "", text)
+    return found
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_a_rule_and_its_policy_give_the_same_answers_and_files(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    base = tmp_path_factory.mktemp("rules")
+    project, document = base / "project", data.draw(documents())
+    drawn = data.draw(events(project))
+
+    def outcome(*, by_rule: bool) -> tuple[list[object], dict[str, str]]:
+        """Run the hook on every event, in a new project."""
+        project.mkdir()
+        (project / "p.yaml").write_text(document, encoding="utf-8")
+        answers: list[object] = []
+        with pytest.MonkeyPatch.context() as patch, chdir(project):
+            patch.setenv("XDG_CACHE_HOME", str(base / "cache"))
+            for one in drawn:
+                shutil.rmtree(base / "cache", ignore_errors=True)
+                if by_rule:
+                    load_and_remember("p.yaml", one["tool_name"])
+                raw = json.dumps(one).encode()
+                answers.append(claude_code._answer(Options("p.yaml"), raw))
+                known = remembered("p.yaml", one["tool_name"])
+                if by_rule and known is not None:
+                    note(f"a rule: {known.rule is not None}, replaced: {answers[-1] is not None}")
+        files = contents_of(project)
+        shutil.rmtree(project)
+        return answers, files
+
+    assert outcome(by_rule=True) == outcome(by_rule=False)
+
+
+COVERED = {
+    "a threshold in characters": (HEAD + "min_chars: 50\n" + STEP, True),
+    "a threshold in tokens": (HEAD + "min_tokens: 50\n" + STEP, False),
+    "no threshold": (HEAD + STEP, False),
+    "a wording with tokens": (HEAD + "min_chars: 5\nplaceholder: '{tokens}'\n" + STEP, False),
+    "a head in tokens": (
+        HEAD + "min_chars: 5\nplaceholder: {text: '{head}', head: {tokens: 0}}\n" + STEP,
+        False,
+    ),
+    "an own type of results": (
+        HEAD.replace("}}", "}, mine: {match: {type: tool_result, error: true}}}")
+        + "min_chars: 5\n"
+        + STEP,
+        False,
+    ),
+    "another action": (
+        HEAD + "min_chars: 5\n" + STEP.replace("do: offload", "do: clear"),
+        False,
+    ),
+    "no state": (HEAD + "min_chars: 5\nstore: {state: none}\n" + STEP, False),
+    "a pinned tool": (HEAD + "min_chars: 5\ntools: {Bash: {pin: true}}\n" + STEP, False),
+    "the input goes along": (
+        HEAD + "min_chars: 5\n" + STEP.replace("types:", "with_input: true, types:"),
+        False,
+    ),
+    "a second step": (
+        HEAD + "min_chars: 5\n" + STEP.replace("}]", "}, {name: b, on: arrival, do: offload}]"),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "is_covered"), COVERED.values(), ids=COVERED.keys())
+def test_a_rule_covers_what_the_length_in_characters_decides(text: str, is_covered: bool) -> None:
+    own = policy(text.partition("name: p\n")[2])
+    assert (ArrivalRule.of(own, "Bash") is not None) == is_covered
+    assert ArrivalRule.of(own, "read_offloaded") is None
+
+
+def test_a_rule_reads_back_as_it_was_written() -> None:
+    text = "min_chars: 5\nplaceholder: {text: '{head}', head: {lines: 2}, max_line_chars: 9}\n"
+    rule = ArrivalRule.of(policy(HEAD.partition("name: p\n")[2] + text + STEP), "Bash")
+    assert rule is not None
+    assert ArrivalRule.of_json(json.loads(json.dumps(rule.as_json())), "Bash") == rule
+
+
+def started_hook(given: object) -> subprocess.CompletedProcess[str]:
+    code = (
+        "import sys; from policyctx.integrations.claude_code import main; main();"
+        "print([n for n in ('pydantic', 'pydantic_core', 'yaml', 'typer', 'rich', 'tiktoken',"
+        " 'asyncio', 'tarfile', 'concurrent', 'policyctx.session', 'policyctx.messages.reading')"
+        " if n in sys.modules], file=sys.stderr)"
+    )
+    return subprocess.run(
+        [*HOOK[:2], code, "claude-code"],
+        input=json.dumps(given),
+        capture_output=True,
+        check=True,
+        text=True,
+        env=os.environ,
+    )
+
+
+def test_a_large_result_needs_neither_the_session_nor_the_policys_models(project: Path) -> None:
+    first, second = (event("Bash", bash(LARGE), cwd=project, tool_use_id=i) for i in "ab")
+    assert "policyctx.session" in started_hook(first).stderr
+    run = started_hook(second)
+    assert run.stderr == "[]\n"
+    saved = project / ".claude/policyctx/s1/Bash/b.md"
+    assert (
+        f"is in {saved}"
+        in json.loads(run.stdout)["hookSpecificOutput"]["updatedToolOutput"]["stdout"]
+    )
+    with ContextFileSystem(project / ".claude/policyctx/s1") as store:
+        assert store.read("b") == LARGE
+        assert [entry.item_id for entry in store.list()] == ["a", "b"]
