@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.output import console, json_text
-from policyctx.cli.progress import gathered, replay_policy, tell
+from policyctx.cli.progress import INTERRUPTED, gathered, replay_policy, tell
 from policyctx.cli.replay import Jobs, Prices, Recordings  # noqa: TC001 - see above
 from policyctx.cli.replay_output import outcome_report
 from policyctx.cli.tune_output import Shown, policy_file, print_tuned, tuned_report
@@ -112,12 +112,17 @@ def tune(
     if recordings and not so_far.is_interrupted:
         shown = _studied(incumbent, recordings, options, so_far, jobs=jobs, prices=prices)
     if shown is not None and as_json:
-        console().out(json_text(tuned_report(shown) | outcome_report(so_far)), highlight=False)
+        values = outcome_report(so_far) | tuned_report(shown)
+        console().out(json_text(values), highlight=False)
     elif shown is not None:
         print_tuned(console(), shown)
     tell(so_far)
-    if shown is not None:
-        _write(shown, output, report)
+    if shown is None:
+        raise typer.Exit(so_far.exit_code)
+    _write(shown, output, report)
+    if shown.tuned.is_interrupted:
+        console(stderr=True).print("interrupted: the best so far is shown, and not tested")
+        raise typer.Exit(INTERRUPTED)
     raise typer.Exit(so_far.exit_code)
 
 
@@ -166,7 +171,6 @@ def _studied(
                 so_far.failures.append(FailedRecording("", _unpriced(known)))
             return None
         tuned = Study(incumbent, known.sessions, evaluator, options).tuned()
-    so_far.is_interrupted = tuned.is_interrupted
     return Shown(incumbent, options, known, tuned, prices)
 
 

@@ -279,6 +279,7 @@ def tuned_report(shown: Shown) -> dict[str, Any]:
         ],
         "sessions_without_prices": shown.known.without_price,
         "models_without_prices": dict(shown.known.unpriced),
+        "interrupted": tuned.is_interrupted,
         "settings": tuned.settings,
         "replays": tuned.replays,
         "rows": [
