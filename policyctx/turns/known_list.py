@@ -100,13 +100,12 @@ class KnownList:
         if output is None or first is None:
             return False
         if messages is not output:
-            for i in range(first, min(len(messages), len(output), len(given))):
-                message = messages[i]
-                if (message is output[i]) != (message is given[i]):
-                    if message is given[i]:
-                        return False
-                    break
-            else:
+            both = range(first, min(len(messages), len(output), len(given)))
+            if not both or not are_alike(messages[first], output[first], self._shapes):
+                return False
+            deciding = (i for i in both if (messages[i] is output[i]) != (messages[i] is given[i]))
+            found = next(deciding, None)
+            if found is None or messages[found] is given[found]:
                 return False
         return _begins_alike(messages, self._returned, self._shapes)
 
