@@ -448,6 +448,7 @@ class Session:
         if self.policy.places_breakpoints and self.takes_markers:
             result = yield from self._marked(result, known, beside, memory)
         memory.known = known
+        known.output = None if result.messages is messages else result.messages
         known.conversation.sent = known.conversation.reading.message_count
         memory.called_at = self._clock()
         memory.sent = known.conversation, facts

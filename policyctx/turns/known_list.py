@@ -50,8 +50,10 @@ class KnownList:
         self._edited: set[int] = set()
         """Positions at which the two lists differ."""
         self._staying = Staying()
-        self._removes = False
-        """Whether a message was removed."""
+        self._first_removed: int | None = None
+        """The position of the first message that was removed; None if none was."""
+        self.output: Sequence[Message] | None = None
+        """The list object that the session returned last, unless it is the one that was given."""
         self.comes_back = False
         """Whether the caller gave the list that the session returned, not a list of its own."""
         self._changed_since: set[int] = set()
@@ -68,11 +70,11 @@ class KnownList:
         They may begin with it as it was given or as it was returned. Messages are equal if they are
         the same object or have equal values but for their `cache_control` markers; an SDK's message
         object equals the dict that was saved of it. A returned list from which messages were
-        removed does not count, and is read anew. Neither does a list whose new messages make a
-        withheld removal possible, or contain an item that seemed to be missing.
+        removed does not count, and is read anew; see `_is_output`. Neither does a list whose new
+        messages make a withheld removal possible, or contain an item that seemed to be missing.
         """
         known = len(self._given)
-        if len(messages) < known:
+        if len(messages) < known or self._is_output(messages):
             return False
         beginning = _beginning(messages, known)
         for comes_back in (self.comes_back, not self.comes_back):
@@ -87,6 +89,29 @@ class KnownList:
                 self._changed_since, self._given_at = set(), self.conversation.checkpoint()
                 return True
         return False
+
+    def _is_output(self, messages: Sequence[Message]) -> bool:
+        """Whether this is the list that was returned, less removed messages, by its objects.
+
+        If messages are equal, a list may begin with both forms of this one. Then the list object
+        decides, or else the first message that is an object of one form and not of the other.
+        """
+        output, given, first = self.output, self._given, self._first_removed
+        if output is None or first is None:
+            return False
+        if messages is not output:
+            both = range(first, min(len(messages), len(output), len(given)))
+            if not both or not are_alike(messages[first], output[first], self._shapes):
+                return False
+            deciding = (i for i in both if (messages[i] is output[i]) != (messages[i] is given[i]))
+            found = next(deciding, None)
+            if found is None or messages[found] is given[found]:
+                return False
+        return _begins_alike(messages, self._returned, self._shapes)
+
+    @property
+    def _returned(self) -> list[Message]:
+        return [message for message in self._left if message is not None]
 
     @property
     def given(self) -> list[Message]:
@@ -172,21 +197,26 @@ class KnownList:
 
         Returns None if the other list begins neither as this one was given nor as it was returned,
         or if it does and continues with the dropped items. Items that this list lacked, a list that
-        begins with it lacks too.
+        begins with it lacks too. A list that begins with both forms counts as it was given, unless
+        its objects show that it was returned; see `_is_output`.
         """
-        if _begins_alike(messages, self._given, self._shapes):
+        is_output = self._is_output(messages)
+        if not is_output and _begins_alike(messages, self._given, self._shapes):
             is_wrong = self._guessed_wrong(items_of(messages[len(self._given) :], self._shapes))
             return None if is_wrong else self.conversation.gone_before
-        returned = [message for message in self._left if message is not None]
+        returned = self._returned
         if len(returned) == len(self._left) or not _begins_alike(messages, returned, self._shapes):
             return None
-        # A few words may be said again. More of what was dropped is the caller's own list.
         follows = messages[len(returned) :]
         ledger, more = self.conversation.ledger, items_of(follows, self._shapes)
-        if self._guessed_wrong(more) or self._ended_with(follows[:1]):
+        if self._guessed_wrong(more):
             return None
-        again = sum(map(ledger.may_know, more))
-        return self.conversation.gone if again <= 1 else None
+        # The objects may be those of an earlier output, with what was dropped behind it since.
+        if messages is not self.output and self._ended_with(follows[:1]):
+            return None
+        # A few words may be said again. More of what was dropped is the caller's own list.
+        is_own = not is_output and sum(map(ledger.may_know, more)) > 1
+        return None if is_own else self.conversation.gone
 
     def _reads_otherwise(self, more: Sequence[Message]) -> bool:
         """Whether the messages that follow change the meaning of the known ones."""
@@ -319,9 +349,9 @@ class KnownList:
         self._put(changes)
         if not self.edited_positions:
             return messages
-        if not self._removes:
+        if self._first_removed is None:
             return cast("list[Message]", self._left[:])
-        return [message for message in self._left if message is not None]
+        return self._returned
 
     def _dict(self, message: Message) -> Message:
         """Return the dict of a message that is an SDK's object; any other message unchanged."""
@@ -382,7 +412,8 @@ class KnownList:
             self._edited.add(message)
             self._changed_since.add(message)
             if new is None:
-                self._removes = True
+                first = self._first_removed
+                self._first_removed = message if first is None else min(first, message)
                 self._staying.remove(message)
 
     def _changed(self, decisions: Iterable[Decision]) -> dict[int, Message | None]:

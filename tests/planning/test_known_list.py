@@ -268,3 +268,65 @@ def test_a_message_that_lost_its_thinking_is_not_treated_as_removed(tmp_path: Pa
     first = session.apply(messages)
     assert first.messages[1]["content"] == [{"type": "text", "text": "done"}]
     assert session.apply(messages, changed=True).messages == first.messages
+
+
+FORGET = """\
+    store: {sync: never}
+    steps: [{name: s, do: drop, select: {types: [user_message], keep_recent: 2}}]
+    """
+
+
+def test_the_returned_list_is_not_a_shorter_form_of_the_own_list_of_equal_messages(
+    tmp_path: Path,
+) -> None:
+    session = Session(policy(FORGET), root=tmp_path, session_id="s")
+    go_on = user("go on")
+    left = session.apply([go_on] * 3).messages
+    assert left == [go_on] * 2
+    assert session.apply(left).messages is left
+
+
+def test_the_objects_of_returned_messages_tell_that_the_list_was_returned(tmp_path: Path) -> None:
+    session = Session(policy(FORGET), root=tmp_path, session_id="s")
+    left = session.apply([user("go on") for _ in range(3)]).messages
+    copied = [*left]
+    assert session.apply(copied).messages is copied
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("is_same_list", [False, True])
+def test_messages_equal_to_a_removed_one_may_follow_the_returned_list(
+    is_same_list: bool, count: int, tmp_path: Path
+) -> None:
+    """With one more, the list is as long as the caller's own one was, and equal to it."""
+    session = Session(policy(FORGET), root=tmp_path, session_id="s")
+    left = session.apply([user("go on") for _ in range(3)]).messages
+    assert isinstance(left, list)
+    grown: list[Message] = left if is_same_list else [*left]
+    grown += [user("go on") for _ in range(count)]
+    result = session.apply(grown)
+    assert [*map(id, result.messages)] == [*map(id, grown[count:])]
+    assert [decision.item.message for decision in result.plan.new] == [*range(count)]
+
+
+def test_the_objects_of_the_own_list_tell_that_it_was_shortened(tmp_path: Path) -> None:
+    session = Session(policy(FORGET), root=tmp_path, session_id="s")
+    own = [user("go on") for _ in range(3)]
+    session.apply(own)
+    shortened = session.apply(own[:2])
+    assert [*map(id, shortened.messages)] == [id(own[1])]
+    assert shortened.plan.new == ()
+
+
+def test_the_returned_list_with_markers_of_the_policy_is_not_a_shorter_form_of_the_own_list(
+    tmp_path: Path,
+) -> None:
+    text = f"""\
+    model: {{cache: {{breakpoints: auto}}}}
+{FORGET}"""
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    left = session.apply([user("go on")] * 3).messages
+    assert "cache_control" in str(left)
+    again = session.apply(left)
+    assert again.messages == left
+    assert again.plan.new == ()
