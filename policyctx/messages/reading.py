@@ -35,7 +35,8 @@ class Reading:
     earlier calls.
 
     A reply of the model is one message. Where the shape of a message splits replies, it is that
-    message and all of the assistant that follow it directly, whatever their shapes are.
+    message and all of the assistant that follow it directly, whatever their shapes are, up to one
+    of another shape that has thinking of its own.
     """
 
     def __init__(self, shapes: Shapes = BUILT_IN) -> None:
@@ -216,7 +217,9 @@ class _New:
         if shape.stays(message):
             self.staying.append(index)
         if role == "assistant" or self._begun is not None:
-            self._reply(index, len(parts), role, splits=shape.splits_replies)
+            # A message with thinking of its own is a whole reply, whatever stands before it.
+            is_whole = not shape.splits_replies and any(part.kind == "thinking" for part in parts)
+            self._reply(index, len(parts), role, splits=shape.splits_replies, is_whole=is_whole)
         turn, reply = self._turns, index if self._begun is None else self._begun
         for path, kind, text, counted, media, tool, call_id, error, media_type, number in parts:
             call_message = reply if kind == "tool_call" else None
@@ -227,10 +230,10 @@ class _New:
                 )
             )  # fmt: skip
 
-    def _reply(self, index: int, count: int, role: str, *, splits: bool) -> None:
+    def _reply(self, index: int, count: int, role: str, *, splits: bool, is_whole: bool) -> None:
         """Note where the reply begins that a message belongs to, if it belongs to one."""
         first = self._before + len(self.items)
-        continues = self._begun is not None and role == "assistant"
+        continues = self._begun is not None and role == "assistant" and not is_whole
         if not continues:
             self._begun = index if role == "assistant" and splits else None
             self._in_newest = False

@@ -108,3 +108,12 @@ def test_an_empty_item_begins_a_reply_of_its_own() -> None:
     growing = read([asked, empty])
     growing.extend([EASY])
     assert growing.pending is None
+
+
+def test_a_message_with_thinking_of_its_own_is_a_reply_of_its_own() -> None:
+    thinking = {"type": "thinking", "thinking": "", "signature": "EqoB"}
+    whole: Message = {"role": "assistant", "content": [thinking, {"type": "text", "text": "so"}]}
+    reading = read([GO, NOTED, whole, EASY])
+    assert reading.reply_of(1) == range(1, 2)
+    assert reading.reply_of(2) == range(2, 3)
+    assert not reading.is_bound(2)
