@@ -173,10 +173,11 @@ def test_each_call_has_the_price_of_its_model_on_its_day(tmp_path: Path) -> None
     path.write_text("\n".join(lines), encoding="utf-8")
     then = policyctx("replay", "coding-agent", path).stdout
     # Above 200,000 tokens a write for an hour cost $20 per million until 13 March 2026, then $10.
-    assert "on the day of each call; the recorded usage was $6.00" in then
+    assert "; $6.00 → $6.00 (0 %)" in then
+    assert "on the day of each call; $ are of input, output is $0.00 more" in then
     assert "over the window of 200,000: 1 → 1 calls" in then
     now = policyctx("replay", "coding-agent", path, "--prices", "today").stdout
-    assert "the recorded usage was $3.00" in now
+    assert "; $3.00 → $3.00 (0 %)" in now
     assert "over the window of 1,000,000: 0 → 0 calls" in now
     [row] = csv.DictReader(policyctx("replay", "coding-agent", path, "--csv").stdout.splitlines())
     assert float(row["billed_dollars"]) == pytest.approx(6)
