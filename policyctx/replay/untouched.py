@@ -26,7 +26,7 @@ def why_untouched(plans: Sequence[Plan]) -> str:
     kept = [decision for plan in plans for decision in plan.decisions]
     of_results = [decision for decision in kept if decision.item.kind == _RESULT]
     if not results and all(decision.reason.code == "gate_closed" for decision in kept):
-        return "the recording has no tool results"
+        return "the recording sends no tool results to a model"
     return _why_kept(of_results or kept)
 
 

@@ -315,7 +315,11 @@ CLEARS = "items: {tool_result: {offload: true}}\nsteps: [{name: clear, do: clear
 @pytest.mark.parametrize(
     ("text", "told", "reason"),
     [
-        (CLEARS.replace("SELECT", "{keep_recent: 1}"), [], "the recording has no tool results"),
+        (
+            CLEARS.replace("SELECT", "{keep_recent: 1}"),
+            [],
+            "the recording sends no tool results to a model",
+        ),
         (CLEARS.replace("SELECT", "{}"), [WORDS] * 2, "its largest result is below min_tokens"),
         (
             CLEARS.replace("SELECT", "{keep_recent: 9}"),
