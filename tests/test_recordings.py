@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx.cli.conversation import read_messages
-from policyctx.cli.output import json_text, plan_report
+from policyctx.cli.output import breakpoints_report, json_text, plan_report
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
@@ -160,7 +160,9 @@ def report_of(path: Path, preset: str, root: Path) -> dict[str, Any]:
     session = Session(preset, root=root, session_id="s")
     given.teach(session, quiet=True)
     planned = session.plan(given.messages, system=given.system, tools=given.tools)
-    report: dict[str, Any] = json.loads(json_text(plan_report(planned) | given.report(session)))
+    placed = session.breakpoints(given.messages, system=given.system, tools=given.tools)
+    told = plan_report(planned) | given.report(session) | breakpoints_report(placed)
+    report: dict[str, Any] = json.loads(json_text(told))
     return report
 
 

@@ -23,6 +23,7 @@ from policyctx.cli import (
     show,
     test,
     tokens,
+    tune,
 )
 from policyctx.cli.store.app import app as store
 
@@ -39,6 +40,7 @@ app.command("apply")(apply.apply)
 app.command("plan")(plan.plan)
 app.command("explain")(explain.explain)
 app.command("replay")(replay.replay)
+app.command("tune")(tune.tune)
 app.command("diff")(diff.diff)
 app.command("demo")(demo.demo)
 app.command("check")(check.check)

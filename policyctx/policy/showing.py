@@ -27,7 +27,11 @@ def resolved_yaml(root: Node) -> str:
 
     A value from the environment is shown as its expression, such as `${NAME}`.
     """
-    plain = root.as_written()
+    return document_yaml(root.as_written())
+
+
+def document_yaml(plain: dict[str, Any]) -> str:
+    """Return the plain values of a policy as YAML, the top level in the order of the reference."""
     text: str = yaml.dump(
         _Root((key, plain[key]) for key in (*_FIRST, *Policy.model_fields) if key in plain),
         Dumper=_Dumper,

@@ -97,6 +97,8 @@ class Recording:
     """Records that are known to be no part of a prompt: how many, by what they are."""
     not_understood: Mapping[str, int] = field(default_factory=dict)
     """What was passed over because no reader knows what it means: how often, by what it is."""
+    project: str = ""
+    """What it was recorded in, such as the working directory; empty where it does not say."""
 
     def until(self, call: int) -> Recording:
         """Return the recording as it was when a call, counted from 1, was made.

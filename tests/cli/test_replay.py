@@ -16,6 +16,7 @@ from tests.replay.test_registered import register_reader
 from tests.replay.test_running import claude_code
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 pytestmark = pytest.mark.slow
@@ -376,8 +377,10 @@ def recordings(source):
 """
 
 
-def interrupted(*arguments: Path | str) -> tuple[int, str, str]:
-    """Interrupt a replay whose reader waits for ever at each path that is not there yet."""
+def interrupted(
+    *arguments: Path | str, command: Sequence[str] = ("replay", "coding-agent")
+) -> tuple[int, str, str]:
+    """Interrupt a command whose reader waits for ever at each path that is not there yet."""
     missing = [path for path in arguments if not isinstance(path, str) and not path.exists()]
     pipes = [path.with_suffix(".pipe") for path in missing]
     for path, pipe in zip(missing, pipes, strict=True):
@@ -389,7 +392,7 @@ def interrupted(*arguments: Path | str) -> tuple[int, str, str]:
     run = subprocess.Popen(
         [
             *(sys.executable, "-c", "from policyctx.cli import main; main()"),
-            *("replay", "coding-agent", *arguments),
+            *(*command, *arguments),
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -25,6 +25,8 @@ class RecordingBuilder:
         self.records = 0
         self.not_prompt: Counter[str] = Counter()
         self.not_understood: Counter[str] = Counter()
+        self.project = ""
+        """What the session was recorded in, such as the working directory; the first counts."""
         self.context: list[Message] = []
         """The whole of it as it is now."""
         self._calls: list[ModelCall] = []
@@ -139,6 +141,7 @@ class RecordingBuilder:
             records=self.records,
             not_prompt=dict(+not_prompt),
             not_understood=dict(self.not_understood),
+            project=self.project,
         )
 
     def _unsent(self) -> set[int]:

@@ -462,6 +462,7 @@ def recordings(source: Source) -> Iterator[Recording]:
         if position == 0:
             agent.builder.count(session.of_no_agent)
         agent.end()
+        agent.builder.project = session.project
         name = f"{source.name}#{agent.agent_id}" if position else source.name
         if not agent.builder.is_empty:
             yield agent.builder.recording(name, FORMAT)
@@ -474,12 +475,15 @@ class _Session:
         self.agents: list[ClaudeAgent] = []
         self.of_no_agent = RecordingBuilder()
         """Counts what says nothing about whose it is."""
+        self.project = ""
+        """The folder in which it began."""
         self._by_uuid: dict[str, ClaudeAgent] = {}
         self._by_id: dict[str, ClaudeAgent] = {}
 
     def read(self, record: Record) -> None:
         """Hand a record to the agent that it belongs to."""
         kind = word(record.get("type"))
+        self.project = self.project or word(record.get("cwd"))
         if "uuid" not in record and kind not in _MESSAGES:
             self.of_no_agent.records += 1
             self.of_no_agent.pass_over(kind or "record without a type", known=kind in _NOT_PROMPT)

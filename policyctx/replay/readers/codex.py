@@ -95,6 +95,7 @@ class _Rollout:
         elif kind in ("session_meta", ""):
             instructions = mapping(payload.get("base_instructions")).get("text")
             self._system = word(instructions or payload.get("instructions")) or self._system
+            self.builder.project = self.builder.project or word(payload.get("cwd"))
 
     def _bill(self, info: Record) -> None:
         """Note what the newest call cost; the same sum again tells of no call."""

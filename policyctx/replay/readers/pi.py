@@ -170,6 +170,7 @@ class _Session:
             self.builder.pass_over("repeated entry")
             return
         kind, before = word(record.get("type")), self._before(record)
+        self.builder.project = self.builder.project or word(record.get("cwd"))
         entry = before
         if kind == "compaction":
             entry = self._compacted(record, before)

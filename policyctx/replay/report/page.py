@@ -18,7 +18,7 @@ from policyctx.errors import MissingExtraError, ReportError
 from policyctx.replay.report.values import calls, decisions, overview, said
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from policyctx.replay.report.values import Values
@@ -101,11 +101,11 @@ def page(
     Raises `MissingExtraError` without the plotting library.
     """
     check_drawable()
-    scripts = [inline_script(source) for source in (_script(), _plotting_library(), _DRAW)]
-    yield Template(_text("page.html")).substitute(
+    scripts = [inline_script(source) for source in (_script(), plotting_library(), _DRAW)]
+    yield Template(asset("page.html")).substitute(
         security=escape(_SECURITY.format(scripts=" ".join(digest for _, digest in scripts))),
         title=escape(f"{policy}: a replay"),
-        style="\n".join(map(_text, _STYLES)),
+        style="\n".join(map(asset, _STYLES)),
     )
     yield json_script("overview", overview(policy, sessions, missing)) + "\n"
     for number, session in enumerate(sessions):
@@ -124,14 +124,16 @@ def check_drawable() -> None:
 
 @cache
 def _script() -> str:
-    return '"use strict";\n' + "\n".join(map(_text, _SCRIPTS))
+    return '"use strict";\n' + "\n".join(map(asset, _SCRIPTS))
 
 
-def _text(name: str) -> str:
+def asset(name: str) -> str:
+    """Return a file of this folder, such as a script."""
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _plotting_library() -> str:
+def plotting_library() -> str:
+    """Return the source of the library that draws charts."""
     from plotly.offline import (  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415 - slow
         get_plotlyjs,
     )
@@ -160,13 +162,21 @@ def write_report(
 ) -> int:
     """Write the page of sessions that were replayed under a policy; return its size in bytes.
 
-    `missing` are sentences on what the page does not show. The file gets its name when it is
-    complete. Raises `ReportError` and `MissingExtraError`.
+    `missing` are sentences on what the page does not show. Raises `ReportError` and
+    `MissingExtraError`.
+    """
+    return write_page(path, page(policy, sessions, missing))
+
+
+def write_page(path: Path, pieces: Iterable[str]) -> int:
+    """Write a page; return its size in bytes.
+
+    The file gets its name when it is complete. Raises `ReportError` and `MissingExtraError`.
     """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with unfinished.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as out:
-            out.writelines(page(policy, sessions, missing))
+            out.writelines(pieces)
         unfinished.replace(path)
     except OSError as error:
         raise ReportError(str(path), error.strerror or str(error)) from error

@@ -51,7 +51,7 @@ def replayed(
     """A session of so many calls, and one that asks for its first file again at its end."""
     told = messages(turns, **more)
     asked = call("again", more.get("tool", "Read"), {"path": "src/f0.py"})
-    first = told[2]["content"][0]["content"]
+    first = told[2]["content"][0]["content"] if turns else "nothing"
     told += [asked, results(("again", first))]
     usages = [Usage(1_000 + 400 * i, output=20) for i in range(turns + 1)]
     recorded = turn_by_turn(told, name=name, usages=usages)

@@ -1,0 +1,1 @@
+"""Settings of a policy, found by replaying recorded sessions under many of them."""

@@ -1,0 +1,67 @@
+"""The page of a study: the front as a chart, with the figures as a table."""
+
+from __future__ import annotations
+
+from html import escape
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from policyctx.replay.report.page import (
+    asset,
+    check_drawable,
+    inline_script,
+    json_script,
+    plotting_library,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_SCRIPTS = ("elements.js", "table.js", "chart.js")
+_STYLES = ("page.css", "screens.css")
+_DRAW = "drawCharts(document);"
+# Nothing is fetched from anywhere; the plotting library sets styles by itself.
+_HEAD = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{security}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<title>{title}</title>
+<style>
+{style}
+</style>
+</head>
+<body>
+<header>
+<h1>{title}</h1>
+<p id="about"></p>
+</header>
+<main id="main"></main>
+<noscript><p>This page draws its tables and charts with a script that stands in it.</p></noscript>
+"""
+_SECURITY = (
+    "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline';"
+    " base-uri 'none'; form-action 'none'"
+)
+
+
+def page(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the page piece by piece; `report` are the plain values of a study.
+
+    Raises `MissingExtraError` without the plotting library.
+    """
+    check_drawable()
+    own = resources.files(__package__).joinpath("front.js").read_text(encoding="utf-8")
+    source = '"use strict";\n' + "\n".join([*map(asset, _SCRIPTS), own])
+    scripts = [inline_script(one) for one in (source, plotting_library(), _DRAW)]
+    yield _HEAD.format(
+        security=escape(_SECURITY.format(scripts=" ".join(digest for _, digest in scripts))),
+        title=escape(f"{report['incumbent']}: settings that were tried"),
+        style="\n".join(map(asset, _STYLES)),
+    )
+    yield json_script("study", report) + "\n"
+    yield from (f"{script}\n" for script, _ in scripts)
+    yield "</body>\n</html>\n"

@@ -1,0 +1,87 @@
+"""From recordings to the sessions of a study: those that have prices under the incumbent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from policyctx.messages.reading import items_of
+from policyctx.replay.running import FailedRecording
+from policyctx.tuning.evaluating import Failure, TunedSession
+from policyctx.tuning.outcomes import Unpriced
+from policyctx.tuning.projects import ProjectBy, project_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from policyctx.replay.recording import Recording
+    from policyctx.tuning.evaluating import Evaluator, Tried
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A recording with what a study asks of it beside its replays."""
+
+    recording: Recording
+    path: str
+    project: str
+    tools: frozenset[str]
+
+    def session(self, number: int) -> TunedSession:
+        """Return it as a session of a study."""
+        recording = self.recording
+        return TunedSession(
+            number=number,
+            name=recording.name,
+            path=self.path,
+            format=recording.format,
+            project=self.project,
+            calls=len(recording.calls),
+            tools=self.tools,
+        )
+
+
+def read(recording: Recording, path: str, *, by: ProjectBy) -> Read:
+    """Return a recording of the file at `path` for a study; work of `worked`."""
+    tools = {
+        item.tool
+        for call in recording.calls
+        for item in items_of(call.new)
+        if item.kind == "tool_call" and item.tool is not None
+    }
+    return Read(recording, path, project_of(recording, path, by), frozenset(tools))
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """What the incumbent shows of the recordings."""
+
+    sessions: tuple[TunedSession, ...]
+    """Those that have prices."""
+    failures: tuple[FailedRecording, ...]
+    """Those that cannot be replayed."""
+    unpriced: Mapping[str, int]
+    """How many sessions without prices have each language model."""
+    without_price: int
+    """Sessions without prices."""
+
+
+def priced(recordings: Sequence[Read], evaluator: Evaluator, incumbent: Tried) -> Priced:
+    """Replay every recording under the incumbent, and take those that have prices."""
+    numbers = range(len(recordings))
+    evaluator.evaluate([incumbent], numbers)
+    sessions: list[TunedSession] = []
+    failures: list[FailedRecording] = []
+    unpriced: Counter[str] = Counter()
+    without_price = 0
+    for number in numbers:
+        one, outcome = recordings[number], evaluator.outcome(incumbent.digest, number)
+        if isinstance(outcome, Failure):
+            failures.append(FailedRecording(one.path, outcome.why, one.recording.name))
+        elif isinstance(outcome, Unpriced):
+            without_price += 1
+            unpriced.update(outcome.models)
+        else:
+            sessions.append(one.session(number))
+    return Priced(tuple(sessions), tuple(failures), dict(unpriced), without_price)

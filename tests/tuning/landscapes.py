@@ -1,0 +1,78 @@
+"""Made-up landscapes: outcomes that a function gives, so that the best setting is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
+
+from policyctx.tuning.evaluating import TunedSession, compiled_text
+from policyctx.tuning.outcomes import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from policyctx.planning.compiled import OffloadPolicy
+    from policyctx.tuning.evaluating import Tried
+
+WITHOUT = 10.0
+
+
+def sessions(projects: int, *, each: int = 2) -> list[TunedSession]:
+    """Return sessions of so many projects."""
+    return [
+        TunedSession(
+            number=project * each + i,
+            name=f"{project}-{i}.jsonl",
+            path=f"/{project}/{i}.jsonl",
+            format="test",
+            project=f"p{project}",
+            calls=10 + project,
+            tools=frozenset({"Read"}),
+        )
+        for project in range(projects)
+        for i in range(each)
+    ]
+
+
+def outcome(net: float, regret: int = 0, *, over_window: int = 0) -> Outcome:
+    """Return an outcome of a session that costs `WITHOUT` without a policy."""
+    return Outcome(WITHOUT, net, regret, 0, over_window, acted=net != 0, calls=10)
+
+
+@cache
+def _compiled(tried: Tried) -> OffloadPolicy:
+    return compiled_text(tried.text)
+
+
+@dataclass
+class Landscape:
+    """Outcomes by a function of the policy and the session; implements `Evaluations`."""
+
+    value: Callable[[OffloadPolicy, int], Outcome]
+    interrupt_after: int | None = None
+    """Replays after which Ctrl-C is pressed."""
+    asked: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
+    """What was evaluated, in order."""
+    known: dict[tuple[str, int], Outcome] = field(default_factory=dict)
+
+    @property
+    def replays(self) -> int:
+        return len(self.known)
+
+    def evaluate(self, policies: Iterable[Tried], sessions: Sequence[int]) -> None:
+        for tried in policies:
+            policy = _compiled(tried)
+            self.asked.append((tried.digest, tuple(sessions)))
+            for session in sessions:
+                if (tried.digest, session) in self.known:
+                    continue
+                if self.interrupt_after is not None and self.replays >= self.interrupt_after:
+                    raise KeyboardInterrupt
+                self.known[tried.digest, session] = self.value(policy, session)
+
+    def outcome(self, digest: str, session: int) -> Outcome:
+        return self.known[digest, session]
+
+    def knows(self, digest: str, sessions: Iterable[int]) -> bool:
+        return all((digest, session) in self.known for session in sessions)
