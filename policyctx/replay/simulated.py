@@ -184,7 +184,7 @@ class SimulatedSession:
     summaries: tuple[SummaryCall, ...] = ()
     """The calls that would have written them, where a model is asked."""
     tool_call_output: int = 0
-    """Tokens of the median reply that calls a tool: as billed, and where unknown as counted."""
+    """Tokens of the median reply that calls a tool: as billed, or as counted where that is more."""
     untouched: str = ""
     """Why the policy took nothing; empty when it took something."""
     baselines: Mapping[str, Figures] = field(default_factory=dict)

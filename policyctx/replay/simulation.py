@@ -461,13 +461,16 @@ class _Simulation:
             self._types[name] = self._types.get(name, TypeTokens()) + more
 
     def _calling(self, part: SessionPart, facts: Facts) -> Iterator[int]:
-        """Yield the tokens of each reply of a part that calls a tool: as billed, else counted."""
+        """Yield the tokens of each reply of a part that calls a tool: as billed, or as counted.
+
+        The larger is taken: some recordings have the usage of a first piece of the reply only.
+        """
         replies: defaultdict[int, list[Item]] = defaultdict(list)
         for position, call in part.replies(part.first_call):
             replies[call].append(part.items[position])
         for call, items in replies.items():
             if any(item.kind == "tool_call" for item in items):
-                yield self._calls[call - 1].output or sum(facts.tokens_of(items))
+                yield max(self._calls[call - 1].output, sum(facts.tokens_of(items)))
 
     def _removal(self, position: int, item: Item, since: int) -> Removal | None:
         """Return the removal that an absence of an item began with.

@@ -144,6 +144,13 @@ def test_the_output_of_a_re_read_is_that_of_the_median_call_of_a_tool() -> None:
     assert simulated(turn_by_turn(told, usages=usages), KEEPS_ALL).tool_call_output == 30
 
 
+def test_a_reply_has_no_less_output_than_what_it_says() -> None:
+    told = talk(*[WORDS] * 3)
+    unbilled = simulated(turn_by_turn(told), KEEPS_ALL).tool_call_output
+    pieces = simulated(turn_by_turn(told, usages=[Usage(500, output=1)] * 3), KEEPS_ALL)
+    assert pieces.tool_call_output == unbilled > 1
+
+
 SUMMARISES = """
     steps: [{name: sum-up, do: compact, when: {tokens: {at_least: 600}}}]
     compaction: {keep_recent: {messages: 1}, summary: SUMMARY}
