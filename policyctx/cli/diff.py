@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli.numbers import percent, short
 from policyctx.cli.output import (
     console,
     json_text,
@@ -20,7 +21,7 @@ from policyctx.cli.output import (
 )
 from policyctx.cli.progress import gathered, replay_policy, tell
 from policyctx.cli.replay import Jobs, Prices, Recordings  # noqa: TC001 - see above
-from policyctx.cli.replay_output import figures_report, outcome_report, percent, short
+from policyctx.cli.replay_output import figures_report, outcome_report
 from policyctx.replay.diff import compared
 from policyctx.replay.summing import figures_of, total
 

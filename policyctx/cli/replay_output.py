@@ -10,6 +10,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from policyctx.cli.net_output import net_lines, net_report, net_row, print_net
+from policyctx.cli.numbers import percent, short, signed_dollars
 from policyctx.cli.output import counted, saving, shortened, table, table_width
 from policyctx.pricing.rows import prices_date
 from policyctx.replay import layouts
@@ -39,13 +41,12 @@ _WIDE = 110
 _NAME, _SHORT_NAME = 35, 24
 _COLUMNS = (
     *("calls", "sent", "with it", "saved", "largest", "with it"),
-    *("over", "with it", "removed", "files", "regret"),
+    *("over", "with it", "removed", "files", "regret", "$"),
 )
 # The columns of each layout, the widest first, as positions in `_COLUMNS`.
-_LAYOUTS = (tuple(range(11)), (0, 1, 2, 3, 4, 5, 8, 9, 10), (0, 1, 2, 3, 10))
+_LAYOUTS = (tuple(range(12)), (0, 1, 2, 3, 4, 5, 8, 9, 10, 11), (0, 1, 2, 3, 10, 11))
 _PRICED = ("layout", "read", "with it", "not read", "with it", "$", "with it", "change")
 _CHECKED = ("format", "sessions", "calls", "tokens", "off", "unknown", "$ off", "median", "unknown")
-_THOUSAND = 1_000
 _FOUND_CHARS = 100
 
 
@@ -66,6 +67,7 @@ def print_replay(
     out.print(_table([*rows, ("total", whole)], out.width))
     for line in _summary(whole, so_far, prices):
         out.print(line, soft_wrap=out.width >= _WIDE)
+    print_net(out, whole)
     _print_layouts(out, whole)
     _print_checks(out, whole.checks)
 
@@ -138,6 +140,7 @@ def _cells(figures: Figures) -> tuple[object, ...]:
         *(percent(-figures.saved), short(before.largest), short(after.largest)),
         *(before.over_window, after.over_window),
         *(figures.removed, figures.files, figures.regretted),
+        signed_dollars(figures.net.dollars) if figures.priced else "-",
     )
 
 
@@ -173,7 +176,9 @@ def _summary(
         f" these items and {whole.removed_tokens:,} removed"
     )
     yield _cache(whole)
+    yield from net_lines(whole)
     yield from _prices(whole, prices)
+    yield from _untouched(whole)
     for contradiction in contradicting(whole):
         yield f"hint      {contradiction}"
     for what, number in sorted(whole.not_understood.items()):
@@ -192,7 +197,7 @@ def _cache(whole: Figures) -> str:
     )
     if not whole.priced:
         return f"{text}; no $ without prices"
-    paid, would_be = before.dollars.total, after.dollars.total
+    paid, would_be = before.dollars.prompt, after.dollars.prompt
     change = percent((would_be - paid) / paid) if paid else "0 %"
     return f"{text}; ${paid:,.2f} → ${would_be:,.2f} ({change})"
 
@@ -205,8 +210,8 @@ def _prices(whole: Figures, prices: PricesOf) -> Iterator[str]:
             "recorded": "the recorded models, on the day of each call",
             "today": f"the recorded models, as of {prices_date()}",
         }["policy" if whole.priced_by_policy else prices]
-        billed = f"; the recorded usage was ${whole.bill.total:,.2f}" if whole.billed else ""
-        yield f"prices    {where}{billed}"
+        output = whole.costs.unedited.dollars.output
+        yield f"prices    {where}; $ are of input, output is ${output:,.2f} more"
     if whole.unpriced:
         names = ", ".join(f"{name} ({n:,})" for name, n in sorted(whole.unpriced.items()))
         calls = counted(sum(whole.unpriced.values()), "call")
@@ -218,6 +223,12 @@ def _prices(whole: Figures, prices: PricesOf) -> Iterator[str]:
             f"ttl       assumed for {calls}: the recording does not say for how long they wrote to"
             " the cache"
         )
+
+
+def _untouched(whole: Figures) -> Iterator[str]:
+    """Yield why the policy took nothing, the most frequent reason first."""
+    for why, number in sorted(whole.untouched.items(), key=lambda one: (-one[1], one[0])):
+        yield f"0 %       in {counted(number, 'session')}: {why}"
 
 
 def _windows(windows: Sequence[int]) -> str:
@@ -233,7 +244,7 @@ def _print_layouts(out: Console, whole: Figures) -> None:
         tokens = (before.cache_read, after.cache_read, before.uncached, after.uncached)
         paid = would_be = change = "-"
         if whole.priced:
-            costs = [cost.dollars.total for cost in (before, after)]
+            costs = [cost.dollars.prompt for cost in (before, after)]
             paid, would_be = (f"{cost:,.2f}" for cost in costs)
             change = percent((costs[1] - costs[0]) / costs[0]) if costs[0] else "0 %"
         rows.append((layout, *map(short, tokens), paid, would_be, change))
@@ -277,31 +288,14 @@ def _check_cells(checks: Checks, name: str) -> tuple[str, ...]:
     )
 
 
-def short(number: int) -> str:
-    """Return a number in at most five characters: `812`, `16.2k`, `1.35M`."""
-    if number < _THOUSAND:
-        return str(number)
-    for unit in "kMG":
-        value = number / _THOUSAND ** ("kMG".index(unit) + 1)
-        if value < _THOUSAND - 0.5 or unit == "G":
-            return f"{value:.3g}{unit}" if value < 100 else f"{value:.0f}{unit}"  # noqa: PLR2004
-    raise AssertionError
-
-
-def percent(share: float, *, digits: int = 0) -> str:
-    """Return a signed share: `−45 %`, `+2 %`, `0 %`."""
-    if share in {float("inf"), float("-inf")}:
-        return "all"
-    text = f"{100 * share:+.{digits}f} %".replace("-", "−")
-    return text[1:] if float(f"{100 * share:.{digits}f}") == 0 else text
-
-
 def _shortened(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _FOUND_CHARS else f"{line[:_FOUND_CHARS]}…"
 
 
 _DIGITS = 6
+# What says nothing of a single session.
+_NOT_OF_ONE = frozenset({"sessions"})
 
 
 def replay_report(
@@ -379,6 +373,7 @@ def figures_report(figures: Figures) -> dict[str, Any]:
             }
             for name, pair in figures.costs.layouts.items()
         },
+        **net_report(figures),
         "billed_dollars": round(figures.bill.total, _DIGITS) if figures.priced else None,
         "priced_sessions": figures.priced,
         "calls_without_prices": dict(figures.unpriced),
@@ -398,12 +393,15 @@ def replay_csv(sessions: Iterable[SimulatedSession]) -> str:
     text = io.StringIO()
     writer: Any = None
     for session in sessions:
-        report = figures_report(figures_of(session))
+        figures = figures_of(session)
+        report = figures_report(figures)
         row = {"name": session.name, "format": session.format, "path": session.path}
         for key, value in report.items():
             if key.startswith("cost_"):
                 row |= {f"{key}_{part}": number for part, number in value.items()}
-            elif not isinstance(value, dict | list) and key not in {"sessions", "check"}:
+            elif key == "net":
+                row |= net_row(figures)
+            elif not isinstance(value, dict | list) and key not in _NOT_OF_ONE:
                 row[key] = value
         if writer is None:
             writer = csv.DictWriter(text, row.keys(), lineterminator="\n")

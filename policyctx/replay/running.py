@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from policyctx.errors import PolicyctxError, ReaderError, UnreadableRecordingError
 from policyctx.planning.compiled import OffloadPolicy
+from policyctx.replay.baselines import SUMMARISE_ONLY, summarise_only
 from policyctx.replay.reading import files_in, is_folder, recordings_in
 from policyctx.replay.simulation import simulated
+from policyctx.replay.summing import figures_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -36,9 +38,14 @@ def replayed(
 ) -> SimulatedSession:
     """Replay one recording of the file at `path` under a policy given by name or path.
 
-    Raises as `simulated` does, and `PolicyError`.
+    The session has the figures of the baseline beside it. Raises as `simulated` does, and
+    `PolicyError`.
     """
-    return simulated(recording, compiled(policy), path=path, excerpt=excerpt, prices=prices)
+    given = compiled(policy)
+    session = simulated(recording, given, path=path, excerpt=excerpt, prices=prices)
+    other = summarise_only(given)
+    baseline = session if other is given else simulated(recording, other, path=path, prices=prices)
+    return replace(session, baselines={SUMMARISE_ONLY: figures_of(baseline)})
 
 
 @lru_cache(maxsize=8)  # a process replays many recordings under few policies

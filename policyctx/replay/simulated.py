@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from policyctx.definitions.actions import Action
+    from policyctx.pricing.dollars import CallPrices
     from policyctx.replay.layouts import LayoutName
     from policyctx.replay.recording import ClientLayout, SummedBill
     from policyctx.replay.regret.needs import Need
     from policyctx.replay.sent_list import Prompt
+    from policyctx.replay.summing import Figures
     from policyctx.replay.terms import CallTerms, Contradiction
     from policyctx.replay.timeline import SeenItem
     from policyctx.tokens.usage import Usage
@@ -114,6 +116,16 @@ class Regret:
         return all(need.kind == "asked again" for need in self.needs)
 
 
+class SummaryCall(NamedTuple):
+    """A call that would have written a summary of the policy; sizes as the policy counts tokens."""
+
+    call: int
+    """The number of the session's call, from 1 on, before which the summary was needed."""
+    prompt: int
+    output: int
+    prices: CallPrices | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class TypeTokens:
     """Items of one type, and what became of them; sizes in tokens."""
@@ -169,6 +181,14 @@ class SimulatedSession:
     bytes: int = 0
     compactions: int = 0
     """By the policy."""
+    summaries: tuple[SummaryCall, ...] = ()
+    """The calls that would have written them, where a model is asked."""
+    tool_call_output: int = 0
+    """Tokens of the median reply that calls a tool: as billed, or as counted where that is more."""
+    untouched: str = ""
+    """Why the policy took nothing; empty when it took something."""
+    baselines: Mapping[str, Figures] = field(default_factory=dict)
+    """What the session comes to under other policies, by their name."""
     layout: ClientLayout = SYSTEM_AND_NEWEST
     """Where the client's breakpoints are in calls that do not say."""
     sent_layout: LayoutName = "recorded"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -26,9 +27,11 @@ from policyctx.replay.simulated import (
     StepUse,
     TypeTokens,
 )
+from policyctx.replay.summary_calls import OFFLINE, summary_call
 from policyctx.replay.terms import contradictions, terms_of
 from policyctx.replay.timeline import Timeline, seen_items
 from policyctx.replay.to_come import EditsToCome
+from policyctx.replay.untouched import why_untouched
 from policyctx.session import Session
 from policyctx.store.content import encoded, sha256_of
 from policyctx.tokens.counter import counter_for
@@ -36,7 +39,7 @@ from policyctx.tokens.usage import Correction, Usage
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from policyctx.definitions.items import Item, Message
@@ -47,13 +50,12 @@ if TYPE_CHECKING:
     from policyctx.policy.models.store import Store as Settings
     from policyctx.replay.recording import MarkedPlace, ModelCall, RecordedItems, Recording
     from policyctx.replay.regret.needs import Need
+    from policyctx.replay.simulated import SummaryCall
     from policyctx.replay.terms import CallTerms, Contradiction, PricesOf
-    from policyctx.replay.timeline import SeenItem
+    from policyctx.replay.timeline import SeenItem, SessionPart
     from policyctx.store.content import Content
     from policyctx.turns.effects import Record
     from policyctx.turns.result import Result
-
-OFFLINE = "extractive"
 
 
 def online_summarizers(policy: OffloadPolicy) -> tuple[str, ...]:
@@ -216,7 +218,8 @@ def walked(
     `on_failure` says.
     """
     terms = terms_of(recording.calls, policy.model, prices)
-    simulation = _Simulation(offline(_sized(policy, terms)), excerpt)
+    sized = _sized(policy, terms)
+    simulation = _Simulation(offline(sized), excerpt, online=sized)
     simulation.measure(message for call in recording.calls for message in call.new)
     shares = simulation.shares(recording)
     contexts = recording.contexts()
@@ -254,8 +257,10 @@ def with_window(policy: OffloadPolicy, window: int) -> OffloadPolicy:
 
 
 class _Simulation:
-    def __init__(self, policy: OffloadPolicy, excerpt: int | None) -> None:
-        self._policy = policy
+    def __init__(
+        self, policy: OffloadPolicy, excerpt: int | None, *, online: OffloadPolicy
+    ) -> None:
+        self._policy, self._online = policy, online
         self._excerpt = excerpt
         self._items: list[SeenItem] = []
         self._clock = _Clock()
@@ -288,6 +293,9 @@ class _Simulation:
         self._types: dict[str, TypeTokens] = {}
         self._fired: dict[str, StepUse] = {step.name: StepUse() for step in policy.all_steps}
         self._warnings: Counter[str] = Counter()
+        self._summaries: list[SummaryCall] = []
+        self._outputs: list[int] = []
+        """Tokens of each reply that calls a tool."""
 
     def measure(self, messages: Iterable[Message]) -> None:
         """Count what the whole session will be sent."""
@@ -330,6 +338,7 @@ class _Simulation:
         removals = list(timeline.note(number, result.plan, result.compaction))
         self._take(removals, timeline.recorded.items(result.plan.conversation))
         facts, model = result.plan.facts, call.language_model
+        self._summarised(number, result, terms, call.at)
         if self._edited is self._whole and result.messages is not context:
             self._edited = self._whole.branched()
         removable = self._to_come.first(result)
@@ -379,6 +388,9 @@ class _Simulation:
             types=self._types,
             regrets=tuple(Regret(gone, tuple(needs)) for gone, needs in self._needs.items()),
             bill=recording.bill,
+            summaries=tuple(self._summaries),
+            tool_call_output=round(median(self._outputs)) if self._outputs else 0,
+            untouched="" if self._removals else why_untouched(self.plans),
             layout=recording.layout,
             sent_layout="auto" if self._policy.places_breakpoints else "recorded",
             files=self._store.files,
@@ -401,6 +413,23 @@ class _Simulation:
         spared = round(self._correction.scale * (whole - edited))
         self._session.observe(_smaller(usage, max(1, usage.prompt - spared)))
 
+    def _summarised(self, number: int, result: Result, terms: CallTerms, at: float | None) -> None:
+        """Take the call that would have written the summary of a compaction."""
+        replaced, compaction = result.plan.compaction, result.compaction
+        if replaced is None or compaction is None:
+            return
+        made = summary_call(
+            number,
+            replaced,
+            compaction.summary,
+            policy=self._online,
+            terms=terms,
+            facts=result.plan.facts,
+            at=at,
+        )
+        if made is not None:
+            self._summaries.append(made)
+
     def _take(self, removals: Sequence[Removal], items: Sequence[Item]) -> None:
         if not removals:
             return
@@ -421,6 +450,7 @@ class _Simulation:
             plan, recorded = self._timeline.plan, self._timeline.recorded
             self._items += seen_items(self._parts - 1, part, plan, recorded, limit=self._excerpt)
         facts = self._timeline.plan.facts
+        self._outputs += self._calling(part, facts)
         found = needs_of(part, lambda text: facts.length(text, "tokens"))
         for lost, needs in sorted(found.items()):
             since = part.absences[lost.position][lost.absence].since
@@ -429,6 +459,18 @@ class _Simulation:
                 self._needs.setdefault(removal, []).extend(needs)
         for name, more in self._timeline.types().items():
             self._types[name] = self._types.get(name, TypeTokens()) + more
+
+    def _calling(self, part: SessionPart, facts: Facts) -> Iterator[int]:
+        """Yield the tokens of each reply of a part that calls a tool: as billed, or as counted.
+
+        The larger is taken: some recordings have the usage of a first piece of the reply only.
+        """
+        replies: defaultdict[int, list[Item]] = defaultdict(list)
+        for position, call in part.replies(part.first_call):
+            replies[call].append(part.items[position])
+        for call, items in replies.items():
+            if any(item.kind == "tool_call" for item in items):
+                yield max(self._calls[call - 1].output, sum(facts.tokens_of(items)))
 
     def _removal(self, position: int, item: Item, since: int) -> Removal | None:
         """Return the removal that an absence of an item began with.

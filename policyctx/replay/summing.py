@@ -6,11 +6,12 @@ from collections import Counter
 from dataclasses import dataclass, field, fields
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from policyctx.pricing.dollars import Dollars
 from policyctx.replay.accuracy import Check, Checks, checked
 from policyctx.replay.cost import Costs, billed_calls, costs_of
+from policyctx.replay.net import Net, net_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,6 +50,7 @@ class _Session:
     session: SimulatedSession
     billed: Sequence[BilledCall]
     check: Check | None
+    net: Net
     removed: Mapping[tuple[int, int], int]
     """The tokens of each removed item, by its part and its position."""
 
@@ -56,7 +58,7 @@ class _Session:
     def of(cls, session: SimulatedSession) -> _Session:
         billed = billed_calls(session)
         removed = {(r.part, r.position): r.tokens for r in session.removals}
-        return cls(session, billed, checked(billed), removed)
+        return cls(session, billed, checked(billed), net_of(session, billed), removed)
 
 
 def _figure(
@@ -89,6 +91,32 @@ def _sums(
     one: Mapping[Contradiction, int], other: Mapping[Contradiction, int]
 ) -> Mapping[Contradiction, int]:
     return Counter(one) + Counter(other)
+
+
+class Worst(NamedTuple):
+    """The session in which a policy does worst."""
+
+    dollars: float
+    """The net of the session."""
+    share: float
+    """Of what it costs without the policy."""
+    name: str
+    path: str
+
+
+def _worst(one: _Session) -> Worst | None:
+    if not _is_priced(one.session):
+        return None
+    return Worst(one.net.dollars, one.net.share, one.session.name, one.session.path)
+
+
+def _worse(one: Worst | None, other: Worst | None) -> Worst | None:
+    found = [each for each in (one, other) if each is not None]
+    return max(found, key=lambda each: each.dollars, default=None)
+
+
+def _nothing() -> None:
+    return None
 
 
 def _names(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -143,6 +171,20 @@ class Figures:
     )
     priced: int = _figure(lambda s: int(_is_priced(s.session)))
     """Sessions of which every call has prices; only these have dollars."""
+    net: Net = _figure(lambda s: s.net, none=Net)  # noqa: RUF009 - makes a field
+    """The cost with the policy less the one without, and what else it causes."""
+    dearer: int = _figure(lambda s: int(_is_priced(s.session) and s.net.is_dearer))
+    """Priced sessions that the policy makes dearer."""
+    idle: int = _figure(lambda s: int(_is_priced(s.session) and not s.session.removals))
+    """Priced sessions in which the policy never acted."""
+    worst: Worst | None = _figure(_worst, _worse, none=_nothing)  # noqa: RUF009 - makes a field
+    """The priced session with the highest net."""
+    untouched: Mapping[str, int] = _figure(
+        lambda s: {s.session.untouched: 1} if s.session.untouched else {}, _counts, none=dict
+    )
+    """Why the policy took nothing, and in how many sessions."""
+    baselines: Mapping[str, Figures] = _figure(lambda s: s.session.baselines, _merged, none=dict)
+    """What the sessions come to under other policies, by their name."""
     priced_by_policy: int = _figure(lambda s: int(s.session.is_priced_by_policy))
     """Sessions whose prices are those of the policy."""
     unpriced: Mapping[str, int] = _figure(lambda s: _unpriced(s.session), _counts, none=dict)

@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from policyctx.replay.net import DEARER_DOLLARS, DEARER_SHARE
 from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import figures_of
 
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from policyctx.replay.recording import Recording
     from policyctx.replay.terms import PricesOf
 
-# A session is dearer from so many $ on, or from this share of what it cost.
-_CENT, _SHARE = 0.01, 0.01
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -30,7 +28,8 @@ class Outcome:
     without: float
     """$ without a policy."""
     net: float
-    """$ with the setting less `without`; below 0 where it saves."""
+    """$ with the setting less `without`, re-reads and summaries included; below 0 where it
+    saves."""
     regret_tokens: int
     """Tokens of what was removed and must be read again."""
     over_window_without: int
@@ -43,7 +42,7 @@ class Outcome:
     @property
     def margin(self) -> float:
         """The $ within which two costs of this session count as the same."""
-        return max(_CENT, _SHARE * self.without)
+        return max(DEARER_DOLLARS, DEARER_SHARE * self.without)
 
     @property
     def is_dearer(self) -> bool:
@@ -108,17 +107,16 @@ class Unpriced:
 def outcome_of(
     recording: Recording, policy: OffloadPolicy, prices: PricesOf = "recorded"
 ) -> Outcome | Unpriced:
-    """Return what a recording comes to under a policy, in $ of input.
+    """Return what a recording comes to under a policy, net of re-reads and summaries.
 
     Raises as `simulated` does.
     """
     figures = figures_of(simulated(recording, policy, prices=prices))
     if not figures.priced:
         return Unpriced(tuple(sorted(figures.unpriced)))
-    without, with_ = figures.costs.unedited.dollars.prompt, figures.costs.edited.dollars.prompt
     return Outcome(
-        without=without,
-        net=with_ - without,
+        without=figures.net.without.dollars.prompt,
+        net=figures.net.dollars,
         regret_tokens=figures.regretted_tokens,
         over_window_without=figures.unedited.over_window,
         over_window_with=figures.edited.over_window,

@@ -128,19 +128,62 @@ def test_json_and_csv_exclude_each_other(folder: Path) -> None:
 
 
 def test_dollars_need_a_price(folder: Path, tmp_path: Path) -> None:
-    priced = tmp_path / "priced.yaml"
-    price = "{input: 3, cache_write: 3.75, cache_read: 0.3, output: 15}"
-    priced.write_text(
-        "apiVersion: policyctx/v1\nname: priced\nextends: coding-agent\n"
-        f"model: {{price: {price}}}\n",
-        encoding="utf-8",
-    )
+    priced = priced_policy(tmp_path / "priced.yaml")
     shown = policyctx("replay", "coding-agent", folder).stdout
     assert "no $ without prices" in shown
     assert "a model that the recording does not name" in shown
     shown = policyctx("replay", priced, folder).stdout
     assert "; $0." in shown
     assert "prices    model.price of the policy" in shown
+
+
+PRICE = "{input: 3, cache_write: 3.75, cache_read: 0.3, output: 15}"
+
+
+def priced_policy(path: Path) -> Path:
+    path.write_text(
+        "apiVersion: policyctx/v1\nname: priced\nextends: coding-agent\n"
+        f"model: {{price: {PRICE}}}\n",
+        encoding="utf-8",
+    )
+    return path
+
+
+def test_the_net_cost_stands_beside_the_baselines(tmp_path: Path) -> None:
+    priced, path = priced_policy(tmp_path / "priced.yaml"), tickets(tmp_path / "s.jsonl")
+    run = policyctx("replay", priced, path, "--json")
+    [session] = json.loads(run.stdout)["sessions"]
+    net, alone = session["net"], session["baselines"]["summarise-only"]
+    lines = [net[name] for name in ("with", "summaries", "re_reads")]
+    assert net["re_reads"]["calls"] == 1
+    assert net["summaries"]["calls"] == 0
+    assert net["dollars"] == pytest.approx(
+        sum(one["dollars"] + one["output_dollars"] for one in lines) - net["without"]["dollars"],
+        abs=1e-5,
+    )
+    assert net["output_dollars"] == net["re_reads"]["output_dollars"] > 0
+    assert alone["net"]["dollars"] == alone["regretted_tokens"] == 0
+    assert session["worst_session"]["net_dollars"] == net["dollars"]
+    [row] = csv.DictReader(policyctx("replay", priced, path, "--csv").stdout.splitlines())
+    assert float(row["net_dollars"]) == net["dollars"]
+    assert float(row["summarise_only_net_dollars"]) == 0
+
+
+def test_the_net_cost_has_a_column_a_table_and_the_sessions_that_it_makes_dearer(
+    tmp_path: Path,
+) -> None:
+    priced, folder = priced_policy(tmp_path / "priced.yaml"), tmp_path / "sessions"
+    folder.mkdir()
+    claude_code(folder / "long.jsonl", *TEXTS)
+    claude_code(folder / "short.jsonl", "done")
+    shown = policyctx("replay", priced, folder).stdout
+    head, _, short, *_ = shown.splitlines()
+    assert head.split()[-1] == "$"
+    assert short.split()[-1] == "0.00"
+    assert " of 2 priced sessions; in 1 the policy never acted" in shown
+    assert "0 %       in 1 session: the recording sends no tool results to a model" in shown
+    for line in ("without ", "with it ", "summary calls ", "re-reads ", "net ", "dearer in "):
+        assert f"\n{line}" in shown
 
 
 def test_each_call_has_the_price_of_its_model_on_its_day(tmp_path: Path) -> None:
@@ -174,10 +217,11 @@ def test_each_call_has_the_price_of_its_model_on_its_day(tmp_path: Path) -> None
     path.write_text("\n".join(lines), encoding="utf-8")
     then = policyctx("replay", "coding-agent", path).stdout
     # Above 200,000 tokens a write for an hour cost $20 per million until 13 March 2026, then $10.
-    assert "on the day of each call; the recorded usage was $6.00" in then
+    assert "; $6.00 → $6.00 (0 %)" in then
+    assert "on the day of each call; $ are of input, output is $0.00 more" in then
     assert "over the window of 200,000: 1 → 1 calls" in then
     now = policyctx("replay", "coding-agent", path, "--prices", "today").stdout
-    assert "the recorded usage was $3.00" in now
+    assert "; $3.00 → $3.00 (0 %)" in now
     assert "over the window of 1,000,000: 0 → 0 calls" in now
     [row] = csv.DictReader(policyctx("replay", "coding-agent", path, "--csv").stdout.splitlines())
     assert float(row["billed_dollars"]) == pytest.approx(6)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from policyctx.replay.accuracy import Checks
     from policyctx.replay.cost import BilledCall, Cost
+    from policyctx.replay.net import Net
     from policyctx.replay.regret.needs import Need
     from policyctx.replay.simulated import Removal, SimulatedSession
     from policyctx.replay.summing import Figures, Sent
@@ -92,6 +93,20 @@ def _figures(figures: Figures) -> Values:
         "unpriced": sorted(figures.unpriced),
         "cost_without": _cost(figures.costs.unedited, is_priced=figures.priced > 0),
         "cost_with": _cost(figures.costs.edited, is_priced=figures.priced > 0),
+        "net": _net(figures.net, is_priced=figures.priced > 0),
+        "dearer": figures.dearer,
+        "idle": figures.idle,
+        "worst": None if figures.worst is None else figures.worst._asdict(),
+        "untouched": dict(figures.untouched),
+        "baselines": {
+            name: {
+                "net": _net(one.net, is_priced=one.priced > 0),
+                "dearer": one.dearer,
+                "worst": None if one.worst is None else one.worst._asdict(),
+                "regretted_tokens": one.regretted_tokens,
+            }
+            for name, one in figures.baselines.items()
+        },
         "checks": list(_checks(figures.checks)),
         "told": [
             *_not_asked(figures),
@@ -134,6 +149,30 @@ def _cost(cost: Cost, *, is_priced: bool) -> Values:
     """Return tokens by what is taken for them, and the $ that each kind comes to, where known."""
     tokens = {kind: getattr(cost, kind) for kind in _KINDS}
     return {"tokens": tokens, "dollars": asdict(cost.dollars) if is_priced else None}
+
+
+def _net(net: Net, *, is_priced: bool) -> Values:
+    """Return the net and each of its lines; $ are None without prices."""
+    lines = {
+        "without": net.without,
+        "with": net.edited,
+        "summaries": net.summaries,
+        "re_reads": net.re_reads,
+    }
+    return {
+        "tokens": net.tokens,
+        "dollars": net.dollars if is_priced else None,
+        "output_dollars": net.output_dollars if is_priced else None,
+        "lines": {
+            name: {
+                "calls": one.number,
+                "tokens": one.tokens,
+                "output": one.output,
+                "dollars": one.dollars.total if is_priced else None,
+            }
+            for name, one in lines.items()
+        },
+    }
 
 
 def _call(billed: BilledCall) -> Values:

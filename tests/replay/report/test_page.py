@@ -149,6 +149,15 @@ def test_with_prices_the_cost_is_reported_in_dollars_by_kind(tmp_path: Path) -> 
     assert cost["dollars"]["output"] == pytest.approx(13 * 20 * 15 / 1_000_000)
 
 
+def test_the_net_cost_is_reported_line_by_line(tmp_path: Path) -> None:
+    session = replayed(under=PRICED)
+    net = Parsed(report(tmp_path / "out.html", session)).values("overview")["total"]["net"]
+    lines = net["lines"]
+    parts = [lines[name]["dollars"] for name in ("with", "summaries", "re_reads")]
+    assert net["dollars"] == pytest.approx(sum(parts) - lines["without"]["dollars"])
+    assert lines["without"]["calls"] == lines["with"]["calls"] == 13
+
+
 def test_the_figures_of_many_sessions_are_summed_up(tmp_path: Path) -> None:
     sessions = [replayed(turns) for turns in (4, 7)]
     overview = Parsed(report(tmp_path / "out.html", *sessions)).values("overview")

@@ -1,0 +1,170 @@
+"""The net cost of a replay, as `policyctx replay` prints it: lines, a table, and plain values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from policyctx.cli.numbers import percent, short, signed_dollars
+from policyctx.cli.output import counted, table
+from policyctx.replay.baselines import SUMMARISE_ONLY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import Console
+
+    from policyctx.replay.net import Charge, Net
+    from policyctx.replay.summing import Figures
+
+_UNKNOWN = "-"
+_DIGITS = 6
+# Below this width, sentences are wrapped.
+_WIDE = 110
+_MEANINGS = (
+    "net: with it less without, plus summary calls and re-reads, the output of which is in it",
+    "tokens are of the prompts of all sessions, $ of the priced ones",
+)
+
+
+def net_lines(whole: Figures) -> Iterator[str]:
+    """Yield the answer in two lines: what a policy saves or costs, and where it costs more."""
+    if not whole.priced:
+        return
+    against = "".join(f"; {name} {_dollars(one.net)}" for name, one in whole.baselines.items())
+    sessions = counted(whole.priced, "priced session")
+    yield f"net       {_dollars(whole.net)} in {sessions}{against}; nothing $0.00"
+    worst = "no session costs more"
+    if whole.worst is not None and whole.worst.dollars > 0:
+        cost = f"+${whole.worst.dollars:,.2f} ({percent(whole.worst.share)})"
+        worst = f"{whole.worst.name}: {cost}"
+    yield f"dearer    in {whole.dearer:,} of {sessions}; in {whole.idle:,} the policy never acted"
+    yield f"worst     {worst}"
+
+
+def print_net(out: Console, whole: Figures) -> None:
+    """Print each line of the net in tokens and $, of the policy and of what it is held against."""
+    of_each = {"the policy": whole, **whole.baselines}
+    cells = [list(_cells(one)) for one in of_each.values()]
+    nothing = list(_cells_of_nothing(whole))
+    rows = [
+        (line, *(value for column in cells for value in column[i]), nothing[i])
+        for i, line in enumerate(_LINES)
+    ]
+    columns = ["net cost", *(name for one in of_each for name in (one, "$")), "nothing, $"]
+    is_wide = out.width >= _WIDE
+    out.print()
+    out.print(table(columns, rows, numeric=set(columns[1:])))
+    for meaning in _MEANINGS:
+        out.print(meaning, soft_wrap=is_wide)
+    if whole.baselines:
+        out.print(f"{SUMMARISE_ONLY}: {_SUMMARISE_ONLY}", soft_wrap=is_wide)
+
+
+_SUMMARISE_ONLY = "the policy's own summaries and no other step; without one, a summary at 80 %"
+_LINES = (
+    *("without", "with it", "summary calls", "re-reads", "net", "output in it"),
+    *("regret", "dearer in"),
+)
+
+
+def _cells(figures: Figures) -> Iterator[tuple[str, str]]:
+    """Yield tokens and $ of each of `_LINES`."""
+    net, is_priced = figures.net, figures.priced > 0
+    for line in (net.without, net.edited, net.summaries, net.re_reads):
+        yield short(line.tokens), f"{line.dollars.total:,.2f}" if is_priced else _UNKNOWN
+    sign = "−" if net.tokens < 0 else "+" if net.tokens else ""
+    total = signed_dollars(net.dollars) if is_priced else _UNKNOWN
+    yield f"{sign}{short(abs(net.tokens))}", total
+    yield short(net.output), f"{net.output_dollars:,.2f}" if is_priced else _UNKNOWN
+    yield short(figures.regretted_tokens), ""
+    yield "", f"{figures.dearer:,} of {figures.priced:,}" if is_priced else _UNKNOWN
+
+
+def _cells_of_nothing(figures: Figures) -> Sequence[str]:
+    if not figures.priced:
+        return [_UNKNOWN] * len(_LINES)
+    without = f"{figures.net.without.dollars.total:,.2f}"
+    return (without, without, "0.00", "0.00", "0.00", "0.00", "", f"0 of {figures.priced:,}")
+
+
+def _dollars(net: Net) -> str:
+    amount = signed_dollars(net.dollars)
+    sign = amount[0] if amount[0] in "+−" else ""
+    return f"{sign}${amount.removeprefix(sign)} ({percent(net.share)})"
+
+
+def net_report(figures: Figures) -> dict[str, Any]:
+    """Return the net and what it is held against, as plain values."""
+    worst = figures.worst
+    return {
+        "net": _net(figures),
+        "dearer_sessions": figures.dearer,
+        "sessions_never_acted": figures.idle,
+        "worst_session": None
+        if worst is None
+        else {
+            "name": worst.name,
+            "path": worst.path,
+            "net_dollars": round(worst.dollars, _DIGITS),
+            "net_share": round(worst.share, _DIGITS),
+        },
+        "untouched": dict(figures.untouched),
+        "baselines": {
+            name: {
+                "net": _net(one),
+                "dearer_sessions": one.dearer,
+                "tokens_with": one.edited.tokens,
+                "over_window_with": one.edited.over_window,
+                "compactions": one.compactions,
+                "regretted_tokens": one.regretted_tokens,
+            }
+            for name, one in figures.baselines.items()
+        },
+    }
+
+
+def net_row(figures: Figures) -> dict[str, Any]:
+    """Return the net of a session as columns of a CSV file."""
+    net, priced = figures.net, figures.priced > 0
+    row: dict[str, Any] = {
+        "net_tokens": net.tokens,
+        "net_dollars": _rounded(net.dollars, is_priced=priced),
+        "net_output_dollars": _rounded(net.output_dollars, is_priced=priced),
+        "net_summaries_dollars": _rounded(net.summaries.dollars.total, is_priced=priced),
+        "net_re_reads_dollars": _rounded(net.re_reads.dollars.total, is_priced=priced),
+        "untouched": "; ".join(figures.untouched),
+    }
+    for name, one in figures.baselines.items():
+        key = f"{name.replace('-', '_')}_net_dollars"
+        row[key] = _rounded(one.net.dollars, is_priced=one.priced > 0)
+    return row
+
+
+def _net(figures: Figures) -> dict[str, Any]:
+    net, is_priced = figures.net, figures.priced > 0
+    return {
+        "tokens": net.tokens,
+        "dollars": _rounded(net.dollars, is_priced=is_priced),
+        "share": _rounded(net.share, is_priced=is_priced),
+        "output_tokens": net.output,
+        "output_dollars": _rounded(net.output_dollars, is_priced=is_priced),
+        "without": _charge(net.without, is_priced=is_priced),
+        "with": _charge(net.edited, is_priced=is_priced),
+        "summaries": _charge(net.summaries, is_priced=is_priced),
+        "re_reads": _charge(net.re_reads, is_priced=is_priced),
+    }
+
+
+def _charge(charge: Charge, *, is_priced: bool) -> dict[str, Any]:
+    paid = charge.dollars
+    return {
+        "calls": charge.number,
+        "tokens": charge.tokens,
+        "output_tokens": charge.output,
+        "dollars": _rounded(paid.prompt, is_priced=is_priced),
+        "output_dollars": _rounded(paid.output, is_priced=is_priced),
+    }
+
+
+def _rounded(amount: float, *, is_priced: bool) -> float | None:
+    return round(amount, _DIGITS) if is_priced else None
