@@ -107,7 +107,7 @@ def _asked_again(part: SessionPart, replies: Sequence[tuple[int, int]]) -> Itera
     for again in asked_again(part, replies):
         item = part.items[again.reply]
         need = Need("asked again", again.call, item.item_id, (item.text,), again.ranges)
-        yield _Found(again.result, need, again.ranges)
+        yield _Found(again.result, need, again.own)
 
 
 def _used(part: SessionPart, replies: Sequence[tuple[int, int]]) -> Iterator[_Found]:
