@@ -35,6 +35,8 @@ _FILE_NAME = re.compile(r"[^\s/\\]+\.\w+|[^\s]*[/\\][^\s]*")
 _WRITING_KEY = re.compile(r"(?i)new|content|text|patch|diff|edit|replac|insert|body")
 _WRITING_TOOL = re.compile(r"(?i)write|edit|create|replace|patch|insert|delete|rename|move|append")
 _COMMAND_KEYS = ("command", "cmd", "script", "commands")
+# Where a command runs; beside any other path, `command` names what a tool does: `view`.
+_FOLDER_KEYS = frozenset({"workdir", "cwd", "working_directory", "dir"})
 # Commands that only show what is there.
 _READERS = frozenset(
     {"awk", "basename", "cat", "cd", "cut", "diff", "dirname", "echo", "egrep", "fd", "fgrep"}
@@ -340,8 +342,10 @@ def _command(given: Mapping[str, object]) -> str | None:
         value = given.get(key)
         if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
             return str(value[-1])
-        if isinstance(value, str) and not any(map(_is_path, given.values())):
-            return value
+        if isinstance(value, str):
+            others = (inner for other, inner in given.items() if other not in _FOLDER_KEYS)
+            if " " in value or not any(map(_is_path, others)):
+                return value
     return None
 
 
