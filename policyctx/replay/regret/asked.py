@@ -48,6 +48,8 @@ _STATE_READERS = re.compile(
     r"(?:\S*/)?git\s+(?:-C\s+\S+\s+|--no-pager\s+|-c\s+\S+\s+)*"
     r"(?:log|show|diff|status|blame|grep|ls-files|rev-parse|describe|branch)\b"
 )
+_LINE_KEY = re.compile(r"(?i)line|offset|range|start|end|from")
+_PRINTED = re.compile(r"\b(\d+),\s?(\d+)p\b")
 _SLASHES = re.compile(r"[/\\]+")
 # As `cat -n`, tools that read files and `grep -n` write them before a line.
 _NUMBERED = re.compile(r"\s*\d+(?:[\t\u2192:|]|\s?\u2502)")
@@ -74,7 +76,7 @@ class AskedAgain(NamedTuple):
     """Of these, what no newer result that was out has as well."""
 
 
-class _Input:
+class Input:
     """What a call of a tool was given; most of it is looked at only when somebody asks again."""
 
     def __init__(self, call: Item) -> None:
@@ -109,11 +111,25 @@ class _Input:
         return frozenset(path[-1] for path in self.paths)
 
     @cached_property
+    def line_numbers(self) -> Sequence[int]:
+        """The numbers of lines at which it begins or ends."""
+        found = [
+            one
+            for key, value in self._given.items()
+            if key in self.numbers and _LINE_KEY.search(key)
+            for one in (value if isinstance(value, list) else [value])
+            if isinstance(one, int)
+        ]
+        for pair in _PRINTED.findall(self.command or ""):
+            found += map(int, pair)
+        return found
+
+    @cached_property
     def only_shows(self) -> bool:
         """Whether its result is what the files that it names hold."""
         return bool(self.files) and not self.may_write and not self.is_run
 
-    def names_file_of(self, other: _Input) -> bool:
+    def names_file_of(self, other: Input) -> bool:
         """Whether both name a file of which one has the whole path, or the end of it."""
         return any(
             one[-len(path) :] == path[-len(one) :] for one in self.paths for path in other.paths
@@ -147,7 +163,7 @@ class _Asking:
     def __init__(self, part: SessionPart) -> None:
         self._part = part
         self._lines: dict[int, _Shown] = {}
-        self._inputs: dict[int, _Input] = {}
+        self._inputs: dict[int, Input] = {}
 
     def walked(self, of_reply: Mapping[int, int]) -> Iterator[AskedAgain]:
         part = self._part
@@ -157,7 +173,7 @@ class _Asking:
         for position, item in enumerate(part.items):
             if item.kind != "tool_call":
                 continue
-            given = self._inputs[position] = _Input(item)
+            given = self._inputs[position] = Input(item)
             call = of_reply.get(position)
             earlier = set(same[given.asks])
             same[given.asks].append(position)
@@ -225,14 +241,14 @@ class _Asking:
             newer |= self._shown(result).telling
             yield AskedAgain(position, call, result, ranges, own)
 
-    def _shared_unseen(self, asked: int, result: int, given: _Input) -> tuple[Range, ...]:
+    def _shared_unseen(self, asked: int, result: int, given: Input) -> tuple[Range, ...]:
         """Return what is asked for by a call without a result: the same, or a part of a whole."""
         earlier = self._inputs[asked]
         is_whole = earlier.asks == given.asks and not earlier.numbers and given.command is None
         is_same = is_whole or earlier.exact == given.exact
         return (self._shown(result).lines.whole(),) if is_same else ()
 
-    def _is_changed(self, earlier: int, position: int, given: _Input, calls: Sequence[int]) -> bool:
+    def _is_changed(self, earlier: int, position: int, given: Input, calls: Sequence[int]) -> bool:
         """Whether a call in between may have changed what is asked for."""
         for between in reversed(calls):
             if between <= earlier:
