@@ -118,7 +118,7 @@ SURE, LIKELY = 1.0, 0.5
 _OF_THREE = 0.34
 
 _TOKEN = re.compile(
-    rf"\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?![^\W{CJK}])|[^\W{CJK}]+(?:[./\\:@#+~-]+[^\W{CJK}]+)*|[~.]{{0,2}}/[^\W{CJK}][\w./@+~-]*"
+    rf"\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?![^\W{CJK}])|[^\W{CJK}]+(?:[./\\:@#+~-]+[^\W{CJK}]+)*|(?<![^\s/\"'`=,(])\.[a-z]+(?:-[a-z]+)+|[~.]{{0,2}}/[^\W{CJK}][\w./@+~-]*"
 )
 _BETWEEN = re.compile(r"[./\\:@#+~-]+")
 _PATH_SIGN = re.compile(r"[/\\]")
@@ -133,6 +133,8 @@ _CENTS = re.compile(r"[\d,]*\d\d\.\d\d")
 # The record locator of a booking.
 _CODE = re.compile(r"(?!\d+\Z)[A-Z\d]{6}")
 _VOCABULARY, _KNOWN = "o200k_base", 80_000
+# `.some-folder`: a folder of settings.
+_HIDDEN = re.compile(r"\.[a-z]+(?:-[a-z]+)+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_+")
 _SENTENCE_END = ".:,;/\\-"
 # What has none of these weighs nothing: it is a word, or a mark beside one or behind a sentence.
@@ -192,6 +194,8 @@ def _weight(token: str) -> float:
         return SURE
     if _PATH_SIGN.search(token):
         return _of_path(token)
+    if _HIDDEN.fullmatch(token):
+        return LIKELY
     if _FILE.fullmatch(token):
         return _of_file(token)
     return _of_name(token)
