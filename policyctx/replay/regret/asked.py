@@ -371,9 +371,8 @@ def _is_path(value: object) -> bool:
 
 def _paths(given: Mapping[str, object], command: str | None) -> Iterator[tuple[str, ...]]:
     said = [str(value) for value in given.values() if _is_path(value)]
-    for word in () if command is None else command.split():
-        if _FILE_NAME.fullmatch(bare := word.strip("\"'`;,()")):
-            said.append(bare)
+    bare = [word.strip("\"'`;,()") for word in (command or "").split()]
+    said += filter(_FILE_NAME.fullmatch, bare)
     for path in said:
         parts = [part for part in _SLASHES.split(path) if part not in {"", "."}]
         if parts:

@@ -58,18 +58,17 @@ class Citations:
 
     def _said(self, reply: int) -> Sequence[tuple[str, int]]:
         item = self._part.items[reply]
+        said = {
+            (file, int(number)): None
+            for file, *numbers in _IN_TEXT.findall(self._texts.written(reply))
+            for number in numbers
+            if number
+        }
         if item.kind == "tool_call":
             given = Input(item)
             lines = [number for number in given.line_numbers if not _is_round(number)]
-            return [(file, number) for file in sorted(given.files) for number in lines]
-        return list(
-            dict.fromkeys(
-                (file, int(number))
-                for file, *numbers in _IN_TEXT.findall(self._texts.written(reply))
-                for number in numbers
-                if number
-            )
-        )
+            said |= {(file, number): None for file in sorted(given.files) for number in lines}
+        return list(said)
 
     def _held(self, file: str, number: int, call: int) -> Iterator[Cited]:
         part = self._part
@@ -82,7 +81,7 @@ class Citations:
 
     @cached_property
     def _results(self) -> Mapping[str, Sequence[int]]:
-        """By the last part of a path: the results that were out at any time of calls that name it."""
+        """By the last part of a path: results of calls that name it, out at any time."""
         found: dict[str, list[int]] = defaultdict(list)
         part = self._part
         for position in sorted(part.absences, reverse=True):

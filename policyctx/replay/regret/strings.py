@@ -194,9 +194,7 @@ def _weight(token: str) -> float:
         return SURE
     if _PATH_SIGN.search(token):
         return _of_path(token)
-    if _HIDDEN.fullmatch(token):
-        return LIKELY
-    if _FILE.fullmatch(token):
+    if _FILE.fullmatch(token) or _HIDDEN.fullmatch(token):
         return _of_file(token)
     return _of_name(token)
 
@@ -231,6 +229,8 @@ def _is_mixed(part: str) -> bool:
 
 def _of_file(token: str) -> float:
     """A file's name without its folder may be a name with an attribute just as well."""
+    if _HIDDEN.fullmatch(token):
+        return LIKELY
     base = token.rpartition(".")[0]
     if re.search(r"[_\d-]", base):
         return SURE if len(token) > _LIKELY_LENGTH else LIKELY
