@@ -194,6 +194,8 @@ class Judging:
 
     units: Sequence[Judged]
     ties: int = 0
+    ids: frozenset[str] = frozenset()
+    """Of all units that were judged, those without a majority too."""
     by_session: Mapping[str, Sequence[Judged]] = field(default_factory=dict)
 
 
@@ -203,10 +205,12 @@ def judging(
     """Return labels and findings joined."""
     units: list[Judged] = []
     ties = 0
+    ids: set[str] = set()
     for unit, one in found:
         said = labels.get(unit["id"])
         if not said:
             continue
+        ids.add(unit["id"])
         whole = majority(said)
         if whole is None:
             ties += 1
@@ -226,7 +230,7 @@ def judging(
     by_session: dict[str, list[Judged]] = defaultdict(list)
     for one_unit in units:
         by_session[one_unit.session].append(one_unit)
-    return Judging(units, ties, by_session)
+    return Judging(units, ties, frozenset(ids), by_session)
 
 
 def share(
@@ -289,7 +293,7 @@ def covered(judged: Judging) -> tuple[float, float, int]:
 
 def report(judged: Judging, labels: Mapping[str, Sequence[Judgement]]) -> Iterator[str]:
     """Yield the lines of the report."""
-    ids = {unit.id for unit in judged.units}
+    ids = judged.ids
     yield f"units {len(judged.units)}, sessions {len(judged.by_session)}, ties {judged.ties}"
     found = sum(bool(unit.found) for unit in judged.units)
     yield f"needed {sum(unit.needed for unit in judged.units)}, found {found}"

@@ -18,7 +18,8 @@ from policyctx.replay.regret.ranges import Lines, Range
 from policyctx.replay.timeline import shown_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from policyctx.definitions.items import Item
     from policyctx.replay.timeline import SessionPart
@@ -34,6 +35,8 @@ _FILE_NAME = re.compile(r"[^\s/\\]+\.\w+|[^\s]*[/\\][^\s]*")
 _WRITING_KEY = re.compile(r"(?i)new|content|text|patch|diff|edit|replac|insert|body")
 _WRITING_TOOL = re.compile(r"(?i)write|edit|create|replace|patch|insert|delete|rename|move|append")
 _COMMAND_KEYS = ("command", "cmd", "script", "commands")
+# Where a command runs; beside any other path, `command` names what a tool does: `view`.
+_FOLDER_KEYS = frozenset({"workdir", "cwd", "working_directory", "dir"})
 # Commands that only show what is there.
 _READERS = frozenset(
     {"awk", "basename", "cat", "cd", "cut", "diff", "dirname", "echo", "egrep", "fd", "fgrep"}
@@ -45,6 +48,14 @@ _STATE_READERS = re.compile(
     r"(?:\S*/)?git\s+(?:-C\s+\S+\s+|--no-pager\s+|-c\s+\S+\s+)*"
     r"(?:log|show|diff|status|blame|grep|ls-files|rev-parse|describe|branch)\b"
 )
+_LINE_KEY = re.compile(r"(?i)line|offset|range|start|end|from")
+_PRINTED = re.compile(r"\b(\d+),\s?(\d+)p\b")
+_SLASHES = re.compile(r"[/\\]+")
+# As `cat -n`, tools that read files and `grep -n` write them before a line.
+_NUMBERED = re.compile(r"\s*\d+(?:[\t\u2192:|]|\s?\u2502)")
+# A tool that gave a file before may say so instead of giving it again.
+_UNCHANGED = re.compile(r"(?i)\b(?:unchanged|not (?:been )?(?:changed|modified))\b")
+_SHORT = 400
 _SEGMENTS = re.compile(r"\|\||&&|[|;\n]")
 _REDIRECT = re.compile(r"(?<![0-9&=-])>>?\s*(?!/dev/null|&)\S|\bsed\s+(?:-\w+\s+)*-i|\btee\b")
 _VARIABLE = re.compile(r"\w+=\S*$")
@@ -61,9 +72,11 @@ class AskedAgain(NamedTuple):
     """The position of the earlier result."""
     ranges: tuple[Range, ...]
     """Of the earlier result: what the call asked for again."""
+    own: tuple[Range, ...]
+    """Of these, what no newer result that was out has as well."""
 
 
-class _Input:
+class Input:
     """What a call of a tool was given; most of it is looked at only when somebody asks again."""
 
     def __init__(self, call: Item) -> None:
@@ -88,9 +101,39 @@ class _Input:
         return _encode(self._given)
 
     @cached_property
+    def paths(self) -> frozenset[tuple[str, ...]]:
+        """The parts of each path that the input names."""
+        return frozenset(_paths(self._given, self.command))
+
+    @cached_property
     def files(self) -> frozenset[str]:
         """The last parts of the paths that the input names."""
-        return frozenset(_files(self._given, self.command))
+        return frozenset(path[-1] for path in self.paths)
+
+    @cached_property
+    def line_numbers(self) -> Sequence[int]:
+        """The numbers of lines at which it begins or ends."""
+        found = [
+            one
+            for key, value in self._given.items()
+            if key in self.numbers and _LINE_KEY.search(key)
+            for one in (value if isinstance(value, list) else [value])
+            if isinstance(one, int)
+        ]
+        for pair in _PRINTED.findall(self.command or ""):
+            found += map(int, pair)
+        return found
+
+    @cached_property
+    def only_shows(self) -> bool:
+        """Whether its result is what the files that it names hold."""
+        return bool(self.files) and not self.may_write and not self.is_run
+
+    def names_file_of(self, other: Input) -> bool:
+        """Whether both name a file of which one has the whole path, or the end of it."""
+        return any(
+            one[-len(path) :] == path[-len(one) :] for one in self.paths for path in other.paths
+        )
 
     @cached_property
     def may_write(self) -> bool:
@@ -120,61 +163,92 @@ class _Asking:
     def __init__(self, part: SessionPart) -> None:
         self._part = part
         self._lines: dict[int, _Shown] = {}
-        self._inputs: dict[int, _Input] = {}
+        self._inputs: dict[int, Input] = {}
 
     def walked(self, of_reply: Mapping[int, int]) -> Iterator[AskedAgain]:
         part = self._part
-        before: dict[tuple[str, str], list[int]] = defaultdict(list)
+        same: dict[tuple[str, str], list[int]] = defaultdict(list)
+        shown: dict[str, list[int]] = defaultdict(list)
         calls: list[int] = []
         for position, item in enumerate(part.items):
             if item.kind != "tool_call":
                 continue
-            given = self._inputs[position] = _Input(item)
+            given = self._inputs[position] = Input(item)
             call = of_reply.get(position)
-            same = before[given.asks]
-            if call is not None and same:
-                yield from self._asked(position, call, same, calls)
-            same.append(position)
+            earlier = set(same[given.asks])
+            same[given.asks].append(position)
+            if given.only_shows:
+                for file in given.files:
+                    earlier.update(shown[file])
+                    shown[file].append(position)
+            if call is not None and earlier:
+                yield from self._asked(position, call, sorted(earlier, reverse=True), calls)
             calls.append(position)
 
     def _asked(
-        self, position: int, call: int, same: Sequence[int], calls: Sequence[int]
+        self, position: int, call: int, earlier: Sequence[int], calls: Sequence[int]
     ) -> Iterator[AskedAgain]:
+        """Yield the results of earlier calls, the newest first, that would have served."""
         part, given = self._part, self._inputs[position]
         answer = part.partners.get(position)
         new = None if answer is None else self._shown(answer)
-        left = None if new is None else set(new.telling)
-        for earlier in reversed(same):
-            result = part.partners.get(earlier)
+        gone: list[tuple[int, int]] = []
+        there: list[tuple[int, int]] = []
+        for asked in earlier:
+            result = part.partners.get(asked)
             if result is None or result >= part.had(call):
                 continue
-            absence = part.absence(result, call)
-            old = self._shown(result)
-            is_exact = self._inputs[earlier].exact == given.exact
-            if left is None:
-                shared = self._shared_unseen(earlier, given, old, is_exact=is_exact)
-            else:
-                assert new is not None  # noqa: S101 - it is what is left of
-                shared = old.shared(new, left, is_exact=is_exact, is_run=given.is_run)
-                left.difference_update(old.telling)
-            if absence is None:
-                if shared and (left is None or not left):
-                    return
+            if given.asks == self._inputs[asked].asks or given.names_file_of(self._inputs[asked]):
+                is_there = part.absence(result, call) is None
+                (there if is_there else gone).append((asked, result))
+        if not gone:
+            return
+        if new is None or new.says_unchanged:
+            if not any(self._shared_unseen(*one, given) for one in there):
+                yield from self._served(
+                    position, call, gone, calls, lambda one, _: self._shared_unseen(*one, given)
+                )
+            return
+        left = set(new.telling)
+        for _, result in there:
+            left -= self._shown(result).like(new).telling
+
+        def shared(one: tuple[int, int], without: AbstractSet[str]) -> tuple[Range, ...]:
+            asked, result = one
+            old = self._shown(result).like(new)
+            is_exact = self._inputs[asked].exact == given.exact
+            return old.shared(new, left - without, is_exact=is_exact, is_run=given.is_run)
+
+        yield from self._served(position, call, gone, calls, shared)
+
+    def _served(
+        self,
+        position: int,
+        call: int,
+        gone: Sequence[tuple[int, int]],
+        calls: Sequence[int],
+        shared: Callable[[tuple[int, int], AbstractSet[str]], tuple[Range, ...]],
+    ) -> Iterator[AskedAgain]:
+        """Yield those of the results that were out which say what is asked for, unchanged."""
+        newer: set[str] = set()
+        for asked, result in gone:
+            ranges = shared((asked, result), frozenset())
+            if not ranges or self._is_changed(asked, position, self._inputs[position], calls):
                 continue
-            if shared and not self._is_changed(earlier, position, given, calls):
-                if not part.items[result].error:
-                    yield AskedAgain(position, call, result, shared)
-                if left is None:
-                    return
+            if self._part.items[result].error:
+                continue
+            own = shared((asked, result), newer) if newer else ranges
+            newer |= self._shown(result).telling
+            yield AskedAgain(position, call, result, ranges, own)
 
-    def _shared_unseen(
-        self, earlier: int, given: _Input, old: _Shown, *, is_exact: bool
-    ) -> tuple[Range, ...]:
+    def _shared_unseen(self, asked: int, result: int, given: Input) -> tuple[Range, ...]:
         """Return what is asked for by a call without a result: the same, or a part of a whole."""
-        is_whole = not self._inputs[earlier].numbers and given.command is None
-        return (old.lines.whole(),) if is_exact or is_whole else ()
+        earlier = self._inputs[asked]
+        is_whole = earlier.asks == given.asks and not earlier.numbers and given.command is None
+        is_same = is_whole or earlier.exact == given.exact
+        return (self._shown(result).lines.whole(),) if is_same else ()
 
-    def _is_changed(self, earlier: int, position: int, given: _Input, calls: Sequence[int]) -> bool:
+    def _is_changed(self, earlier: int, position: int, given: Input, calls: Sequence[int]) -> bool:
         """Whether a call in between may have changed what is asked for."""
         for between in reversed(calls):
             if between <= earlier:
@@ -201,11 +275,34 @@ class _Shown:
 
     def __init__(self, text: str) -> None:
         self.lines = Lines(text)
+        self._said: Sequence[str] = self.lines.lines
 
     @cached_property
     def telling(self) -> frozenset[str]:
         """The lines with at least one letter or digit."""
-        return frozenset(line for line in self.lines.lines if any(map(str.isalnum, line)))
+        return frozenset(line for line in self._said if any(map(str.isalnum, line)))
+
+    @cached_property
+    def says_unchanged(self) -> bool:
+        """Whether it says only that the file is as it was read before."""
+        text = self.lines.text
+        return len(text) <= _SHORT and _UNCHANGED.search(text) is not None
+
+    def like(self, other: _Shown) -> _Shown:
+        """Return it with line numbers only if another result has them too."""
+        return self._unnumbered if self._is_numbered and not other._is_numbered else self
+
+    @cached_property
+    def _is_numbered(self) -> bool:
+        numbered = sum(_NUMBERED.match(line) is not None for line in self._said)
+        return numbered >= _HALF * len(self._said)
+
+    @cached_property
+    def _unnumbered(self) -> _Shown:
+        found = _Shown("")
+        found.lines = self.lines
+        found._said = [_NUMBERED.sub("", line, count=1) for line in self._said]
+        return found
 
     def shared(
         self, new: _Shown, left: set[str], *, is_exact: bool, is_run: bool
@@ -234,7 +331,7 @@ class _Shown:
     def _runs(self, common: frozenset[str] | set[str]) -> Iterator[tuple[int, int, int]]:
         """Yield the first and last line of each run of common lines, and how many tell."""
         first = last = telling = 0
-        for number, line in enumerate(self.lines.lines, 1):
+        for number, line in enumerate(self._said, 1):
             if line in common:
                 first, last, telling = first or number, number, telling + 1
             elif line in self.telling and first:
@@ -261,8 +358,10 @@ def _command(given: Mapping[str, object]) -> str | None:
         value = given.get(key)
         if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
             return str(value[-1])
-        if isinstance(value, str) and not any(map(_is_path, given.values())):
-            return value
+        if isinstance(value, str):
+            others = (inner for other, inner in given.items() if other not in _FOLDER_KEYS)
+            if " " in value or not any(map(_is_path, others)):
+                return value
     return None
 
 
@@ -270,14 +369,14 @@ def _is_path(value: object) -> bool:
     return isinstance(value, str) and "\n" not in value and _FILE_NAME.fullmatch(value) is not None
 
 
-def _files(given: Mapping[str, object], command: str | None) -> Iterator[str]:
-    for value in given.values():
-        if _is_path(value):
-            yield re.split(r"[/\\]", str(value).rstrip("/\\"))[-1]
-    if command is not None:
-        for word in command.split():
-            if _FILE_NAME.fullmatch(bare := word.strip("\"'`;,()")):
-                yield re.split(r"[/\\]", bare.rstrip("/\\"))[-1]
+def _paths(given: Mapping[str, object], command: str | None) -> Iterator[tuple[str, ...]]:
+    said = [str(value) for value in given.values() if _is_path(value)]
+    bare = [word.strip("\"'`;,()") for word in (command or "").split()]
+    said += filter(_FILE_NAME.fullmatch, bare)
+    for path in said:
+        parts = [part for part in _SLASHES.split(path) if part not in {"", "."}]
+        if parts:
+            yield tuple(parts)
 
 
 def _only_reads(command: str, *, also_state: bool) -> bool:

@@ -206,6 +206,8 @@ def _joined(said: Sequence[str], start: int, end: int) -> str:
 
 
 _LINE_LENGTH, _LINE_WORDS = 30, 4
+# What is quoted is taken from somewhere word by word, so less of it tells as much as a line.
+_QUOTED = re.compile(r"(?<!\w)([\"`'])([^\"`'\n]{20,200})\1(?!\w)")
 # Between sentences and words that are written without spaces.
 _WIDE_MARKS = re.compile("[\u3001\u3002\u300c-\u300f\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f]")
 
@@ -255,7 +257,8 @@ class Replies:
             if len(line) >= CHARS and len(in_it := parted.split()) >= _LINE_WORDS
         ]
         strings = chain.from_iterable(self._strings[s] for s in said if s in self._strings)
-        found = dict.fromkeys(chain(strings, self._whole_lines(lines)))
+        quoted = self._quotations(text)
+        found = dict.fromkeys(chain(strings, self._whole_lines(lines), quoted))
         new = [one for one in found if self._stands.get(one.text, call) >= call]
         if stays:
             for one in new:
@@ -302,6 +305,14 @@ class Replies:
                 known = tuple(words(line))
                 if self._may_come(known):
                     yield Distinct(line, SURE, known)
+
+    def _quotations(self, text: str) -> Iterator[Distinct]:
+        """Yield what stands in quotation marks and has several words, of which one is rare."""
+        for _, said in _QUOTED.findall(text):
+            if said.count(" ") + 1 >= _LINE_WORDS:
+                known = tuple(words(said))
+                if self._may_come(known) and not self._anchoring.isdisjoint(known):
+                    yield Distinct(said, SURE, known)
 
     def _runs(self, line: Sequence[str]) -> Iterator[Run]:
         """Yield the words in a row that were all lost, of those rows that have an anchor."""

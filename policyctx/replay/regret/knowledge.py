@@ -25,6 +25,7 @@ _PATH_PARTS = re.compile(r"[/\\:#@?&=]+")
 _TEST = re.compile(r"(?i)(?:^|[._-])(?:unit)?(?:tests?|spec)(?=$|[._-])")
 _EXTENSION = re.compile(r"(?<=\w)\.[A-Za-z][A-Za-z0-9]{0,4}$")
 _AMOUNT = re.compile(r"\d[\d,]*(?:\.\d+)?")
+_WHOLE = re.compile(r"\b\d{1,6}\b")
 _DATE = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})")
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -52,6 +53,28 @@ class Knowledge:
         if len(bare) >= _SURE_CHARS and self._is_sent(bare, call):
             return True
         return " " not in text and self._can_be_joined(text, call)
+
+    def has_line(self, file: str, number: int, call: int) -> bool:
+        """Whether something that a call was sent about a file has a line's number.
+
+        It is also known from its neighbours, and as the sum of what an earlier call was given.
+        """
+        near = [str(number + by) for by in (-1, 0, 1)]
+        for place in self._places(call):
+            said = self._texts.at(place)
+            asked = self._part.partners.get(place.position)
+            is_about = file in said or (
+                asked is not None
+                and asked < place.position
+                and file in self._texts.at(TextPlace(asked))
+            )
+            if is_about and any(stands_in(one, said) for one in near):
+                return True
+            if is_about and asked is not None and asked > place.position:
+                given = [int(one) for one in set(_WHOLE.findall(said))]
+                if any(abs(one + other - number) <= 1 for one in given for other in given):
+                    return True
+        return False
 
     def _can_be_joined(self, text: str, call: int) -> bool:
         parts = [part for part in _PATH_PARTS.split(text) if part.strip(".~")]

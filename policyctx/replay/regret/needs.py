@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from policyctx.replay.regret.asked import asked_again
+from policyctx.replay.regret.cited import Citations
 from policyctx.replay.regret.holders import (
     COMMON,
     RARE,
@@ -26,6 +27,7 @@ from policyctx.replay.timeline import shown_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from policyctx.replay.regret.cited import Cited
     from policyctx.replay.regret.strings import Distinct
     from policyctx.replay.regret.vocabulary import Takeover
     from policyctx.replay.timeline import SessionPart
@@ -107,7 +109,7 @@ def _asked_again(part: SessionPart, replies: Sequence[tuple[int, int]]) -> Itera
     for again in asked_again(part, replies):
         item = part.items[again.reply]
         need = Need("asked again", again.call, item.item_id, (item.text,), again.ranges)
-        yield _Found(again.result, need, again.ranges)
+        yield _Found(again.result, need, again.own)
 
 
 def _used(part: SessionPart, replies: Sequence[tuple[int, int]]) -> Iterator[_Found]:
@@ -124,6 +126,7 @@ def _used(part: SessionPart, replies: Sequence[tuple[int, int]]) -> Iterator[_Fo
     )
     holders = Holders(texts, frozenset(wanted))
     knowledge = Knowledge(part, texts)
+    citations = Citations(part, texts, knowledge)
     evidence = _Evidence(part, texts)
     sent = Sent(part, texts, replies)
     for reply, call in replies:
@@ -134,9 +137,12 @@ def _used(part: SessionPart, replies: Sequence[tuple[int, int]]) -> Iterator[_Fo
             for holder in of_one:
                 held[holder].append(one)
         words = {one.position: one for one in takeovers(sent, part, texts, reply, call)}
+        cited: dict[int, list[Cited]] = defaultdict(list)
+        for line in citations.of(reply, call):
+            cited[line.position].append(line)
         known: dict[Distinct, bool] = {}
         newer: set[str] = set()
-        for holder in sorted({*held, *words}, reverse=True):
+        for holder in sorted({*held, *words, *cited}, reverse=True):
             found = held[holder]
             takeover = words.get(holder)
             share = 0.0 if takeover is None else takeover.share
@@ -147,7 +153,7 @@ def _used(part: SessionPart, replies: Sequence[tuple[int, int]]) -> Iterator[_Fo
                 found = [one for one in found if not known[one]]
             else:
                 found = []
-            signs = evidence.of(holder, found, takeover)
+            signs = evidence.of(holder, found, takeover, cited[holder])
             if not signs:
                 continue
             shown = tuple(dict.fromkeys(sign.text for sign in signs))
@@ -181,7 +187,13 @@ class _Evidence:
         self._part, self._texts = part, texts
         self._lines: dict[int, Lines] = {}
 
-    def of(self, holder: int, found: Sequence[Distinct], takeover: Takeover | None) -> list[_Sign]:
+    def of(
+        self,
+        holder: int,
+        found: Sequence[Distinct],
+        takeover: Takeover | None,
+        cited: Sequence[Cited] = (),
+    ) -> list[_Sign]:
         """Return what shows a need of an item, the surest first.
 
         A weak sign counts only near another one: names that coincide by chance stand apart.
@@ -217,6 +229,7 @@ class _Evidence:
             )
             for one, start in sorted(first.items(), key=lambda place: -place[0].weight)
         ]
+        signs += [_Sign(one.text, lines.around(one.start, one.end)) for one in cited]
         if takeover is not None:
             place = self._place(holder, takeover)
             signs += [_Sign(word, place) for word in takeover.words]

@@ -12,6 +12,7 @@ import string
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from policyctx.replay.readers.source import value_of
+from policyctx.tokens.vocabulary import common_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -117,7 +118,7 @@ SURE, LIKELY = 1.0, 0.5
 _OF_THREE = 0.34
 
 _TOKEN = re.compile(
-    rf"\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?![^\W{CJK}])|[^\W{CJK}]+(?:[./\\:@#+~-]+[^\W{CJK}]+)*|[~.]{{0,2}}/[^\W{CJK}][\w./@+~-]*"
+    rf"\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?![^\W{CJK}])|[^\W{CJK}]+(?:[./\\:@#+~-]+[^\W{CJK}]+)*|(?<![^\s/\"'`=,(])\.[a-z]+(?:-[a-z]+)+|[~.]{{0,2}}/[^\W{CJK}][\w./@+~-]*"
 )
 _BETWEEN = re.compile(r"[./\\:@#+~-]+")
 _PATH_SIGN = re.compile(r"[/\\]")
@@ -127,10 +128,17 @@ _FILE = re.compile(r"[\w+@-]+(?:\.[\w+@-]+)*\.[A-Za-z][A-Za-z0-9]{0,4}")
 _NUMBER = re.compile(r"\d+(?:[.,:-]\d+)*")
 # `sha256`, `utf8`, `python3`: words of the trade.
 _NAMED = re.compile(r"[A-Za-z]+[-_]?\d{1,3}|\d{1,3}[A-Za-z]+")
+# An amount of money: nobody guesses its cents.
+_CENTS = re.compile(r"[\d,]*\d\d\.\d\d")
+# The record locator of a booking.
+_CODE = re.compile(r"(?!\d+\Z)[A-Z\d]{6}")
+_VOCABULARY, _KNOWN = "o200k_base", 80_000
+# `.some-folder`: a folder of settings.
+_HIDDEN = re.compile(r"\.[a-z]+(?:-[a-z]+)+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_+")
 _SENTENCE_END = ".:,;/\\-"
 # What has none of these weighs nothing: it is a word, or a mark beside one or behind a sentence.
-_TELLING = re.compile(r"[\d@_]|[a-z][A-Z]|[^\x00-\x7f]|[./\\](?![.:,;/\\-]*\Z)")
+_TELLING = re.compile(r"[\d@_]|[a-z][A-Z]|[A-Z]{6}|[^\x00-\x7f]|[./\\](?![.:,;/\\-]*\Z)")
 
 _YEARS = range(1900, 2101)
 _SURE_DIGITS, _LIKELY_DIGITS = 5, 4
@@ -186,7 +194,7 @@ def _weight(token: str) -> float:
         return SURE
     if _PATH_SIGN.search(token):
         return _of_path(token)
-    if _FILE.fullmatch(token):
+    if _FILE.fullmatch(token) or _HIDDEN.fullmatch(token):
         return _of_file(token)
     return _of_name(token)
 
@@ -194,6 +202,8 @@ def _weight(token: str) -> float:
 def _of_number(token: str) -> float:
     digits = re.sub(r"\D", "", token).strip("0")
     if len(digits) >= _SURE_DIGITS:
+        return SURE
+    if len(digits) == _LIKELY_DIGITS and _CENTS.fullmatch(token):
         return SURE
     if token.isdigit() and (int(token) in _YEARS or len(digits) < _LIKELY_DIGITS):
         return 0
@@ -219,14 +229,27 @@ def _is_mixed(part: str) -> bool:
 
 def _of_file(token: str) -> float:
     """A file's name without its folder may be a name with an attribute just as well."""
+    if _HIDDEN.fullmatch(token):
+        return LIKELY
     base = token.rpartition(".")[0]
     if re.search(r"[_\d-]", base):
         return SURE if len(token) > _LIKELY_LENGTH else LIKELY
     return LIKELY if base.isalpha() and len(base) >= _LIKELY_LENGTH else 0
 
 
+def _of_code(token: str) -> float:
+    """Letters alone may be a word, and so may letters with digits behind them: `SHA512`."""
+    if _NAMED.fullmatch(token):
+        return LIKELY
+    if token.isalpha():
+        return 0 if token.lower() in common_words(_VOCABULARY, _KNOWN) else SURE
+    return SURE
+
+
 def _of_name(token: str) -> float:
     digits = 0 if token.isalpha() else sum(map(str.isdigit, token))
+    if _CODE.fullmatch(token) and (weight := _of_code(token)):
+        return weight
     if digits and not token.isdigit():
         if _NAMED.fullmatch(token) or len(token) < 4:  # noqa: PLR2004 - `v1.2`
             return 0

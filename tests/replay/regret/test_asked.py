@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.replay.regret.test_needs import WORDS, replayed
+from policyctx.replay.simulation import simulated
+from tests.conversations import results
+from tests.policies import policy
+from tests.replay.regret.test_needs import WORDS, replayed, talk
+from tests.replay.sessions import turn_by_turn
 
 LINES = [f"{number:4}  value_{number} = compute({number})" for number in range(1, 101)]
 
@@ -88,3 +92,65 @@ def test_a_structured_call_with_another_result_does_not_ask_again() -> None:
     before, after = (f"an order of many things, paid: {paid}" for paid in ("no", "yes"))
     assert asked((order, before), OTHER, (order, after)) == []
     assert asked((order, before), OTHER, (order, before)) == [("r0", [(1, 1)])]
+
+
+WHOLE: tuple[dict[str, Any], str] = ({"path": "src/a.py"}, lines(1, 100))
+
+
+def test_each_removed_result_that_says_what_is_asked_for_is_regretted_and_read_again_once() -> None:
+    session = replayed(WHOLE, WHOLE, OTHER, WHOLE)
+    found = {regret.removal.item_id: regret.needs for regret in session.regrets}
+    assert [(name, [need.call for need in found[name]]) for name in sorted(found)] == [
+        ("r0", [4]),
+        ("r1", [4]),
+    ]
+    assert found["r0"][0].ranges == found["r1"][0].ranges
+    assert (found["r0"][0].tokens, found["r1"][0].tokens > 0) == (0, True)
+
+
+def test_lines_that_an_older_visible_result_has_are_not_asked_for_again() -> None:
+    part = {"path": "a.py", "offset": 31, "limit": 3}
+    messages = talk((part, lines(31, 33)), ({"path": "a.py"}, lines(1, 100)), OTHER, (part, ""))
+    messages[-2] = results(("r3", lines(31, 33)))
+    large = policy("""
+        items: {tool_result: {offload: true}}
+        min_tokens: 200
+        steps: [{name: clear, do: clear, select: {types: [tool_result], keep_recent: 1}}]
+    """)
+    session = simulated(turn_by_turn(messages), large)
+    assert [removal.item_id for removal in session.removals] == ["r1"]
+    assert session.regrets == ()
+
+
+@pytest.mark.parametrize(
+    ("command", "shown", "expected"),
+    [
+        ("sed -n 21,50p src/a.py", lines(21, 50), [("r0", [(21, 50)])]),
+        ("cat a.py", "\n".join(LINES[:50]), [("r0", [(1, 50)])]),
+        ("cat lib/a.py", lines(21, 50), []),
+        ("make a.py", lines(21, 50), []),
+    ],
+)
+def test_a_file_may_be_read_again_in_another_way(
+    command: str, shown: str, expected: list[tuple[str, list[tuple[int, int]]]]
+) -> None:
+    assert asked(WHOLE, OTHER, ({"command": command}, shown)) == expected
+
+
+def test_line_numbers_that_only_one_of_two_results_has_make_no_difference() -> None:
+    code = [f"value_{number} = compute({number})" for number in range(1, 61)]
+    numbered = "\n".join(f"{number:6}\t{line}" for number, line in enumerate(code, 1))
+    again = {"command": "head -n 20 src/a.py"}, "\n".join(code[:20])
+    assert asked(({"path": "src/a.py"}, numbered), OTHER, again) == [("r0", [(1, 20)])]
+
+
+def test_a_tool_that_says_only_that_a_file_is_unchanged_was_asked_for_it_again() -> None:
+    unchanged = "File unchanged since it was read before."
+    assert asked(WHOLE, OTHER, (WHOLE[0], unchanged)) == [("r0", [(1, 100)])]
+    assert asked(WHOLE, OTHER, (WHOLE[0], "No such file.")) == []
+
+
+def test_a_command_that_names_its_folder_is_a_command() -> None:
+    first = {"cmd": "sed -n 1,30p a.py", "workdir": "/src/app"}
+    then = {"cmd": "sed -n 21,50p a.py", "workdir": "/src/app"}
+    assert asked((first, lines(1, 30)), OTHER, (then, lines(21, 50))) == [("r0", [(21, 30)])]

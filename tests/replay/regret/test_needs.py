@@ -241,3 +241,19 @@ def test_code_that_an_edit_copies_from_a_removed_file_is_used() -> None:
     [found] = regret.needs[0].ranges
     assert (regret.removal.item_id, regret.needs[0].kind) == ("r0", "used")
     assert (found.first, found.last) == (2, 4)
+
+
+def test_a_short_quotation_of_a_removed_result_is_used() -> None:
+    held = f"{WORDS} // refuse: list_closed: the page stays {WORDS}"
+    end = 'the comment says "list_closed: the page stays" there'
+    session = replayed(({"at": "a"}, held), ({"at": "b"}, WORDS), end=end)
+    assert [r.needs[0].found[0] for r in session.regrets] == ["list_closed: the page stays"]
+    seen = replayed(({"at": "a"}, held), ({"at": "b"}, held), end=end)
+    assert seen.regrets == ()
+
+
+def test_hidden_folders_of_a_removed_listing_confirm_one_another() -> None:
+    held = f"{WORDS}\n./.build-rules/a.json\n./.paper-rules/b.json"
+    command = {"command": "rg name .build-rules .paper-rules"}
+    session = replayed(({"at": "a"}, held), ({"at": "b"}, WORDS), (command, "none"))
+    assert [set(r.needs[0].found) for r in session.regrets] == [{".build-rules", ".paper-rules"}]

@@ -40,13 +40,18 @@ def weights(text: str) -> dict[str, float]:
         "38,451.20",
         "7348213",
         "reconcile_the_old_ledger",
+        "53.47",
+        "RWQK5T",
+        "LQWVRT",
     ],
 )
 def test_unique_names_are_sure_evidence(token: str) -> None:
     assert weights(f"see {token}, then stop.")[token] == SURE
 
 
-@pytest.mark.parametrize("token", ["tax_rates", "flattenLedger", "8081", "v1.2b"])
+@pytest.mark.parametrize(
+    "token", ["tax_rates", "flattenLedger", "8081", "v1.2b", "RTK204", ".ledger-rules"]
+)
 def test_names_that_could_coincide_are_likely_evidence(token: str) -> None:
     assert weights(f"see {token}, then stop.")[token] == LIKELY
 
@@ -56,7 +61,7 @@ def test_names_that_could_coincide_are_likely_evidence(token: str) -> None:
     [
         "in 2024", "100 rows", "2,000 rows", "2,0001 rows", "50%", "and/or", "read/write",
         "e.g. this", "i.e.", "UTF-8", "sha256", "python3", "anchor.type", "Map.new", "the word",
-        "__name__", "x = 1",
+        "__name__", "x = 1", "BASE64", "SELECT", "3.47",
     ],
 )  # fmt: skip
 def test_common_text_is_not_evidence(text: str) -> None:
