@@ -85,7 +85,7 @@ def units_of(session: SimulatedSession, policy: str) -> Iterator[dict[str, Any]]
 
 
 def drawn(units: list[dict[str, Any]], chance: random.Random) -> list[dict[str, Any]]:
-    """Return at most `MOST` units, half of them flagged where there are so many."""
+    """Return at most `MOST` units, half of them flagged if enough are."""
     strata = [[u for u in units if u["flagged"]], [u for u in units if not u["flagged"]]]
     wanted = min(MOST // 2, len(strata[0]))
     sizes = wanted, min(MOST - wanted, len(strata[1]))

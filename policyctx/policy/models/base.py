@@ -188,7 +188,7 @@ class PriceKinds(Section):
 
 
 class PricesAbove(PriceKinds):
-    """What a call costs whose prompt has more than so many tokens: all of it, output too."""
+    """Prices of a whole call, its output included, if its prompt has more than `tokens` tokens."""
 
     tokens: Annotated[int, Field(gt=0, examples=[200_000])]
     """The prompt, cached tokens included, has more tokens than this."""
