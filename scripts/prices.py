@@ -1,11 +1,12 @@
 """Write `policyctx/pricing/models.json` anew from the price data of the package genai-prices.
 
-    pip install genai-prices && python scripts/prices.py --date 2026-11-23
+    pip install -e '.[dev]' && python scripts/prices.py --date 2026-11-23
 
 genai-prices (https://github.com/pydantic/genai-prices, MIT) collects the prices that the providers
-publish. Taken over are numbers, names and dates. What it does not know is kept here, with its
-source: how each prompt cache works, and windows that it leaves out. Read the diff before you commit
-it, and hold rows that changed against the page that the row names as its source.
+publish. The file takes over numbers, names and dates. This script holds what the package lacks,
+with its source: how each prompt cache works, and windows that it leaves out. To update the file,
+raise the version of genai-prices in `pyproject.toml`, which a test holds the file against. Read the
+diff before you commit it, and compare each changed row with the page that it names as its source.
 """
 
 # ruff: noqa: ANN401 - the objects of genai-prices are only looked at
@@ -333,11 +334,8 @@ def _key(name: str) -> str:
     return name.replace(".", "-")
 
 
-def main() -> None:
-    """Write the file."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--date", required=True, help="when the data was read: 2026-11-23")
-    day: str = parser.parse_args().date
+def text(day: str) -> str:
+    """Return the file's text, of the installed genai-prices, as read on a day (2026-11-23)."""
     from genai_prices.data import providers  # noqa: PLC0415
 
     rows = models({one.id: one for one in providers}, day)
@@ -350,8 +348,15 @@ def main() -> None:
         "providers": PROVIDERS,
         "caches": {name: rules for name, rules in CACHES.items() if name in used},
     }
-    text = json.dumps(head, indent=2)[:-2] + f',\n  "models": [\n    {lines}\n  ]\n}}\n'
-    OUT.write_text(text, encoding="utf-8")
+    return json.dumps(head, indent=2)[:-2] + f',\n  "models": [\n    {lines}\n  ]\n}}\n'
+
+
+def main() -> None:
+    """Write the file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--date", required=True, help="when the data was read: 2026-11-23")
+    day: str = parser.parse_args().date
+    OUT.write_text(text(day), encoding="utf-8")
 
 
 if __name__ == "__main__":
