@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from policyctx.messages.json_text import compact_json
 from policyctx.session import Session
 from policyctx.testing.strategies import message_lists
+from tests.conversations import chat_calls, chat_result
 from tests.fuzz.marking import Marking, without_markers, wrong_sources
 from tests.openai_rules import role_of
 from tests.policies import policy as policy_of
@@ -55,6 +56,32 @@ COMPACTING = stored(
     ),
     sync="never",
 )
+# Takes an image out of a result first, and the result with it afterwards.
+EMPTYING = stored(
+    policy_of(
+        """\
+        model: {tokenizer: approximate}
+        items: {tool_result: {offload: true, min_chars: 0}, image: {offload: true, min_chars: 0}}
+        steps:
+          - {name: images, on: arrival, do: offload, placeholder: "[{item_id}]",
+             select: {types: [image], min_chars: 0}}
+          - {name: all, do: drop, select: {min_chars: 0}}
+        """
+    ),
+    sync="never",
+)
+# A call's id is used again, with an equal image, behind a call that has no answer yet.
+_PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+_ODD_RESULT = {"role": "tool", "tool_call_id": "lost", "content": [_PICTURE]}
+ID_USED_AGAIN: list[Message] = [
+    {"role": "user", "content": "go on"},
+    _ODD_RESULT,
+    {"role": "assistant", "content": "done"},
+    {"role": "user", "content": "again"},
+    chat_calls(("call_5", "read", "{}"), ("call_6", "read", "{}")),
+    chat_result("call_5", "text"),
+    _ODD_RESULT,
+]
 any_policy = policies()
 compacting_policy = st.one_of(st.just(COMPACTING), any_policy)
 marking = st.randoms(use_true_random=False).map(Marking)
@@ -62,6 +89,7 @@ free_policy = free_policies()
 
 
 @given(messages=message_lists(), policy=free_policy)
+@example(messages=ID_USED_AGAIN, policy=EMPTYING)
 def test_applying_to_its_own_output_changes_nothing(
     messages: list[Message], policy: OffloadPolicy
 ) -> None:

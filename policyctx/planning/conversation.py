@@ -240,9 +240,13 @@ class Conversation:
 
     @property
     def gone(self) -> frozenset[ItemKey]:
-        """The keys of what was dropped, from this list and before it came back."""
-        dropped = (i for i, fate in self.fates.items() if fate.action.leaves_nothing)
-        return self.gone_before | {self._identities.key(i) for i in dropped}
+        """The keys of what left without a trace, from this list and before it came back.
+
+        That is what was dropped, and what stood inside a result that left.
+        """
+        left = {i for i, fate in self.fates.items() if fate.action.leaves_nothing}
+        left.update(i for position in self.fates for i in self.inside(position))
+        return self.gone_before | {self._identities.key(i) for i in left}
 
     def may_drop_again_with(self, more: Sequence[Item]) -> bool:
         """Return whether an earlier removal that is held back may apply once these items follow."""
