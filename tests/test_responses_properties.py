@@ -107,7 +107,16 @@ def test_a_compaction_keeps_the_items_that_no_summary_can_tell(messages: list[Me
         assert refused(result.messages) - refused(messages[:end]) == Counter()
 
 
+DONE: Message = {"role": "assistant", "content": "done"}
+DROPPED_ITEM: Message = {
+    "type": "message",
+    "role": "assistant",
+    "content": [{"type": "output_text", "text": "on it"}],
+}
+
+
 @given(messages=LISTS)
+@example(messages=[GO, DROPPED_ITEM, GO, DONE, DONE, GO])
 def test_a_compacted_list_is_the_same_after_a_restart(messages: list[Message]) -> None:
     store = MemoryStore()
     first = Session(compacting(), session_id="s", store=store).apply(messages)

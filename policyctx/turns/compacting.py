@@ -112,6 +112,8 @@ class Compacting:
         before, behind = self._parts.around
         self._kept = [m for i in before if (m := left[i]) is not None]
         self._before = [m for m in left[: self._parts.start] if m is not None]
+        # Also of dropped messages, which stand in the list that a restarted session is given.
+        self._shape = self._shapes.writing(known.given[self._parts.start : self._parts.end])
         carried = [left[i] for i in behind]
         self._behind = [m for m in [*carried, *left[self._parts.end :]] if m is not None]
 
@@ -120,9 +122,8 @@ class Compacting:
 
         Raises `ShapeError` before a summary is asked for if the shape cannot write its message.
         """
-        shape = self._shapes.writing(self._rest)
         for role in _WRITTEN_ROLES:
-            shape.written(role, "a summary")
+            self._shape.written(role, "a summary")
         summarised = yield from self._summarising().run()
         if summarised.text is None:
             return NotCompacted(summarised.warnings, summarised.usage)
@@ -145,8 +146,7 @@ class Compacting:
             contents = (self._archive(),)
             [archive] = yield from Save(contents, recorded=self._store.keeps_state).ask()
         written = self._written(summary, restoration, archive.path if archive else "")
-        shape = self._shapes.writing(self._rest)
-        new = (shape.written(one.role, one.text) for one in written)
+        new = (self._shape.written(one.role, one.text) for one in written)
         messages = [*self._before, *self._kept, *new, *self._behind]
         if wrong := self._problems(messages):
             return f"the list would not be valid: {wrong}"
