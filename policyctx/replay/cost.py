@@ -8,7 +8,7 @@ here.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from policyctx.pricing.cache_rules import CacheRules
 from policyctx.pricing.dollars import Dollars
@@ -21,7 +21,7 @@ from policyctx.tokens.usage import MOST_TOKENS, Usage
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from policyctx.replay.cache.requests import CacheSplit, Scale
+    from policyctx.replay.cache.requests import CacheSplit
     from policyctx.replay.cache.simulators import CacheSimulator
     from policyctx.replay.layouts import LayoutName, Ttls
     from policyctx.replay.sent_list import Prompt
@@ -94,22 +94,13 @@ class CostPair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What one session or many cost under each layout."""
+    """What one session or many cost, and the same side by side under each layout asked for."""
 
+    unedited: Cost = field(default_factory=Cost)
+    """Without the policy, under the client's own breakpoints."""
+    edited: Cost = field(default_factory=Cost)
+    """With the policy, under the breakpoints that are sent with it."""
     layouts: Mapping[LayoutName, CostPair] = field(default_factory=dict)
-    """Empty for no session."""
-    sent: LayoutName = "recorded"
-    """The one that the policy's breakpoints have."""
-
-    @property
-    def unedited(self) -> Cost:
-        """The cost without the policy, under the client's own breakpoints."""
-        return self.of("recorded").unedited
-
-    @property
-    def edited(self) -> Cost:
-        """The cost with the policy, under the breakpoints that are sent with it."""
-        return self.of(self.sent).edited
 
     def of(self, layout: LayoutName) -> CostPair:
         """Return the costs under one layout."""
@@ -118,11 +109,12 @@ class Costs:
     def __add__(self, other: Costs) -> Costs:
         names = {**self.layouts, **other.layouts}
         return Costs(
+            self.unedited + other.unedited,
+            self.edited + other.edited,
             {
                 name: CostPair(*(a + b for a, b in zip(self.of(name), other.of(name), strict=True)))
                 for name in names
             },
-            self.sent if self.layouts else other.sent,
         )
 
 
@@ -147,17 +139,52 @@ class BilledCall(NamedTuple):
         return not self.is_first and self.costs.unedited.cache_read == 0
 
 
-def billed_calls(session: SimulatedSession) -> tuple[BilledCall, ...]:
-    """Return the calls of a session as a provider would bill them, under every layout.
+# What each call of a session costs under each layout that was asked for.
+CallCosts: TypeAlias = "Sequence[Mapping[LayoutName, Cost]]"
 
-    Without a policy the breakpoints are the client's, also for `auto`. A session begins with an
-    empty cache: what other sessions left in it is not known.
+
+class UneditedCosts:
+    """The costs of one recording without a policy: found once, and shared by all its replays."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], CallCosts] = {}
+
+    def of(self, session: SimulatedSession, layouts: Sequence[LayoutName]) -> CallCosts:
+        """Return the costs of each call of a replay of the recording, as it was recorded."""
+        calls = session.calls
+        prompts = tuple(
+            (call.terms, call.unedited.kept, call.unedited.blocks, call.unedited.marks)
+            for call in calls
+        )
+        key = tuple(layouts), prompts
+        if key not in self._known:
+            self._known[key] = _costs(session, [call.unedited for call in calls], layouts)
+        return self._known[key]
+
+
+def billed_calls(
+    session: SimulatedSession,
+    *,
+    layouts: Sequence[LayoutName] | None = None,
+    known: UneditedCosts | None = None,
+) -> tuple[BilledCall, ...]:
+    """Return the calls of a session as a provider would bill them.
+
+    Costs are those without the policy, those with it, and both under each of `layouts`; by default
+    these are the ones that the session was simulated for. Without a policy the breakpoints are the
+    client's, also for `auto`. A session begins with an empty cache: what other sessions left in it
+    is not known. `known` has what earlier replays of the same recording found.
     """
-    calls = session.calls
-    scales = scales_of(calls)
-    ttls = list(ttls_of(calls))
-    unedited = _costs(session, [call.unedited for call in calls], scales, ttls)
-    edited = _costs(session, [call.edited for call in calls], scales, ttls)
+    calls, sent = session.calls, session.sent_layout
+    shown = session.layouts if layouts is None else layouts
+    of_client = _in_order("recorded", *(name for name in shown if name != "auto"))
+    unedited = (known or UneditedCosts()).of(session, of_client)
+    edited: CallCosts
+    if sent in of_client and "auto" not in shown and not session.is_edited:
+        edited = unedited
+    else:
+        edited = _costs(session, [call.edited for call in calls], _in_order(sent, *shown))
+    scales, ttls = scales_of(calls), ttls_of(calls)
     billed, called = [], set[str | None]()
     for call, scale, ttl, before, after in zip(calls, scales, ttls, unedited, edited, strict=True):
         prompt = call.unedited
@@ -165,13 +192,16 @@ def billed_calls(session: SimulatedSession) -> tuple[BilledCall, ...]:
             head = scale(sum(block.tokens for block in prompt.blocks[: prompt.head]))
         is_first = call.language_model not in called
         called.add(call.language_model)
-        before["auto"] = before["recorded"]
-        costs = Costs(
-            {name: CostPair(before[name], after[name]) for name in LAYOUTS}, session.sent_layout
-        )
+        recorded = before["recorded"]
+        pairs = {name: CostPair(before.get(name, recorded), after[name]) for name in shown}
+        costs = Costs(recorded, after[sent], pairs)
         sizes = scale(prompt.tokens), scale(call.edited.tokens), head
         billed.append(BilledCall(call, *sizes, is_first, ttl, costs))
     return tuple(billed)
+
+
+def _in_order(*names: LayoutName) -> tuple[LayoutName, ...]:
+    return tuple(name for name in LAYOUTS if name in names)
 
 
 def costs_of(calls: Sequence[BilledCall]) -> Costs:
@@ -183,22 +213,22 @@ def costs_of(calls: Sequence[BilledCall]) -> Costs:
 
 
 def _costs(
-    session: SimulatedSession,
-    prompts: Sequence[Prompt],
-    scales: Sequence[Scale],
-    ttls: Sequence[Ttls],
-) -> list[dict[LayoutName, Cost]]:
-    """Return what each prompt of a session costs under each layout."""
+    session: SimulatedSession, prompts: Sequence[Prompt], layouts: Sequence[LayoutName]
+) -> CallCosts:
+    """Return what each prompt of a session costs under each of the layouts."""
+    calls = session.calls
     prefixes = Prefixes(PrefixKeys())
     anchored = AnchorLayout()
-    is_priced = all(call.terms.prices is not None for call in session.calls)
+    is_priced = all(call.terms.prices is not None for call in calls)
     caches: dict[tuple[str | None, CacheRules, LayoutName], CacheSimulator] = {}
     found = []
-    for call, prompt, scale, ttl in zip(session.calls, prompts, scales, ttls, strict=True):
+    for call, prompt, scale, ttl in zip(
+        calls, prompts, scales_of(calls), ttls_of(calls), strict=True
+    ):
         prefixes.replace(prompt.kept, prompt.blocks, scale.beside)
         model, rules = call.language_model, call.terms.cache or _NO_CACHE
         costs: dict[LayoutName, Cost] = {}
-        for layout in LAYOUTS:
+        for layout in layouts:
             if (model, rules, layout) not in caches:
                 simulator = ideal_simulator_of if layout == "ideal" else simulator_of
                 caches[model, rules, layout] = simulator(rules)

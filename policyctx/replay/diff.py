@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from policyctx.definitions.actions import Action
+from policyctx.replay.common import Common
 from policyctx.replay.running import compiled
 from policyctx.replay.simulation import walked
+from policyctx.replay.summing import figures_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,11 +72,17 @@ def compared(
 
     Raises as `simulated` does, and `PolicyError`.
     """
+    common = Common(recording)
     first, second = (
-        walked(recording, compiled(policy), path=path, prices=prices) for policy in policies
+        walked(recording, compiled(policy), path=path, prices=prices, common=common)
+        for policy in policies
     )
     found = sorted(_differences(first, second), key=lambda one: -one.tokens)
-    return Compared(first.session, second.session, tuple(found))
+    one, other = (
+        replace(session, figures=figures_of(session, unedited=common.unedited))
+        for session in (first.session, second.session)
+    )
+    return Compared(one, other, tuple(found))
 
 
 def _differences(first: Walk, second: Walk) -> Iterator[Difference]:

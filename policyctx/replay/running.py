@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from policyctx.errors import PolicyctxError, ReaderError, UnreadableRecordingError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.baselines import SUMMARISE_ONLY, summarise_only
+from policyctx.replay.common import Common
 from policyctx.replay.reading import files_in, is_folder, recordings_in
 from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import figures_of
@@ -38,14 +39,19 @@ def replayed(
 ) -> SimulatedSession:
     """Replay one recording of the file at `path` under a policy given by name or path.
 
-    The session has the figures of the baseline beside it. Raises as `simulated` does, and
+    The session has its figures and those of the baseline. Raises as `simulated` does, and
     `PolicyError`.
     """
-    given = compiled(policy)
-    session = simulated(recording, given, path=path, excerpt=excerpt, prices=prices)
-    other = summarise_only(given)
-    baseline = session if other is given else simulated(recording, other, path=path, prices=prices)
-    return replace(session, baselines={SUMMARISE_ONLY: figures_of(baseline)})
+    given, common = compiled(policy), Common(recording)
+    session = simulated(recording, given, path=path, excerpt=excerpt, prices=prices, common=common)
+    figures = figures_of(session, unedited=common.unedited)
+    other, baseline = summarise_only(given), figures
+    if other is not given:
+        # Its layouts are shown nowhere, so none is priced but the one that is sent.
+        alone = simulated(recording, other, path=path, prices=prices, layouts=(), common=common)
+        baseline = figures_of(alone, unedited=common.unedited)
+    baselines = {SUMMARISE_ONLY: baseline}
+    return replace(session, baselines=baselines, figures=replace(figures, baselines=baselines))
 
 
 @lru_cache(maxsize=8)  # a process replays many recordings under few policies

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from policyctx.messages.cache_blocks import block_at, blocks_beside, cache_blocks
 from policyctx.messages.reading import items_of
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from policyctx.messages.cache_blocks import CacheBlock, MarkedBlock
     from policyctx.planning.facts import Facts
     from policyctx.replay.recording import MarkedPlace
+
+
+# By the identity of a message, which is kept so that no other object can have it.
+_KnownBlocks: TypeAlias = "dict[int, tuple[Message, tuple[Block, ...]]]"
 
 
 class Prompt(NamedTuple):
@@ -46,8 +50,15 @@ class MessageBlocks:
     """The blocks of messages, each counted once; a message is known as the object that it is."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Message, tuple[Block, ...]]] = {}
+        self._known: _KnownBlocks = {}
+        self._of_base: _KnownBlocks = {}
         self._identities: dict[bytes, int] = {}
+
+    def branched(self) -> MessageBlocks:
+        """Return other blocks that know what these know; what they learn is theirs alone."""
+        other = MessageBlocks()
+        other._of_base, other._identities = self._known, {**self._identities}
+        return other
 
     def measure(self, messages: Iterable[Message], facts: Facts) -> None:
         """Count messages together, which is quicker than one by one."""
@@ -62,7 +73,7 @@ class MessageBlocks:
 
     def of(self, message: Message, facts: Facts) -> tuple[Block, ...]:
         """Return the blocks of a message."""
-        known = self._known.get(id(message))
+        known = self._of_base.get(id(message)) or self._known.get(id(message))
         if known is not None:
             return known[1]
         found = _items(message)
@@ -85,7 +96,6 @@ class MessageBlocks:
         for item, size in zip(items, sizes, strict=True):
             tokens[block_at(message, item.path)] += size
         blocks = tuple(map(self._block, found, tokens))
-        # The message itself is kept, so that no other object can have its identity.
         self._known[id(message)] = message, blocks
         return blocks
 

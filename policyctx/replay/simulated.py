@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from policyctx.replay.layouts import LAYOUTS
 from policyctx.replay.recording import SYSTEM_AND_NEWEST
 
 if TYPE_CHECKING:
@@ -193,6 +194,10 @@ class SimulatedSession:
     """Where the client's breakpoints are in calls that do not say."""
     sent_layout: LayoutName = "recorded"
     """Whose breakpoints are sent with the policy: the client's, or those that the policy sets."""
+    layouts: tuple[LayoutName, ...] = LAYOUTS
+    """Of breakpoints, to be priced side by side, beside what is sent."""
+    figures: Figures | None = None
+    """What it comes to, where that is known already; see `summing.figures_of`."""
     bill: SummedBill | None = None
     """What the recording knows of several calls together."""
     not_asked: tuple[str, ...] = ()
@@ -209,6 +214,11 @@ class SimulatedSession:
     """What could not be done, and how often."""
     items: tuple[SeenItem, ...] = ()
     """What was said, where the replay was asked to keep it."""
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether any call was sent another prompt than the recorded one."""
+        return any(call.edited is not call.unedited for call in self.calls)
 
     @property
     def seconds(self) -> float:

@@ -16,9 +16,10 @@ from policyctx.errors import StoreError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.facts import Facts
 from policyctx.planning.paths import File, FreePaths
+from policyctx.replay.common import Common
+from policyctx.replay.layouts import LAYOUTS
 from policyctx.replay.provider_tokens import call_shares
-from policyctx.replay.regret.needs import needs_of
-from policyctx.replay.sent_list import MessageBlocks, SentList
+from policyctx.replay.sent_list import SentList
 from policyctx.replay.simulated import (
     Regret,
     Removal,
@@ -39,7 +40,7 @@ from policyctx.tokens.usage import Correction, Usage
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from policyctx.definitions.items import Item, Message
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from policyctx.policy.models import Step
     from policyctx.policy.models.compaction import Compaction
     from policyctx.policy.models.store import Store as Settings
+    from policyctx.replay.layouts import LayoutName
     from policyctx.replay.recording import MarkedPlace, ModelCall, RecordedItems, Recording
     from policyctx.replay.regret.needs import Need
     from policyctx.replay.simulated import SummaryCall
@@ -194,9 +196,19 @@ def simulated(
     path: str = "",
     excerpt: int | None = None,
     prices: PricesOf = "recorded",
+    layouts: tuple[LayoutName, ...] = LAYOUTS,
+    common: Common | None = None,
 ) -> SimulatedSession:
     """Return what a recording comes to under a policy; see `walked`."""
-    return walked(recording, policy, path=path, excerpt=excerpt, prices=prices).session
+    return walked(
+        recording,
+        policy,
+        path=path,
+        excerpt=excerpt,
+        prices=prices,
+        layouts=layouts,
+        common=common,
+    ).session
 
 
 def walked(
@@ -206,6 +218,8 @@ def walked(
     path: str = "",
     excerpt: int | None = None,
     prices: PricesOf = "recorded",
+    layouts: tuple[LayoutName, ...] = LAYOUTS,
+    common: Common | None = None,
 ) -> Walk:
     """Walk through a recording under a policy.
 
@@ -213,14 +227,16 @@ def walked(
     edited list, as far as the recording knows what was billed for the whole one. Without time
     stamps no time passes. No model is asked for a summary: the text alone makes it. With an
     `excerpt` so many characters of each item are kept in `items`. Windows and
-    `prices` that the policy does not set are those of the recorded language models. Raises
-    `MessagesError` for a recording whose messages are none, and `StoreError` as the policy's
-    `on_failure` says.
+    `prices` that the policy does not set are those of the recorded language models. The session can
+    be priced under `layouts`, beside the breakpoints that are sent. `common` has what other replays
+    of the same recording found. Raises `MessagesError` for a recording whose messages are none, and
+    `StoreError` as the policy's `on_failure` says.
     """
     terms = terms_of(recording.calls, policy.model, prices)
     sized = _sized(policy, terms)
-    simulation = _Simulation(offline(sized), excerpt, online=sized)
-    simulation.measure(message for call in recording.calls for message in call.new)
+    simulation = _Simulation(
+        offline(sized), excerpt, online=sized, layouts=layouts, common=common or Common(recording)
+    )
     shares = simulation.shares(recording)
     contexts = recording.contexts()
     for call, context, share, its in zip(recording.calls, contexts, shares, terms, strict=True):
@@ -258,9 +274,16 @@ def with_window(policy: OffloadPolicy, window: int) -> OffloadPolicy:
 
 class _Simulation:
     def __init__(
-        self, policy: OffloadPolicy, excerpt: int | None, *, online: OffloadPolicy
+        self,
+        policy: OffloadPolicy,
+        excerpt: int | None,
+        *,
+        online: OffloadPolicy,
+        layouts: tuple[LayoutName, ...],
+        common: Common,
     ) -> None:
         self._policy, self._online = policy, online
+        self._layouts, self._common = layouts, common
         self._excerpt = excerpt
         self._items: list[SeenItem] = []
         self._clock = _Clock()
@@ -275,10 +298,12 @@ class _Simulation:
         self._session.store = self._store
         # Breakpoints are priced by their layout; markers would make each message another object.
         self._session.takes_markers = False
-        self._blocks = MessageBlocks()
+        self._blocks = common.blocks(self._facts())
         self._whole = self._edited = SentList(self._blocks)
         """One list for both until a call is sent another one than the recorded."""
-        self._to_come = EditsToCome()
+        anchors = policy.places_breakpoints or "auto" in layouts
+        self._to_come = EditsToCome() if anchors else None
+        """What only anchors are placed by."""
         self._correction = Correction()
         self._timeline: Timeline | None = None
         self._parts = 0
@@ -296,10 +321,6 @@ class _Simulation:
         self._summaries: list[SummaryCall] = []
         self._outputs: list[int] = []
         """Tokens of each reply that calls a tool."""
-
-    def measure(self, messages: Iterable[Message]) -> None:
-        """Count what the whole session will be sent."""
-        self._blocks.measure(messages, self._facts())
 
     def shares(self, recording: Recording) -> Sequence[Usage | None]:
         """Return each call's share of what the calls were billed together, None where it has none.
@@ -341,7 +362,7 @@ class _Simulation:
         self._summarised(number, result, terms, call.at)
         if self._edited is self._whole and result.messages is not context:
             self._edited = self._whole.branched()
-        removable = self._to_come.first(result)
+        removable = None if self._to_come is None else self._to_come.first(result)
         unedited = edited = self._whole.sent(context, facts, marks=call.marks, removable=removable)
         if self._edited is not self._whole:
             marks = None if call.marks is None else _moved(call.marks, result)
@@ -393,6 +414,7 @@ class _Simulation:
             untouched="" if self._removals else why_untouched(self.plans),
             layout=recording.layout,
             sent_layout="auto" if self._policy.places_breakpoints else "recorded",
+            layouts=self._layouts,
             files=self._store.files,
             bytes=self._store.bytes,
             not_asked=not_asked,
@@ -451,7 +473,7 @@ class _Simulation:
             self._items += seen_items(self._parts - 1, part, plan, recorded, limit=self._excerpt)
         facts = self._timeline.plan.facts
         self._outputs += self._calling(part, facts)
-        found = needs_of(part, lambda text: facts.length(text, "tokens"))
+        found = self._common.needs(part, facts)
         for lost, needs in sorted(found.items()):
             since = part.absences[lost.position][lost.absence].since
             removal = self._removal(lost.position, part.items[lost.position], since)

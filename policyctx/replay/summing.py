@@ -16,7 +16,7 @@ from policyctx.replay.net import Net, net_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from policyctx.replay.cost import BilledCall
+    from policyctx.replay.cost import BilledCall, UneditedCosts
     from policyctx.replay.simulated import SimulatedSession, StepUse, TypeTokens
     from policyctx.replay.terms import Contradiction
 
@@ -55,8 +55,8 @@ class _Session:
     """The tokens of each removed item, by its part and its position."""
 
     @classmethod
-    def of(cls, session: SimulatedSession) -> _Session:
-        billed = billed_calls(session)
+    def of(cls, session: SimulatedSession, unedited: UneditedCosts | None) -> _Session:
+        billed = billed_calls(session, known=unedited)
         removed = {(r.part, r.position): r.tokens for r in session.removals}
         return cls(session, billed, checked(billed), net_of(session, billed), removed)
 
@@ -230,9 +230,14 @@ class Figures:
         )
 
 
-def figures_of(session: SimulatedSession) -> Figures:
-    """Return the figures of one session."""
-    replayed = _Session.of(session)
+def figures_of(session: SimulatedSession, *, unedited: UneditedCosts | None = None) -> Figures:
+    """Return the figures of one session, which may have them already.
+
+    `unedited` are the costs without a policy that other replays of its recording found.
+    """
+    if session.figures is not None:
+        return session.figures
+    replayed = _Session.of(session, unedited)
     return Figures(**{one.name: one.metadata["value"](replayed) for one in fields(Figures)})
 
 

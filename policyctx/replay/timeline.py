@@ -353,8 +353,12 @@ def seen_items(
 
 def shown_text(item: Item) -> str:
     """Return the text of an item; of a result in blocks of text, what these say, one a line."""
-    text = item.counted
-    if item.kind != "tool_result" or not text.startswith('[{"t'):
+    return joined_blocks(item.counted) if item.kind == "tool_result" else item.counted
+
+
+def joined_blocks(text: str) -> str:
+    """Return what blocks of text say, one a line; any other text as it is."""
+    if not text.startswith('[{"t'):
         return text
     try:
         blocks = json.loads(text)

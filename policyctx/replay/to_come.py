@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from policyctx.messages.cache_blocks import MarkedBlock, block_at
 from policyctx.planning.anchors import Removable
 from policyctx.replay.recording import MarkedPlace
+from policyctx.turns.sources import position_of
 
 if TYPE_CHECKING:
     from policyctx.planning.conversation import Conversation
@@ -29,7 +30,7 @@ class EditsToCome:
         if result.compacted or (position := self._removable.first()) is None:
             return None
         item = plan.conversation.items[position]
-        place = result.sources.index(item.message) if item.message in result.sources else None
+        place = position_of(result.source_ranges, item.message)
         if place is None:
             return None
         return MarkedPlace(place, MarkedBlock(block_at(result.messages[place], item.path)))

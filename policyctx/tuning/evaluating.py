@@ -17,6 +17,7 @@ from policyctx.errors import PolicyctxError, PolicyError, ReplayError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.loading import loaded
 from policyctx.policy.sources import PolicySource
+from policyctx.replay.common import Common
 from policyctx.tuning.outcomes import outcome_of
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class _Replays:
 
     def __init__(self, recordings: dict[int, Recording], prices: PricesOf) -> None:
         self._recordings = recordings
+        self._common = {number: Common(one) for number, one in recordings.items()}
         self._prices: PricesOf = prices
         self._policies: dict[str, OffloadPolicy] = {}
 
@@ -105,7 +107,8 @@ class _Replays:
             if task.digest not in self._policies:
                 self._policies[task.digest] = compiled_text(text)
             policy = self._policies[task.digest]
-            return outcome_of(self._recordings[task.session], policy, self._prices)
+            recording, common = self._recordings[task.session], self._common[task.session]
+            return outcome_of(recording, policy, self._prices, common=common)
         except PolicyctxError as error:
             return Failure(str(error))
         except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError) as error:

@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from policyctx.replay.common import Common
 from policyctx.replay.net import DEARER_DOLLARS, DEARER_SHARE
 from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import figures_of
@@ -105,13 +106,20 @@ class Unpriced:
 
 
 def outcome_of(
-    recording: Recording, policy: OffloadPolicy, prices: PricesOf = "recorded"
+    recording: Recording,
+    policy: OffloadPolicy,
+    prices: PricesOf = "recorded",
+    *,
+    common: Common | None = None,
 ) -> Outcome | Unpriced:
     """Return what a recording comes to under a policy, net of re-reads and summaries.
 
+    Only the breakpoints that are sent are priced. `common` is kept from one policy to the next.
     Raises as `simulated` does.
     """
-    figures = figures_of(simulated(recording, policy, prices=prices))
+    common = common or Common(recording)
+    session = simulated(recording, policy, prices=prices, layouts=(), common=common)
+    figures = figures_of(session, unedited=common.unedited)
     if not figures.priced:
         return Unpriced(tuple(sorted(figures.unpriced)))
     return Outcome(

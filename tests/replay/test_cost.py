@@ -144,7 +144,7 @@ def test_every_layout_has_a_cost_and_a_meaning() -> None:
     assert tuple(costs.layouts) == LAYOUTS == tuple(MEANINGS)
     assert len({pair.edited.prompt for pair in costs.layouts.values()}) == 1
     ideal, client = costs.of("ideal").edited, costs.edited
-    assert client is costs.of("recorded").edited
+    assert client == costs.of("recorded").edited
     assert ideal.cache_read > client.cache_read
 
 
@@ -187,8 +187,8 @@ def test_the_cost_of_a_policy_is_that_of_the_breakpoints_that_it_sends() -> None
         {EACH}
     """)
     costs = costs_of(billed(recorded, anchored))
-    assert costs.edited is costs.of("auto").edited
-    assert costs.unedited is costs.of("recorded").unedited
+    assert costs.edited == costs.of("auto").edited
+    assert costs.unedited == costs.of("recorded").unedited
 
 
 def marker(message: int) -> MarkedPlace:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.replay.readers.source import value_of
 from policyctx.replay.regret.ranges import Lines, Range
-from policyctx.replay.timeline import shown_text
+from policyctx.replay.timeline import joined_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from policyctx.definitions.items import Item
+    from policyctx.replay.regret.memo import Memo
     from policyctx.replay.timeline import SessionPart
 
 # So many lines in a row that two results share are no chance; fewer are where there are no more.
@@ -79,13 +79,13 @@ class AskedAgain(NamedTuple):
 class Input:
     """What a call of a tool was given; most of it is looked at only when somebody asks again."""
 
-    def __init__(self, call: Item) -> None:
+    def __init__(self, tool: str | None, text: str) -> None:
         try:
-            given = value_of(call.text)
+            given = value_of(text)
         except ValueError:
             given = None
-        self._given: dict[str, object] = given if isinstance(given, dict) else {"": call.text}
-        self._tool = call.tool or ""
+        self._given: dict[str, object] = given if isinstance(given, dict) else {"": text}
+        self._tool = tool or ""
         words = {key: value for key, value in self._given.items() if not _is_number(value)}
         self.numbers = frozenset(self._given.keys() - words.keys())
         """The fields that hold a number alone."""
@@ -153,16 +153,18 @@ class Input:
         return self.command is not None and not _only_reads(self.command, also_state=False)
 
 
-def asked_again(part: SessionPart, replies: Iterable[tuple[int, int]]) -> Iterator[AskedAgain]:
+def asked_again(
+    part: SessionPart, replies: Iterable[tuple[int, int]], memo: Memo
+) -> Iterator[AskedAgain]:
     """Yield what calls of tools asked for again while its newest result was out."""
     of_reply = dict(replies)
-    yield from _Asking(part).walked(of_reply)
+    yield from _Asking(part, memo).walked(of_reply)
 
 
 class _Asking:
-    def __init__(self, part: SessionPart) -> None:
+    def __init__(self, part: SessionPart, memo: Memo) -> None:
         self._part = part
-        self._lines: dict[int, _Shown] = {}
+        self._input, self._shown_in = memo.of(Input), memo.of(_shown)
         self._inputs: dict[int, Input] = {}
 
     def walked(self, of_reply: Mapping[int, int]) -> Iterator[AskedAgain]:
@@ -173,7 +175,7 @@ class _Asking:
         for position, item in enumerate(part.items):
             if item.kind != "tool_call":
                 continue
-            given = self._inputs[position] = Input(item)
+            given = self._inputs[position] = self._input(item.tool, item.text)
             call = of_reply.get(position)
             earlier = set(same[given.asks])
             same[given.asks].append(position)
@@ -265,9 +267,12 @@ class _Asking:
         return False
 
     def _shown(self, result: int) -> _Shown:
-        if result not in self._lines:
-            self._lines[result] = _Shown(shown_text(self._part.items[result]))
-        return self._lines[result]
+        item = self._part.items[result]
+        return self._shown_in(item.counted, is_result=item.kind == "tool_result")
+
+
+def _shown(text: str, *, is_result: bool) -> _Shown:
+    return _Shown(joined_blocks(text) if is_result else text)
 
 
 class _Shown:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.replay.regret.asked import Input
 from policyctx.replay.regret.strings import starts_of
-from policyctx.replay.timeline import shown_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.replay.regret.holders import Texts
     from policyctx.replay.regret.knowledge import Knowledge
+    from policyctx.replay.regret.memo import Memo
     from policyctx.replay.timeline import SessionPart
 
 _IN_TEXT = re.compile(
@@ -46,8 +46,9 @@ class Cited(NamedTuple):
 class Citations:
     """The numbers of lines in the replies of a part."""
 
-    def __init__(self, part: SessionPart, texts: Texts, knowledge: Knowledge) -> None:
+    def __init__(self, part: SessionPart, texts: Texts, knowledge: Knowledge, memo: Memo) -> None:
         self._part, self._texts, self._knowledge = part, texts, knowledge
+        self._numbers_in, self._input = memo.of(_numbers_in), memo.of(Input)
 
     def of(self, reply: int, call: int) -> Iterator[Cited]:
         """Yield the numbers that a reply took from items which its call did not have."""
@@ -58,14 +59,9 @@ class Citations:
 
     def _said(self, reply: int) -> Sequence[tuple[str, int]]:
         item = self._part.items[reply]
-        said = {
-            (file, int(number)): None
-            for file, *numbers in _IN_TEXT.findall(self._texts.written(reply))
-            for number in numbers
-            if number
-        }
+        said = dict.fromkeys(self._numbers_in(self._texts.written(reply)))
         if item.kind == "tool_call":
-            given = Input(item)
+            given = self._input(item.tool, item.text)
             lines = [number for number in given.line_numbers if not _is_round(number)]
             said |= {(file, number): None for file in sorted(given.files) for number in lines}
         return list(said)
@@ -76,7 +72,7 @@ class Citations:
             if position >= part.had(call) or part.absence(position, call) is None:
                 continue
             said = str(number)
-            for start in starts_of(said, shown_text(part.items[position]), most=1):
+            for start in starts_of(said, self._texts.shown(position), most=1):
                 yield Cited(position, f"{file}:{number}", start, start + len(said))
 
     @cached_property
@@ -87,9 +83,20 @@ class Citations:
         for position in sorted(part.absences, reverse=True):
             asked = part.partners.get(position)
             if part.items[position].kind == "tool_result" and asked is not None:
-                for file in Input(part.items[asked]).files:
+                call = part.items[asked]
+                for file in self._input(call.tool, call.text).files:
                     found[file].append(position)
         return found
+
+
+def _numbers_in(text: str) -> tuple[tuple[str, int], ...]:
+    """Return the files that a text names with the number of a line, and the number."""
+    return tuple(
+        (file, int(number))
+        for file, *numbers in _IN_TEXT.findall(text)
+        for number in numbers
+        if number
+    )
 
 
 def _is_round(number: int) -> bool:

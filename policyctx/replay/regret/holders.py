@@ -11,20 +11,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from policyctx.replay.regret.strings import (
     SURE,
     Distinct,
-    distinct_grams,
     distinct_in,
-    may_be_distinct,
     plain,
     stands_in,
-    tokens_in,
     words,
 )
-from policyctx.replay.timeline import shown_text
+from policyctx.replay.timeline import joined_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
+    from policyctx.replay.regret.memo import Memo
     from policyctx.replay.timeline import SessionPart
 
 # A word in more items than this tells nothing apart.
@@ -42,9 +40,11 @@ class TextPlace(NamedTuple):
 class Texts:
     """What the items of a part say, and the placeholders in it, as a person would read them."""
 
-    def __init__(self, part: SessionPart) -> None:
+    def __init__(self, part: SessionPart, memo: Memo) -> None:
         self._part = part
-        self._plain: dict[int, str] = {}
+        self._joined, self._plain = memo.of(joined_blocks), memo.of(plain)
+        self._values, self._words_of = memo.of(_values), memo.of(_words)
+        self._at: dict[int, str] = {}
         self._words: dict[TextPlace, frozenset[str]] = {}
         self._keys: dict[tuple[str, ...], str] = {}
 
@@ -53,19 +53,23 @@ class Texts:
         position, absence = place
         if absence >= 0:
             return self._part.absences[position][absence].left
-        text = self._plain.get(position)
+        text = self._at.get(position)
         if text is None:
-            part = self._part
-            text = shown_text(part.items[position]) if position >= 0 else part.beside[-1 - position]
-            text = self._plain[position] = plain(text)
+            said = self.shown(position) if position >= 0 else self._part.beside[-1 - position]
+            text = self._at[position] = self._plain(said)
         return text
+
+    def shown(self, position: int) -> str:
+        """Return the text of an item; see `shown_text`."""
+        item = self._part.items[position]
+        return self._joined(item.counted) if item.kind == "tool_result" else item.counted
 
     def written(self, position: int) -> str:
         """Return what a model wrote in an item; the names of a call's fields are its tool's."""
         item = self._part.items[position]
         if item.kind != "tool_call":
             return self.at(TextPlace(position))
-        return plain(item.counted, keys=False)
+        return self._values(item.counted)
 
     def places(self) -> Iterator[TextPlace]:
         """Yield where anything stands, in the order of the items."""
@@ -110,8 +114,21 @@ class Texts:
     def words(self, place: TextPlace, among: frozenset[str] | None = None) -> frozenset[str]:
         """Return the words at a place, or those `among` some."""
         if place not in self._words:
-            self._words[place] = frozenset(words(self.at(place)))
+            self._words[place] = self._words_of(self.at(place))
         return self._words[place] if among is None else among & self._words[place]
+
+
+def _values(text: str) -> str:
+    return plain(text, keys=False)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(words(text))
+
+
+def _known_by(text: str) -> tuple[str, ...]:
+    """Return the words of a text in their order; see `Distinct.words`."""
+    return tuple(words(text))
 
 
 class Holders:
@@ -220,6 +237,32 @@ class ReplyTexts(NamedTuple):
     runs: Sequence[Run]
 
 
+class _Reply(NamedTuple):
+    """What a reply says, whatever was lost."""
+
+    said: tuple[str, ...]
+    """What stands between spaces, each once."""
+    lines: tuple[tuple[str, tuple[str, ...]], ...]
+    """Those that may be a phrase, each with what stands between spaces in it."""
+    quotations: tuple[Distinct, ...]
+    """What stands in quotation marks and has several words."""
+
+
+def _reply(text: str) -> _Reply:
+    spaced = text if text.isascii() else _WIDE_MARKS.sub(" ", text)
+    lines = [
+        (line.strip(), tuple(in_it))
+        for line, parted in zip(text.split("\n"), spaced.split("\n"), strict=True)
+        if len(line) >= CHARS and len(in_it := parted.split()) >= _LINE_WORDS
+    ]
+    quotations = [
+        Distinct(said, SURE, _known_by(said))
+        for _, said in _QUOTED.findall(text)
+        if said.count(" ") + 1 >= _LINE_WORDS
+    ]
+    return _Reply(tuple(dict.fromkeys(spaced.split())), tuple(lines), tuple(quotations))
+
+
 class Replies:
     """Reads the replies of one part, which mostly say what others said before them.
 
@@ -228,13 +271,14 @@ class Replies:
     """
 
     def __init__(
-        self, lost: frozenset[str], *, rare: frozenset[str], anchors: frozenset[str]
+        self, lost: frozenset[str], memo: Memo, *, rare: frozenset[str], anchors: frozenset[str]
     ) -> None:
         self._lost, self._rare, self._anchoring = lost, rare, anchors
+        self._reply, self._distinct_in = memo.of(_reply), memo.of(distinct_in)
+        self._known_by = memo.of(_known_by)
         self._seen: set[str] = set()
         """What stood between spaces so far; the others are of these."""
         self._strings: dict[str, Sequence[Distinct]] = {}
-        self._in_token: dict[str, Sequence[Distinct]] = {}
         self._anchors: dict[str, str] = {}
         """The bare word of each that may anchor a phrase."""
         self._unknown: set[str] = set()
@@ -248,16 +292,14 @@ class Replies:
         Replies are read in their order. What one of them said that `stays` in the list is had by
         all that come after it.
         """
-        spaced = text if text.isascii() else _WIDE_MARKS.sub(" ", text)
-        said = dict.fromkeys(spaced.split())
-        self._look_at(said.keys() - self._seen)
-        lines = [
-            (line.strip(), in_it)
-            for line, parted in zip(text.split("\n"), spaced.split("\n"), strict=True)
-            if len(line) >= CHARS and len(in_it := parted.split()) >= _LINE_WORDS
-        ]
+        said, lines, quotations = self._reply(text)
+        self._look_at({*said} - self._seen)
         strings = chain.from_iterable(self._strings[s] for s in said if s in self._strings)
-        quoted = self._quotations(text)
+        quoted = (
+            one
+            for one in quotations
+            if self._may_come(one.words) and not self._anchoring.isdisjoint(one.words)
+        )
         found = dict.fromkeys(chain(strings, self._whole_lines(lines), quoted))
         new = [one for one in found if self._stands.get(one.text, call) >= call]
         if stays:
@@ -277,17 +319,10 @@ class Replies:
                 self._anchors[said] = word
             elif not self._is_known(word):
                 self._unknown.add(said)
-        for said in filter(may_be_distinct, new):
-            if found := self._distinct_in(said):
+        for said in new:
+            found = [one for one in self._distinct_in(said) if self._may_come(one.words)]
+            if found:
                 self._strings[said] = found
-
-    def _distinct_in(self, said: str) -> Sequence[Distinct]:
-        found: list[Distinct] = []
-        for token in tokens_in(said):
-            if (known := self._in_token.get(token)) is None:
-                known = self._in_token[token] = list(distinct_in(token, self._may_come))
-            found += known
-        return found if said.isascii() else [*found, *distinct_grams(said, self._may_come)]
 
     def _may_come(self, known: Sequence[str]) -> bool:
         return self._lost.issuperset(known) and not self._rare.isdisjoint(known)
@@ -302,17 +337,9 @@ class Replies:
         """Yield the lines of which every word was lost."""
         for line, said in lines:
             if len(line) >= _LINE_LENGTH and self._unknown.isdisjoint(said):
-                known = tuple(words(line))
+                known = self._known_by(line)
                 if self._may_come(known):
                     yield Distinct(line, SURE, known)
-
-    def _quotations(self, text: str) -> Iterator[Distinct]:
-        """Yield what stands in quotation marks and has several words, of which one is rare."""
-        for _, said in _QUOTED.findall(text):
-            if said.count(" ") + 1 >= _LINE_WORDS:
-                known = tuple(words(said))
-                if self._may_come(known) and not self._anchoring.isdisjoint(known):
-                    yield Distinct(said, SURE, known)
 
     def _runs(self, line: Sequence[str]) -> Iterator[Run]:
         """Yield the words in a row that were all lost, of those rows that have an anchor."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from policyctx.replay.regret.holders import Texts
+    from policyctx.replay.regret.memo import Memo
     from policyctx.replay.regret.strings import Distinct
     from policyctx.replay.timeline import SessionPart
 
@@ -38,9 +39,9 @@ _SURE_CHARS = 6
 class Knowledge:
     """What each call of a part was sent, as a person reads it who ignores separators and case."""
 
-    def __init__(self, part: SessionPart, texts: Texts) -> None:
+    def __init__(self, part: SessionPart, texts: Texts, memo: Memo) -> None:
         self._part, self._texts = part, texts
-        self._bare: dict[TextPlace, bytes] = {}
+        self._bare_of = memo.of(_bare)
         self._sent: tuple[int, Sequence[TextPlace], Sequence[bytes]] = (-1, (), ())
 
     def has(self, one: Distinct, call: int) -> bool:
@@ -113,10 +114,7 @@ class Knowledge:
         return self._sent[1:]
 
     def _bare_at(self, place: TextPlace) -> bytes:
-        found = self._bare.get(place)
-        if found is None:
-            found = self._bare[place] = _bare(self._texts.at(place))
-        return found
+        return self._bare_of(self._texts.at(place))
 
     def _places(self, call: int) -> Iterator[TextPlace]:
         """Yield all that a call was sent: beside the messages, items, and what took their place."""

@@ -19,6 +19,7 @@ from policyctx.replay.regret.holders import (
     phrases,
 )
 from policyctx.replay.regret.knowledge import Knowledge
+from policyctx.replay.regret.memo import Memo
 from policyctx.replay.regret.ranges import Lines, Range, without
 from policyctx.replay.regret.strings import SURE, starts_of
 from policyctx.replay.regret.vocabulary import Sent, is_common, takeovers
@@ -74,14 +75,20 @@ class Lost(NamedTuple):
     """Which of the item's absences, from 0 on."""
 
 
-def needs_of(part: SessionPart, tokens: Callable[[str], int]) -> Mapping[Lost, Sequence[Need]]:
-    """Return what was needed of a part's items while they were out; `tokens` counts a text."""
+def needs_of(
+    part: SessionPart, tokens: Callable[[str], int], memo: Memo | None = None
+) -> Mapping[Lost, Sequence[Need]]:
+    """Return what was needed of a part's items while they were out; `tokens` counts a text.
+
+    `memo` has what was found in the texts of the same recording before.
+    """
+    memo = memo or Memo()
     since = min((a.since for of_one in part.absences.values() for a in of_one), default=None)
     if since is None:
         return {}
     replies = list(part.replies(since))
     found: dict[int, list[_Found]] = defaultdict(list)
-    for one in (*_asked_again(part, replies), *_used(part, replies)):
+    for one in (*_asked_again(part, replies, memo), *_used(part, replies, memo)):
         found[one.position].append(one)
     needs: dict[Lost, list[Need]] = defaultdict(list)
     for position, of_item in found.items():
@@ -105,17 +112,19 @@ class _Found(NamedTuple):
     own: tuple[Range, ...]
 
 
-def _asked_again(part: SessionPart, replies: Sequence[tuple[int, int]]) -> Iterator[_Found]:
-    for again in asked_again(part, replies):
+def _asked_again(
+    part: SessionPart, replies: Sequence[tuple[int, int]], memo: Memo
+) -> Iterator[_Found]:
+    for again in asked_again(part, replies, memo):
         item = part.items[again.reply]
         need = Need("asked again", again.call, item.item_id, (item.text,), again.ranges)
         yield _Found(again.result, need, again.own)
 
 
-def _used(part: SessionPart, replies: Sequence[tuple[int, int]]) -> Iterator[_Found]:
+def _used(part: SessionPart, replies: Sequence[tuple[int, int]], memo: Memo) -> Iterator[_Found]:
     """Yield the items that alone held what a reply says, each reply by itself."""
-    texts = Texts(part)
-    replies_of = Replies(texts.lost, rare=texts.rare(COMMON), anchors=texts.rare(RARE))
+    texts = Texts(part, memo)
+    replies_of = Replies(texts.lost, memo, rare=texts.rare(COMMON), anchors=texts.rare(RARE))
     said = {
         reply: replies_of.read(texts.written(reply), call, stays=reply not in part.absences)
         for reply, call in replies
@@ -125,10 +134,10 @@ def _used(part: SessionPart, replies: Sequence[tuple[int, int]]) -> Iterator[_Fo
         word for of_one in said.values() for run in of_one.runs for _, word in run.anchors
     )
     holders = Holders(texts, frozenset(wanted))
-    knowledge = Knowledge(part, texts)
-    citations = Citations(part, texts, knowledge)
-    evidence = _Evidence(part, texts)
-    sent = Sent(part, texts, replies)
+    knowledge = Knowledge(part, texts, memo)
+    citations = Citations(part, texts, knowledge, memo)
+    evidence = _Evidence(texts, memo)
+    sent = Sent(part, texts, replies, memo)
     for reply, call in replies:
         held: dict[int, list[Distinct]] = defaultdict(list)
         strings, runs = said[reply]
@@ -183,9 +192,9 @@ class _Sign(NamedTuple):
 class _Evidence:
     """Where in the removed items the strings of a reply stand, and which of them count."""
 
-    def __init__(self, part: SessionPart, texts: Texts) -> None:
-        self._part, self._texts = part, texts
-        self._lines: dict[int, Lines] = {}
+    def __init__(self, texts: Texts, memo: Memo) -> None:
+        self._texts = texts
+        self._lines = memo.of(Lines)
 
     def of(
         self,
@@ -237,9 +246,7 @@ class _Evidence:
 
     def lines_of(self, holder: int) -> Lines:
         """Return the lines of an item."""
-        if holder not in self._lines:
-            self._lines[holder] = Lines(shown_text(self._part.items[holder]))
-        return self._lines[holder]
+        return self._lines(self._texts.shown(holder))
 
     def _place(self, holder: int, takeover: Takeover) -> Range:
         """Return the range of what was taken over; the words of JSON may stand elsewhere in it."""

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import re
 import string
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.replay.readers.source import value_of
 from policyctx.tokens.vocabulary import common_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    MayCome: TypeAlias = Callable[[Sequence[str]], bool]
+    from collections.abc import Iterator
 
 # Characters of languages that are written without spaces, and Hangul.
 CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
@@ -148,41 +146,31 @@ _SURE_PARTS, _SURE_LENGTH, _LIKELY_LENGTH = 4, 20, 8
 _MOST = 256
 
 
-def may_be_distinct(said: str) -> bool:
-    """May there be anything particular in characters without a space between; quick to say."""
-    return _TELLING.search(said) is not None
+def distinct_in(said: str) -> tuple[Distinct, ...]:
+    """Return what is particular in characters without a space between, in their order."""
+    if _TELLING.search(said) is None:  # quick, and true of most
+        return ()
+    found = [
+        one
+        for token in _TOKEN.findall(said)
+        if len(token) <= _MOST
+        for one in _distinct_in(token.rstrip(_SENTENCE_END))
+    ]
+    if not said.isascii():
+        found += (Distinct(gram, _OF_THREE, (gram,)) for gram in grams(said))
+    return tuple(found)
 
 
-def tokens_in(said: str) -> list[str]:
-    """Return what stands in such characters by itself, without the marks around it."""
-    found = _TOKEN.findall(said)
-    return [token.rstrip(_SENTENCE_END) for token in found if len(token) <= _MOST]
-
-
-def distinct_in(token: str, may_come: MayCome) -> Iterator[Distinct]:
-    """Yield what is particular in a token, as a whole or in its parts: `x.some_long_name`.
-
-    Only strings that `may_come` from where their words stand are weighed.
-    """
+def _distinct_in(token: str) -> Iterator[Distinct]:
+    """Yield what is particular in a token, as a whole or in its parts: `x.some_long_name`."""
     known = tuple(words(token))
-    may_be = may_come(known)
-    if len(known) == 1 and not may_be:
-        return
     whole = _weight(token)
-    if whole and may_be:
+    if whole:
         yield Distinct(token, whole, known)
     if whole < SURE and len(known) > 1:
         for part in dict.fromkeys(_BETWEEN.split(token)):
-            known = tuple(words(part))
-            if part != token and may_come(known) and (weight := _weight(part)):
-                yield Distinct(part, weight, known)
-
-
-def distinct_grams(said: str, may_come: MayCome) -> Iterator[Distinct]:
-    """Yield the grams of languages without spaces; see `distinct_in`."""
-    for gram in grams(said):
-        if may_come((gram,)):
-            yield Distinct(gram, _OF_THREE, (gram,))
+            if part != token and (weight := _weight(part)):
+                yield Distinct(part, weight, tuple(words(part)))
 
 
 def _weight(token: str) -> float:

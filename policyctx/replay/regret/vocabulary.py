@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from policyctx.replay.regret.holders import Texts
+    from policyctx.replay.regret.memo import Memo
     from policyctx.replay.timeline import SessionPart
 
 # The words of one place stand within so many characters.
@@ -64,8 +65,11 @@ LEAST = 0.5
 class Sent:
     """The words that each call was sent, followed from call to call."""
 
-    def __init__(self, part: SessionPart, texts: Texts, replies: Iterable[tuple[int, int]]) -> None:
+    def __init__(
+        self, part: SessionPart, texts: Texts, replies: Iterable[tuple[int, int]], memo: Memo
+    ) -> None:
         self._part, self._texts = part, texts
+        self._bases, self._bases_in = memo.of(_bases), memo.of(_bases_in)
         self._counts: Counter[str] = Counter()
         self._of_place: dict[TextPlace, frozenset[str]] = {}
         self._had = 0
@@ -78,16 +82,10 @@ class Sent:
                 self._changes[absence.since].add(position)
                 if absence.until != float("inf"):
                     self._changes[int(absence.until)].add(position)
-        every = _Bases()
-        self._written = {
-            reply: frozenset(
-                chain.from_iterable(map(every.__getitem__, words_of(texts.written(reply))))
-            )
-            for reply, _ in replies
-        }
+        self._written = {reply: self._bases_in(texts.written(reply)) for reply, _ in replies}
         # Only what replies say is counted.
         said = frozenset(chain.from_iterable(self._written.values()))
-        self._bases = _Bases(filter(weight_of, said))
+        self._said = frozenset(filter(weight_of, said))
         self._holders: dict[str, list[int]] = defaultdict(list)
         for position in sorted(part.absences):
             # What an agent did once it can do again: its calls are no source of words.
@@ -102,15 +100,16 @@ class Sent:
         """Return the words at a place that replies say and that weigh something."""
         found = self._of_place.get(place)
         if found is None:
-            parted = map(self._bases.__getitem__, self._texts.words(place))
-            found = self._of_place[place] = frozenset(chain.from_iterable(parted))
+            found = self._of_place[place] = self._said & self._bases_in(self._texts.at(place))
         return found
 
     def is_new(self, names: Iterable[str], call: int) -> bool:
         """Whether one of these names has a word that a call was not sent."""
         self._go_to(call)
-        counts, bases = self._counts, self._bases
-        return any(counts[word] <= 0 for name in names for word in bases[name])
+        counts, said = self._counts, self._said
+        return any(
+            counts[word] <= 0 for name in names for word in self._bases(name) if word in said
+        )
 
     def new_in(self, reply: int, call: int) -> dict[str, float]:
         """Return the words of a reply that its call was not sent, with what they weigh.
@@ -223,27 +222,17 @@ def _place(position: int, absence: int | None) -> TextPlace:
     return TextPlace(position) if absence is None else TextPlace(position, absence)
 
 
-class _Bases(dict[str, tuple[str, ...]]):
-    """The words that names are made of, in lower case, found once for each name.
+def _bases(name: str) -> tuple[str, ...]:
+    """Return the words that a name is made of, in lower case."""
+    if name.islower() and name.isalpha():
+        return (name,) if len(name) >= _SHORTEST and name.isascii() else ()
+    parts = [one.lower() for one in _HUMPS.findall(name)]
+    return tuple(one for one in parts if len(one) >= _SHORTEST)
 
-    With `among`, only those words.
-    """
 
-    def __init__(self, among: Iterable[str] | None = None) -> None:
-        super().__init__()
-        self._among = None if among is None else frozenset(among)
-
-    def __missing__(self, name: str) -> tuple[str, ...]:
-        found: tuple[str, ...]
-        if name.islower() and name.isalpha():
-            found = (name,) if len(name) >= _SHORTEST and name.isascii() else ()
-        else:
-            parts = [one.lower() for one in _HUMPS.findall(name)]
-            found = tuple(one for one in parts if len(one) >= _SHORTEST)
-        if self._among is not None and found:
-            found = tuple(filter(self._among.__contains__, found))
-        self[name] = found
-        return found
+def _bases_in(text: str) -> frozenset[str]:
+    """Return the words of which the names in a text are made."""
+    return frozenset(chain.from_iterable(map(_bases, {*words_of(text)})))
 
 
 def weight_of(word: str) -> float:

@@ -51,7 +51,7 @@ def overview(policy: str, sessions: Sequence[SimulatedSession], missing: Sequenc
 
 def calls(session: SimulatedSession) -> list[Values]:
     """Return the calls of a session."""
-    return [_call(billed) for billed in billed_calls(session)]
+    return [_call(billed) for billed in billed_calls(session, layouts=())]
 
 
 def decisions(session: SimulatedSession) -> list[Values]:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx.replay.regret.holders import Replies
+from policyctx.replay.regret.memo import Memo
 from policyctx.replay.regret.strings import GRAM, LIKELY, SURE, Distinct, plain, stands_in, words
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ EVERYTHING = st.text() | st.text(st.characters(codec=None), max_size=80)
 def strings_of(text: str) -> Sequence[Distinct]:
     """What is particular in a text of which all words were lost, and are rare."""
     known = frozenset(words(text))
-    return Replies(known, rare=known, anchors=known).read(text, 1, stays=True).strings
+    return Replies(known, Memo(), rare=known, anchors=known).read(text, 1, stays=True).strings
 
 
 def weights(text: str) -> dict[str, float]:
@@ -86,7 +87,7 @@ def test_text_without_spaces_is_split_into_grams() -> None:
 
 def test_only_strings_of_known_words_are_found() -> None:
     known = frozenset({"ORD", "58213", "KX"})
-    replies = Replies(known, rare=known, anchors=known)
+    replies = Replies(known, Memo(), rare=known, anchors=known)
     found, _ = replies.read("see ORD-58213-KX and ORD-11111-ZZ", 1, stays=True)
     assert [one.text for one in found] == ["ORD-58213-KX"]
 
@@ -100,7 +101,7 @@ def test_strings_of_an_earlier_visible_reply_are_not_searched_again(
     text: str, call: int, stays: bool, again: int
 ) -> None:
     known = frozenset(words(text))
-    replies = Replies(known, rare=known, anchors=known)
+    replies = Replies(known, Memo(), rare=known, anchors=known)
     first = replies.read(text, 1, stays=stays).strings
     assert first
     # The items of one reply were written without one another.
@@ -109,7 +110,7 @@ def test_strings_of_an_earlier_visible_reply_are_not_searched_again(
 
 def test_a_string_of_only_common_words_is_not_evidence() -> None:
     text = "see ORD-58213-KX"
-    replies = Replies(frozenset(words(text)), rare=frozenset(), anchors=frozenset())
+    replies = Replies(frozenset(words(text)), Memo(), rare=frozenset(), anchors=frozenset())
     assert replies.read(text, 1, stays=True) == ([], [])
 
 
