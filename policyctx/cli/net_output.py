@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from policyctx.replay.net import Charge, Net
-    from policyctx.replay.summing import Figures
+    from policyctx.replay.summing import Figures, Worst
 
 _UNKNOWN = "-"
 _DIGITS = 6
@@ -95,24 +95,17 @@ def _dollars(net: Net) -> str:
 
 def net_report(figures: Figures) -> dict[str, Any]:
     """Return the net and what it is held against, as plain values."""
-    worst = figures.worst
     return {
         "net": _net(figures),
         "dearer_sessions": figures.dearer,
         "sessions_never_acted": figures.idle,
-        "worst_session": None
-        if worst is None
-        else {
-            "name": worst.name,
-            "path": worst.path,
-            "net_dollars": round(worst.dollars, _DIGITS),
-            "net_share": round(worst.share, _DIGITS),
-        },
+        "worst_session": _worst(figures.worst),
         "untouched": dict(figures.untouched),
         "baselines": {
             name: {
                 "net": _net(one),
                 "dearer_sessions": one.dearer,
+                "worst_session": _worst(one.worst),
                 "tokens_with": one.edited.tokens,
                 "over_window_with": one.edited.over_window,
                 "compactions": one.compactions,
@@ -120,6 +113,17 @@ def net_report(figures: Figures) -> dict[str, Any]:
             }
             for name, one in figures.baselines.items()
         },
+    }
+
+
+def _worst(worst: Worst | None) -> dict[str, Any] | None:
+    if worst is None:
+        return None
+    return {
+        "name": worst.name,
+        "path": worst.path,
+        "net_dollars": round(worst.dollars, _DIGITS),
+        "net_share": round(worst.share, _DIGITS),
     }
 
 

@@ -36,6 +36,13 @@ function unpacked(table) {
   return rows;
 }
 
+// In UTC, as the day was taken.
+const days = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeZone: "UTC" });
+
+function dayText(day) {
+  return days.format(new Date(`${day}T00:00:00Z`));
+}
+
 const wholeNumbers = new Intl.NumberFormat("en");
 
 function whole(number) {
@@ -72,14 +79,20 @@ function section(title, ...children) {
   return element("section", {}, element("h2", {}, title), ...children);
 }
 
-// A list of figures: the name of each, what it is, and what else there is to say.
+// A list of figures: the name of each, what it is, what else there is to say, and how it is known.
 function figureList(figures) {
-  const groups = figures.map(([name, value, note]) =>
+  const groups = figures.map(([name, value, note, known]) =>
     element(
       "div",
       {},
       element("dt", {}, name),
-      element("dd", {}, value, note ? element("small", {}, note) : null),
+      element(
+        "dd",
+        {},
+        value,
+        note ? element("small", {}, note) : null,
+        known ? element("span", { class: `known ${known}` }, known) : null,
+      ),
     ),
   );
   return element("dl", { class: "figures" }, ...groups);
