@@ -30,9 +30,9 @@ def net_lines(whole: Figures) -> Iterator[str]:
     """Yield the answer in two lines: what a policy saves or costs, and where it costs more."""
     if not whole.priced:
         return
-    against = "".join(f"; {name} {_dollars(one.net)}" for name, one in whole.baselines.items())
+    against = "".join(f"; {name} {net_dollars(one.net)}" for name, one in whole.baselines.items())
     sessions = counted(whole.priced, "priced session")
-    yield f"net       {_dollars(whole.net)} in {sessions}{against}; nothing $0.00"
+    yield f"net       {net_dollars(whole.net)} in {sessions}{against}; nothing $0.00"
     worst = "no session costs more"
     if whole.worst is not None and whole.worst.dollars > 0:
         cost = f"+${whole.worst.dollars:,.2f} ({percent(whole.worst.share)})"
@@ -87,7 +87,8 @@ def _cells_of_nothing(figures: Figures) -> Sequence[str]:
     return (without, without, "0.00", "0.00", "0.00", "0.00", "", f"0 of {figures.priced:,}")
 
 
-def _dollars(net: Net) -> str:
+def net_dollars(net: Net) -> str:
+    """Return the net in $ with its sign, and as a share of the cost: `−$1.32 (−1 %)`."""
     amount = signed_dollars(net.dollars)
     sign = amount[0] if amount[0] in "+−" else ""
     return f"{sign}${amount.removeprefix(sign)} ({percent(net.share)})"
