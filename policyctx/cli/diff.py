@@ -167,8 +167,8 @@ def _paid_rows(a: Figures, b: Figures) -> Iterator[tuple[str, ...]]:
     yield row("cost of prompts", a.net.without.dollars.prompt, *prompts)
     yield row("summary calls", None, *(net.summaries.dollars.total for net in nets))
     yield row("re-reads", None, *(net.re_reads.dollars.total for net in nets))
-    more = signed_dollars(b.net.dollars - a.net.dollars)
-    yield "net cost", "", *map(net_dollars, nets), f"{more} $"
+    more = signed_dollars(b.net.dollars - a.net.dollars, "$")
+    yield "net cost", "", *map(net_dollars, nets), more
     yield "sessions dearer", "", *(f"{one.dearer:,} of {one.priced:,}" for one in (a, b)), ""
     yield "policy never acted in", "", f"{a.idle:,}", f"{b.idle:,}", ""
 

@@ -89,9 +89,7 @@ def _cells_of_nothing(figures: Figures) -> Sequence[str]:
 
 def net_dollars(net: Net) -> str:
     """Return the net in $ with its sign, and as a share of the cost: `−$1.32 (−1 %)`."""
-    amount = signed_dollars(net.dollars)
-    sign = amount[0] if amount[0] in "+−" else ""
-    return f"{sign}${amount.removeprefix(sign)} ({percent(net.share)})"
+    return f"{signed_dollars(net.dollars, '$')} ({percent(net.share)})"
 
 
 def net_report(figures: Figures) -> dict[str, Any]:

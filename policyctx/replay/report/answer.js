@@ -1,25 +1,9 @@
 // The answer, first on the page: what the policy is worth, where it loses, what it missed, and what
 // to change. Each figure says whether it was measured or estimated.
 
-const MEASURED = "measured";
-const ESTIMATED = "estimated";
-
-// Less than a cent says nothing.
-const CENT = 0.01;
-
-function signedDollars(number) {
-  const size = Math.abs(number);
-  if (size < CENT / 2) return "$0.00";
-  return `${number < 0 ? "−" : "+"}${dollars(size)}`;
-}
-
 // With the sign of `part`, so that it reads as the dollars do.
 function signedShare(part, of) {
   return of ? change(of, of + part) : "";
-}
-
-function howKnown(word) {
-  return element("span", { class: `known ${word}` }, word);
 }
 
 function headline(report) {

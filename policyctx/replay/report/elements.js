@@ -64,6 +64,15 @@ function dollars(number) {
   return `$${number.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
 }
 
+// Less than a cent says nothing.
+const CENT = 0.01;
+
+function signedDollars(number) {
+  const size = Math.abs(number);
+  if (size < CENT / 2) return "$0.00";
+  return `${number < 0 ? "−" : "+"}${dollars(size)}`;
+}
+
 // How much less there is than before, as a person reads it: −37 %.
 function change(before, after) {
   if (!before) return "0 %";
@@ -79,6 +88,14 @@ function section(title, ...children) {
   return element("section", {}, element("h2", {}, title), ...children);
 }
 
+// How a figure is known.
+const MEASURED = "measured";
+const ESTIMATED = "estimated";
+
+function howKnown(word) {
+  return element("span", { class: `known ${word}` }, word);
+}
+
 // A list of figures: the name of each, what it is, what else there is to say, and how it is known.
 function figureList(figures) {
   const groups = figures.map(([name, value, note, known]) =>
@@ -91,7 +108,7 @@ function figureList(figures) {
         {},
         value,
         note ? element("small", {}, note) : null,
-        known ? element("span", { class: `known ${known}` }, known) : null,
+        known ? howKnown(known) : null,
       ),
     ),
   );
