@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
-from policyctx.cli.numbers import percent, short
+from policyctx.cli.net_output import net_dollars
+from policyctx.cli.numbers import percent, short, signed_dollars
 from policyctx.cli.output import (
     console,
     json_text,
@@ -38,6 +39,7 @@ _LARGEST = 10
 # What the table takes beside the names of the policies, and the least that is left to each name.
 _NUMBERS, _LABEL = 50, 8
 _INDENT = "    "
+_DIGITS = 6
 
 
 def diff(
@@ -57,7 +59,7 @@ def diff(
 ) -> None:
     """Replay recorded sessions under two policies; show what differs, and why.
 
-    First the totals side by side, then the items that have another fate.
+    First the totals side by side, the net cost among them, then the items that have another fate.
 
     Exit codes: 0 done; 1 when a file could not be read or replayed, or when nothing was replayed;
     130 after Ctrl-C, which shows what is done so far.
@@ -80,6 +82,7 @@ def diff(
         report: dict[str, Any] = {
             "policies": named,
             "totals": [figures_report(one) for one in figures],
+            "change": _change(*figures),
             "differences": [asdict(one) for one in found],
             **outcome_report(so_far),
         }
@@ -106,6 +109,11 @@ def _show(
 ) -> None:
     rows = list(_rows(figures[0], figures[1]))
     out.print(f"{len(results):,} sessions, {figures[0].calls:,} calls of a model")
+    if not _has_same_prices(*figures) and any(one.priced for one in figures):
+        priced = " and ".join(
+            f"{one.priced:,} under {name}" for one, name in zip(figures, named, strict=True)
+        )
+        out.print(f"no $: other sessions have prices under each policy, {priced}")
     made = _table(named, rows)
     if table_width(made) > out.width:
         most = max((out.width - _NUMBERS) // 2, _LABEL)
@@ -137,11 +145,45 @@ def _rows(a: Figures, b: Figures) -> Iterator[tuple[str, ...]]:
     cost, after, after_b = a.costs.unedited, a.costs.edited, b.costs.edited
     yield row("read from the cache", cost.cache_read, after.cache_read, after_b.cache_read)
     yield row("not from the cache", cost.uncached, after.uncached, after_b.uncached)
-    if a.priced and a.priced == b.priced:
-        paid = after.dollars.total, after_b.dollars.total
-        without = f"${cost.dollars.total:,.2f}"
-        change = percent((paid[1] - paid[0]) / paid[0]) if paid[0] else ""
-        yield "cost", without, f"${paid[0]:,.2f}", f"${paid[1]:,.2f}", change
+    if _has_same_prices(a, b):
+        yield from _paid_rows(a, b)
+
+
+def _has_same_prices(a: Figures, b: Figures) -> bool:
+    """Return whether the dollars are those of the same sessions, and not of none."""
+    return a.priced == b.priced > 0
+
+
+def _paid_rows(a: Figures, b: Figures) -> Iterator[tuple[str, ...]]:
+    """Yield each line of the net in $; `change` of the net is in $ as well."""
+
+    def row(name: str, without: float | None, one: float, other: float) -> tuple[str, ...]:
+        before = "" if without is None else f"${without:,.2f}"
+        change = percent((other - one) / one) if one else ("" if other == one else "new")
+        return name, before, f"${one:,.2f}", f"${other:,.2f}", change
+
+    nets = a.net, b.net
+    prompts = (net.edited.dollars.prompt for net in nets)
+    yield row("cost of prompts", a.net.without.dollars.prompt, *prompts)
+    yield row("summary calls", None, *(net.summaries.dollars.total for net in nets))
+    yield row("re-reads", None, *(net.re_reads.dollars.total for net in nets))
+    more = signed_dollars(b.net.dollars - a.net.dollars, "$")
+    yield "net cost", "", *map(net_dollars, nets), more
+    yield "sessions dearer", "", *(f"{one.dearer:,} of {one.priced:,}" for one in (a, b)), ""
+    yield "policy never acted in", "", f"{a.idle:,}", f"{b.idle:,}", ""
+
+
+def _change(a: Figures, b: Figures) -> dict[str, Any]:
+    """Return what the second policy comes to more than the first one; $ are None if unknown."""
+    has_same_prices = _has_same_prices(a, b)
+    dollars = round(b.net.dollars - a.net.dollars, _DIGITS)
+    return {
+        "net_dollars": dollars if has_same_prices else None,
+        "dearer_sessions": b.dearer - a.dearer if has_same_prices else None,
+        "regretted_items": b.regretted - a.regretted,
+        "regretted_tokens": b.regretted_tokens - a.regretted_tokens,
+        "tokens_sent": b.edited.tokens - a.edited.tokens,
+    }
 
 
 def _show_items(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from policyctx.replay.net import Charge, Net
-    from policyctx.replay.summing import Figures
+    from policyctx.replay.summing import Figures, Worst
 
 _UNKNOWN = "-"
 _DIGITS = 6
@@ -30,9 +30,9 @@ def net_lines(whole: Figures) -> Iterator[str]:
     """Yield the answer in two lines: what a policy saves or costs, and where it costs more."""
     if not whole.priced:
         return
-    against = "".join(f"; {name} {_dollars(one.net)}" for name, one in whole.baselines.items())
+    against = "".join(f"; {name} {net_dollars(one.net)}" for name, one in whole.baselines.items())
     sessions = counted(whole.priced, "priced session")
-    yield f"net       {_dollars(whole.net)} in {sessions}{against}; nothing $0.00"
+    yield f"net       {net_dollars(whole.net)} in {sessions}{against}; nothing $0.00"
     worst = "no session costs more"
     if whole.worst is not None and whole.worst.dollars > 0:
         cost = f"+${whole.worst.dollars:,.2f} ({percent(whole.worst.share)})"
@@ -87,32 +87,24 @@ def _cells_of_nothing(figures: Figures) -> Sequence[str]:
     return (without, without, "0.00", "0.00", "0.00", "0.00", "", f"0 of {figures.priced:,}")
 
 
-def _dollars(net: Net) -> str:
-    amount = signed_dollars(net.dollars)
-    sign = amount[0] if amount[0] in "+−" else ""
-    return f"{sign}${amount.removeprefix(sign)} ({percent(net.share)})"
+def net_dollars(net: Net) -> str:
+    """Return the net in $ with its sign, and as a share of the cost: `−$1.32 (−1 %)`."""
+    return f"{signed_dollars(net.dollars, '$')} ({percent(net.share)})"
 
 
 def net_report(figures: Figures) -> dict[str, Any]:
     """Return the net and what it is held against, as plain values."""
-    worst = figures.worst
     return {
         "net": _net(figures),
         "dearer_sessions": figures.dearer,
         "sessions_never_acted": figures.idle,
-        "worst_session": None
-        if worst is None
-        else {
-            "name": worst.name,
-            "path": worst.path,
-            "net_dollars": round(worst.dollars, _DIGITS),
-            "net_share": round(worst.share, _DIGITS),
-        },
+        "worst_session": _worst(figures.worst),
         "untouched": dict(figures.untouched),
         "baselines": {
             name: {
                 "net": _net(one),
                 "dearer_sessions": one.dearer,
+                "worst_session": _worst(one.worst),
                 "tokens_with": one.edited.tokens,
                 "over_window_with": one.edited.over_window,
                 "compactions": one.compactions,
@@ -120,6 +112,17 @@ def net_report(figures: Figures) -> dict[str, Any]:
             }
             for name, one in figures.baselines.items()
         },
+    }
+
+
+def _worst(worst: Worst | None) -> dict[str, Any] | None:
+    if worst is None:
+        return None
+    return {
+        "name": worst.name,
+        "path": worst.path,
+        "net_dollars": round(worst.dollars, _DIGITS),
+        "net_share": round(worst.share, _DIGITS),
     }
 
 

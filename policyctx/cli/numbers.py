@@ -24,7 +24,7 @@ def percent(share: float, *, digits: int = 0) -> str:
     return text[1:] if float(f"{100 * share:.{digits}f}") == 0 else text
 
 
-def signed_dollars(amount: float) -> str:
-    """Return signed dollars without the unit: `−12.34`, `+0.41`, `0.00`."""
-    text = f"{amount:+,.2f}".replace("-", "−")
-    return text[1:] if float(f"{amount:.2f}") == 0 else text
+def signed_dollars(amount: float, unit: str = "") -> str:
+    """Return signed dollars: `−12.34`, `+0.41`, `0.00`; with a unit it follows the sign."""
+    sign = "" if float(f"{amount:.2f}") == 0 else "+" if amount > 0 else "−"
+    return f"{sign}{unit}{abs(amount):,.2f}"

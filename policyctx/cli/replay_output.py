@@ -16,6 +16,7 @@ from policyctx.cli.output import counted, saving, shortened, table, table_width
 from policyctx.pricing.rows import prices_date
 from policyctx.replay import layouts
 from policyctx.replay.accuracy import MEANINGS
+from policyctx.replay.answer import answer_of, day_of, titles
 from policyctx.replay.summing import contradicting, figures_of, total
 
 if TYPE_CHECKING:
@@ -166,7 +167,8 @@ def _summary(
         yield f"step      {name}: {counted(use.items, 'item')} before {times}"
     yield (
         f"saved     {counted(whole.files, 'file')}, {counted(whole.bytes, 'byte')};"
-        f" {counted(whole.compactions, 'compaction')}, {whole.begun_anew:,} of the recordings' own"
+        f" {counted(whole.compactions, 'compaction')},"
+        f" {whole.own_compactions:,} of the recordings' own"
     )
     if whole.not_asked:
         yield f"summary   from the text alone: a replay does not ask {', '.join(whole.not_asked)}"
@@ -307,21 +309,26 @@ def replay_report(
 ) -> dict[str, Any]:
     """Return everything as plain values; the needs behind a regret only with `details`."""
     figures = [(session, figures_of(session)) for session in so_far.results]
+    whole = total(one for _, one in figures)
+    answer = answer_of(so_far.results, [one for _, one in figures], whole)
     return {
         "policy": policy,
         "prices": prices,
         "prices_of": prices_date(),
+        "answer": answer.values(),
         "sessions": [
             {
+                "title": title,
+                "day": day_of(session),
                 "name": session.name,
                 "format": session.format,
                 "path": session.path,
                 **figures_report(one),
                 "regrets": [_regret(regret, details=details) for regret in session.regrets],
             }
-            for session, one in figures
+            for title, (session, one) in zip(titles(so_far.results), figures, strict=True)
         ],
-        "total": figures_report(total(one for _, one in figures)),
+        "total": figures_report(whole),
         **outcome_report(so_far),
     }
 
@@ -359,6 +366,7 @@ def figures_report(figures: Figures) -> dict[str, Any]:
         "compactions": figures.compactions,
         "summarizers_not_asked": list(figures.not_asked),
         "begun_anew": figures.begun_anew,
+        "compactions_of_recordings": figures.own_compactions,
         "removed_items": figures.removed,
         "removed_tokens": figures.removed_tokens,
         "regretted_items": figures.regretted,
@@ -411,9 +419,11 @@ def replay_csv(sessions: Iterable[SimulatedSession]) -> str:
 
 
 def _cost(cost: Cost, *, is_priced: bool) -> dict[str, Any]:
+    """Return tokens by what is taken for them, and the $ of each kind and of all together."""
     tokens = asdict(cost)
-    del tokens["dollars"]
-    return {**tokens, "dollars": round(cost.dollars.total, _DIGITS) if is_priced else None}
+    dollars = {"dollars": cost.dollars.total}
+    dollars |= {f"dollars_{kind}": paid for kind, paid in tokens.pop("dollars").items()}
+    return tokens | {k: round(v, _DIGITS) if is_priced else None for k, v in dollars.items()}
 
 
 def _check(checks: Checks, name: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import policyctx
+from policyctx.cli.numbers import signed_dollars
 from policyctx.cli.output import counted, shortened, table
 from policyctx.policy.loading import resolved
 from policyctx.policy.showing import resolved_yaml
@@ -131,7 +132,7 @@ def _cells(row: _Row) -> tuple[object, ...]:
     found = sums(row.outcomes)
     return (
         shortened(row.name, _SETTING),
-        signed(found.net),
+        signed_dollars(found.net),
         f"{100 * found.saved:.1f} %".replace("-", "−"),
         found.regret_tokens,
         f"{found.dearer} of {found.sessions}",
@@ -144,7 +145,7 @@ def _comparison_table(comparisons: Sequence[Comparison]) -> Any:  # noqa: ANN401
     rows = [
         (
             one.against,
-            signed(one.difference),
+            signed_dollars(one.difference),
             _interval(one),
             f"{one.regret_tokens:+,}".replace("-", "−"),
             *one.tally,
@@ -157,19 +158,12 @@ def _comparison_table(comparisons: Sequence[Comparison]) -> Any:  # noqa: ANN401
 def _interval(one: Comparison) -> str:
     if one.interval is None:
         return "unknown"
-    return f"[{signed(one.interval.low)}, {signed(one.interval.high)}]"
-
-
-def signed(dollars: float) -> str:
-    """Return dollars with their sign: `−1.25`."""
-    text = f"{dollars:+,.2f}".replace("-", "−")
-    return "0.00" if text[1:] == "0.00" else text
+    return f"[{signed_dollars(one.interval.low)}, {signed_dollars(one.interval.high)}]"
 
 
 def money(dollars: float) -> str:
     """Return dollars in a sentence: `−$1.25`."""
-    text = signed(dollars)
-    return f"{text[0]}${text[1:]}" if text[0] in "+−" else f"${text}"
+    return signed_dollars(dollars, "$")
 
 
 def _setting(candidate: Candidate | None) -> str:

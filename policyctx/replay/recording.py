@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from policyctx.planning.compact import Partition
     from policyctx.planning.conversation import Conversation
     from policyctx.tokens.usage import Usage
+
+
+Anew: TypeAlias = Literal["compaction", "rewind", "change"]
+"""Why a recording has a new list: it summarised, it went back, or it changed what it had sent."""
 
 
 class MarkedPlace(NamedTuple):
@@ -57,6 +61,8 @@ class ModelCall:
     """The schemas of the tools on offer, where the recording has them."""
     marks: tuple[MarkedPlace, ...] | None = None
     """Where the request had `cache_control` markers; None where the recording does not say."""
+    why_anew: Anew | None = None
+    """Why the context is another one; None for the first call and where it only grew."""
 
 
 @dataclass(frozen=True, slots=True)

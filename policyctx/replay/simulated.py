@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from policyctx.definitions.actions import Action
     from policyctx.pricing.dollars import CallPrices
     from policyctx.replay.layouts import LayoutName
-    from policyctx.replay.recording import ClientLayout, SummedBill
+    from policyctx.replay.recording import Anew, ClientLayout, SummedBill
     from policyctx.replay.regret.needs import Need
     from policyctx.replay.sent_list import Prompt
     from policyctx.replay.summing import Figures
@@ -45,6 +45,8 @@ class SimulatedCall(NamedTuple):
     """Did the policy replace history by a summary before this call."""
     seconds: float = 0.0
     """Time spent in policyctx."""
+    why_anew: Anew | None = None
+    """Why the recording itself has another list here; None where it only grew."""
 
     @property
     def bill(self) -> Usage | None:
@@ -169,6 +171,8 @@ class SimulatedSession:
     path: str
     policy: str
     calls: tuple[SimulatedCall, ...]
+    first_words: str = ""
+    """Of the user, in one line; empty where no user speaks."""
     is_priced_by_policy: bool = False
     """The prices are `model.price` of the policy."""
     contradictions: Mapping[Contradiction, int] = field(default_factory=Counter)
@@ -219,6 +223,11 @@ class SimulatedSession:
     def is_edited(self) -> bool:
         """Whether any call was sent another prompt than the recorded one."""
         return any(call.edited is not call.unedited for call in self.calls)
+
+    @property
+    def began(self) -> float | None:
+        """When the first call with a time was recorded, in seconds since 1970."""
+        return next((call.at for call in self.calls if call.at is not None), None)
 
     @property
     def seconds(self) -> float:

@@ -31,6 +31,7 @@ from policyctx.replay.simulated import (
 from policyctx.replay.summary_calls import OFFLINE, summary_call
 from policyctx.replay.terms import contradictions, terms_of
 from policyctx.replay.timeline import Timeline, seen_items
+from policyctx.replay.titles import first_words
 from policyctx.replay.to_come import EditsToCome
 from policyctx.replay.untouched import why_untouched
 from policyctx.session import Session
@@ -379,6 +380,7 @@ class _Simulation:
             removed=len(removals),
             compacted=result.compacted,
             seconds=seconds,
+            why_anew=call.why_anew,
         )
         self._observe(simulated.bill, unedited.tokens, edited.tokens)
         self._calls.append(simulated)
@@ -402,6 +404,7 @@ class _Simulation:
             path=path,
             policy=self._policy.name,
             calls=tuple(self._calls),
+            first_words=first_words(recording),
             is_priced_by_policy=self._policy.model.price is not None,
             contradictions=contradictions,
             removals=tuple(self._removals),

@@ -155,6 +155,11 @@ class Figures:
     compactions: int = _figure(lambda s: s.session.compactions)
     not_asked: tuple[str, ...] = _figure(lambda s: s.session.not_asked, _names, none=tuple)
     begun_anew: int = _figure(lambda s: s.session.begun_anew)
+    """How often the recordings themselves had another list, for whatever reason."""
+    own_compactions: int = _figure(
+        lambda s: sum(call.why_anew == "compaction" for call in s.session.calls)
+    )
+    """How often the recordings themselves replaced history by a summary."""
     removed: int = _figure(lambda s: len(s.removed))
     """Items that left the context."""
     removed_tokens: int = _figure(lambda s: sum(s.removed.values()))

@@ -2,10 +2,8 @@
 
 const STUDY = valuesOf("study");
 
-function signedDollars(number) {
-  const sign = number > 0 ? "+" : number < 0 ? "−" : "";
-  return `${sign}${dollars(Math.abs(number))}`;
-}
+// The file's name, or the preset's.
+const INCUMBENT = STUDY.incumbent.split(/[\\/]/).pop();
 
 function points(name, rows, more) {
   return {
@@ -20,7 +18,15 @@ function points(name, rows, more) {
   };
 }
 
+// Told apart by their shapes, since labels in the drawing would cover one another.
+const SYMBOLS = ["diamond", "square", "cross", "triangle-up", "star", "hexagon", "pentagon", "x"];
+
+function shortName(name, most) {
+  return plain(name.length <= most ? name : `${name.slice(0, most - 1)}…`);
+}
+
 function frontChart() {
+  const { best } = STUDY;
   const judged = STUDY.judged.map((one) => ({ ...one, setting: one.name }));
   const front = STUDY.rows.filter((row) => row.kind === "front");
   const others = STUDY.rows.filter((row) => row.kind !== "front");
@@ -33,14 +39,26 @@ function frontChart() {
     traces: [
       points("tried", judged, { marker: { color: COLOURS.without, size: 6, opacity: 0.6 } }),
       points("the front", front, { ...line, marker: { color: COLOURS.with, size: 9 } }),
-      points("for comparison", others, {
-        mode: "markers+text",
-        textposition: "top center",
-        marker: { color: COLOURS.removed, size: 11, symbol: "diamond" },
-      }),
+      ...others.map((row, i) =>
+        points(shortName(row.setting, NARROW.matches ? 24 : 48), [row], {
+          marker: {
+            color: COLOURS.removed,
+            size: 12,
+            symbol: `${SYMBOLS[i % SYMBOLS.length]}-open`,
+            line: { width: 2 },
+          },
+        }),
+      ),
+      ...(best
+        ? [
+            points("the best setting", [{ ...best, setting: best.name }], {
+              marker: { color: COLOURS.window, size: 16, symbol: "circle-open", line: { width: 2 } },
+            }),
+          ]
+        : []),
     ],
     layout: {
-      height: 420,
+      height: NARROW.matches ? 460 : 440,
       xaxis: axis("net $, below 0 is saved", { tickformat: "$~s" }),
       yaxis: axis("regretted tokens", { tickformat: "~s" }),
     },
@@ -60,48 +78,93 @@ function frontChart() {
 }
 
 function comparisonOf(one) {
-  const bounds = one.interval ? ` [${one.interval.map(signedDollars).join(", ")}]` : "";
-  const { wins, losses, ties } = one.tally;
+  const bounds = one.interval ? `95 %: ${one.interval.map(unbroken).join(" to ")}; ` : "";
   return [
     `Against ${one.against}`,
     signedDollars(one.difference),
-    `${bounds} ${wins} wins, ${losses} losses, ${ties} ties`,
+    `${bounds}${tallyText(one.tally)}`,
+    ESTIMATED,
   ];
 }
 
+function tallyText({ wins, losses, ties }) {
+  return [
+    counted(wins, "win"),
+    counted(losses, "loss", "losses"),
+    counted(ties, "tie"),
+  ].join(", ");
+}
+
+const isChanged = (one) => Object.keys(one.setting).length > 0;
+
+function headline() {
+  const { best, winner } = STUDY;
+  if (STUDY.interrupted && best) return `Interrupted: the best so far is ${best.name}`;
+  if (!winner) {
+    const [cheapest] = [...STUDY.rows].sort((one, other) => one.net - other.net);
+    return `${cheapest.setting} costs least: net ${signedDollars(cheapest.net)}`;
+  }
+  return isChanged(winner) ? `Change ${INCUMBENT}: ${winner.name}` : `Keep ${INCUMBENT} as it is`;
+}
+
+// A line does not end between the sign and the $.
+const unbroken = (number) => signedDollars(number).replace("$", "\u2060$");
+
+// What the choice is worth where it was not made.
+function lead() {
+  const { tested } = STUDY;
+  if (STUDY.interrupted) return ["It is not tested on other projects."];
+  if (!tested) return [
+      "Presets are ranked only: there are too few projects to test a setting on some that it was" +
+        " not chosen on. ",
+      howKnown(ESTIMATED),
+    ];
+  const size = Math.abs(tested.difference);
+  const interval = (tested.interval || []).map(unbroken).join(" to ");
+  const bounds = interval && ` (95 %: ${interval})`;
+  const verdict = tested.holds
+    ? "That is more than one standard error."
+    : "That is not more than one standard error, so the policy stays.";
+  return [
+    `On projects left out of the search the choice ${tested.difference < 0 ? "saves" : "costs"}` +
+      ` ${dollars(size)} more than ${INCUMBENT}${bounds}. ${verdict} `,
+    howKnown(ESTIMATED),
+  ];
+}
+
+function kicker() {
+  const left = STUDY.sessions_without_prices;
+  const rest = left ? `; ${counted(left, "session")} without prices left out` : "";
+  return (
+    `Settings of ${INCUMBENT} over ${counted(STUDY.sessions.length, "session")} of` +
+    ` ${counted(STUDY.projects, "project")}: ${counted(STUDY.settings, "setting")},` +
+    ` ${counted(STUDY.replays, "replay")}${rest}; policyctx ${STUDY.version}, seed ${STUDY.seed},` +
+    ` prices of ${STUDY.prices_of}`
+  );
+}
+
 function startStudy() {
-  document
-    .getElementById("about")
-    .append(
-      `${counted(STUDY.sessions.length, "session")} of ${counted(STUDY.projects, "project")};` +
-        ` ${counted(STUDY.settings, "setting")}, ${counted(STUDY.replays, "replay")};` +
-        ` policyctx ${STUDY.version}, seed ${STUDY.seed}; prices of ${STUDY.prices_of}.`,
-    );
+  document.getElementById("kicker").append(kicker());
+  document.getElementById("title").append(headline());
+  document.getElementById("about").append(...lead());
   const main = document.getElementById("main");
-  main.append(section("The front", frontChart()));
-  if (STUDY.comparisons.length)
-    main.append(
-      section(
-        "The best setting",
-        element("p", {}, STUDY.best.name),
-        figureList(STUDY.comparisons.map(comparisonOf)),
-      ),
-    );
   if (STUDY.tested)
     main.append(
       section(
         "On projects left out of the search",
         figureList([comparisonOf(STUDY.tested)]),
-        element(
-          "p",
-          {},
-          STUDY.tested.holds
-            ? "The choice saves more than one standard error beyond the incumbent."
-            : "The choice does not save more than one standard error, so the incumbent stays.",
-        ),
       ),
     );
-  if (STUDY.diff) main.append(section("The diff", element("pre", {}, STUDY.diff)));
+  if (STUDY.diff) main.append(section("What to change", element("pre", {}, STUDY.diff)));
+  main.append(section("The front", frontChart()));
+  if (STUDY.comparisons.length)
+    main.append(
+      section(
+        "The best setting, on the projects that it was chosen on",
+        element("p", {}, STUDY.best.name),
+        figureList(STUDY.comparisons.map(comparisonOf)),
+      ),
+    );
 }
 
 startStudy();

@@ -36,8 +36,9 @@ _HEAD = """<!doctype html>
 </head>
 <body>
 <header>
-<h1>{title}</h1>
-<p id="about"></p>
+<p id="kicker" class="kicker"></p>
+<h1 id="title"></h1>
+<p id="about" class="lead"></p>
 </header>
 <main id="main"></main>
 <noscript><p>This page draws its tables and charts with a script that stands in it.</p></noscript>

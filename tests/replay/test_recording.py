@@ -19,7 +19,7 @@ def built(*steps: Message | list[Message] | None) -> Recording:
         if step is None:
             builder.called()
         elif isinstance(step, list):
-            builder.begin_anew(step)
+            builder.begin_anew(step, why="compaction")
         else:
             builder.add(step)
     return builder.recording("r", "some")
@@ -87,3 +87,15 @@ def test_a_name_that_is_used_again_gets_a_number() -> None:
     names = RecordingNames("s")
     given = [("a", 2), ("a", None), ("a",), ("a", 2), ("",)]
     assert [names.of(*parts) for parts in given] == ["s#a-2", "s#a", "s#a-3", "s#a-2-2", "s#"]
+
+
+def test_a_list_that_only_grew_is_no_new_list() -> None:
+    recording = built(GO, None, SO, [{**GO}, SO, ON], None)
+    assert [call.anew for call in recording.calls] == [True, False]
+    assert [call.why_anew for call in recording.calls] == [None, None]
+    assert recording.messages() == [GO, SO, ON]
+
+
+def test_a_new_list_has_its_reason_from_the_second_call_on() -> None:
+    recording = built([GO], None, [SO], None, ON, None)
+    assert [call.why_anew for call in recording.calls] == [None, "compaction", None]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from policyctx.definitions.items import Message
     from policyctx.replay.readers.fields import Record
-    from policyctx.replay.recording import MarkedPlace
+    from policyctx.replay.recording import Anew, MarkedPlace
     from policyctx.tokens.usage import Usage
 
 
@@ -34,6 +34,7 @@ class RecordingBuilder:
         self._left: list[Message] = []
         """What was in a context that no call was made with, when it was begun anew."""
         self._anew = True
+        self._why_anew: Anew | None = None
         self._sum: SummedBill | None = None
 
     @property
@@ -78,15 +79,21 @@ class RecordingBuilder:
         self.not_prompt += other.not_prompt
         self.not_understood += other.not_understood
 
-    def begin_anew(self, context: Iterable[Message] = ()) -> None:
+    def begin_anew(self, context: Iterable[Message] = (), *, why: Anew) -> None:
         """Replace the whole context, as a compaction or a rewind does.
 
-        What came after the last call and is not kept was in no prompt; it is counted as such.
+        A context that begins with the whole one before it only grows. What came after the last
+        call and is not kept was in no prompt; it is counted as such.
         """
         kept = list(context)
+        if kept[: len(self.context)] == self.context:
+            for message in kept[len(self.context) :]:
+                self.add(message)
+            return
         self._left += self._new
         self._new, self.context = [], []
         self._anew = True
+        self._why_anew = why if self._calls else None
         for message in kept:
             self.add(message)
 
@@ -107,9 +114,10 @@ class RecordingBuilder:
         """Say that a model was called with the context as it is now; return the call's number."""
         new = tuple(self._new)
         anew = self._anew
-        call = ModelCall(new, anew, usage, language_model, at, system, tools, marks)
+        why = self._why_anew
+        call = ModelCall(new, anew, usage, language_model, at, system, tools, marks, why)
         self._calls.append(call)
-        self._new, self._anew = [], False
+        self._new, self._anew, self._why_anew = [], False, None
         return len(self._calls) - 1
 
     def forget_marks(self) -> None:

@@ -158,6 +158,8 @@ class ClaudeAgent:
         """The end of what a branch left, while it is open whether that was taken back."""
         self._branch: list[_Node] = []
         """What that branch holds so far; the builder does not have it yet."""
+        self._is_compacted = False
+        """Whether the next root follows a compaction."""
         self._newest = _Link()
         self._by_uuid: dict[str, _Link] = {}
         self._replies: dict[str, _Node] = {}
@@ -166,6 +168,7 @@ class ClaudeAgent:
     def pass_over(self, record: Record, what: str, *, known: bool = True) -> None:
         """Count a record that is no message, which may be a link between others all the same."""
         self.builder.pass_over(what, known=known)
+        self._is_compacted |= record.get("subtype") == "compact_boundary"
         if "uuid" in record:
             self._remember(record, self._link(record))
 
@@ -248,6 +251,8 @@ class ClaudeAgent:
     def _appended(self, record: Record, message: Message, link: _Link) -> _Node:
         caller = self._caller(message)
         node = _node(record, message, link, is_answer=caller is not None)
+        is_summary = record.get("isCompactSummary") is True
+        self._is_compacted = self._tip is not None and (self._is_compacted or is_summary)
         if caller is not None:
             caller.turn.results = node
         if node.parent is not self._tip and not self._follows(node, caller):
@@ -281,10 +286,14 @@ class ClaudeAgent:
         return follows
 
     def _begin_branch(self, node: _Node) -> None:
-        """Begin a branch with a message. The next bill shows whether it took anything back."""
+        """Begin a branch with a message. The next bill shows whether it took anything back.
+
+        A root that follows no compaction may be a session that was taken up again.
+        """
         self._settle()
-        if node.parent is None:
-            self.builder.begin_anew()
+        if node.parent is None and self._is_compacted:
+            self.builder.begin_anew(why="compaction")
+            self._is_compacted = False
         else:
             self._left, self._tip = self._tip, node.parent
 
@@ -296,7 +305,7 @@ class ClaudeAgent:
             return
         start = branch[0].parent if branch else self._tip
         if not _was_sent(left, start, branch, billed.prompt if billed else 0):
-            self.builder.begin_anew(_path(start))
+            self.builder.begin_anew(_path(start), why="rewind" if start else "change")
         elif branch:
             branch[0].parent = left
         else:

@@ -135,7 +135,7 @@ class _Rollout:
             context = [one for one in self.builder.context if _role(one) in ("user", "developer")]
             summary = word(payload.get("message"))
             context.append({"type": "message", "role": "user", "content": summary})
-        self.builder.begin_anew(context)
+        self.builder.begin_anew(context, why="compaction")
         self._end_reply()
 
     def _roll_back(self, turns: int) -> None:
@@ -143,7 +143,8 @@ class _Rollout:
         context = self.builder.context
         starts = [i for i, message in enumerate(context) if _role(message) == "user"]
         if turns and starts:
-            self.builder.begin_anew(context[: starts[max(0, len(starts) - turns)]])
+            kept = context[: starts[max(0, len(starts) - turns)]]
+            self.builder.begin_anew(kept, why="rewind")
         self._end_reply()
 
 

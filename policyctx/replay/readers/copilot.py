@@ -182,4 +182,5 @@ def _result(fields: Record) -> Record:
 def _compact(builder: RecordingBuilder, fields: Record) -> None:
     """Begin the context anew with its system prompt and the summary."""
     head = [message for message in builder.context if message["role"] == "system"]
-    builder.begin_anew([*head, {"role": "user", "content": word(fields.get("summaryContent"))}])
+    summary = {"role": "user", "content": word(fields.get("summaryContent"))}
+    builder.begin_anew([*head, summary], why="compaction")

@@ -186,7 +186,7 @@ class _Session:
             self.builder.pass_over("earlier version of a message")
             if messages != self._turns[key]:
                 self._turns[key] = messages
-                self.builder.begin_anew(self._context())
+                self.builder.begin_anew(self._context(), why="change")
             return
         if record.get("type") == "gemini":
             model = word(record.get("model")) or None
@@ -199,7 +199,7 @@ class _Session:
         keys = list(self._turns)
         for key in keys[keys.index(to) if to in keys else 0 :]:
             del self._turns[key]
-        self.builder.begin_anew(self._context())
+        self.builder.begin_anew(self._context(), why="rewind")
 
     def _replace(self, records: list[Any]) -> None:
         """Take a new list of all messages, which begins the context anew where it differs."""
@@ -213,7 +213,7 @@ class _Session:
             for message in new[len(old) :]:
                 self.builder.add(message)
         else:
-            self.builder.begin_anew(new)
+            self.builder.begin_anew(new, why="change")
 
     def _key(self, record: Record) -> str:
         return word(record.get("id")) or f"#{len(self._turns)}"

@@ -136,7 +136,7 @@ class Events:
             places = [i for i, message in enumerate(context) if id(message) in gone]
             place = places[0] if places else len(kept)
             kept.insert(place, {"role": "user", "content": summary})
-        self._builder.begin_anew(kept)
+        self._builder.begin_anew(kept, why="compaction")
 
 
 def _within(event: object, first: object, last: object) -> bool:
@@ -270,7 +270,7 @@ class SdkEvents:
             offset = event.get("summary_offset")
             place = offset if isinstance(offset, int) else len(kept)
             kept.insert(place, {"role": "user", "content": summary})
-        self._builder.begin_anew(kept)
+        self._builder.begin_anew(kept, why="compaction")
 
 
 def _text_said(content: object) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from policyctx.definitions.items import Message
     from policyctx.replay.readers.source import Source
-    from policyctx.replay.recording import Recording
+    from policyctx.replay.recording import Anew, Recording
 
 ROLES = ("user", "assistant", "toolResult", "bashExecution", "custom")
 
@@ -200,7 +200,8 @@ class _Session:
     def end(self) -> None:
         """Begin the context anew where no call was made after a compaction."""
         if self._compaction is not None:
-            self.builder.begin_anew(_path(self._tip if self._is_behind else self._compaction))
+            context = _path(self._tip if self._is_behind else self._compaction)
+            self.builder.begin_anew(context, why="compaction")
 
     def _added(self, message: Message, before: _Entry | None, record: Record) -> _Entry:
         reply = record["message"] if message["role"] == "assistant" else None
@@ -223,7 +224,8 @@ class _Session:
         return entry
 
     def _begin_anew(self, before: _Entry | None) -> None:
-        self.builder.begin_anew(_path(before))
+        why: Anew = "rewind" if self._compaction is None else "compaction"
+        self.builder.begin_anew(_path(before), why=why)
         self._compaction, self._is_behind = None, False
 
     def _has_new_list(self, usage: Usage | None) -> bool:

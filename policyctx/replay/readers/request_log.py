@@ -204,8 +204,12 @@ def _digest(text: str) -> str:
 
 
 def _without_mark(block: object) -> object:
-    if not isinstance(block, dict) or "cache_control" not in block:
+    """Return a block as it counts for whether two lists are the same, also one inside a result."""
+    if not isinstance(block, dict):
         return block
+    inner = block.get("content")
+    if isinstance(inner, list):
+        block = {**block, "content": [_without_mark(one) for one in inner]}
     return {key: value for key, value in block.items() if key != "cache_control"}
 
 
@@ -231,7 +235,7 @@ class Thread:
         shared = self._shared_with(exchange)
         new = exchange.messages[shared:]
         if shared < len(self._prints):
-            self.builder.begin_anew([*self._messages[:shared], *new])
+            self.builder.begin_anew([*self._messages[:shared], *new], why="change")
         else:
             for message in new:
                 self.builder.add(message)

@@ -8,7 +8,6 @@ const COLOURS = {
   removed: "#c27212",
   anew: "#9b5fd0",
 };
-const HATCHED = "/";
 
 // The library reads a little markup in its labels; what a session holds is none.
 function plain(text) {
@@ -47,6 +46,11 @@ function chart({ name, sentence, traces, layout, table }) {
   });
   drawing.draw = () =>
     Plotly.newPlot(drawing, traces, layoutOf(layout), { displayModeBar: false, responsive: true });
+  return figure(name, sentence, drawing, table);
+}
+
+// A drawing between its sentence and its figures, which are made when they are unfolded.
+function figure(name, sentence, drawing, table) {
   const figures = element("details", {}, element("summary", {}, `${name}: the figures`));
   figures.addEventListener("toggle", () => {
     if (figures.open && figures.children.length === 1) figures.append(new DataTable(table).element);

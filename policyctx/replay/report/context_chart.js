@@ -28,13 +28,19 @@ function contextSentence(calls) {
   if (compacted)
     told.push(`Before ${counted(compacted, "call")} the policy replaced history by a summary.`);
   if (!times && !compacted) told.push("The policy removed nothing.");
-  const anew = calls.filter((call) => call.anew).length;
-  if (anew)
-    told.push(
-      `${anew === 1 ? "Once" : counted(anew, "time")} the recording began its list anew, as at a compaction of its own.`,
-    );
+  for (const [why, what] of Object.entries(NEW_LISTS)) {
+    const number = calls.filter((call) => call.anew === why).length;
+    if (number) told.push(`${number === 1 ? "Once" : `${counted(number, "time")},`} the recording ${what}.`);
+  }
   return told.join(" ");
 }
+
+// What the recording did by itself where it has a new list.
+const NEW_LISTS = {
+  compaction: "summarised its history",
+  rewind: "went back to an earlier point",
+  change: "changed what it had sent before",
+};
 
 // So few that the axis would be divided into parts of a call.
 const FEW_CALLS = 8;
@@ -64,7 +70,16 @@ function contextChart(calls) {
   const events = [
     marks(calls, "removed", "with", "the policy removed items", "triangle-down", COLOURS.removed),
     marks(calls, "compacted", "with", "compacted by the policy", "square", COLOURS.removed),
-    marks(calls, "anew", "without", "begun anew by the recording", "diamond-open", COLOURS.anew),
+    ...Object.entries(NEW_LISTS).map(([why, what]) =>
+      marks(
+        calls.map((call) => ({ ...call, [why]: call.anew === why })),
+        why,
+        "without",
+        `the recording ${what}`,
+        MARKS[why],
+        COLOURS.anew,
+      ),
+    ),
   ];
   return chart({
     name: "Context over turns",
@@ -88,12 +103,14 @@ function contextChart(calls) {
   });
 }
 
+const MARKS = { compaction: "square-open", rewind: "triangle-left-open", change: "diamond-open" };
+
 // What was done before a call, as its label in the chart says it.
 function happened(call) {
   const told = [];
   if (call.removed) told.push(`, ${counted(call.removed, "item")} removed`);
   if (call.compacted) told.push(", compacted");
-  if (call.anew) told.push(", begun anew by the recording");
+  if (call.anew) told.push(`, the recording ${NEW_LISTS[call.anew]}`);
   return told.join("");
 }
 
@@ -126,7 +143,7 @@ function callTable(calls) {
       numeric("From cache with", (row) => row.cached_with),
       numeric("Removed", (row) => row.removed),
       { title: "Compacted", of: (row) => (row.compacted ? "yes" : "") },
-      { title: "Begun anew", of: (row) => (row.anew ? "yes" : "") },
+      { title: "New list", of: (row) => (row.anew ? `it ${NEW_LISTS[row.anew]}` : "") },
       { title: "Model", of: (row) => row.model || "" },
     ],
   };

@@ -44,7 +44,7 @@ function decisionTable(decisions, { withSession, onShow }) {
     },
   ];
   if (withSession) {
-    columns.unshift({ title: "Session", of: (row) => row.session.name, words: true });
+    columns.unshift(sessionColumn((row) => row.session));
   }
   return new DataTable({
     name: "Decisions",
@@ -68,7 +68,7 @@ function itemButton(row, onShow) {
 // Of a tool there are calls and results.
 function itemAndType(row, onShow) {
   const type = row.what === row.item_type ? null : row.item_type;
-  const muted = type && element("div", { class: "muted" }, type);
+  const muted = type && element("div", { class: "muted type" }, type);
   return element("div", {}, itemButton(row, onShow), muted);
 }
 
@@ -115,8 +115,7 @@ function regretTable(regrets, { withSession, onShow }) {
       words: true,
     },
   ];
-  if (withSession)
-    columns.unshift({ title: "Session", of: (row) => row.session.name, words: true });
+  if (withSession) columns.unshift(sessionColumn((row) => row.session));
   const sort = columns.findIndex((column) => column.title === "To read again");
   const table = {
     name: "Regret",
@@ -169,66 +168,71 @@ function evidence(row) {
   return folded;
 }
 
+// A session by its first words and its day; it is also found by its file.
+function sessionColumn(sessionOf = (row) => row, onPick = null) {
+  const named = (session) => {
+    const title = element("bdi", { class: "title", title: session.name }, session.title);
+    if (!onPick) return title;
+    const onclick = () => onPick(session.number);
+    return element("button", { type: "button", title: session.name, onclick }, title);
+  };
+  return {
+    title: "Session",
+    words: true,
+    of: (row) => sessionOf(row).title,
+    search: (row) => {
+      const { title, day, name, format, path } = sessionOf(row);
+      return `${title} ${day || ""} ${name} ${format} ${path}`;
+    },
+    show: (row) => {
+      const session = sessionOf(row);
+      const day = session.day ? element("div", { class: "muted" }, dayText(session.day)) : null;
+      return element("div", {}, named(session), day);
+    },
+  };
+}
+
 function sessionTable(sessions, { isPriced, onPick }) {
+  const arrow = (key, text) => (row) => `${text(row.without[key])} → ${text(row.with[key])}`;
   const numeric = (title, of, show) => ({ title, of, show, numeric: true });
   const columns = [
-    {
-      title: "Session",
-      words: true,
-      of: (row) => row.name,
-      search: (row) => `${row.name} ${row.format} ${row.path}`,
-      show: (row) =>
-        element("button", { type: "button", onclick: () => onPick(row.number) }, row.name),
-    },
+    sessionColumn((row) => row, onPick),
     numeric("Calls", (row) => row.calls),
-    numeric(
-      "Tokens sent",
-      (row) => row.without.tokens,
-      (row) => short(row.without.tokens),
-    ),
-    numeric(
-      "Sent with it",
-      (row) => row.with.tokens,
-      (row) => short(row.with.tokens),
-    ),
+    numeric("Tokens sent", (row) => row.without.tokens, arrow("tokens", short)),
     numeric(
       "Change",
       (row) => (row.with.tokens - row.without.tokens) / (row.without.tokens || 1),
       (row) => change(row.without.tokens, row.with.tokens),
     ),
-    numeric(
-      "Largest",
-      (row) => row.without.largest,
-      (row) => short(row.without.largest),
-    ),
-    numeric(
-      "Largest with it",
-      (row) => row.with.largest,
-      (row) => short(row.with.largest),
-    ),
-    numeric("Over window", (row) => row.without.over_window),
-    numeric("Over with it", (row) => row.with.over_window),
+    numeric("Largest context", (row) => row.without.largest, arrow("largest", short)),
+    numeric("Over the window", (row) => row.without.over_window, arrow("over_window", whole)),
     numeric("Removed", (row) => row.removed),
     numeric("Needed again", (row) => row.regretted),
   ];
   if (isPriced) {
-    for (const [title, key] of [
-      ["$", "cost_without"],
-      ["$ with it", "cost_with"],
-    ]) {
-      columns.push(
-        numeric(
-          title,
-          (row) => sumOf(row[key]),
-          (row) => (row[key].dollars ? dollars(sumOf(row[key])) : "–"),
-        ),
-      );
-    }
+    // Those without prices come last when it is sorted from the largest on.
+    const known = (row, of) => (row.net.dollars === null ? -Infinity : of(row));
+    const paid = (row) => row.net.lines.without.dollars;
+    const net = (row) => row.net.dollars;
+    columns.push(
+      numeric(
+        "$ without",
+        (row) => known(row, paid),
+        (row) => (row.net.dollars === null ? "–" : dollars(paid(row))),
+      ),
+      numeric(
+        "Net $",
+        (row) => known(row, net),
+        (row) => (row.net.dollars === null ? "–" : signedDollars(net(row))),
+      ),
+    );
   }
   return new DataTable({
     name: "Sessions",
     rowNames: ["session", "sessions"],
     rows: sessions,
     columns,
+    sort: isPriced ? columns.length - 1 : null,
+    descending: isPriced,
   }).element;
 }

@@ -36,6 +36,13 @@ function unpacked(table) {
   return rows;
 }
 
+// In UTC, as the day was taken.
+const days = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeZone: "UTC" });
+
+function dayText(day) {
+  return days.format(new Date(`${day}T00:00:00Z`));
+}
+
 const wholeNumbers = new Intl.NumberFormat("en");
 
 function whole(number) {
@@ -57,6 +64,15 @@ function dollars(number) {
   return `$${number.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
 }
 
+// Less than a cent says nothing.
+const CENT = 0.01;
+
+function signedDollars(number) {
+  const size = Math.abs(number);
+  if (size < CENT / 2) return "$0.00";
+  return `${number < 0 ? "−" : "+"}${dollars(size)}`;
+}
+
 // How much less there is than before, as a person reads it: −37 %.
 function change(before, after) {
   if (!before) return "0 %";
@@ -72,14 +88,28 @@ function section(title, ...children) {
   return element("section", {}, element("h2", {}, title), ...children);
 }
 
-// A list of figures: the name of each, what it is, and what else there is to say.
+// How a figure is known.
+const MEASURED = "measured";
+const ESTIMATED = "estimated";
+
+function howKnown(word) {
+  return element("span", { class: `known ${word}` }, word);
+}
+
+// A list of figures: the name of each, what it is, what else there is to say, and how it is known.
 function figureList(figures) {
-  const groups = figures.map(([name, value, note]) =>
+  const groups = figures.map(([name, value, note, known]) =>
     element(
       "div",
       {},
       element("dt", {}, name),
-      element("dd", {}, value, note ? element("small", {}, note) : null),
+      element(
+        "dd",
+        {},
+        value,
+        note ? element("small", {}, note) : null,
+        known ? howKnown(known) : null,
+      ),
     ),
   );
   return element("dl", { class: "figures" }, ...groups);

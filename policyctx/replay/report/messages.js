@@ -25,7 +25,8 @@ function preview(message) {
 class MessageList {
   constructor(items, decisions, calls) {
     this.messages = messagesOf(items);
-    this.calls = calls;
+    this.calls = calls.length;
+    this.newLists = calls.filter((call) => call.anew).map((call) => call.anew);
     this.shown = [];
     this.query = "";
     this.reasons = new Map();
@@ -78,7 +79,8 @@ class MessageList {
     for (const [i, message] of next.entries()) {
       const before = this.found[this.drawn + i - 1];
       if (message.part && (!before || before.part !== message.part)) {
-        made.push(element("h3", {}, `List ${message.part + 1}: the recording began anew`));
+        const what = NEW_LISTS[this.newLists[message.part - 1]];
+        made.push(element("h3", {}, `List ${message.part + 1}: the recording ${what}`));
       }
       made.push(this.folded(message));
     }

@@ -5,20 +5,8 @@ const ALL = "all";
 function startPage() {
   const report = valuesOf("overview");
   report.sessions.forEach((session, number) => Object.assign(session, { number }));
-  document.getElementById("title").append(`What ${report.policy} would have done`);
-  const { total } = report;
-  document
-    .getElementById("about")
-    .append(
-      `${counted(report.sessions.length, "session")}, ${counted(total.calls, "call")} of a model,` +
-        ` the usage of ${whole(total.calls_with_usage)} of them known; a window of ${windowText(report.windows)} tokens.`,
-    );
-  if (report.missing.length) {
-    const lines = report.missing.map((text) => element("li", {}, text));
-    document
-      .querySelector("header form")
-      .before(element("p", {}, "Not in this report:"), element("ul", {}, ...lines));
-  }
+  showAnswer(report);
+  showKnown(report);
   const select = picker(report, (chosen) => showChosen(report, chosen));
   report.pick = (number) => {
     select.value = String(number);
@@ -28,7 +16,7 @@ function startPage() {
 }
 
 function picker(report, onPick) {
-  const option = (value, text) => element("option", { value }, text);
+  const option = (value, text, title) => element("option", { value, title }, text);
   const select = element("select", {
     id: "session",
     autocomplete: "off",
@@ -37,11 +25,16 @@ function picker(report, onPick) {
   if (report.sessions.length !== 1)
     select.append(option(ALL, `All ${whole(report.sessions.length)} sessions`));
   for (const one of report.sessions) {
-    const saved = change(one.without.tokens, one.with.tokens);
-    select.append(option(one.number, `${one.name}: ${counted(one.calls, "call")}, ${saved}`));
+    const day = one.day ? `${dayText(one.day)}: ` : "";
+    const saved =
+      one.net.dollars === null
+        ? change(one.without.tokens, one.with.tokens)
+        : signedDollars(one.net.dollars);
+    const text = `${day}${one.title} (${counted(one.calls, "call")}, ${saved})`;
+    select.append(option(one.number, text, one.name));
   }
   const form = document.getElementById("picker");
-  form.append(element("label", {}, "Session", select));
+  form.append(element("label", {}, "Details of", select));
   form.addEventListener("submit", (event) => event.preventDefault());
   return select;
 }
@@ -52,7 +45,7 @@ function showChosen(report, chosen) {
   clearCharts(main);
   const shown =
     chosen === ALL ? allSections(report) : sessionSections(report, report.sessions[chosen]);
-  main.replaceChildren(...shown.sections);
+  main.replaceChildren(...shown.sections.filter(Boolean));
   drawCharts(main);
   return shown.messages;
 }
@@ -63,7 +56,8 @@ function allSections(report) {
   const decisions = sessions.flatMap((session) => decisionsOf(session));
   return {
     sections: [
-      section("All sessions", figuresOf(total), told(total)),
+      section("All sessions", figureList(figuresOf(total)), arrows(), told(total)),
+      total.priced ? section("Net cost by session", netChart(sessions)) : "",
       section(
         "Sessions",
         sessionTable(sessions, {
@@ -81,14 +75,16 @@ function allSections(report) {
 function sessionSections(report, session) {
   const calls = rowsOf(`calls-${session.number}`);
   const decisions = decisionsOf(session);
-  const messages = new MessageList(rowsOf(`said-${session.number}`), decisions, calls.length);
+  const messages = new MessageList(rowsOf(`said-${session.number}`), decisions, calls);
   const context = { withSession: false, onShow: (row) => messages.show(row.part, row.position) };
+  const day = session.day ? `${dayText(session.day)}, ` : "";
   return {
     sections: [
       section(
-        session.name,
-        element("p", { class: "muted" }, `${session.format}, ${session.path}`),
-        figuresOf(session),
+        element("bdi", {}, session.title),
+        element("p", { class: "muted" }, `${day}${session.format}, ${session.path}`),
+        figureList([...netCard(session), ...figuresOf(session)]),
+        arrows(),
         told(session),
       ),
       section(
@@ -110,7 +106,7 @@ function sharedSections(figures, decisions, context) {
     ` of ${whole(figures.removed_tokens)} removed.`;
   return [
     section("Tokens by item type", typesChart(figures.types)),
-    section("Cost", costChart(figures.cost_without, figures.cost_with, figures.checks)),
+    section("Cost", costChart(figures)),
     section(
       "Regret",
       element("p", {}, share),
@@ -152,9 +148,34 @@ function showMessage(report, row) {
   report.pick(row.session.number).show(row.part, row.position);
 }
 
+// What the answer says of all sessions, for one.
+function netCard({ net, regretted, regretted_tokens: tokens }) {
+  const paid = net.lines.without.dollars;
+  const cost =
+    net.dollars === null
+      ? ["Net cost", "not known", "no prices"]
+      : [
+          "Net cost",
+          signedDollars(net.dollars),
+          `${signedShare(net.dollars, paid)} of ${dollars(paid)}`,
+          ESTIMATED,
+        ];
+  const again = `${short(tokens)} tokens to read again`;
+  return [cost, ["Needed again", counted(regretted, "item"), again, ESTIMATED]];
+}
+
+function arrows() {
+  return element(
+    "p",
+    { class: "muted" },
+    "Before an arrow: as it was recorded, measured where the calls were billed. After it: with the" +
+      " policy, estimated.",
+  );
+}
+
 function figuresOf(figures) {
   const { without, with: edited } = figures;
-  return figureList([
+  return [
     [
       "Tokens sent",
       `${short(without.tokens)} → ${short(edited.tokens)}`,
@@ -168,22 +189,12 @@ function figuresOf(figures) {
     ["Over the window", `${whole(without.over_window)} → ${whole(edited.over_window)}`, "calls"],
     ["Removed", counted(figures.removed, "item"), `${short(figures.removed_tokens)} tokens`],
     [
-      "Needed again",
-      counted(figures.regretted, "item"),
-      `${short(figures.regretted_tokens)} tokens`,
-    ],
-    ["Saved to", counted(figures.files, "file"), `${short(figures.bytes)} bytes`],
-    [
       "Compactions",
       whole(figures.compactions),
-      `${whole(figures.begun_anew)} of the recording's own`,
+      `${whole(figures.own_compactions)} of the recording's own`,
     ],
-    [
-      "Time in policyctx",
-      `${figures.seconds.toFixed(2)} s`,
-      `${((1000 * figures.seconds) / (figures.calls || 1)).toFixed(2)} ms a call`,
-    ],
-  ]);
+    ["Saved to", counted(figures.files, "file"), `${short(figures.bytes)} bytes`],
+  ];
 }
 
 // How often each step fired, and what could not be done or understood.
@@ -192,7 +203,18 @@ function told(figures) {
     (one) =>
       `Step ${one.step} took ${counted(one.items, "item")} before ${counted(one.calls, "call")}.`,
   );
-  return element("ul", {}, ...[...steps, ...figures.told].map((text) => element("li", {}, text)));
+  const time =
+    `policyctx took ${figures.seconds.toFixed(2)} s,` +
+    ` ${((1000 * figures.seconds) / (figures.calls || 1)).toFixed(2)} ms a call.`;
+  const lines = [...steps, ...figures.told, ...untouched(figures), time];
+  return element("ul", {}, ...lines.map((text) => element("li", {}, text)));
+}
+
+// Why the policy took nothing, the most frequent reason first.
+function untouched({ untouched: reasons }) {
+  return Object.entries(reasons)
+    .sort(([, one], [, other]) => other - one)
+    .map(([why, number]) => `Nothing was removed in ${counted(number, "session")}: ${why}.`);
 }
 
 startPage();

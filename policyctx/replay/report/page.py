@@ -76,6 +76,8 @@ _SCRIPTS = (
     "elements.js",
     "table.js",
     "chart.js",
+    "bars.js",
+    "answer.js",
     "context_chart.js",
     "sum_charts.js",
     "decisions.js",

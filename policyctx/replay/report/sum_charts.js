@@ -1,45 +1,132 @@
-// The charts of sums: tokens by session and by item type, and what they cost.
+// The charts of sums: net and tokens by session, tokens by item type, and what they cost.
+
+// So many sessions are drawn; the table has all.
+const MOST_BARS = 12;
+
+const READ = { kind: "cache_read", name: "read from the cache", look: "look-read" };
+const WRITTEN = { kind: "cache_write", name: "written to the cache", look: "look-write" };
+const PLAIN = { kind: "input", name: "not cached", look: "look-input" };
+const SUMMARIES = { kind: "summaries", name: "summary calls", look: "look-summary" };
+const RE_READS = { kind: "re_reads", name: "re-reads", look: "look-reread" };
+
+// What each session saves or loses: its prompts, its summaries and its re-reads.
+function netChart(sessions) {
+  const priced = sessions.filter((one) => one.net.dollars !== null);
+  const rows = [...priced].sort((one, other) => other.net.dollars - one.net.dollars);
+  const acted = rows.filter((one) => one.removed || Math.abs(one.net.dollars) >= CENT / 2);
+  const drawn = extremes(acted, MOST_BARS);
+  const saving = priced.filter((one) => one.net.dollars <= -CENT / 2);
+  const losing = priced.filter((one) => one.net.dollars >= CENT / 2);
+  const sum = (those) => Math.abs(those.reduce((all, one) => all + one.net.dollars, 0));
+  const left = acted.length - drawn.length;
+  const sentence =
+    `${counted(saving.length, "session saves", "sessions save")} ${dollars(sum(saving))};` +
+    ` ${counted(losing.length, "session costs", "sessions cost")} ${dollars(sum(losing))} more.` +
+    (left ? ` Drawn are the ${drawn.length} with the largest loss or saving.` : "") +
+    (acted.length < priced.length
+      ? ` In ${whole(priced.length - acted.length)} nothing was removed.`
+      : "");
+  return barChart({
+    name: "Net cost by session",
+    sentence,
+    format: signedDollars,
+    marksSum: true,
+    kinds: [
+      { kind: "saved", name: "prompts cost less", look: "look-saved" },
+      { kind: "lost", name: "prompts cost more", look: "look-lost" },
+      SUMMARIES,
+      RE_READS,
+    ],
+    rows: drawn.map((session) => {
+      const prompts = promptChange(session.net);
+      return {
+        label: labelOf(session),
+        value: `${signedDollars(session.net.dollars)} (${signedShare(session.net.dollars, session.net.lines.without.dollars)})`,
+        parts: {
+          saved: Math.min(0, prompts),
+          lost: Math.max(0, prompts),
+          summaries: paidFor(session.net.lines.summaries),
+          re_reads: paidFor(session.net.lines.re_reads),
+        },
+      };
+    }),
+    table: netTable(priced),
+  });
+}
+
+function promptChange({ lines }) {
+  return lines.with.dollars - lines.without.dollars;
+}
+
+// The first and the last of sorted rows, those with the larger size where they are too many.
+function extremes(rows, most) {
+  if (rows.length <= most) return rows;
+  const size = (row) => Math.abs(row.net.dollars);
+  const kept = new Set([...rows].sort((one, other) => size(other) - size(one)).slice(0, most));
+  return rows.filter((row) => kept.has(row));
+}
+
+function netTable(sessions) {
+  const paid = (title, of) => ({ title, of, show: (row) => signedDollars(of(row)), numeric: true });
+  const plainly = (title, of) => ({ title, of, show: (row) => dollars(of(row)), numeric: true });
+  return {
+    name: "Net cost by session",
+    rowNames: ["session", "sessions"],
+    rows: sessions,
+    sort: 5,
+    descending: true,
+    columns: [
+      sessionColumn(),
+      plainly("Without", (row) => row.net.lines.without.dollars),
+      paid("Prompts", (row) => promptChange(row.net)),
+      plainly("Summary calls", (row) => paidFor(row.net.lines.summaries)),
+      plainly("Re-reads", (row) => paidFor(row.net.lines.re_reads)),
+      paid("Net", (row) => row.net.dollars),
+    ],
+  };
+}
+
+function labelOf(session) {
+  return session.day ? `${session.title} (${dayText(session.day)})` : session.title;
+}
 
 function sessionsChart(sessions) {
-  const most = [...sessions]
+  const drawn = [...sessions]
     .sort((one, other) => other.without.tokens - one.without.tokens)
-    .slice(0, 12);
-  const drawn = most.reverse();
-  const names = drawn.map((session) => plain(shortName(session.name, NARROW.matches ? 14 : 28)));
-  const bar = (name, key, color) => ({
-    type: "bar",
-    orientation: "h",
-    name,
-    x: drawn.map((session) => session[key].tokens),
-    y: drawn.map((_, i) => i),
-    marker: { color },
-    hovertemplate: `%{x:,} tokens ${name}<extra></extra>`,
-  });
+    .slice(0, MOST_BARS);
   const sum = (key) => sessions.reduce((total, session) => total + session[key].tokens, 0);
   const shown =
-    most.length < sessions.length ? ` Drawn are the ${most.length} that sent the most.` : "";
-  return chart({
+    drawn.length < sessions.length ? ` Drawn are the ${drawn.length} that sent the most.` : "";
+  const rows = drawn.map((session) => {
+    const [before, after] = [session.without.tokens, session.with.tokens];
+    return {
+      label: labelOf(session),
+      value: `${short(before)} → ${short(after)} (${change(before, after)})`,
+      parts: {
+        sent: Math.min(before, after),
+        spared: Math.max(0, before - after),
+        added: Math.max(0, after - before),
+      },
+    };
+  });
+  return barChart({
     name: "Tokens sent, by session",
     sentence:
       `${counted(sessions.length, "session")} sent ${short(sum("without"))} tokens in all;` +
       ` with the policy ${short(sum("with"))} (${change(sum("without"), sum("with"))}).${shown}`,
-    traces: [
-      bar("with the policy", "with", COLOURS.with),
-      bar("without", "without", COLOURS.without),
+    format: (size) => `${whole(size)} tokens`,
+    kinds: [
+      { kind: "sent", name: "sent with the policy", look: "look-read" },
+      { kind: "spared", name: "no longer sent", look: "look-gone" },
+      { kind: "added", name: "sent in addition", look: "look-lost" },
     ],
-    layout: {
-      height: 120 + 36 * drawn.length,
-      bargap: 0.3,
-      legend: { orientation: "h", y: 1.01, yanchor: "bottom", x: 0, traceorder: "reversed" },
-      xaxis: axis("tokens", { tickformat: "~s" }),
-      yaxis: axis("", { tickvals: drawn.map((_, i) => i), ticktext: names }),
-    },
+    rows,
     table: {
       name: "Tokens sent, by session",
       rowNames: ["session", "sessions"],
       rows: sessions,
       columns: [
-        { title: "Session", of: (row) => row.name },
+        sessionColumn(),
         { title: "Without", of: (row) => row.without.tokens, numeric: true },
         { title: "With", of: (row) => row.with.tokens, numeric: true },
       ],
@@ -47,51 +134,30 @@ function sessionsChart(sessions) {
   });
 }
 
-function shortName(name, most) {
-  return name.length <= most ? name : `${name.slice(0, most / 2)}…${name.slice(-most / 2)}`;
-}
-
 function typesChart(types) {
   const drawn = [...types]
     .filter((one) => one.tokens)
-    .sort((one, other) => one.tokens - other.tokens);
-  const bar = (name, of, marker) => ({
-    type: "bar",
-    orientation: "h",
-    name,
-    x: drawn.map(of),
-    y: drawn.map((_, i) => i),
-    marker,
-    hovertemplate: `%{x:,} tokens ${name}<extra></extra>`,
-  });
-  const heaviest = drawn[drawn.length - 1];
+    .sort((one, other) => other.tokens - one.tokens);
   const freed = drawn.reduce((sum, one) => sum + one.freed, 0);
   const all = drawn.reduce((sum, one) => sum + one.tokens, 0);
-  const most = heaviest
-    ? ` The heaviest type is ${heaviest.type} with ${whole(heaviest.tokens)}.`
+  const most = drawn.length
+    ? ` The heaviest type is ${drawn[0].type} with ${whole(drawn[0].tokens)}.`
     : "";
-  return chart({
+  return barChart({
     name: "Tokens by item type",
     sentence:
       `The items of all lists, each counted once, have ${whole(all)} tokens by the policy's own` +
       ` tokenizer; the policy freed ${whole(freed)} of them.${most}`,
-    traces: [
-      bar("stayed", (one) => one.tokens - one.freed, { color: COLOURS.with }),
-      bar("freed", (one) => one.freed, {
-        color: COLOURS.removed,
-        pattern: { shape: HATCHED, size: 6, solidity: 0.35 },
-      }),
+    format: (size) => `${whole(size)} tokens`,
+    kinds: [
+      { kind: "stayed", name: "stayed", look: "look-read" },
+      { kind: "freed", name: "freed", look: "look-gone" },
     ],
-    layout: {
-      height: 110 + 34 * drawn.length,
-      barmode: "relative",
-      bargap: 0.35,
-      xaxis: axis("tokens", { tickformat: "~s" }),
-      yaxis: axis("", {
-        tickvals: drawn.map((_, i) => i),
-        ticktext: drawn.map((one) => plain(one.type)),
-      }),
-    },
+    rows: drawn.map((one) => ({
+      label: one.type,
+      value: `${short(one.tokens)}${one.freed ? `, ${short(one.freed)} freed` : ""}`,
+      parts: { stayed: one.tokens - one.freed, freed: one.freed },
+    })),
     table: {
       name: "Tokens by item type",
       rowNames: ["type", "types"],
@@ -107,83 +173,90 @@ function typesChart(types) {
   });
 }
 
-// Told apart by their patterns as well as by their colours.
-const COST_KINDS = [
-  ["cache_read", "read from the cache", COLOURS.with, ""],
-  ["cache_write", "written to the cache", COLOURS.removed, HATCHED],
-  ["input", "not cached", COLOURS.anew, "x"],
-  ["output", "output", COLOURS.without, "."],
-];
-
-function sumOf(cost) {
-  if (!cost.dollars) return null;
-  return Object.values(cost.dollars).reduce((one, other) => one + other, 0);
+// What prompts, summaries and re-reads come to, in the unit of the chart.
+function costsOf(figures) {
+  const { net, cost_without: before, cost_with: after } = figures;
+  const isPriced = net.dollars !== null;
+  const kinds = (cost) => {
+    const of = isPriced ? cost.dollars : cost.tokens;
+    return { cache_read: of.cache_read, cache_write: of.cache_write, input: of.input };
+  };
+  const more = (line) => (isPriced ? paidFor(line) : line.tokens);
+  return {
+    without: kinds(before),
+    with: {
+      ...kinds(after),
+      summaries: more(net.lines.summaries),
+      re_reads: more(net.lines.re_reads),
+    },
+  };
 }
 
-function costSentence(before, after, checks) {
-  const read = (cost) => short(cost.tokens.cache_read);
-  const rest = (cost) => short(cost.tokens.cache_write + cost.tokens.input);
-  const told = [
-    `Read from the prompt cache: ${read(before)} → ${read(after)} tokens;` +
-      ` not from it: ${rest(before)} → ${rest(after)}.`,
-  ];
-  if (before.dollars) {
-    const [paid, wouldBe] = [sumOf(before), sumOf(after)];
-    told.unshift(`${dollars(paid)} → ${dollars(wouldBe)} (${change(paid, wouldBe)}).`);
-  } else {
-    told.push("There are no $: the prices of the language models are not known.");
-  }
-  for (const { format, calls, tokens, off, unknown, error } of checks) {
-    const inDollars = error === null ? "" : `; ${(100 * error).toFixed(1)} % of the $`;
+const sumOf = (parts) => Object.values(parts).reduce((one, other) => one + other, 0);
+
+function costSentence(figures, without, edited) {
+  const { net, cost_without: before } = figures;
+  const told = [];
+  if (net.dollars === null) {
     told.push(
-      `Without the policy, for ${counted(calls, "call", "calls")} of ${format}: ${short(off)} of` +
-        ` ${short(tokens)} tokens were billed otherwise than foreseen${inDollars};` +
-        ` ${short(unknown)} more may have been cached by other sessions.`,
+      `Prompts of ${short(without)} tokens without the policy, ${short(edited)} with it,` +
+        ` summary calls and re-reads included (${change(without, edited)}).`,
+      "There are no $: the prices of the language models are not known.",
     );
+  } else {
+    told.push(
+      `${dollars(without)} without the policy, ${dollars(edited)} with it: net` +
+        ` ${signedDollars(net.dollars)} (${signedShare(net.dollars, net.lines.without.dollars)}).`,
+    );
+    if (net.output_dollars >= CENT / 2)
+      told.push(`The output of summary calls and re-reads is in it, ${dollars(net.output_dollars)}.`);
+    if (before.dollars.output)
+      told.push(
+        `The output of the recorded calls is not: ${dollars(before.dollars.output)} in both cases.`,
+      );
   }
   return told.join(" ");
 }
 
-function costChart(before, after, checks) {
-  const unit = before.dollars ? "dollars" : "tokens";
-  const format = before.dollars ? "$%{x:,.2f}" : "%{x:,} tokens";
-  const kinds = before.dollars ? COST_KINDS : COST_KINDS.slice(0, 3);
-  const traces = kinds.map(([kind, name, color, shape]) => ({
-    type: "bar",
-    orientation: "h",
-    name,
-    x: [after[unit][kind], before[unit][kind]],
-    y: ["with", "without"],
-    marker: { color, pattern: { shape, size: 6, solidity: 0.3 } },
-    hovertemplate: `${format} ${name}<extra></extra>`,
-  }));
-  return chart({
+function costChart(figures) {
+  const costs = costsOf(figures);
+  const [without, edited] = [sumOf(costs.without), sumOf(costs.with)];
+  const isPriced = figures.net.dollars !== null;
+  const format = isPriced ? dollars : (size) => `${whole(size)} tokens`;
+  const row = (label, parts) => ({
+    label,
+    value: isPriced ? dollars(sumOf(parts)) : short(sumOf(parts)),
+    parts,
+  });
+  return barChart({
     name: "Cost under the prompt cache",
-    sentence: costSentence(before, after, checks),
-    traces,
-    layout: {
-      height: 230,
-      barmode: "stack",
-      bargap: 0.35,
-      xaxis: before.dollars
-        ? axis("$", { tickformat: "$~s" })
-        : axis("tokens of all prompts", { tickformat: "~s" }),
-      yaxis: axis(""),
-    },
-    table: costTable(before, after),
+    sentence: costSentence(figures, without, edited),
+    format,
+    kinds: [READ, WRITTEN, PLAIN, SUMMARIES, RE_READS],
+    rows: [row("without the policy", costs.without), row("with the policy", costs.with)],
+    table: costTable(figures),
   });
 }
 
-function costTable(before, after) {
-  const rows = COST_KINDS.map(([kind, name]) => ({ kind, name }));
+function costTable(figures) {
+  const { net, cost_without: before, cost_with: after } = figures;
+  const isPriced = net.dollars !== null;
+  const kinds = [READ, WRITTEN, PLAIN].map(({ kind, name }) => ({
+    name,
+    tokens: [before.tokens[kind], after.tokens[kind]],
+    dollars: isPriced ? [before.dollars[kind], after.dollars[kind]] : null,
+  }));
+  const more = [SUMMARIES, RE_READS].map(({ kind, name }) => ({
+    name,
+    tokens: [0, net.lines[kind].tokens],
+    dollars: isPriced ? [0, paidFor(net.lines[kind])] : null,
+  }));
+  const rows = [...kinds, ...more];
   const columns = [{ title: "Kind", of: (row) => row.name }];
-  for (const [title, cost] of [
-    ["without", before],
-    ["with", after],
-  ]) {
-    columns.push({ title: `Tokens ${title}`, of: (row) => cost.tokens[row.kind], numeric: true });
-    if (cost.dollars) {
-      const paid = (row) => cost.dollars[row.kind];
+  for (const [i, title] of ["without", "with"].entries()) {
+    columns.push({ title: `Tokens ${title}`, of: (row) => row.tokens[i], numeric: true });
+    if (isPriced) {
+      const paid = (row) => row.dollars[i];
       columns.push({
         title: `$ ${title}`,
         of: paid,

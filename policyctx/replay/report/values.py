@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.definitions.actions import Action
 from policyctx.pricing.rows import prices_date
+from policyctx.replay.answer import answer_of, day_of, titles
 from policyctx.replay.cost import billed_calls
 from policyctx.replay.summing import contradicting, figures_of, total
 
@@ -37,13 +38,21 @@ def overview(policy: str, sessions: Sequence[SimulatedSession], missing: Sequenc
     whole = total(figures)
     return {
         "policy": policy,
+        "answer": answer_of(sessions, figures, whole).values(),
         "windows": whole.windows,
         "prices_of": prices_date(),
         "is_priced": whole.priced > 0,
         "missing": list(missing),
         "sessions": [
-            {"name": one.name, "format": one.format, "path": one.path, **_figures(its)}
-            for one, its in zip(sessions, figures, strict=True)
+            {
+                "title": title,
+                "day": day_of(one),
+                "name": one.name,
+                "format": one.format,
+                "path": one.path,
+                **_figures(its),
+            }
+            for one, title, its in zip(sessions, titles(sessions), figures, strict=True)
         ],
         "total": _figures(whole),
     }
@@ -86,10 +95,12 @@ def _figures(figures: Figures) -> Values:
         "bytes": figures.bytes,
         "compactions": figures.compactions,
         "begun_anew": figures.begun_anew,
+        "own_compactions": figures.own_compactions,
         "seconds": figures.seconds,
         "types": [{"type": name, **asdict(one)} for name, one in figures.types.items()],
         "steps": [{"step": name, **asdict(use)} for name, use in figures.steps.items()],
         "priced": figures.priced,
+        "billed_dollars": figures.bill.total if figures.priced else None,
         "unpriced": sorted(figures.unpriced),
         "cost_without": _cost(figures.costs.unedited, is_priced=figures.priced > 0),
         "cost_with": _cost(figures.costs.edited, is_priced=figures.priced > 0),
@@ -168,7 +179,8 @@ def _net(net: Net, *, is_priced: bool) -> Values:
                 "calls": one.number,
                 "tokens": one.tokens,
                 "output": one.output,
-                "dollars": one.dollars.total if is_priced else None,
+                "dollars": one.dollars.prompt if is_priced else None,
+                "output_dollars": one.dollars.output if is_priced else None,
             }
             for name, one in lines.items()
         },
@@ -184,7 +196,7 @@ def _call(billed: BilledCall) -> Values:
         "cached_with": billed.costs.edited.cache_read,
         "window": call.terms.window,
         "removed": call.removed,
-        "anew": call.anew,
+        "anew": call.why_anew or ("change" if call.anew else None),
         "compacted": call.compacted,
         "model": call.language_model,
         "at": call.at,

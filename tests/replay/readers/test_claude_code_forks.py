@@ -221,3 +221,29 @@ def test_no_order_of_parallel_lines_loses_anything(seed: int) -> None:
     answered = [sorted(message) for message in messages[2::2]]  # type: ignore[call-overload]
     assert answered == [sorted(message) for message in messages[1:-1:2]]  # type: ignore[call-overload]
     assert not any(is_anew(records)[1:])
+
+
+def resumed(bill: int, *between: Record) -> list[Record]:
+    """A session whose chain is broken before its second prompt, and the bill of what follows."""
+    return [
+        user("1", None, WORDS),
+        billed(reply("2", "1", "m1", text("well")), 1_000),
+        *between,
+        user("3", None, "go on"),
+        billed(reply("4", "3", "m2", text("done")), bill),
+    ]
+
+
+def test_a_resumed_session_goes_on_if_its_bill_shows_that_the_history_was_sent() -> None:
+    assert is_anew(resumed(1_010)) == [True, False]
+    assert contexts_of(resumed(1_010))[-1] == [WORDS, ["well"], "go on"]
+
+
+def test_a_root_whose_bill_shows_a_short_list_begins_a_new_one() -> None:
+    assert [one.why_anew for one in calls_of(resumed(810))] == [None, "change"]
+
+
+def test_a_root_after_a_compaction_is_a_compaction_whatever_its_bill() -> None:
+    boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": None}
+    records = resumed(1_010, {**boundary, "sessionId": "s"})
+    assert [one.why_anew for one in calls_of(records)] == [None, "compaction"]

@@ -65,6 +65,19 @@ def test_a_message_stays_the_same_object_when_a_cache_mark_moves() -> None:
     assert [*recording.calls[1].new] == [SO, ON]
 
 
+def test_a_message_stays_the_same_object_when_a_mark_inside_a_result_moves() -> None:
+    def answer(**mark: object) -> dict[str, object]:
+        part = {"type": "text", "text": "found", **mark}
+        result = {"type": "tool_result", "tool_use_id": "a", "content": [part]}
+        return {"role": "user", "content": [result]}
+
+    called = {"type": "tool_use", "id": "a", "name": "Find", "input": {}}
+    reply = {"role": "assistant", "content": [called]}
+    first = request(GO, reply, answer(cache_control={"type": "ephemeral"}))
+    (recording,) = read_lines([first, request(GO, reply, answer(), SO, ON)])
+    assert [call.anew for call in recording.calls] == [True, False]
+
+
 def test_a_beginning_that_changed_begins_the_context_anew() -> None:
     log = [request(GO, SO, ON), request(GO, {"role": "assistant", "content": "in short"})]
     (recording,) = read_lines(log)

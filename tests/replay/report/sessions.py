@@ -35,10 +35,14 @@ HOSTILE = (
 
 
 def messages(
-    turns: int, *, text: str = "a line of output, number", tool: str = "Read"
+    turns: int,
+    *,
+    text: str = "a line of output, number",
+    tool: str = "Read",
+    task: str = "the task",
 ) -> list[Message]:
     """A task, and for each turn a call of the tool for another file and its result."""
-    made: list[Message] = [user(text if text == HOSTILE else "the task")]
+    made: list[Message] = [user(task)]
     for i in range(turns):
         output = "\n".join(f"{text} {i * 1000 + line}" for line in range(30))
         made += [call(f"c{i}", tool, {"path": f"src/f{i}.py"}), results((f"c{i}", output))]
@@ -46,7 +50,12 @@ def messages(
 
 
 def replayed(
-    turns: int = 12, *, name: str = "session.jsonl", under: Any = UNPRICED, **more: Any
+    turns: int = 12,
+    *,
+    name: str = "session.jsonl",
+    under: Any = UNPRICED,
+    began: float | None = None,
+    **more: Any,
 ) -> SimulatedSession:
     """A session of so many calls, and one that asks for its first file again at its end."""
     told = messages(turns, **more)
@@ -54,7 +63,8 @@ def replayed(
     first = told[2]["content"][0]["content"] if turns else "nothing"
     told += [asked, results(("again", first))]
     usages = [Usage(1_000 + 400 * i, output=20) for i in range(turns + 1)]
-    recorded = turn_by_turn(told, name=name, usages=usages)
+    times = [] if began is None else [began + 60 * i for i in range(turns + 1)]
+    recorded = turn_by_turn(told, name=name, usages=usages, times=times)
     return simulated(recorded, under, path=f"folder/{name}", excerpt=400)
 
 

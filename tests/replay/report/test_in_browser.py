@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-LONG, SHORT, TAKING = "long.jsonl", "short.jsonl", "hostile.jsonl"
+LONG, SHORT, TAKING = "Long work", "Short work", "</script>"
+# A day in November 2026, in seconds since 1970.
+A_DAY = 1_795_348_800.0
 # What has a name for who cannot see it.
 NAMED = {
     "button",
@@ -80,9 +83,9 @@ def browser() -> Iterator[WebDriver]:
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sessions = (
-        replayed(30, name=LONG),
-        replayed(3, name=SHORT),
-        replayed(6, name=TAKING, text=HOSTILE, tool="<b>Tool"),
+        replayed(30, name="long.jsonl", task=LONG),
+        replayed(3, name="short.jsonl", task=SHORT),
+        replayed(6, name="<b>taking.jsonl", task=HOSTILE, text=HOSTILE, tool="<b>Tool"),
     )
     return report(tmp_path_factory.mktemp("report") / "out.html", *sessions)
 
@@ -126,21 +129,19 @@ def header(page: WebDriver, title: str, name: str) -> WebElement:
 
 
 def test_all_sessions_are_shown_first_and_each_can_be_picked(page: WebDriver) -> None:
-    assert column(page, "Sessions", 1) == [LONG, SHORT, TAKING]
+    names = column(page, "Sessions", 1)
+    assert [name[: len(TAKING)] for name in names] == [LONG[:9], SHORT[:9], TAKING]
     part(page, "Sessions").find_element(By.XPATH, f".//button[.='{SHORT}']").click()
-    assert page.find_element(By.TAG_NAME, "h2").text == SHORT
+    assert page.find_element(By.CSS_SELECTOR, "main h2").text == SHORT
     assert Select(page.find_element(By.ID, "session")).first_selected_option.text.startswith(SHORT)
     pick(page, "All")
-    assert page.find_element(By.TAG_NAME, "h2").text == "All sessions"
+    assert page.find_element(By.CSS_SELECTOR, "main h2").text == "All sessions"
 
 
 def test_the_charts_are_drawn_and_stand_in_words_and_tables_too(page: WebDriver) -> None:
     pick(page, LONG)
-    charts = page.find_elements(By.CSS_SELECTOR, ".chart")
-    drawn = [
-        chart.find_elements(By.CSS_SELECTOR, ".scatterlayer path, .barlayer path")
-        for chart in charts
-    ]
+    charts = page.find_elements(By.CSS_SELECTOR, ".chart, .bars")
+    drawn = [chart.find_elements(By.CSS_SELECTOR, ".scatterlayer path, .part") for chart in charts]
     assert [(chart.get_attribute("aria-label") or "").partition(".")[0] for chart in charts] == [
         "Context over turns",
         "Tokens by item type",
@@ -203,7 +204,7 @@ def test_the_message_of_a_kept_item_shows_the_reason(page: WebDriver) -> None:
     pick(page, "All")
     Select(part(page, "Decisions").find_element(By.TAG_NAME, "select")).select_by_index(2)
     part(page, "Decisions").find_element(By.CSS_SELECTOR, "td button").click()
-    assert page.find_element(By.TAG_NAME, "h2").text == LONG
+    assert page.find_element(By.CSS_SELECTOR, "main h2").text == LONG
     [opened] = part(page, "Messages").find_elements(By.CSS_SELECTOR, "details[open]")
     WebDriverWait(page, 5).until(lambda _: opened.find_elements(By.TAG_NAME, "pre"))
     why = "Kept at call 31, by step retire: recent: 2nd newest of Read, 2 kept"
@@ -272,7 +273,7 @@ def test_the_skip_link_is_first_in_tab_order_and_focus_is_visible(page: WebDrive
     assert page.switch_to.active_element.text == "Skip to the session"
     page.switch_to.active_element.send_keys(Keys.TAB)
     focused = page.switch_to.active_element
-    assert focused.get_attribute("id") == "session"
+    assert focused.tag_name in {"button", "select"}
     assert focused.value_of_css_property("outline-style") == "solid"
     assert float(focused.value_of_css_property("outline-width").removesuffix("px")) >= 2
 
@@ -320,7 +321,11 @@ def test_with_a_price_the_cost_is_shown_in_dollars(browser: WebDriver, tmp_path:
     priced = report(tmp_path / "out.html", replayed(under=PRICED))
     browser.get(priced.as_uri())
     assert "Messages" in [title.text for title in browser.find_elements(By.TAG_NAME, "h2")]
-    assert part(browser, "Cost").text.startswith("Cost\n$0.0")
+    sentence = part(browser, "Cost").find_element(By.TAG_NAME, "figcaption").text
+    values = [
+        one.text for one in part(browser, "Cost").find_elements(By.CSS_SELECTOR, ".bar-value")
+    ]
+    assert sentence.startswith(f"{values[0]} without the policy, {values[1]} with it: net ")
     assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
 
 
@@ -338,5 +343,111 @@ def test_a_single_call_is_drawn_as_a_point_and_a_window_far_away_is_not(
 
 def test_a_report_without_sessions_states_that(browser: WebDriver, tmp_path: Path) -> None:
     browser.get(report(tmp_path / "out.html").as_uri())
-    assert "0 sessions" in browser.find_element(By.ID, "about").text
+    assert browser.find_element(By.TAG_NAME, "h1").text == "test: no session was replayed"
     assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
+
+
+def answered(browser: WebDriver, title: str) -> list[str]:
+    entries = part(browser, title).find_elements(By.CSS_SELECTOR, "li, p:not(.muted)")
+    return [one.text for one in entries]
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_opens_with_the_answer(browser: WebDriver, tmp_path: Path, width: int) -> None:
+    dearer = replayed(4, under=PRICED, task="Short work", name="short.jsonl", began=A_DAY)
+    emulated(browser, width=width)
+    browser.get(report(tmp_path / "out.html", replayed(under=PRICED), dearer).as_uri())
+    try:
+        title = browser.find_element(By.TAG_NAME, "h1")
+        assert title.text.startswith("test ")
+        assert title.rect["y"] < 200
+        titles = [one.text for one in browser.find_elements(By.TAG_NAME, "h2")]
+        assert titles[:3] == [
+            "Sessions that got dearer",
+            "Worst regrets",
+            "What to change in the policy",
+        ]
+        assert titles[-2:] == ["How these figures are known", "Not in this report"]
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        regrets = answered(browser, "Worst regrets")
+        assert regrets[0].splitlines()[0].endswith("of Read, asked again in call 13:")
+        assert regrets[0].splitlines()[1] == '{"path":"src/f0.py"}'
+        assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
+    finally:
+        emulated(browser)
+
+
+def test_sessions_are_named_by_words_and_day_and_found_by_their_file(
+    browser: WebDriver, tmp_path: Path
+) -> None:
+    sessions = [
+        replayed(4, name="a.jsonl", task="修复登录页面", began=A_DAY),
+        replayed(4, name="b.jsonl", task="修复登录页面", began=A_DAY),
+        replayed(4, name="c.jsonl", task=" "),
+    ]
+    browser.get(report(tmp_path / "out.html", *sessions).as_uri())
+    assert column(browser, "Sessions", 1) == [
+        "修复登录页面 (1)\nNov 22, 2026",
+        "修复登录页面 (2)\nNov 22, 2026",
+        "c.jsonl",
+    ]
+    search = part(browser, "Sessions").find_element(By.TAG_NAME, "input")
+    search.send_keys("b.jsonl")
+    assert column(browser, "Sessions", 1) == ["修复登录页面 (2)\nNov 22, 2026"]
+    named = part(browser, "Sessions").find_element(By.CSS_SELECTOR, "td button")
+    assert named.get_attribute("title") == "b.jsonl"
+
+
+def test_the_net_of_each_session_is_drawn_with_its_summaries_and_re_reads(
+    browser: WebDriver, tmp_path: Path
+) -> None:
+    sessions = [replayed(n, under=PRICED, task=f"work {n}") for n in (4, 20)]
+    browser.get(report(tmp_path / "out.html", *sessions).as_uri())
+    shown = part(browser, "Net cost by session")
+    assert len(shown.find_elements(By.CSS_SELECTOR, ".bar")) == 2
+    shown.find_element(By.TAG_NAME, "summary").click()
+    WebDriverWait(browser, 5).until(lambda _: shown.find_elements(By.TAG_NAME, "tbody"))
+    headers = [one.text for one in shown.find_elements(By.CSS_SELECTOR, "th button")]
+    assert headers == ["Session", "Without", "Prompts", "Summary calls", "Re-reads", "Net"]
+    nets = column(browser, "Net cost by session", 6)
+    assert nets == column(browser, "Sessions", 10)
+
+
+def test_a_policy_that_never_acts_is_said_to_remove_nothing(
+    browser: WebDriver, tmp_path: Path
+) -> None:
+    browser.get(report(tmp_path / "out.html", replayed(1, under=PRICED)).as_uri())
+    assert browser.find_element(By.TAG_NAME, "h1").text == "test removed nothing"
+    assert answered(browser, "Worst regrets") == ["The policy removed nothing."]
+    assert answered(browser, "Sessions that got dearer") == ["None."]
+
+
+def test_a_compaction_of_the_recording_is_no_new_beginning(
+    browser: WebDriver, tmp_path: Path
+) -> None:
+    session = replayed(6)
+    calls = [
+        one._replace(why_anew="compaction", anew=True) if i == 3 else one
+        for i, one in enumerate(session.calls)
+    ]
+    browser.get(report(tmp_path / "out.html", replace(session, calls=tuple(calls))).as_uri())
+    context = part(browser, "Context over turns")
+    assert "Once the recording summarised its history." in context.text
+    legend = [one.text for one in context.find_elements(By.CSS_SELECTOR, ".legendtext")]
+    assert "the recording summarised its history" in legend
+    assert "anew" not in browser.find_element(By.TAG_NAME, "main").text
+
+
+def test_it_prints_on_white_also_on_a_dark_system(page: WebDriver) -> None:
+    pick(page, LONG)
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+        "media": "print",
+        "features": [{"name": "prefers-color-scheme", "value": "dark"}],
+    })  # fmt: skip
+    try:
+        paper = page.find_element(By.TAG_NAME, "body").value_of_css_property("background-color")
+        assert paper == "rgba(255, 255, 255, 1)"
+        assert page.execute_script(CONTRAST) == []
+    finally:
+        page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+        emulated(page)

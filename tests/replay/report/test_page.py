@@ -79,7 +79,7 @@ class Parsed(HTMLParser):
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Parsed:
     path = tmp_path_factory.mktemp("hostile") / "out.html"
-    session = replayed(6, text=HOSTILE, tool="<b>Tool", name=f"{HOSTILE[:40]}.jsonl")
+    session = replayed(6, task=HOSTILE, text=HOSTILE, tool="<b>Tool", name=f"{HOSTILE[:40]}.jsonl")
     return Parsed(report(path, session))
 
 
@@ -153,7 +153,8 @@ def test_the_net_cost_is_reported_line_by_line(tmp_path: Path) -> None:
     session = replayed(under=PRICED)
     net = Parsed(report(tmp_path / "out.html", session)).values("overview")["total"]["net"]
     lines = net["lines"]
-    parts = [lines[name]["dollars"] for name in ("with", "summaries", "re_reads")]
+    kinds = ("dollars", "output_dollars")
+    parts = [lines[name][kind] for name in ("with", "summaries", "re_reads") for kind in kinds]
     assert net["dollars"] == pytest.approx(sum(parts) - lines["without"]["dollars"])
     assert lines["without"]["calls"] == lines["with"]["calls"] == 13
 
@@ -202,3 +203,19 @@ def test_packed_rows_come_back_as_they_were() -> None:
     assert unpacked(table) == rows
     assert table["columns"]["text"] == {"values": ["同じ", None], "at": [0, 1, 0, 1]}
     assert unpacked(packed([])) == []
+
+
+def test_sessions_have_their_first_words_and_their_day(tmp_path: Path) -> None:
+    sessions = [replayed(4, task="Fix it", began=86_400.0), replayed(4, task="", name="b.jsonl")]
+    overview = Parsed(report(tmp_path / "out.html", *sessions)).values("overview")
+    assert [(one["title"], one["day"]) for one in overview["sessions"]] == [
+        ("Fix it", "1970-01-02"),
+        ("b.jsonl", None),
+    ]
+
+
+def test_a_new_list_of_the_recording_has_its_reason(tmp_path: Path) -> None:
+    session = replayed(4)
+    calls = (session.calls[0], session.calls[1]._replace(why_anew="rewind", anew=True))
+    parsed = Parsed(report(tmp_path / "out.html", replace(session, calls=calls)))
+    assert [one["anew"] for one in parsed.rows("calls-0")] == [None, "rewind"]

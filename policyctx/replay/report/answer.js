@@ -1,0 +1,337 @@
+// The answer, first on the page: what the policy is worth, where it loses, what it missed, and what
+// to change. Each figure says whether it was measured or estimated.
+
+// With the sign of `part`, so that it reads as the dollars do.
+function signedShare(part, of) {
+  return of ? change(of, of + part) : "";
+}
+
+function headline(report) {
+  const { policy, total } = report;
+  if (!report.sessions.length) return `${policy}: no session was replayed`;
+  const { net } = total;
+  if (!total.removed) return `${policy} removed nothing`;
+  if (net.dollars === null) {
+    const [before, after] = [total.without.tokens, total.with.tokens];
+    if (before === after) return `${policy} sends as many tokens as before`;
+    const share = change(before, after).replace(/^[−+]/, "");
+    return `${policy} sends ${share} ${after < before ? "fewer" : "more"} tokens`;
+  }
+  const size = Math.abs(net.dollars);
+  const share = signedShare(net.dollars, net.lines.without.dollars).replace("−", "").replace(" ", "\u00a0");
+  if (size < CENT) return `${policy} saves nothing and costs nothing`;
+  return `${policy} ${net.dollars < 0 ? "saves" : "costs"} ${dollars(size)}${net.dollars < 0 ? "" : " more"} (${share})`;
+}
+
+function lead(report) {
+  const { total } = report;
+  const { net } = total;
+  if (!report.sessions.length) return [];
+  if (net.dollars === null) {
+    return [
+      "In dollars nothing is known: there are no prices for ",
+      `${total.unpriced.join(", ")}. Set model.price in the policy. `,
+      howKnown(ESTIMATED),
+    ];
+  }
+  const left = report.sessions.length - total.priced;
+  const sentence =
+    `Net over ${counted(total.priced, "session")}: ${dollars(net.lines.without.dollars)} without the` +
+    ` policy, ${dollars(withPolicy(net))} with it, summary calls and re-reads included. `;
+  const rest = left
+    ? ` ${counted(left, "session has", "sessions have")} no prices and ${left === 1 ? "is" : "are"} not in it (${total.unpriced.join(", ")}).`
+    : "";
+  return [sentence, howKnown(ESTIMATED), rest];
+}
+
+// A line of the net: prompts, and the output of calls that the recording does not have.
+const paidFor = (line) => line.dollars + line.output_dollars;
+
+// What all of it costs with the policy: the recorded calls, the summaries and the re-reads.
+function withPolicy({ lines }) {
+  return [lines.with, lines.summaries, lines.re_reads].map(paidFor).reduce((a, b) => a + b);
+}
+
+function kicker(report) {
+  const days = report.sessions.map((one) => one.day).filter(Boolean).sort();
+  const [first, last] = [days[0], days[days.length - 1]];
+  const when = first ? `, ${first === last ? dayText(first) : `${dayText(first)} to ${dayText(last)}`}` : "";
+  return `What ${report.policy} would have done: ${counted(report.sessions.length, "session")}, ${counted(report.total.calls, "call")} of a model${when}`;
+}
+
+function answerCards(report) {
+  const { total } = report;
+  const { net, baselines } = total;
+  const cards = [];
+  if (net.dollars !== null) {
+    const paid = net.lines.without.dollars;
+    cards.push([
+      "Net cost",
+      signedDollars(net.dollars),
+      `${signedShare(net.dollars, paid)} of ${dollars(paid)}`,
+      ESTIMATED,
+    ]);
+    cards.push([
+      "Sessions that got dearer",
+      `${whole(total.dearer)} of ${whole(total.priced)}`,
+      `in ${whole(total.idle)} the policy never acted`,
+      ESTIMATED,
+    ]);
+  } else {
+    const { without, with: edited } = total;
+    cards.push([
+      "Tokens sent",
+      `${short(without.tokens)} → ${short(edited.tokens)}`,
+      change(without.tokens, edited.tokens),
+      ESTIMATED,
+    ]);
+    cards.push([
+      "Largest context",
+      `${short(without.largest)} → ${short(edited.largest)}`,
+      change(without.largest, edited.largest),
+      ESTIMATED,
+    ]);
+  }
+  const reread = net.dollars === null ? "" : `, ${dollars(paidFor(net.lines.re_reads))}`;
+  cards.push([
+    "Removed items needed again",
+    `${whole(total.regretted)} of ${whole(total.removed)}`,
+    `${short(total.regretted_tokens)} tokens to read again${reread}`,
+    ESTIMATED,
+  ]);
+  for (const [name, one] of Object.entries(baselines)) {
+    if (one.net.dollars === null) continue;
+    const note = `the policy's summaries alone; dearer in ${whole(one.dearer)}`;
+    cards.push([`For comparison: ${name}`, signedDollars(one.net.dollars), note, ESTIMATED]);
+  }
+  return figureList(cards);
+}
+
+function dearerList(report) {
+  const items = report.answer.dearer.map((one) => {
+    const session = report.sessions[one.session];
+    const parts = [
+      ["prompts", one.prompts],
+      ["summaries", one.summaries],
+      ["re-reads", one.re_reads],
+    ].filter(([, paid]) => Math.abs(paid) >= CENT / 2);
+    return element(
+      "li",
+      {},
+      element("strong", {}, `${signedDollars(one.net)} (${signedShare(one.share, 1)}) `),
+      sessionButton(report, session),
+      element(
+        "div",
+        { class: "muted" },
+        `${counted(session.calls, "call")}: ${parts.map(([name, paid]) => `${name} ${signedDollars(paid)}`).join(", ")}`,
+      ),
+    );
+  });
+  const more = report.total.dearer - items.length;
+  return answerBlock("Sessions that got dearer", items, {
+    none: report.total.priced ? "None." : "Not known without prices.",
+    more: more > 0 ? `${whole(more)} more in the table of sessions.` : "",
+  });
+}
+
+function missedList(report) {
+  const items = report.answer.missed.map((one) => {
+    const session = report.sessions[one.session];
+    const label = `Show the item of ${one.what} that was needed again`;
+    const onclick = () => report.pick(session.number)?.show(one.part, one.position);
+    return element(
+      "li",
+      {},
+      element("strong", {}, `${counted(one.tokens, "token")} `),
+      "of ",
+      element("button", { type: "button", class: "inline", "aria-label": label, onclick }, one.what),
+      `, ${one.kind} in call ${one.needed}:`,
+      element("code", { class: "found", dir: "auto" }, one.found),
+      element(
+        "div",
+        { class: "muted" },
+        `Left before call ${one.left} by step ${one.step}`,
+        ...(report.sessions.length > 1
+          ? [", in ", element("bdi", { title: session.name }, session.title)]
+          : []),
+      ),
+    );
+  });
+  const more = report.total.regretted - items.length;
+  return answerBlock("Worst regrets", items, {
+    none: report.total.removed
+      ? "Nothing that was removed was needed again."
+      : "The policy removed nothing.",
+    more: more > 0 ? `${whole(more)} more below, under Regret.` : "",
+  });
+}
+
+function adviceList(report) {
+  const items = report.answer.advice.map((one) =>
+    element(
+      "li",
+      {},
+      one.dollars === null ? null : element("strong", {}, `${dollars(one.dollars)} `),
+      ...withCode(one.sentence),
+    ),
+  );
+  return answerBlock("What to change in the policy", items, {
+    none: "The figures of these sessions ask for no change.",
+    more: "policyctx tune tries changes of a policy on recordings, and tests them on others.",
+  });
+}
+
+// What stands between backticks is code.
+function withCode(sentence) {
+  return sentence
+    .split("`")
+    .map((piece, i) => (i % 2 ? element("code", {}, piece) : piece));
+}
+
+function answerBlock(title, items, { none, more }) {
+  return element(
+    "section",
+    { class: "answer" },
+    element("h2", {}, title),
+    items.length ? element("ol", {}, ...items) : element("p", {}, none),
+    more ? element("p", { class: "muted" }, more) : null,
+  );
+}
+
+function sessionButton(report, session) {
+  const day = session.day ? ` (${dayText(session.day)})` : "";
+  return element(
+    "button",
+    {
+      type: "button",
+      class: "inline",
+      title: session.name,
+      onclick: () => pickAndGo(report, session.number),
+    },
+    element("bdi", {}, session.title),
+    day,
+  );
+}
+
+function showAnswer(report) {
+  document.getElementById("kicker").append(kicker(report));
+  document.getElementById("title").append(headline(report));
+  document.getElementById("about").append(...lead(report));
+  if (!report.sessions.length) return;
+  document
+    .getElementById("answer")
+    .append(
+      answerCards(report),
+      element("div", { class: "answers" }, dearerList(report), missedList(report)),
+      adviceList(report),
+    );
+}
+
+// Last on the page: how each figure is known, and what is not in the report.
+function showKnown(report) {
+  const { total } = report;
+  const sections = [];
+  if (report.sessions.length) {
+    const rows = knownRows(total).map(([what, value, word, how]) =>
+      element(
+        "div",
+        {},
+        element("dt", {}, what, " ", howKnown(word)),
+        element("dd", {}, element("strong", {}, value), element("p", { class: "muted" }, how)),
+      ),
+    );
+    sections.push(
+      section(
+        "How these figures are known",
+        element(
+          "p",
+          {},
+          "The recorded reply always follows, whatever the policy removed before it: what the agent" +
+            " would have done otherwise is not known.",
+        ),
+        element("dl", { class: "knowns" }, ...rows),
+        total.checks.length ? element("h3", {}, "Forecast against the bills") : null,
+        total.checks.length ? forecastTable(total.checks) : null,
+      ),
+    );
+  }
+  if (report.missing.length) {
+    const lines = report.missing.map((text) => element("li", {}, text));
+    const list = element("ul", {}, ...lines);
+    const heading = counted(report.missing.length, "note on what was left out", "notes on what was left out");
+    const folded = element("details", {}, element("summary", {}, heading), list);
+    folded.open = report.missing.length <= FEW_LINES;
+    sections.push(section("Not in this report", folded));
+  }
+  document.getElementById("known").append(...sections);
+}
+
+// More are folded.
+const FEW_LINES = 5;
+
+function knownRows(total) {
+  const rows = [
+    [
+      "Tokens without the policy",
+      short(total.without.tokens),
+      total.calls_with_usage === total.calls ? MEASURED : ESTIMATED,
+      `Billed by the provider in ${whole(total.calls_with_usage)} of ${counted(total.calls, "call")}; the others are counted.`,
+    ],
+    [
+      "Tokens with the policy",
+      short(total.with.tokens),
+      ESTIMATED,
+      "What was billed, less what the policy took out, at the scale that the bills show.",
+    ],
+  ];
+  if (total.billed_dollars !== null) {
+    rows.push([
+      "Billed",
+      dollars(total.billed_dollars),
+      MEASURED,
+      `The recorded usage at the price of each call, output included, of ${counted(total.priced, "session")} with prices.`,
+    ]);
+    rows.push([
+      "Cost without the policy",
+      dollars(total.net.lines.without.dollars),
+      ESTIMATED,
+      "Input alone, by a simulation of the prompt cache; below it is held against the bills.",
+    ]);
+    rows.push([
+      "Cost with the policy",
+      dollars(withPolicy(total.net)),
+      ESTIMATED,
+      "By the same simulation, so most of its errors are in both; summary calls and re-reads are added.",
+    ]);
+  }
+  rows.push([
+    "Needed again",
+    counted(total.regretted, "item"),
+    ESTIMATED,
+    "Found by comparing what the agent wrote with what had been removed; no model was asked.",
+  ]);
+  return rows;
+}
+
+// How far the cost without the policy is from the bill of each call.
+function forecastTable(checks) {
+  const tokens = (title, of) => ({ title, of, show: (row) => short(of(row)), numeric: true });
+  return new DataTable({
+    name: "Forecast against the bills",
+    rowNames: ["format", "formats"],
+    rows: checks,
+    columns: [
+      { title: "Format", of: (row) => row.format, words: true },
+      { title: "Calls", of: (row) => row.calls, numeric: true },
+      tokens("Tokens", (row) => row.tokens),
+      tokens("Billed otherwise", (row) => row.off),
+      {
+        title: "Of the $",
+        of: (row) => (row.error === null ? -1 : row.error),
+        show: (row) => (row.error === null ? "–" : `${(100 * row.error).toFixed(1)} %`),
+        numeric: true,
+      },
+      tokens("Unknown, perhaps cached by other sessions", (row) => row.unknown),
+    ],
+  }).element;
+}
