@@ -24,7 +24,7 @@ from policyctx.planning.planner import BOTH
 from policyctx.planning.taken_out import taken_out
 from policyctx.policy.models import Policy
 from policyctx.policy.options import checks_options
-from policyctx.policy.values import parsed_template
+from policyctx.policy.templates import parsed_template
 from policyctx.store.filesystem import session_store
 from policyctx.store.read import lines_of
 from policyctx.tokens.counter import counter_for
