@@ -16,6 +16,7 @@ from policyctx.integrations.body_usage import BodyUsage
 from policyctx.integrations.openai import with_policy
 from tests.conversations import chat_calls, chat_result, session_of, user
 from tests.integrations.anthropic_api import anthropic_api
+from tests.integrations.loops import BIG, OLD, SECOND
 from tests.integrations.openai_api import openai_api
 from tests.policies import policy
 
@@ -25,13 +26,6 @@ if TYPE_CHECKING:
 
     from tests.integrations.anthropic_api import AnthropicAPI
     from tests.integrations.openai_api import OpenAIAPI
-
-OLD = """\
-    items: {tool_result: {offload: true, keep_recent: 1}}
-    min_tokens: 100
-    steps: [{name: retire, do: offload}]
-    """
-BIG = "alpha " * 400
 
 
 class Host(NamedTuple):
@@ -61,15 +55,14 @@ def wrapped(kind: Any, url: str, session: Session) -> Any:
 
 def chat_history() -> list[Any]:
     turns = [
-        [chat_calls((i, "Bash", "{}")), chat_result(i, BIG if i == "a" else "b " * 400)]
-        for i in "ab"
+        [chat_calls((i, "Bash", "{}")), chat_result(i, BIG if i == "a" else SECOND)] for i in "ab"
     ]
     return [user("the task"), *turns[0], *turns[1]]
 
 
 def responses_history() -> list[Any]:
     found: list[Any] = [user("the task")]
-    for i, text in (("a", BIG), ("b", "b " * 400)):
+    for i, text in (("a", BIG), ("b", SECOND)):
         found += [
             {"type": "function_call", "call_id": i, "name": "Bash", "arguments": "{}"},
             {"type": "function_call_output", "call_id": i, "output": text},
@@ -81,7 +74,7 @@ MESSAGES = {
     "model": "claude-some",
     "max_tokens": 99,
     "tools": [{"name": "Bash", "input_schema": {"type": "object"}}],
-    "messages": [*session_of(BIG, "beta " * 400)],
+    "messages": [*session_of(BIG, SECOND)],
 }
 CHAT = {"model": "gpt-some", "messages": chat_history()}
 RESPONSES = {"model": "gpt-some", "input": responses_history()}
