@@ -47,7 +47,7 @@ def ratios() -> list[Ratio]:
             ours=large.run,
             baseline=start_python,
             setup=large.emptied,
-            bound=15.0,
+            bound=10.0,
         ),
     ]
 

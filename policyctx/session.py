@@ -24,7 +24,7 @@ from policyctx.planning.planner import BOTH
 from policyctx.planning.taken_out import taken_out
 from policyctx.policy.models import Policy
 from policyctx.policy.options import checks_options
-from policyctx.policy.values import parsed_template
+from policyctx.policy.templates import parsed_template
 from policyctx.store.filesystem import session_store
 from policyctx.store.read import lines_of
 from policyctx.tokens.counter import counter_for
@@ -267,9 +267,11 @@ class Session:
         """Run the `arrival` steps on a message with new results, before a model has seen them.
 
         `call` is the assistant message that made the calls; if it is given, `Result.messages`
-        begins with it. Without it the tools and their inputs are unknown: rules for tools do not
-        apply, and a result that was read back from the store is offloaded again. Pass it wherever a
-        tool of the agent can read the store. `sources` are the files that the results were read
+        begins with it. Without it the session looks for the call in the list that `apply` was given
+        or has returned last, with what was appended to that list since. A call that it finds is
+        message 0 of `Result.plan`, and not in `Result.messages`. If there is none, the tools and
+        their inputs are unknown: rules for tools do not apply, and a result that was read back from
+        the store is offloaded again. `sources` are the files that the results were read
         from, by tool-use id; a placeholder may name them.
         """
         return self._run(self._apply_on_arrival(message, call, sources))
@@ -405,14 +407,16 @@ class Session:
         call: Message | None,
         sources: Mapping[str, FileLines] | None,
     ) -> Turn[Result]:
-        messages = [message] if call is None else [call, message]
         memory = yield from self._recall()
+        found = memory.call_of(message, self._shapes) if call is None else None
+        messages = [one for one in (call, found, message) if one is not None]
         facts = self._facts(memory, sources=sources)
         known = self._new_list(memory, facts=facts)
         known.read(listed(messages))
         warnings = yield from self._check_root(memory.known, memory)
         result = yield from self._decide(known, messages, ("arrival",), facts)
         known.conversation.report()
+        result = result if found is None else result.without_first()
         result = replace(result, warnings=(*warnings, *result.warnings)) if warnings else result
         return (yield from self._with_notices(result, memory))
 
@@ -448,6 +452,8 @@ class Session:
         if self.policy.places_breakpoints and self.takes_markers:
             result = yield from self._marked(result, known, beside, memory)
         memory.known = known
+        lists = (messages,) if result.messages is messages else (messages, result.messages)
+        memory.lists = tuple((one, len(one)) for one in lists)
         known.output = None if result.messages is messages else result.messages
         known.conversation.sent = known.conversation.reading.message_count
         memory.called_at = self._clock()

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+    from threading import Event
 
+# What a stream that is held waits for, at most, in seconds.
+_LONGEST_WAIT = 30
 Server = TypeVar("Server", bound=ThreadingHTTPServer)
 
 
@@ -31,6 +34,28 @@ class Answer(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(raw)
+
+    def send_events(
+        self, frames: Iterable[str], *, cut_after: int | None = None, holds: Event | None = None
+    ) -> None:
+        """Send server-sent events in chunks, so that the client notices a cut.
+
+        With `cut_after` the connection ends after so many; the second one waits for `holds`.
+        """
+        self.protocol_version = "HTTP/1.1"
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream; charset=utf-8")
+        self.send_header("transfer-encoding", "chunked")
+        self.send_header("connection", "close")
+        self.end_headers()
+        for number, frame in enumerate(frames):
+            if number == cut_after:
+                return
+            raw = frame.encode()
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(raw), raw))
+            if number == 0 and holds is not None:
+                holds.wait(_LONGEST_WAIT)
+        self.wfile.write(b"0\r\n\r\n")
 
     def log_message(self, *_: object) -> None:
         """Stay quiet."""

@@ -23,8 +23,7 @@ def main() -> None:
     if sys.argv[1:3] == ["hook", "claude-code"] and _HOOK_COMMANDS.isdisjoint(sys.argv[3:]):
         from policyctx.integrations import claude_code  # noqa: PLC0415 - seldom needed
 
-        claude_code.run(sys.argv[3:])
-        return
+        claude_code.run_and_exit(sys.argv[3:])
     from policyctx.cli.app import app  # noqa: PLC0415 - typer is needed by no one else
 
     # A shell may have closed either.

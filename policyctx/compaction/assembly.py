@@ -14,7 +14,7 @@ from policyctx.definitions.fields import RESTORED_FIELDS, SUMMARY_FIELDS
 from policyctx.errors import MessagesError
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.shapes.built_in import BUILT_IN
-from policyctx.policy.values import parsed_template
+from policyctx.policy.templates import parsed_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -15,11 +15,13 @@ from __future__ import annotations
 import logging
 from contextlib import aclosing, closing
 from copy import copy
+from functools import partial
 from types import new_class
 from typing import TYPE_CHECKING, Any, NamedTuple, get_origin
 
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, Asked, SentTurn
+from policyctx.integrations.body_usage import hands_out_body, watch, watch_async
 from policyctx.messages.markers import MARKER
 
 try:
@@ -82,7 +84,9 @@ class PolicyMiddleware(anthropic.Middleware):
         response = call_next(_with_stream(edited, observe))
         if _is_success(response):
             loop.finish(asked)
-            if not request.stream and (usage := _usage(response)) is not None:
+            if hands_out_body(response):
+                watch(response, partial(loop.observe, session, sent))
+            elif not request.stream and (usage := _usage(response)) is not None:
                 loop.observe(session, sent, usage)
         return response
 
@@ -105,7 +109,9 @@ class PolicyMiddleware(anthropic.Middleware):
         response = await call_next(_with_stream(edited, observe))
         if _is_success(response):
             loop.finish(asked)
-            if not request.stream and (usage := _usage(response)) is not None:
+            if hands_out_body(response):
+                watch_async(response, partial(loop.observe_async, session, sent))
+            elif not request.stream and (usage := _usage(response)) is not None:
                 await loop.observe_async(session, sent, usage)
         return response
 
@@ -200,7 +206,7 @@ def _is_success(response: object) -> bool:
 
 def _usage(response: APIResponse[Any] | AsyncAPIResponse[Any]) -> object:
     """Return the usage in a response whose body was read, None if there is none."""
-    if not response.is_closed:  # with_streaming_response: the caller reads the body
+    if not response.is_closed:
         return None
     try:
         body = response.http_response.json()

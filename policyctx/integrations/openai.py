@@ -16,13 +16,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from contextlib import aclosing, closing
-from functools import wraps
+from functools import partial, wraps
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, Asked, SentTurn
+from policyctx.integrations.body_usage import hands_out_body, watch, watch_async
 
 try:
     import openai
@@ -55,9 +56,9 @@ _LAST_EVENTS = frozenset({"response.completed", "response.incomplete", "response
 def with_policy(client: Client, session: Session | SessionOf) -> Client:
     """Return a copy of a client that applies a session's policy to each request.
 
-    `chat.completions` and `responses` of the copy send edited lists, also with `with_raw_response`,
-    `with_streaming_response` and `with_options`. All else is as in `client`, which stays as it is.
-    The two share their connections.
+    `chat.completions`, `responses` and `beta.responses` of the copy send edited lists, also with
+    `with_raw_response`, `with_streaming_response` and `with_options`. All else is as in `client`,
+    which stays as it is. The two share their connections.
 
     With a `Session`, requests of other conversations pass unchanged: see `AgentLoop.is_own`. With a
     function from the keyword arguments of a request to a session or None, its answer holds, and
@@ -81,9 +82,12 @@ def _wrapped(client: Client, policy: _Policy) -> Client:
     ]
     if _MAJOR == 2 and hasattr(client.beta, "chat"):  # noqa: PLR2004 - gone in openai 3
         resources.append((client.beta.chat.completions, _CHAT))
+    if (beta_responses := getattr(client.beta, "responses", None)) is not None:
+        resources.append((beta_responses, _RESPONSES))
     for resource, kind in resources:
         for name in ("create", "parse"):
-            setattr(resource, name, wrapped(getattr(resource, name), kind))
+            if hasattr(resource, name):
+                setattr(resource, name, wrapped(getattr(resource, name), kind))
     copy: Any = client.copy
 
     @wraps(copy)
@@ -142,8 +146,10 @@ class _Policy:
             if given.get("stream") is True:
                 stream: Any = response if isinstance(response, openai.Stream) else response.parse()
                 stream._iterator = self._watched(call, sent, stream._iterator)  # noqa: SLF001
-            elif (usage := _usage(response)) is not None:
+            elif not hands_out_body(response) and (usage := _usage(response)) is not None:
                 call.loop.observe(call.session, sent, usage)
+            if hands_out_body(response):
+                watch(response, partial(call.loop.observe, call.session, sent))
             return response
 
         return sending
@@ -167,8 +173,10 @@ class _Policy:
                     stream = response.parse()
                     stream = await stream if isawaitable(stream) else stream
                 stream._iterator = self._watched_async(call, sent, stream._iterator)  # noqa: SLF001
-            elif (usage := _usage(response)) is not None:
+            elif not hands_out_body(response) and (usage := _usage(response)) is not None:
                 await call.loop.observe_async(call.session, sent, usage)
+            if hands_out_body(response):
+                watch_async(response, partial(call.loop.observe_async, call.session, sent))
             return response
 
         return sending
@@ -264,7 +272,7 @@ def _usage(response: Any) -> object:  # noqa: ANN401 - a response of either endp
     http = getattr(response, "http_response", None)
     if http is None:
         return getattr(response, "usage", None)
-    if not http.is_closed:  # with_streaming_response: the caller reads the body
+    if not http.is_closed:
         return None
     try:
         body = http.json()

@@ -71,6 +71,11 @@ class Reading:
                 return self.items[i].call_message
         return None
 
+    def open_call(self, key: object) -> Item | None:
+        """Return the call that the next result with this key answers, None if there is none."""
+        calls = self._open_calls.get(key)
+        return calls[0][1] if calls else None
+
     def reply_of(self, message: int) -> range:
         """Return the positions of the messages of the reply that a message belongs to.
 

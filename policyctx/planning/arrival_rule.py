@@ -4,12 +4,14 @@ Most policies offload a result on arrival by its length in characters alone. For
 everything that the decision needs, so a process that has remembered it neither reads the policy nor
 imports its models. The rule is derived from the compiled policy, and placeholder and path come from
 the same functions as those of a plan. Whatever a rule does not cover is for a plan to decide.
+
+The classes are named tuples, since a process that makes one decision spends most of its time on
+imports, and a dataclass takes several times as long to define.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from policyctx.definitions.actions import Action
 from policyctx.definitions.items import Item
@@ -38,8 +40,7 @@ if TYPE_CHECKING:
 _KIND = "tool_result"
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(NamedTuple):
     """How much of a text is shown."""
 
     lines: int | None
@@ -47,8 +48,7 @@ class Extent:
     tokens: None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(NamedTuple):
     """The text of a placeholder, and how much of the item it shows."""
 
     text: str
@@ -58,8 +58,7 @@ class Shown:
     line_numbers: bool
 
 
-@dataclass(frozen=True, slots=True)
-class StoreRule:
+class StoreRule(NamedTuple):
     """The settings of the session's store."""
 
     root: str
@@ -72,8 +71,7 @@ class StoreRule:
     compress: Literal["none", "zstd"]
 
 
-@dataclass(frozen=True, slots=True)
-class ArrivalRule:
+class ArrivalRule(NamedTuple):
     """The offloading of one tool's results on arrival, by their length in characters."""
 
     tool: str
@@ -107,12 +105,17 @@ class ArrivalRule:
             must_shrink=step.must_shrink,
             shown=_shown(treatment.wording.shown),
             read_tool=policy.read_tool(),
-            store=StoreRule(**{f.name: getattr(settings, f.name) for f in fields(StoreRule)}),
+            store=StoreRule(**{name: getattr(settings, name) for name in StoreRule._fields}),
         )
 
     def as_json(self) -> dict[str, Any]:
         """Return the rule as plain values for JSON, without its tool; tools may share a rule."""
-        return {name: value for name, value in asdict(self).items() if name != "tool"}
+        extents = {"head": self.shown.head, "tail": self.shown.tail}
+        shown = {name: None if e is None else e._asdict() for name, e in extents.items()}
+        inner = {"shown": {**self.shown._asdict(), **shown}, "store": self.store._asdict()}
+        return {
+            name: inner.get(name, value) for name, value in self._asdict().items() if name != "tool"
+        }
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any], tool: str) -> ArrivalRule:
@@ -160,8 +163,7 @@ class ArrivalRule:
         return None if len(text) < self.least or found.stays else found
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a session keeps its files, and what the host says of a result."""
 
     session_id: str
@@ -170,8 +172,7 @@ class Place:
     sources: Mapping[str, FileLines]
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(NamedTuple):
     """A result that is offloaded as it arrives, and the file that it is expected to get."""
 
     rule: ArrivalRule

@@ -25,7 +25,7 @@ from policyctx.definitions.items import FileLines
 from policyctx.definitions.wordings import DEFAULT, HOW_TO_READ
 from policyctx.messages.shapes.shape import REMOVED
 from policyctx.planning.paths import hash_name, numbered_forms, path_from
-from policyctx.policy.values import Template, parsed_template
+from policyctx.policy.templates import Template, parsed_template
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

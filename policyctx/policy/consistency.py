@@ -26,7 +26,7 @@ from policyctx.policy.reach import (
     taken_types,
     tools_left,
 )
-from policyctx.policy.values import parsed_template
+from policyctx.policy.templates import parsed_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ from policyctx.policy.meant import (
     place_of_key,
 )
 from policyctx.policy.nodes import model_in, type_at
-from policyctx.policy.values import TemplateError
+from policyctx.policy.templates import TemplateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,6 +9,7 @@ taken, and one with a number of `NOT_A_STORE_FILE` for a link, a folder or a pip
 from __future__ import annotations
 
 import errno
+import os
 from typing import IO, TYPE_CHECKING, NamedTuple, Protocol, Self
 
 if TYPE_CHECKING:
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 TEMPORARY = ".tmp"
 # What opening a link, a folder or a pipe in the place of a file says.
 NOT_A_STORE_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.EINVAL})
+
+
+def random_name() -> str:
+    """Return 16 random hex digits: a name that nothing else has."""
+    return os.urandom(8).hex()
 
 
 class FileStatus(NamedTuple):

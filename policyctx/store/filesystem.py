@@ -12,13 +12,12 @@ from policyctx.definitions.actions import Action
 from policyctx.definitions.fields import ROOT_FIELDS
 from policyctx.errors import AmbiguousSessionError, StoreError
 from policyctx.planning.paths import File, item_path, path_parts, safe_part
-from policyctx.policy.values import parsed_template
+from policyctx.policy.templates import parsed_template
 from policyctx.store.content import STATE_FOLDER, Content, Origin, Saved
 from policyctx.store.index import Index
 from policyctx.store.journal import JOURNAL, Event, events
 from policyctx.store.local.backend import LocalBackend
 from policyctx.store.naming import absolute_root
-from policyctx.store.read import ContentReader, Verification, matches, verify_entries
 from policyctx.store.save import Saver, SaveRules
 from policyctx.store.sessions import (
     INDEX,
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from policyctx.messages.json_text import JSON
     from policyctx.store.files import Format
     from policyctx.store.index import IndexEntry
-    from policyctx.store.read import FoundLine
+    from policyctx.store.read import ContentReader, FoundLine, Verification
     from policyctx.store.retain import CollectionReport
 
 __all__ = ["Content", "ContextFileSystem"]
@@ -254,6 +253,8 @@ class ContextFileSystem:
         A match says where the text is; `read` returns it, verified. `item_type` and `tool` are
         exact. Raises `StoreError`, for an empty text too, and `AmbiguousSessionError` as `list`.
         """
+        from policyctx.store.read import matches  # noqa: PLC0415 - not to save
+
         with self._backend("read") as backend:
             entries = tuple(self._index(backend))
             chosen = (entry for entry in entries if entry.is_of(item_type, tool))
@@ -273,6 +274,8 @@ class ContextFileSystem:
 
     def verify(self, *, progress: Progress = _silently) -> Verification:
         """Read every content, compare it with its hash, and list the damaged ones."""
+        from policyctx.store.read import Verification, verify_entries  # noqa: PLC0415 - not to save
+
         with self._backend("verified") as backend:
             found = verify_entries(backend, tuple(self._index(backend)), progress)
             now = self._index(backend)
@@ -385,6 +388,8 @@ class ContextFileSystem:
             yield reader
 
     def _reader(self, backend: LocalBackend) -> ContentReader:
+        from policyctx.store.read import ContentReader  # noqa: PLC0415 - not to save
+
         rules = self._saver.rules
         reserved = rules.reserved if self._state else None
         index = Index() if self._state is None else self._state.refresh(backend)

@@ -15,9 +15,9 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import secrets
 from typing import TYPE_CHECKING
 
+from policyctx.store.backend import random_name
 from policyctx.store.content import PACKED, is_inside
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class OpenBatches:
         self._folder = folder
         self.process = os.getpid()
         self._paths: dict[str, frozenset[str]] = {}
-        self._writer = secrets.token_hex(8)
+        self._writer = random_name()
         self._opened = 0
         self._lock: ExclusiveLock | None = None
 
@@ -158,7 +158,7 @@ class OpenBatches:
             self._opened = 0
             with contextlib.suppress(OSError):  # `collect` removes what is left
                 backend.remove(self._lock_file())
-            self._writer = secrets.token_hex(8)
+            self._writer = random_name()
 
     def abandon(self) -> None:
         """Close every batch and release the lock; `collect` removes its file."""

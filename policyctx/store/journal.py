@@ -10,11 +10,11 @@ lines. The number shows that a line is missing or stands twice, the checksum tha
 from __future__ import annotations
 
 import json
-import secrets
 import zlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from policyctx.store.backend import random_name
 from policyctx.store.content import encoded
 from policyctx.store.index import entry_of
 
@@ -94,7 +94,7 @@ class JournalRead:
 
 def new_head(replaced: Iterable[str] = ()) -> bytes:
     """Return the first line of a new journal, with the ids of the journals that it replaces."""
-    journal_id = secrets.token_hex(8)
+    journal_id = random_name()
     head: JSON = {"id": journal_id, "schema_version": SCHEMA_VERSION, "replaces": [*replaced]}
     return journal_line({"journal": head}, 0)
 

@@ -7,7 +7,6 @@ only values that this store could have written are believed.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import weakref
@@ -36,7 +35,6 @@ from policyctx.store.journal import (
     read_journal,
     write_journal,
 )
-from policyctx.store.rebuild import adopted_entries
 from policyctx.store.sessions import lines_in
 from policyctx.store.snapshot import Snapshots
 
@@ -51,7 +49,6 @@ if TYPE_CHECKING:
     from policyctx.store.sessions import StateFolder
     from policyctx.store.snapshot import IndexSnapshot
 
-_LOG = logging.getLogger("policyctx.store")
 _LOCK = "lock"
 # A journal names this many of the journals that it replaces.
 _REMEMBERED_JOURNALS = 8
@@ -386,6 +383,8 @@ class State:
             )
 
     def _adopted(self, backend: Backend) -> Iterator[IndexEntry]:
+        from policyctx.store.rebuild import adopted_entries  # noqa: PLC0415 - only for damage
+
         but = {self._place.snapshot}
         return adopted_entries(backend, self.index, self._place.format, but=but)
 
@@ -402,4 +401,6 @@ class State:
     def _notice(self, notice: str) -> None:
         sentence = f"{self._root}/{self.folder}: {notice}"
         self.notices.append(sentence)
-        _LOG.warning("%s", sentence)
+        import logging  # noqa: PLC0415 - slow to import, and only for damage
+
+        logging.getLogger("policyctx.store").warning("%s", sentence)

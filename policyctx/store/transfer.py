@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import os
 import re
-import secrets
 import tarfile
 from collections import defaultdict
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
+from policyctx.store.backend import random_name
 from policyctx.store.content import Content, decoded, encoded, sha256_of
 from policyctx.store.files import packing, prepare, unpacking
 from policyctx.store.index import Index
@@ -62,7 +62,7 @@ def _add_member(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 @contextmanager
 def _replacing(target: Path, mode: int) -> Iterator[IO[bytes]]:
     """Provide a file that replaces `target` when it is complete, and is removed otherwise."""
-    temporary = target.parent / f".{secrets.token_hex(8)}.tmp"
+    temporary = target.parent / f".{random_name()}.tmp"
     try:
         descriptor = os.open(temporary, _NEW_FILE, mode)
         with open(descriptor, "wb") as file:  # noqa: PTH123 - an open descriptor, not a path

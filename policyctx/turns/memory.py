@@ -19,6 +19,7 @@ from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.planning.ledger import Ledger, LedgerEntry, is_entry
 from policyctx.planning.records import TYPES, is_of
 from policyctx.tokens.usage import Correction, correction_of
+from policyctx.turns.arriving import call_of
 from policyctx.turns.breakpoints import SentAnchors
 from policyctx.turns.replacements import Replacement, Replacements
 from policyctx.turns.totals import Tallied
@@ -26,6 +27,7 @@ from policyctx.turns.totals import Tallied
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from policyctx.definitions.items import Message
     from policyctx.messages.shapes.built_in import Shapes
     from policyctx.planning.conversation import Arrived, Conversation
     from policyctx.planning.facts import Facts
@@ -44,6 +46,9 @@ class Memory:
 
     ledger: Ledger = field(default_factory=Ledger)
     known: KnownList | None = None
+    lists: tuple[tuple[Sequence[Message], int], ...] = ()
+    """The lists that the last turn was given and returned, and their lengths then. The caller may
+    have added messages since."""
     judged: Counter[Arrived] = field(default_factory=Counter)
     """The items that the steps on arrival have judged in any list of the session."""
     called_at: float | None = None
@@ -96,6 +101,11 @@ class Memory:
     def has_decided(self) -> bool:
         """Whether anything was decided, so that there is something to remember."""
         return bool(len(self.ledger) or self.replacements.made)
+
+    def call_of(self, message: Message, shapes: Shapes) -> Message | None:
+        """Return the message with the call that a result answers, None if it is not known."""
+        since = [given[i] for given, count in self.lists for i in range(count, len(given))]
+        return call_of(message, self.known, since, shapes)
 
     def call_record(self) -> dict[str, Any]:
         """Return the record of the last model call."""

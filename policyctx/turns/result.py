@@ -6,13 +6,13 @@ ledger on. A placeholder is handed out only after the file that it names is save
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from policyctx.compaction.assembly import SummaryUsage
 from policyctx.errors import InvalidResultError, StoreError
 from policyctx.turns.effects import Holds, Remember, Save
-from policyctx.turns.sources import indices
+from policyctx.turns.sources import indices, joined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,6 +61,15 @@ class Result:
         anew at each access.
         """
         return indices(self.source_ranges)
+
+    def without_first(self) -> Result:
+        """Return the result without the message that was given first; the plan still has it."""
+        kept = [i for i, source in enumerate(self.sources) if source != 0]
+        return replace(
+            self,
+            messages=[self.messages[i] for i in kept],
+            source_ranges=joined(range(s - 1, s) for s in self.sources if s),
+        )
 
     @property
     def compacted(self) -> bool:

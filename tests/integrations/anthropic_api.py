@@ -17,7 +17,7 @@ from tests.integrations.anthropic_rules import marked_blocks, prompt_bytes, refu
 from tests.serving import Answer, serving
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.integrations.anthropic_rules import Block, Body
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 BYTES_PER_TOKEN = 3
 HIDDEN_TOKENS = 300
 _CHUNK = 40
-# What a stream that is held waits for, at most, in seconds.
-_LONGEST_WAIT = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,25 +187,11 @@ class _Answer(Answer):
             "usage": {**usage, "output_tokens": output},
         }
         if body.get("stream"):
-            self._stream(events_of(message, self.server.bills_late), reply.cut_after)
+            events = events_of(message, self.server.bills_late)
+            frames = (f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events)
+            self.send_events(frames, cut_after=reply.cut_after, holds=self.server.holds)
         else:
             self.send_json(200, json.dumps(message).encode(), reply.headers)
-
-    def _stream(self, events: Iterable[Body], cut_after: int | None) -> None:
-        self.protocol_version = "HTTP/1.1"  # chunks, so that the client notices a cut
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream; charset=utf-8")
-        self.send_header("transfer-encoding", "chunked")
-        self.send_header("connection", "close")
-        self.end_headers()
-        for number, event in enumerate(events):
-            if number == cut_after:
-                return
-            frame = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(frame), frame))
-            if number == 0 and self.server.holds is not None:
-                self.server.holds.wait(_LONGEST_WAIT)
-        self.wfile.write(b"0\r\n\r\n")
 
     def _fail(
         self, status: int, kind: str, text: str, headers: dict[str, str] | None = None

@@ -7,7 +7,10 @@ names, and prints how it begins.
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +61,17 @@ def offloaded_path(messages: Any) -> str:
     """Return the path in the first placeholder of a list; without one the first file's name."""
     path = re.search(r"Path: (\S+)", json.dumps(messages).replace("\\n", "\n"))
     return path[1] if path else "0.txt"
+
+
+def printed_by(program: Path, folder: Path, environment: dict[str, str]) -> str:
+    """Run a program on the files in a folder, which is its home, and return what it prints."""
+    return subprocess.run(
+        [sys.executable, str(program), str(files_in(folder))],
+        env={**os.environ, "HOME": str(folder), **environment},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout
 
 
 def check_sent(sent: list[int], bare: list[int], calls: int, folders: Iterable[Path]) -> None:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 BYTES_PER_TOKEN = 3
 HIDDEN_TOKENS = 300
 _CHUNK = 40
-# What a stream that is held waits for, at most, in seconds.
-_LONGEST_WAIT = 30
 _CHAT, _RESPONSES = "/v1/chat/completions", "/v1/responses"
 
 
@@ -140,7 +138,8 @@ class _Answer(Answer):
         api.prompts.append(tokens_of(body))
         answer, events = (_completion if path == _CHAT else _response)(api, body, reply)
         if body.get("stream"):
-            self._stream(events, reply.cut_after)
+            frames = map(_frame, events)
+            self.send_events(frames, cut_after=reply.cut_after, holds=self.server.holds)
         else:
             self.send_json(200, json.dumps(answer).encode(), reply.headers)
 
@@ -153,27 +152,15 @@ class _Answer(Answer):
             return f"This model's maximum context length is {window} tokens, got {tokens}."
         return None
 
-    def _stream(self, events: Iterator[Body | str], cut_after: int | None) -> None:
-        self.protocol_version = "HTTP/1.1"  # chunks, so that the client notices a cut
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream; charset=utf-8")
-        self.send_header("transfer-encoding", "chunked")
-        self.send_header("connection", "close")
-        self.end_headers()
-        for number, event in enumerate(events):
-            if number == cut_after:
-                return
-            kind = event.get("type") if isinstance(event, dict) else None
-            text = event if isinstance(event, str) else json.dumps(event)
-            frame = ((f"event: {kind}\n" if kind else "") + f"data: {text}\n\n").encode()
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(frame), frame))
-            if number == 0 and self.server.holds is not None:
-                self.server.holds.wait(_LONGEST_WAIT)
-        self.wfile.write(b"0\r\n\r\n")
-
     def _fail(self, status: int, text: str, headers: dict[str, str] | None = None) -> None:
         error = {"message": text, "type": "invalid_request_error", "param": None, "code": None}
         self.send_json(status, json.dumps({"error": error}).encode(), headers or {})
+
+
+def _frame(event: Body | str) -> str:
+    kind = event.get("type") if isinstance(event, dict) else None
+    text = event if isinstance(event, str) else json.dumps(event)
+    return (f"event: {kind}\n" if kind else "") + f"data: {text}\n\n"
 
 
 def _completion(api: OpenAIAPI, body: Body, reply: Reply) -> tuple[Body, Iterator[Body | str]]:

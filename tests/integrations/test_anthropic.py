@@ -8,22 +8,16 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 import anthropic
 import pytest
 
 from policyctx import Session
-from policyctx.errors import install_command
 from policyctx.integrations.agent_loop import AgentLoop, Asked
 from policyctx.integrations.anthropic import PolicyMiddleware
 from policyctx.store.filesystem import ContextFileSystem
@@ -37,6 +31,19 @@ from tests.integrations.anthropic_api import (
     saying,
 )
 from tests.integrations.anthropic_rules import marked_blocks, signed
+from tests.integrations.killing import check_goes_on
+from tests.integrations.loops import (
+    BIG,
+    GATED,
+    LONG,
+    OLD,
+    SECOND,
+    WINDOW,
+    check_own_files,
+    files_of,
+    long_results,
+    ten_sessions,
+)
 from tests.policies import policy
 
 if TYPE_CHECKING:
@@ -47,18 +54,8 @@ if TYPE_CHECKING:
 NO_THREAD: dict[str, Any] = (
     {} if int(anthropic.__version__.split(".")[0]) < 1 else {"thread": False}
 )
-OLD = """\
-    items: {tool_result: {offload: true, keep_recent: 1}}
-    min_tokens: 100
-    steps: [{name: retire, do: offload}]
-    """
-GATED = """\
-    items: {tool_result: {offload: true}}
-    steps: [{name: s, do: offload, when: {tokens: {at_least: 20000}}}]
-    """
 TOOLS: Any = [{"name": "Bash", "input_schema": {"type": "object"}}]
 ASKED: dict[str, Any] = {"model": "claude-some", "max_tokens": 99, "tools": TOOLS}
-BIG, SECOND = "alpha " * 400, "beta " * 400
 
 
 def list_of(*contents: str) -> list[Any]:
@@ -101,10 +98,6 @@ def result_text(body: Any, number: int) -> str:
     """The text of the result with this number in the list of `session_of`."""
     text: str = body["messages"][2 + 2 * number]["content"][0]["content"]
     return text
-
-
-def files_of(session: Session) -> list[str]:
-    return [item.offload_path for item in session.items if item.offload_path]
 
 
 def is_edited(body: Any) -> bool:
@@ -633,30 +626,23 @@ def next_call(body: Any) -> Reply:
 def test_ten_sessions_run_at_the_same_time_through_one_client(
     api: AnthropicAPI, tmp_path: Path
 ) -> None:
-    names = [f"agent{i}" for i in range(10)]
-    rules = policy(OLD)
-    sessions = {name: Session(rules, root=tmp_path / name, session_id=name) for name in names}
+    sessions = ten_sessions(tmp_path)
     api.script = next_call
     middleware = PolicyMiddleware(lambda request: sessions.get(str(request.headers.get("x-agent"))))
     with (
         anthropic.Anthropic(base_url=api.url, api_key="k", middleware=[middleware]) as client,
         ThreadPoolExecutor(10) as pool,
     ):
-        lists = [*pool.map(lambda name: run_agent(client, name, 5), names)]
+        lists = [*pool.map(lambda name: run_agent(client, name, 5), sessions)]
     assert api.refused == []
     assert len(lists) == 10
-    for name, session in sessions.items():
-        files = files_of(session)
-        assert len(files) == 6
-        assert all(session.read(file).startswith(f"{name} ") for file in files)
+    check_own_files(sessions, 6)
 
 
 def test_ten_sessions_run_at_the_same_time_in_one_event_loop(
     api: AnthropicAPI, tmp_path: Path
 ) -> None:
-    names = [f"agent{i}" for i in range(10)]
-    rules = policy(OLD)
-    sessions = {name: Session(rules, root=tmp_path / name, session_id=name) for name in names}
+    sessions = ten_sessions(tmp_path)
     api.script = next_call
 
     async def run(name: str) -> None:
@@ -672,14 +658,11 @@ def test_ten_sessions_run_at_the_same_time_in_one_event_loop(
                 messages.append(results(*((id_, f"{name} {turn} " * 300) for id_ in found)))
 
     async def every() -> None:
-        await asyncio.gather(*map(run, names))
+        await asyncio.gather(*map(run, sessions))
 
     asyncio.run(every())
     assert api.refused == []
-    for name, session in sessions.items():
-        files = files_of(session)
-        assert len(files) == 6
-        assert all(session.read(file).startswith(f"{name} ") for file in files)
+    check_own_files(sessions, 6)
 
 
 def test_two_loops_on_one_session_take_turns(api: AnthropicAPI, session: Session) -> None:
@@ -804,21 +787,7 @@ def test_the_four_queries_of_the_context_filesystem_document(
     assert changed == [None, None, None, None, 2, None, 6]
 
 
-WINDOW = 20_000
 AUTO = "model: {cache: {breakpoints: auto}, "
-LONG = """\
-    model: {context_window: 20000}
-    min_tokens: 500
-    items: {tool_result: {offload: true}}
-    compaction: {keep_recent: {messages: 1}, keep_newest_user_message: true}
-    steps:
-      - {name: retire, do: offload, select: {keep_recent: {items: 2, per: all}}}
-      - name: room
-        do: offload
-        when: {tokens: {at_least: 50%}}
-        select: {keep_recent: {messages: 1}}
-      - {name: summarise, do: compact, when: {tokens: {at_least: 55%}}}
-    """
 
 
 def long_reply(turn: int) -> Reply:
@@ -827,20 +796,6 @@ def long_reply(turn: int) -> Reply:
         return saying(f"Part {turn} is done. " + "We go on with the next part. " * 20)
     asked = [(f"t{turn}_{i}", "Bash", {"n": turn, "i": i}) for i in range(1 + turn % 3)]
     return calling(*asked, thinking=f"Thought {turn}. " * 30)
-
-
-def long_results(turn: int) -> list[tuple[str, str]]:
-    """Results that are billed with at most 8,000 tokens together."""
-    count = 1 + turn % 3
-    sizes = [7000 if turn % 7 == 3 else 1500 if i else 300 + 97 * (turn % 23) for i in range(count)]
-    scale = min(1.0, 7_500 / sum(sizes))
-    return [
-        (
-            f"t{turn}_{i}",
-            (f"{turn}.{i}: " + "output of a command\n" * 4000)[: int(3 * size * scale)],
-        )
-        for i, size in enumerate(sizes)
-    ]
 
 
 @pytest.mark.slow
@@ -930,20 +885,8 @@ for turn in range(len(messages) // 2, 8):
 
 @pytest.mark.slow
 def test_a_killed_program_goes_on_with_the_same_bytes(api: AnthropicAPI, tmp_path: Path) -> None:
-    text = OLD.replace("keep_recent: 1", "keep_recent: 2")
-    (tmp_path / "p.yaml").write_text("apiVersion: policyctx/v1\nname: p\n" + dedent(text))
     api.script = lambda body: calling((f"t{steps_taken(body)}", "Bash", {}))
-    run = [sys.executable, "-c", KILLED, str(tmp_path), api.url]
-    killed = subprocess.run([*run, "4"], check=False, env={**os.environ})
-    assert killed.returncode == -signal.SIGKILL
-    subprocess.run([*run, "-1"], check=True)
-    assert api.refused == []
-    assert len(api.bodies) == 8
-    before, after = (body["messages"] for body in api.bodies[4:6])
-    # The third newest result left at the first call after the kill, and nothing else changed.
-    assert [i for i, message in enumerate(before) if after[i] != message] == [6]
-    files = [*(tmp_path / "store").rglob("*.txt"), *(tmp_path / "store").rglob("*.md")]
-    assert len(files) == len({file.read_bytes() for file in files})
+    check_goes_on(KILLED, tmp_path, api, "messages")
 
 
 def test_warnings_of_a_turn_are_logged(
@@ -956,28 +899,3 @@ def test_warnings_of_a_turn_are_logged(
         client.messages.create(**ASKED, messages=MESSAGES)
     assert api.bodies[0]["messages"] == MESSAGES
     assert any(record.levelno == logging.WARNING for record in caplog.records)
-
-
-@pytest.mark.parametrize(
-    ("module", "text"),
-    [
-        ("__version__ = '0.105.0'", "needs anthropic>=0.110, and 0.105.0 is installed"),
-        ("raise ImportError('not there')", install_command("anthropic")),
-    ],
-)
-def test_an_sdk_without_middleware_is_reported(tmp_path: Path, module: str, text: str) -> None:
-    (tmp_path / "anthropic.py").write_text(module)
-    run = subprocess.run(
-        [sys.executable, "-c", "import policyctx.integrations.anthropic"],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 1
-    assert text in run.stderr
-
-
-def test_importing_the_integrations_does_not_import_the_sdk() -> None:
-    script = "import policyctx.integrations, sys; sys.exit('anthropic' in sys.modules)"
-    subprocess.run([sys.executable, "-c", script], check=True)

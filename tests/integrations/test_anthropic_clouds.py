@@ -17,6 +17,7 @@ from policyctx import Session
 from policyctx.integrations.anthropic import PolicyMiddleware
 from tests.conversations import session_of
 from tests.integrations.anthropic_rules import refusal
+from tests.integrations.loops import BIG, OLD, SECOND
 from tests.policies import policy
 from tests.serving import Answer, serving
 
@@ -24,13 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-OLD = """\
-    items: {tool_result: {offload: true, keep_recent: 1}}
-    min_tokens: 100
-    steps: [{name: retire, do: offload}]
-    """
 TOOLS: Any = [{"name": "Bash", "input_schema": {"type": "object"}}]
-MESSAGES: list[Any] = [*session_of("alpha " * 400, "beta " * 400)]
+MESSAGES: list[Any] = [*session_of(BIG, SECOND)]
 # What a cloud's API has in the path instead of in the body.
 _PATH = re.compile(r"/model/(?P<bedrock>[^/]+)/invoke|.*/models/(?P<vertex>[^:/]+):rawPredict")
 

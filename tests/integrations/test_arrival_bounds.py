@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -134,7 +133,7 @@ def test_policies_share_a_rule_only_where_it_is_the_same() -> None:
     rules = {tool: one and one.rule for tool, one in found.items()}
     assert rules["Bash"] is not None
     assert rules["Read"] is not None
-    assert rules["Bash"] == replace(rules["mcp__x__y"], tool="Bash")  # type: ignore[type-var]
+    assert rules["Bash"] == rules["mcp__x__y"]._replace(tool="Bash")  # type: ignore[union-attr]
     assert rules["Bash"].shown != rules["Read"].shown
 
 

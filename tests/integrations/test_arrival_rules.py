@@ -206,10 +206,11 @@ def test_a_rule_reads_back_as_it_was_written() -> None:
 
 def started_hook(given: object) -> subprocess.CompletedProcess[str]:
     code = (
-        "import sys; from policyctx.integrations.claude_code import main; main();"
+        "import sys; from policyctx.integrations.claude_code import run; run([]);"
         "print([n for n in ('pydantic', 'pydantic_core', 'yaml', 'typer', 'rich', 'tiktoken',"
-        " 'asyncio', 'tarfile', 'concurrent', 'policyctx.session', 'policyctx.messages.reading')"
-        " if n in sys.modules], file=sys.stderr)"
+        " 'asyncio', 'tarfile', 'concurrent', 'logging', 'secrets', 'fractions', 'difflib',"
+        " 'policyctx.session', 'policyctx.messages.reading', 'policyctx.store.read',"
+        " 'policyctx.policy.values') if n in sys.modules], file=sys.stderr)"
     )
     return subprocess.run(
         [*HOOK[:2], code, "claude-code"],

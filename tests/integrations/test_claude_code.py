@@ -349,7 +349,7 @@ def test_hooks_that_are_killed_leave_a_store_that_goes_on(project: Path) -> None
 def test_a_small_result_needs_neither_the_library_nor_its_dependencies(project: Path) -> None:
     hook(event("Bash", bash(SMALL), cwd=project))  # which remembers the bound of the policy
     code = (
-        "import sys; from policyctx.integrations.claude_code import main; main();"
+        "import sys; from policyctx.integrations.claude_code import run; run([]);"
         "print([n for n in ('pydantic', 'yaml', 'typer', 'rich', 'tiktoken', 'asyncio',"
         " 'policyctx.session', 'pathlib') if n in sys.modules])"
     )

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,7 +18,7 @@ from tests.integrations.examples import (
     added_lines,
     check_sent,
     example,
-    files_in,
+    printed_by,
     without_policyctx,
 )
 
@@ -56,22 +54,14 @@ def ChatOpenAI(**_):
 
 def run(program: Path, folder: Path) -> list[int]:
     """Run a program, check what it prints, and return the tokens of its prompts."""
-    files, modules = files_in(folder), folder / "modules"
-    modules.mkdir()
+    modules = folder / "modules"
+    modules.mkdir(parents=True)
     (modules / "langchain_openai.py").write_text(MODEL.replace("FILES", str(FILES)))
     given = {
-        "HOME": str(folder),
         "PROMPTS": str(folder / "prompts.json"),
         "PYTHONPATH": os.pathsep.join([str(modules), str(ROOT)]),
     }
-    printed = subprocess.run(
-        [sys.executable, str(program), str(files)],
-        env={**os.environ, **given},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    ).stdout
-    assert printed == ANSWER
+    assert printed_by(program, folder, given) == ANSWER
     prompts: list[int] = json.loads((folder / "prompts.json").read_text())
     return prompts
 

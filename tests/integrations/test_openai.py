@@ -7,14 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 import openai
@@ -22,9 +17,22 @@ import pytest
 from pydantic import BaseModel
 
 from policyctx import Session
-from policyctx.errors import MessagesError, install_command
+from policyctx.errors import MessagesError
 from policyctx.integrations.openai import with_policy
 from tests.conversations import chat_calls, chat_result, user
+from tests.integrations.killing import check_goes_on
+from tests.integrations.loops import (
+    BIG,
+    GATED,
+    LONG,
+    OLD,
+    SECOND,
+    WINDOW,
+    check_own_files,
+    files_of,
+    long_results,
+    ten_sessions,
+)
 from tests.integrations.openai_api import (
     BROKEN,
     OVERLOADED,
@@ -34,16 +42,7 @@ from tests.integrations.openai_api import (
     openai_api,
     saying,
 )
-from tests.integrations.openai_loops import (
-    BIG,
-    GATED,
-    LONG,
-    OLD,
-    SECOND,
-    WINDOW,
-    long_reply,
-    long_results,
-)
+from tests.integrations.openai_loops import long_reply
 from tests.policies import policy
 
 if TYPE_CHECKING:
@@ -135,10 +134,6 @@ def client_of(api: OpenAIAPI, session: Any) -> Any:
 
 def async_client_of(api: OpenAIAPI, session: Any) -> Any:
     return with_policy(openai.AsyncOpenAI(base_url=api.url, api_key="k"), session)
-
-
-def files_of(session: Session) -> list[str]:
-    return [item.offload_path for item in session.items if item.offload_path]
 
 
 def test_create_sends_the_edited_list_and_leaves_the_callers_list(
@@ -657,19 +652,16 @@ def next_call(body: Any) -> Reply:
 def check_sessions(api: OpenAIAPI, sessions: dict[str, Session]) -> None:
     assert api.refused == []
     assert len(api.bodies) == 10 * 6
-    for name, session in sessions.items():
-        assert len(session.ledger) == 4
-        assert all(session.read(file).startswith(f"{name} ") for file in files_of(session))
+    check_own_files(sessions, 4)
 
 
 @pytest.mark.slow
 def test_ten_sessions_run_at_the_same_time_in_threads(api: OpenAIAPI, tmp_path: Path) -> None:
-    names = [f"s{i}" for i in range(10)]
-    sessions = {name: Session(policy(OLD), root=tmp_path / name, session_id=name) for name in names}
+    sessions = ten_sessions(tmp_path)
     api.script = next_call
     with bare_client(api) as bare, ThreadPoolExecutor(10) as pool:
-        clients = [with_policy(bare, sessions[name]) for name in names]
-        [*pool.map(run_agent, clients, names, [6] * 10)]
+        clients = [with_policy(bare, session) for session in sessions.values()]
+        [*pool.map(run_agent, clients, sessions, [6] * 10)]
     check_sessions(api, sessions)
 
 
@@ -677,8 +669,7 @@ def test_ten_sessions_run_at_the_same_time_in_threads(api: OpenAIAPI, tmp_path: 
 def test_ten_sessions_run_at_the_same_time_in_one_event_loop(
     api: OpenAIAPI, tmp_path: Path
 ) -> None:
-    names = [f"s{i}" for i in range(10)]
-    sessions = {name: Session(policy(OLD), root=tmp_path / name, session_id=name) for name in names}
+    sessions = ten_sessions(tmp_path)
     api.script = next_call
 
     async def agent(name: str) -> None:
@@ -691,7 +682,7 @@ def test_ten_sessions_run_at_the_same_time_in_one_event_loop(
                 messages.append(chat_result(called.id, f"{name} {turn} " * 300))
 
     async def run() -> None:
-        await asyncio.gather(*(agent(name) for name in names))
+        await asyncio.gather(*(agent(name) for name in sessions))
 
     asyncio.run(run())
     check_sessions(api, sessions)
@@ -808,20 +799,8 @@ for turn in range(len(items) // 2, 8):
 
 @pytest.mark.slow
 def test_a_killed_program_goes_on_with_the_same_bytes(api: OpenAIAPI, tmp_path: Path) -> None:
-    text = OLD.replace("keep_recent: 1", "keep_recent: 2")
-    (tmp_path / "p.yaml").write_text("apiVersion: policyctx/v1\nname: p\n" + dedent(text))
     api.script = lambda body: calling((f"t{len(body['input'])}", "Bash", {}))
-    run = [sys.executable, "-c", KILLED, str(tmp_path), api.url]
-    killed = subprocess.run([*run, "4"], check=False, env={**os.environ})
-    assert killed.returncode == -signal.SIGKILL
-    subprocess.run([*run, "-1"], check=True)
-    assert api.refused == []
-    assert len(api.bodies) == 8
-    before, after = (body["input"] for body in api.bodies[4:6])
-    # The third newest result left at the first call after the kill, and nothing else changed.
-    assert [i for i, item in enumerate(before) if after[i] != item] == [6]
-    files = [*(tmp_path / "store").rglob("*.txt"), *(tmp_path / "store").rglob("*.md")]
-    assert len(files) == len({file.read_bytes() for file in files})
+    check_goes_on(KILLED, tmp_path, api, "input")
 
 
 def test_a_client_for_azure_is_wrapped(api: OpenAIAPI, session: Session) -> None:
@@ -860,25 +839,3 @@ def test_warnings_of_a_turn_are_logged(
         endpoint.created(client, messages)
     assert api.bodies[0][endpoint.messages] == messages
     assert caplog.records
-
-
-@pytest.mark.parametrize(
-    ("module", "text"),
-    [
-        ("__version__ = '1.99.0'", "needs openai>=2.2, and 1.99.0 is installed"),
-        ("raise ImportError('not there')", install_command("openai")),
-    ],
-)
-def test_an_sdk_that_is_missing_or_too_old_is_reported(
-    tmp_path: Path, module: str, text: str
-) -> None:
-    (tmp_path / "openai.py").write_text(module)
-    run = subprocess.run(
-        [sys.executable, "-c", "import policyctx.integrations.openai"],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 1
-    assert text in run.stderr

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +16,16 @@ import pytest
 from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool
 
 from policyctx import Session
-from policyctx.errors import install_command
 from policyctx.integrations.openai_agents import PolicyFilter
+from tests.integrations.loops import (
+    BIG,
+    GATED,
+    LONG,
+    OLD,
+    SECOND,
+    WINDOW,
+    long_results,
+)
 from tests.integrations.openai_api import (
     BROKEN,
     OVERLOADED,
@@ -30,16 +35,7 @@ from tests.integrations.openai_api import (
     openai_api,
     saying,
 )
-from tests.integrations.openai_loops import (
-    BIG,
-    GATED,
-    LONG,
-    OLD,
-    SECOND,
-    WINDOW,
-    long_reply,
-    long_results,
-)
+from tests.integrations.openai_loops import long_reply
 from tests.policies import policy
 
 if TYPE_CHECKING:
@@ -354,27 +350,3 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(tmp_path: Path, stream
     assert len(json.dumps(items)) // 3 > 10 * WINDOW
     assert "offloaded" in session.totals().items
     assert session.totals().compactions > 2
-
-
-@pytest.mark.parametrize(
-    ("files", "text"),
-    [
-        ({"__init__.py": "", "run.py": ""}, "needs openai-agents>=0.4"),
-        ({"__init__.py": "raise ImportError"}, install_command("openai-agents")),
-    ],
-)
-def test_an_sdk_that_is_missing_or_too_old_is_reported(
-    tmp_path: Path, files: dict[str, str], text: str
-) -> None:
-    (tmp_path / "agents").mkdir()
-    for name, code in files.items():
-        (tmp_path / "agents" / name).write_text(code)
-    run = subprocess.run(
-        [sys.executable, "-c", "import policyctx.integrations.openai_agents"],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 1
-    assert text in run.stderr

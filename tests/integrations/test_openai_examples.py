@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,8 +12,8 @@ from tests.integrations.examples import (
     added_lines,
     check_sent,
     example,
-    files_in,
     offloaded_path,
+    printed_by,
     without_policyctx,
 )
 from tests.integrations.openai_api import Reply, calling, openai_api, saying
@@ -50,23 +47,14 @@ def reading(body: Any) -> Reply:
 
 def run(program: Path, folder: Path) -> list[int]:
     """Run a program, check what it prints, and return the tokens of its prompts."""
-    files = files_in(folder)
     with openai_api() as api:
         api.script = reading
         given = {
             "OPENAI_BASE_URL": api.url,
             "OPENAI_API_KEY": "k",
             "OPENAI_AGENTS_DISABLE_TRACING": "1",
-            "HOME": str(folder),
         }
-        printed = subprocess.run(
-            [sys.executable, str(program), str(files)],
-            env={**os.environ, **given},
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        ).stdout
-        assert printed == ANSWER
+        assert printed_by(program, folder, given) == ANSWER
         assert api.refused == []
         return api.prompts
 

@@ -22,7 +22,8 @@ from policyctx.policy.reach import (
     selected_types,
     taken_types,
 )
-from policyctx.policy.values import Share, amount, parsed_template
+from policyctx.policy.templates import parsed_template
+from policyctx.policy.values import Share, amount
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

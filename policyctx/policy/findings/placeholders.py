@@ -9,7 +9,7 @@ from policyctx.definitions.item_types import WITH_TOOL, WITHOUT_TOOL
 from policyctx.policy.models.placeholder import Placeholder
 from policyctx.policy.nodes import sections
 from policyctx.policy.reach import outermost, taken_types
-from policyctx.policy.values import parsed_template
+from policyctx.policy.templates import parsed_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

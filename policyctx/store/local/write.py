@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import stat
 from typing import TYPE_CHECKING, Self
 
-from policyctx.store.backend import TEMPORARY, FileStatus
+from policyctx.store.backend import TEMPORARY, FileStatus, random_name
 from policyctx.store.local.folder import NEW_FILE, READING, check_regular, set_mode
 
 if TYPE_CHECKING:
@@ -211,7 +210,7 @@ def write_file(folder: Folder, name: str, content: bytes, mode: int, *, flush: b
 
 def temporary_name(prefix: str = ".") -> str:
     """Return a name that no other file has."""
-    return f"{prefix}{secrets.token_hex(8)}{TEMPORARY}"
+    return f"{prefix}{random_name()}{TEMPORARY}"
 
 
 def status_of(found: os.stat_result) -> FileStatus:

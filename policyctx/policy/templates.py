@@ -1,0 +1,87 @@
+"""Texts with fields, such as `Path: {path}`.
+
+`{name}` is a field, and `{{` and `}}` are literal braces; nothing else is evaluated.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A parsed text: literals and field names in turn, beginning and ending with a literal."""
+
+    pieces: tuple[str, ...]
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The names of the fields that the text uses."""
+        return frozenset(self.pieces[1::2])
+
+    def render(self, values: Mapping[str, object]) -> str:
+        """Return the text with each field's value in its place; `values` holds every field."""
+        return "".join(
+            str(values[piece]) if i % 2 else piece for i, piece in enumerate(self.pieces)
+        )
+
+
+class TemplateError(ValueError):
+    """A text has unknown fields or lone braces.
+
+    `problems` has one sentence for each, in the order of the text; `known` the fields there are.
+    """
+
+    def __init__(self, problems: list[str], known: list[str]) -> None:
+        self.problems = tuple(problems)
+        self.known = tuple(known)
+        super().__init__("; ".join(problems))
+
+
+def parsed_template(text: str, known: Iterable[str]) -> Template:
+    """Parse `text`; raises `TemplateError` with all its lone braces and unknown fields."""
+    known = sorted(known)
+    pieces: list[str] = [""]
+    problems: dict[str, str] = {}
+    end = 0
+    for match in _PIECE.finditer(text):
+        pieces[-1] += text[end : match.start()]
+        end = match.end()
+        found = match.group()
+        if found in ("{{", "}}"):
+            pieces[-1] += found[0]
+        elif match.group(1) is None:
+            problems[found] = f"a lone {found!r}: close it, or write it twice for a literal brace"
+        elif match.group(1) in known:
+            pieces += [match.group(1), ""]
+        else:
+            is_first = not any(field.startswith("{") and field != "{" for field in problems)
+            problems.setdefault(found, _unknown(match.group(1), known, is_first=is_first))
+    if problems:
+        raise TemplateError([*problems.values()], known)
+    pieces[-1] += text[end:]
+    return Template(tuple(pieces))
+
+
+def _unknown(field: str, known: list[str], *, is_first: bool) -> str:
+    """Say what is wrong with a field; the first sentence about a text lists the fields."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only for an error
+
+    name = re.split(r"[^A-Za-z0-9_]", field.strip(), maxsplit=1)[0]
+    if name in known:
+        return f"{{{field}}} is more than a field; write {{{name}}}"
+    likely = get_close_matches(field.lower(), known, n=1)
+    meant = f"; did you mean {{{likely[0]}}}?" if likely else ""
+    if not is_first:
+        return f"unknown field {{{field}}}{meant}"
+    fields = (
+        f" The fields are {', '.join(known)}" if likely else f"; the fields are {', '.join(known)}"
+    )
+    return f"unknown field {{{field}}}{meant}{fields}"
