@@ -15,6 +15,7 @@ from policyctx.policy.loading import parsed_policy
 from policyctx.policy.sources import PolicySource
 from policyctx.session import Session
 from policyctx.testing.strategies import mixed_lists, responses_lists
+from tests.conversations import calls, results
 from tests.fuzz.memory_store import MemoryStore
 from tests.openai_rules import (
     broken_promises,
@@ -108,6 +109,8 @@ def test_a_compaction_keeps_the_items_that_no_summary_can_tell(messages: list[Me
 
 
 DONE: Message = {"role": "assistant", "content": "done"}
+# Two lone surrogates, which are no character.
+HALVES: Message = results(("c0", "\ud83d\udfff"), error=True)
 DROPPED_ITEM: Message = {
     "type": "message",
     "role": "assistant",
@@ -117,6 +120,7 @@ DROPPED_ITEM: Message = {
 
 @given(messages=LISTS)
 @example(messages=[GO, DROPPED_ITEM, GO, DONE, DONE, GO])
+@example(messages=[GO, calls(("c0", "read")), HALVES, DONE, DONE, GO])
 def test_a_compacted_list_is_the_same_after_a_restart(messages: list[Message]) -> None:
     store = MemoryStore()
     first = Session(compacting(), session_id="s", store=store).apply(messages)

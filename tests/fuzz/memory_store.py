@@ -46,7 +46,8 @@ class MemoryStore:
     def remember(self, records: Sequence[Mapping[str, Any]], *, flush: bool = True) -> None:
         """Keep records of the session."""
         del flush
-        self.lines += map(json.dumps, records)
+        # Two lone surrogates escaped side by side would come back as one character.
+        self.lines += (json.dumps(record, ensure_ascii=False) for record in records)
 
     def records(self) -> list[dict[str, Any]]:
         """Return every record kept, oldest first."""
