@@ -250,8 +250,7 @@ function showKnown(report) {
             " would have done otherwise is not known.",
         ),
         element("dl", { class: "knowns" }, ...rows),
-        total.checks.length ? element("h3", {}, "Forecast against the bills") : null,
-        total.checks.length ? forecastTable(total.checks) : null,
+        ...(total.checks.length ? forecast(total.checks) : []),
       ),
     );
   }
@@ -313,6 +312,19 @@ function knownRows(total) {
   return rows;
 }
 
+function forecast(checks) {
+  return [
+    element("h3", {}, "Forecast against the bills"),
+    element(
+      "p",
+      { class: "muted" },
+      "Without the policy: tokens of prompts that were billed otherwise than foreseen, and what" +
+        " that is of the billed dollars. Unknown tokens may have been cached by other sessions.",
+    ),
+    forecastTable(checks),
+  ];
+}
+
 // How far the cost without the policy is from the bill of each call.
 function forecastTable(checks) {
   const tokens = (title, of) => ({ title, of, show: (row) => short(of(row)), numeric: true });
@@ -320,6 +332,7 @@ function forecastTable(checks) {
     name: "Forecast against the bills",
     rowNames: ["format", "formats"],
     rows: checks,
+    hasFinder: false,
     columns: [
       { title: "Format", of: (row) => row.format, words: true },
       { title: "Calls", of: (row) => row.calls, numeric: true },
@@ -331,7 +344,7 @@ function forecastTable(checks) {
         show: (row) => (row.error === null ? "–" : `${(100 * row.error).toFixed(1)} %`),
         numeric: true,
       },
-      tokens("Unknown, perhaps cached by other sessions", (row) => row.unknown),
+      tokens("Unknown", (row) => row.unknown),
     ],
   }).element;
 }

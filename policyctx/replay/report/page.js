@@ -7,6 +7,10 @@ function startPage() {
   report.sessions.forEach((session, number) => Object.assign(session, { number }));
   showAnswer(report);
   showKnown(report);
+  if (!report.sessions.length) {
+    document.getElementById("picker").remove();
+    return;
+  }
   const select = picker(report, (chosen) => showChosen(report, chosen));
   report.pick = (number) => {
     select.value = String(number);

@@ -3,7 +3,8 @@
 // A column has a `title`, and `of(row)` gives what it sorts by. It may have `show(row)`, a text or
 // an element in place of that; `search(row)`, the words to be found by; and be `numeric`, or
 // `words`, which are given room. `rowNames` say what one row is, and what many are. A `filter` has a
-// `title`, and `names` for the kinds of rows that `of(row)` tells apart.
+// `title`, and `names` for the kinds of rows that `of(row)` tells apart. A table of few rows may do
+// without a search: `hasFinder`.
 
 // Fewer where a row is a card as wide as the screen.
 const NARROW = window.matchMedia("(max-width: 40rem)");
@@ -37,6 +38,7 @@ class DataTable {
     descending = false,
     rowNames = ["row", "rows"],
     filter = null,
+    hasFinder = true,
   }) {
     Object.assign(this, { name, columns, rows, sort, descending, rowNames, filter });
     this.kind = ANY;
@@ -55,7 +57,8 @@ class DataTable {
       this.after,
     );
     this.headers = columns.map((column, i) => this.header(column, i));
-    this.element = element("div", {}, this.finder(), this.scroller(), this.pager);
+    const finder = hasFinder ? this.finder() : null;
+    this.element = element("div", {}, finder, this.scroller(), this.pager);
     this.find();
   }
 
