@@ -210,7 +210,7 @@ def test_the_open_entries_of_a_task_list_are_kept_and_the_finished_are_not() -> 
         user("Do it."), call("c1", "TodoWrite", {"todos": todos}), results(("c1", "ok"))
     )
     status = section(summary, "Task Status")
-    assert "- Backfill table orders" in status
+    assert "- Backfill table orders (in progress)" in status
     assert "- Drop column legacy_id" in status
     assert "- Write the migration" not in status
 
