@@ -45,6 +45,8 @@ class Statement(NamedTuple):
     answers: str = ""
     replaces: str = ""
     """What it takes back, without the values that hold no longer."""
+    unresolved: str = ""
+    """An earlier statement that it may take back; both stand, in order."""
 
 
 class FileState(NamedTuple):
@@ -147,7 +149,11 @@ def entries_of(digest: Digest) -> list[DigestEntry]:
 
 
 def _statement(statement: Statement) -> str:
-    notes = {"answers": statement.answers, "replaces": statement.replaces}
+    notes = {
+        "answers": statement.answers,
+        "replaces": statement.replaces,
+        "may replace": statement.unresolved,
+    }
     return _with_notes(statement.text, notes)
 
 
@@ -221,7 +227,12 @@ _PATTERNS = {Group.FILES: _FILE, Group.TOOLS: _TOOL, Group.FAILURES: _FAILURE}
 def _digest(found: dict[Group, list[tuple[str, dict[str, str]]]]) -> Digest:
     def statements(group: Group) -> tuple[Statement, ...]:
         return tuple(
-            Statement(text, notes.get("answers", ""), notes.get("replaces", ""))
+            Statement(
+                text,
+                notes.get("answers", ""),
+                notes.get("replaces", ""),
+                notes.get("may replace", ""),
+            )
             for text, notes in found[group]
         )
 
