@@ -244,6 +244,12 @@ class Presence(NamedTuple):
             return True
         return not folded.isascii() and self.parts.search(folded) is not None
 
+    def count_in(self, text: str) -> int:
+        """Return how many different cues the text has."""
+        folded = text.casefold()
+        found = set(self.words.findall(folded))
+        return len(found if folded.isascii() else found | set(self.parts.findall(folded)))
+
 
 class Picks(NamedTuple):
     """How entries of a list are pointed to."""

@@ -33,7 +33,8 @@ _MAKES_REQUEST = re.compile(r"\bcreate\b|\bgit push\b")
 _LINK = re.compile(r"https?://[^\s<>\"'()]+/(?:pull|pulls|issues|merge_requests)/\d+")
 
 _IN_BACKGROUND = re.compile(
-    r"&\s*(?:$|\n|echo\b)|\bnohup\s|\bsetsid\s|\bscreen -\w*d\w*\s|\btmux new(?:-session)?\s"
+    r"(?<![&>|])&(?![&>\d])\s*(?:$|\n|;|\)|disown|echo\b|sleep\b)|\bnohup\s|\bsetsid\s"
+    r"|\bscreen -\w*d\w*\s|\btmux new(?:-session)?\s"
     r"|\bdocker(?:[ -]compose)? (?:up|run)\b[^\n]*\s-d\b|\bsystemctl start\s"
 )
 _STOPS = re.compile(r"kill|stop|terminate|\bdown\b", re.IGNORECASE)
@@ -51,7 +52,8 @@ _PORT = re.compile(
 _ENDED = re.compile(
     r"completed|exited|finished|killed|stopped|not running|no such process", re.IGNORECASE
 )
-_KEY = re.compile(r"\bid ([^\s,)]+)")
+_KEY = re.compile(r"\bid ([^\s,)]+)|\bport (\d+)")
+_PART_END = re.compile(r"&&|;|\n")
 
 
 def repository_of(
@@ -128,12 +130,18 @@ class _Process(NamedTuple):
 
 def running_of(earlier: Iterable[Statement], calls: Sequence[Call]) -> tuple[Statement, ...]:
     """Return what was started in the background and, as far as calls show, still runs."""
-    running = [_Process(one, frozenset(_KEY.findall(one.text))) for one in earlier]
+    running = [_Process(one, _keys_of(one.text)) for one in earlier]
     for call in calls:
         if running and _ends_something(call):
             running = [one for one in running if not any(key in call.text for key in one.keys)]
         if (started := _started(call)) is not None:
-            running = [one for one in running if one.statement.text != started.statement.text]
+            # What is started again, or takes the port, takes the place of what was there.
+            same = started.keys
+            running = [
+                one
+                for one in running
+                if one.statement.text != started.statement.text and not one.keys & same
+            ]
             running.append(started)
     return tuple(one.statement for one in running[-_MOST_RUNNING:])
 
@@ -156,6 +164,17 @@ def _started(call: Call) -> _Process | None:
     keys = [*_NAME_GIVEN.findall(command), *_JOB.findall(printed), *_ID_SAID.findall(printed)][:1]
     ports = list(dict.fromkeys("".join(found) for found in _PORT.findall(f"{command}\n{printed}")))
     notes = [*(f"id {key}" for key in keys), *(f"port {port}" for port in ports[:2])]
-    subject = shortened(one_line(command), _LONGEST_COMMAND) if command else call.name
+    subject = shortened(one_line(_background_part(command)), _LONGEST_COMMAND) or call.name
     text = f"{subject} ({', '.join(notes)})" if notes else subject
-    return _Process(Statement(text, source=call.message), frozenset(keys))
+    return _Process(Statement(text, source=call.message), _keys_of(text))
+
+
+def _background_part(command: str) -> str:
+    """Return the part of a command that goes into the background; all of it if none does."""
+    parts = _PART_END.split(command)
+    started = (part for part in parts if _IN_BACKGROUND.search(part))
+    return next(started, command).strip()
+
+
+def _keys_of(text: str) -> frozenset[str]:
+    return frozenset(key for pair in _KEY.findall(text) for key in pair if key)

@@ -31,6 +31,8 @@ _LOOKED_BACK = 3
 _LONGEST = 300
 _CHECKBOX = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~/-])\]\s+(\S.*)$", re.MULTILINE)
 _SAME_TASK = 0.5
+# How a sentence ends that announces the call beside it.
+_LEADS_TO_CALL = (":", "：")
 # How a task is marked that is being worked on.
 _ACTIVE = " (in progress)"
 
@@ -58,7 +60,11 @@ def status_of(
     open_before = [*earlier.open]
     done, announced = earlier.done, earlier.next
     if by_agent or calls:
-        open_before += [one for one in earlier.next if not _spoken_of(one.text, said, calls, cues)]
+        open_before += [
+            one
+            for one in earlier.next
+            if not one.text.endswith(_LEADS_TO_CALL) and not _spoken_of(one.text, said, calls, cues)
+        ]
         announced = _announced(by_agent, {call.message for call in calls})
         done = _done(by_agent, calls, announced)
     tasks = {one.text.removesuffix(_ACTIVE): one for one in open_before}

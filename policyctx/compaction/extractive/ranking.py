@@ -17,6 +17,7 @@ Within a stream:
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.compaction.extractive.digest import Group, Statement
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
     from policyctx.compaction.extractive.cues import Cues
     from policyctx.compaction.extractive.digest import DigestEntry
+
+_SENTENCES = (Group.TOLD, Group.PASTED, Group.AGENT, Group.FOUND, Group.CARRIED)
 
 
 class Unit(NamedTuple):
@@ -50,13 +53,13 @@ class Unit(NamedTuple):
 
 # Rates of the streams. The user's orders have the largest, because nobody else can repeat them.
 # What another writer's summary holds may be all that is left of what the user said before it.
-_ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 45.0, 20.0, 6.0, 1.0
-_TELLING, _TALK = 12.0, 3.0
+_ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 100.0, 25.0, 6.0, 1.0
+_LAST_TURN, _TELLING, _TALK = 16.0, 12.0, 3.0
 _OPEN_FAILURE, _RESOLVED_FAILURE = 5.0, 2.0
 _CHANGED_FILE, _OTHER_FILE = 6.0, 1.5
 _RATES = {
     Group.PASTED: 2.0,
-    Group.FOUND: 8.0,
+    Group.FOUND: 5.0,
     Group.CARRIED: 25.0,
     Group.TOOLS: 0.7,
     Group.REPOSITORY: 4.0,
@@ -67,9 +70,22 @@ _RATES = {
 }
 _LEAST_TELLING = 2.0
 # The task is in the first of the user's words; the last are what it has become.
-_FIRST, _LAST, _AT_AN_END = 2, 4, 3.0
+_FIRST, _LAST, _AT_AN_END = 2, 4, 0.5
+# What each further word of an order weighs: "must never" binds more than "please".
+_STRONGER, _MOST_STRONGER = 1.5, 3
+# What an agent's sentence weighs more that tells what did not work, or what is not done.
+_SETBACK, _UNFINISHED = 4.0, 2.0
+# What a name weighs: nobody can guess it.
+_NAMED = 2.0
+# How much the size of a sentence takes from its weight: with 1 what counts is weight by token.
+_BY_SIZE, _EVEN_SIZE = 0.125, 12.0
 # Characters to a token, and the tokens that an entry takes beside its text.
 _CHARS_PER_TOKEN, _AROUND = 4, 2
+
+# A name in the middle of a sentence, or a word in Latin letters among others.
+_NAME = re.compile(
+    r"(?<=[a-z,;:] )[A-Z][\w'-]+|(?<=[\u3400-\u9fff，：、“「])\s?[A-Z][\w-]+|“[^”]+”|「[^」]+」"
+)
 
 
 def ranked(entries: Sequence[DigestEntry], cues: Cues) -> tuple[Unit, ...]:
@@ -81,17 +97,29 @@ def ranked(entries: Sequence[DigestEntry], cues: Cues) -> tuple[Unit, ...]:
     for place, entry in enumerate(entries):
         groups.setdefault(entry.group, []).append((place, entry))
     streams: dict[tuple[Group, float], list[Unit]] = {}
-    for members in groups.values():
+    for group, members in groups.items():
+        last = max(entry.source for _, entry in members) if group is Group.AGENT else -1
         for position, (place, entry) in enumerate(members):
             unit = _unit(entry, place, position, len(members), cues)
-            streams.setdefault((entry.group, _rate(unit)), []).append(unit)
+            rate = _LAST_TURN if unit.message == last >= 0 else _rate(unit)
+            streams.setdefault((entry.group, rate), []).append(unit)
     order: list[tuple[float, int, Unit]] = []
-    for (_, rate), units in streams.items():
+    for (group, rate), units in streams.items():
         size = 0.0
-        for unit in sorted(units, key=lambda one: (-one.weight, len(one.text), -one.place)):
+        for unit in sorted(units, key=_by_value if group in _SENTENCES else _by_weight):
             size += size_of(unit.text) + _AROUND
             order.append((size / rate, unit.place, unit))
     return tuple(unit for _, _, unit in sorted(order))
+
+
+def _by_weight(unit: Unit) -> tuple[float, int, int]:
+    return -unit.weight, len(unit.text), -unit.place
+
+
+def _by_value(unit: Unit) -> tuple[float, int, int]:
+    """Order by weight, less for what is long; what has no weight comes last by its weight."""
+    size = (size_of(unit.text) + _EVEN_SIZE) ** _BY_SIZE
+    return -(unit.weight / size if unit.weight > 0 else unit.weight), len(unit.text), -unit.place
 
 
 def size_of(text: str) -> float:
@@ -122,11 +150,16 @@ def _weighed(entry: DigestEntry, position: int, count: int, cues: Cues) -> tuple
     statement = Statement(line[2:], answers=notes, replaces=notes)
     values = values_in(line)
     weight = weight_of(statement, cues, values, agent=entry.group is Group.AGENT)
+    if _NAME.search(line):
+        weight += _NAMED
     if entry.group is not Group.TOLD:
+        weight += _SETBACK if cues.setbacks.found_in(line) else 0
+        weight += _UNFINISHED if cues.unfinished.found_in(line) else 0
         return weight + recency, False
-    at_an_end = position < _FIRST or position >= count - _LAST
-    hard = bool(notes) or cues.orders.found_in(line)
-    return weight + (_AT_AN_END if at_an_end else 0) + recency, hard
+    strength = cues.orders.count_in(line)
+    weight += _STRONGER * min(strength - 1, _MOST_STRONGER) if strength else 0
+    at_an_end = weight > 0 and (position < _FIRST or position >= count - _LAST)
+    return weight + (_AT_AN_END if at_an_end else 0) + recency, bool(notes) or strength > 0
 
 
 def _rate(unit: Unit) -> float:
@@ -148,4 +181,4 @@ def _users_rate(unit: Unit, line: str) -> float:
         return _LITTLE
     if unit.hard:
         return _ORDERS
-    return _USERS_FACTS if values_in(line) else _USERS_REST
+    return _USERS_FACTS if values_in(line) or _NAME.search(line) else _USERS_REST

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 _LEAST_WEIGHT, _MOST_SENTENCES = 1.0, 80
 
 
+_SENTENCE_ENDS = (".", "!", "。", "！")
 # What counts where no counter is given.
 _TOKENIZER = "o200k_base"
 
@@ -137,8 +138,8 @@ def _with_done_told(digest: Digest) -> Digest:
 
     Where the work stands is told anew, and what was said then would be lost.
     """
-    tools = tuple(tool.name for tool in digest.tools)
-    told = [one for one in digest.done if not one.text.startswith(tools)]
+    # The name of a call ends like no sentence.
+    told = [one for one in digest.done if one.text.endswith(_SENTENCE_ENDS)]
     return replace(digest, agent=(*digest.agent, *told))
 
 

@@ -26,6 +26,7 @@ _LONGEST_ERROR = 200
 # What tells that a result failed stands at its beginning or its end.
 _LOOKED_AT = 300
 
+_BLOCKS = re.compile(r'\[\{(?:"text":|[^\n]{0,300}?"type":")')
 _EXIT = re.compile(r"exit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}[1-9]", re.IGNORECASE)
 _SAID = re.compile(r'\W{0,3}"?(?:error"?:\s*"[^"]|success"?:\s*false)', re.IGNORECASE)
 _BEFORE_WORDS = re.compile(r"(?:\W|<[\w-]+>)*")
@@ -120,7 +121,8 @@ def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[
 
 def words_of(text: str) -> str:
     """Return the words of a result: of a list of blocks, the texts in it."""
-    if not text.startswith('[{"'):
+    # A result that is one large document is not parsed only to see that it has no blocks.
+    if not _BLOCKS.match(text):
         return text
     try:
         blocks = json.loads(text)
@@ -231,6 +233,8 @@ _NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _LONG = 80
 
 _ABSOLUTE = re.compile(r"[/~]|[A-Za-z]:[\\/]")
+# Lines that a path names behind it.
+_LINES_OF_PATH = re.compile(r"(?<=[A-Za-z0-9]):\d+(?:-\d+)?$")
 _PATCH = re.compile(r"\*\*\* (Add|Update|Delete) File: ([^\n\\\"]+)")
 _PATCH_VERBS = {"Add": "written", "Update": "edited", "Delete": "deleted"}
 _SHELL_PATH = r"(?:-\S+\s+|'[^']*'\s+|\d\S*\s+)*([\w~.@+-]*[/.][\w~./@+-]*\w)"
@@ -339,12 +343,14 @@ def _uses(call: Call, reads_file: Mapping[str, PathFields]) -> Iterator[_Use]:
     # An editor reads by one of its commands; the others are taken as those of any other tool.
     if call.tool in reads_file and _commanded(call) in {None, "read"}:
         if path := path_in(call.fields, reads_file[call.tool]):
-            yield _Use(one_line(path), "read", _lines_read(call))
+            whole = _LINES_OF_PATH.sub("", one_line(path))
+            yield _Use(whole, "read", _lines_read(call) if whole == path else None)
         return
     for verb, path in _PATCH.findall(call.text):
         yield _Use(one_line(path), _PATCH_VERBS[verb])
     if (path := call.path) is not None:
-        yield _use_of(call, one_line(path))
+        use, whole = _use_of(call, one_line(path)), _LINES_OF_PATH.sub("", one_line(path))
+        yield use if use.path == whole else _Use(whole, use.verb)
     else:
         yield from _uses_in_command(call)
 

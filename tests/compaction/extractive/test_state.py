@@ -186,3 +186,23 @@ def test_an_agreement_is_resolved_to_the_proposal() -> None:
     offer = "The index is unused. I suggest to drop index ix_orders_7 and to keep the view."
     summary = summary_of(user("It is slow."), said(offer), user("Let's do that."), said("Done."))
     assert "  answers: I suggest to drop index ix_orders_7 and to keep the view." in summary
+
+
+def test_a_process_that_takes_the_port_replaces_the_one_before() -> None:
+    first = shell("cd app && nohup npm run dev -- --port 4321 > a.log 2>&1 &", "[1] 811", "c1")
+    second = shell("cd app && nohup npm start -- --port 4321 > b.log 2>&1 &", "[1] 934", "c2")
+    status = section(summary_of(user("Start it."), *first, *second), "Task Status")
+    at = status.index("Running:")
+    assert status[at + 1].startswith("- nohup npm start")
+    assert status[at + 2] == "Done last:"
+
+
+def test_a_command_with_an_and_at_the_end_of_its_line_is_not_in_the_background() -> None:
+    run = shell("cd app &&\nmake all 2>&1 | tail -1", "ok")
+    assert "Running:" not in summary_of(user("Build."), *run)
+
+
+def test_the_lines_behind_a_path_are_not_part_of_it() -> None:
+    read = call("c1", "view", {"path": "src/a.ts:10-80"})
+    files = section(summary_of(user("Go."), read, results(("c1", "x"))), "File Operations")
+    assert files[1:] == ["- src/a.ts: read 1"]
