@@ -18,6 +18,7 @@ Within a stream:
 from __future__ import annotations
 
 import re
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.compaction.extractive.digest import Group, Statement
@@ -25,7 +26,7 @@ from policyctx.compaction.extractive.statements import values_in, weight_of
 from policyctx.compaction.extractive.work import CHANGED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from policyctx.compaction.extractive.cues import Cues
     from policyctx.compaction.extractive.digest import DigestEntry
@@ -79,6 +80,8 @@ _SETBACK, _UNFINISHED = 4.0, 2.0
 _NAMED = 2.0
 # How much the size of a sentence takes from its weight: with 1 what counts is weight by token.
 _BY_SIZE, _EVEN_SIZE = 0.125, 12.0
+# The tokens of a message of the user of which half is worth little without the rest.
+_SHORT_MESSAGE = 20.0
 # Characters to a token, and the tokens that an entry takes beside its text.
 _CHARS_PER_TOKEN, _AROUND = 4, 2
 
@@ -96,30 +99,61 @@ def ranked(entries: Sequence[DigestEntry], cues: Cues) -> tuple[Unit, ...]:
     groups: dict[Group, list[tuple[int, DigestEntry]]] = {}
     for place, entry in enumerate(entries):
         groups.setdefault(entry.group, []).append((place, entry))
-    streams: dict[tuple[Group, float], list[Unit]] = {}
+    streams: dict[tuple[Group, float], list[_Bundle]] = {}
     for group, members in groups.items():
         last = max(entry.source for _, entry in members) if group is Group.AGENT else -1
-        for position, (place, entry) in enumerate(members):
-            unit = _unit(entry, place, position, len(members), cues)
-            rate = _LAST_TURN if unit.message == last >= 0 else _rate(unit)
-            streams.setdefault((entry.group, rate), []).append(unit)
+        units = [
+            _unit(entry, place, position, len(members), cues)
+            for position, (place, entry) in enumerate(members)
+        ]
+        for together in _bundles(units) if group is Group.TOLD else ([unit] for unit in units):
+            rates = [_LAST_TURN if unit.message == last >= 0 else _rate(unit) for unit in together]
+            streams.setdefault((group, max(rates)), []).append(_bundled(together))
     order: list[tuple[float, int, Unit]] = []
-    for (group, rate), units in streams.items():
+    for (group, rate), bundles in streams.items():
         size = 0.0
-        for unit in sorted(units, key=_by_value if group in _SENTENCES else _by_weight):
-            size += size_of(unit.text) + _AROUND
-            order.append((size / rate, unit.place, unit))
+        for bundle in sorted(bundles, key=_by_value if group in _SENTENCES else _by_weight):
+            size += bundle.size
+            order += [(size / rate, unit.place, unit) for unit in bundle.units]
     return tuple(unit for _, _, unit in sorted(order))
 
 
-def _by_weight(unit: Unit) -> tuple[float, int, int]:
-    return -unit.weight, len(unit.text), -unit.place
+class _Bundle(NamedTuple):
+    """Units that come one after the other in the order, because they say something together."""
+
+    units: Sequence[Unit]
+    weight: float
+    size: float
+    place: int
 
 
-def _by_value(unit: Unit) -> tuple[float, int, int]:
+def _bundled(units: Sequence[Unit]) -> _Bundle:
+    size = sum(size_of(unit.text) + _AROUND for unit in units)
+    return _Bundle(units, max(unit.weight for unit in units), size, units[0].place)
+
+
+def _bundles(units: Sequence[Unit]) -> Iterator[list[Unit]]:
+    """Yield the user's sentences, those of a short message together."""
+    for message, said in groupby(units, key=_message_of):
+        together = list(said)
+        if message >= 0 and sum(size_of(unit.text) for unit in together) <= _SHORT_MESSAGE:
+            yield together
+        else:
+            yield from ([unit] for unit in together)
+
+
+def _message_of(unit: Unit) -> int:
+    return unit.message
+
+
+def _by_weight(one: _Bundle) -> tuple[float, float, int]:
+    return -one.weight, one.size, -one.place
+
+
+def _by_value(one: _Bundle) -> tuple[float, float, int]:
     """Order by weight, less for what is long; what has no weight comes last by its weight."""
-    size = (size_of(unit.text) + _EVEN_SIZE) ** _BY_SIZE
-    return -(unit.weight / size if unit.weight > 0 else unit.weight), len(unit.text), -unit.place
+    size = (one.size + _EVEN_SIZE) ** _BY_SIZE
+    return -(one.weight / size if one.weight > 0 else one.weight), one.size, -one.place
 
 
 def size_of(text: str) -> float:
