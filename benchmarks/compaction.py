@@ -180,13 +180,9 @@ def updates(count: int) -> list[Message]:
     """Return corrections of the user, each of one of many limits."""
     parts = ("reads", "writes", "uploads", "exports", "mails", "retries", "threads", "pages")
     places = ("Ghent", "Porto", "Turku", "Lagos", "Osaka", "Quito", "Perth", "Izmir", "Lima")
-    return [
-        {
-            "role": "user",
-            "content": f"Actually set the limit of {parts[i % 8]} in {places[i // 8 % 9]} to {i} MB.",
-        }
-        for i in range(count)
-    ]
+    things = [f"{part} in {place}" for place in places for part in parts]
+    told = (f"Actually set the limit of {things[i % len(things)]} to {i} MB." for i in range(count))
+    return [{"role": "user", "content": text} for text in told]
 
 
 def prose_messages(turns: int, *, chinese: bool = False) -> list[Message]:

@@ -54,8 +54,8 @@ class Unit(NamedTuple):
 
 # Rates of the streams. The user's orders have the largest, because nobody else can repeat them.
 # What another writer's summary holds may be all that is left of what the user said before it.
-_ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 100.0, 25.0, 6.0, 1.0
-_LAST_TURN, _TELLING, _TALK = 16.0, 12.0, 3.0
+_ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 130.0, 25.0, 10.0, 8.0
+_LAST_TURN, _TELLING, _TALK = 16.0, 12.0, 2.0
 _OPEN_FAILURE, _RESOLVED_FAILURE = 5.0, 2.0
 _CHANGED_FILE, _OTHER_FILE = 6.0, 1.5
 _RATES = {
