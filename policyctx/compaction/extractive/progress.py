@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from policyctx.compaction.extractive.digest import Statement
@@ -15,9 +16,10 @@ from policyctx.compaction.extractive.revisions import references_to, subject_wor
 from policyctx.compaction.extractive.sentences import one_line, shortened
 from policyctx.compaction.extractive.statements import AGENT, PATH, USER, values_in
 from policyctx.compaction.extractive.work import words_of
+from policyctx.tokens.words import words_in
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from policyctx.compaction.extractive.cues import Cues
     from policyctx.compaction.extractive.digest import Digest
@@ -166,6 +168,18 @@ _CODE = re.compile(r"[;{(]\s*$|\)\s*:?$|\w\(\w*\)|->|::|/\*|^\s*\d+\s*[→|:]")
 _LIKE_CODE = 2.0
 # What a line weighs by who spoke of its value.
 _BY_USER, _BY_AGENT, _BY_CALL = 3.0, 2.0, 1.0
+# A date in a document: what nobody spoke of yet may still bind.
+_DATED = 0.5
+_LONGEST_DOCUMENT, _MOST_DATED, _LEAST_WORDS = 4_000, 3, 4
+_MONTH = (
+    r"(?:jan|f[eé]v|feb|m[aä]r|apr|avr|abr|ma[iy]|jui?n|jui?l|ao[uû]t|aug|sep|o[ck]t|nov|d[eé][cz])"
+    r"[a-zé]{0,7}\.?"
+)
+_DATE = re.compile(
+    rf"(?:\b\d{{1,2}}\.? {_MONTH}|\b{_MONTH} \d{{1,2}}\b|\b20\d\d-\d\d-\d\d\b"
+    r"|\d{1,2} ?月 ?\d{1,2} ?[日号])(?![T ]?\d)",
+    re.IGNORECASE,
+)
 _SHORTEST = 3
 # A value that occurs in more results than this is not a fact.
 _MOST_RESULTS = 3
@@ -196,11 +210,30 @@ def findings_of(
     for reference in references_to(results, said, cues):
         weight = _BY_USER if reference.by_user else _BY_AGENT
         weights[reference.message, reference.line] += weight / 2
+    for dated in _dated(results):
+        weights[dated] += _DATED
     for place in weights:
         weights[place] -= _LIKE_CODE if _CODE.search(place[1]) else 0
     worth = (place for place in weights if weights[place] > 0)
     heaviest = sorted(worth, key=lambda place: (-weights[place], -place[0], place[1]))[:_MOST_FOUND]
     return [Statement(line) for _, line in sorted(heaviest)]
+
+
+def _dated(results: Iterable[Item]) -> Iterator[tuple[int, str]]:
+    """Yield the lines of short documents that state a date, such as a deadline, with their place.
+
+    A date with a time of day beside it is when something was logged.
+    """
+    for item in results:
+        text = words_of(item.text)
+        if len(text) <= _LONGEST_DOCUMENT and _DATE.search(text):
+            lines = (line for line in text.split("\n") if _DATE.search(line))
+            said = (line for line in lines if words_in(line) >= _LEAST_WORDS)
+            yield from ((item.message, _shown(line)) for line in islice(said, _MOST_DATED))
+
+
+def _shown(line: str) -> str:
+    return shortened(one_line(line), _LONGEST)
 
 
 def _mentions(said: Sequence[Said], calls: Iterable[Call]) -> Mapping[str, tuple[int, float]]:
