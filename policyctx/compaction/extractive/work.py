@@ -274,11 +274,15 @@ def files_of(
         before = dict(files.pop(file.path, FileState(file.path, ())).counts)
         counts = before | {verb: before.get(verb, 0) + count for verb, count in file.counts}
         files[file.path] = file._replace(counts=tuple(counts.items()))
+    used = False
     for call in calls:
         for use in _uses(call, reads_file):
+            used = True
             # Taken out and put in again, since the last used comes last.
             files[use.path] = _after(files.pop(use.path, FileState(use.path, ())), use, call)
-    return tuple(_without_names(file) for file in reversed(_each_once(files).values()))
+    # What earlier summaries kept apart stays apart: the path that told them apart may be left out.
+    once = _each_once(files) if used else files
+    return tuple(_without_names(file) for file in reversed(once.values()))
 
 
 def _each_once(files: Mapping[str, FileState]) -> dict[str, FileState]:
