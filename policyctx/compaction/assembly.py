@@ -45,6 +45,8 @@ class History:
     several of which the first that a call has is meant."""
     shapes: Shapes = BUILT_IN
     """What reads the messages."""
+    archive: str = ""
+    """The name of the archive that the messages will be in; empty if there will be none."""
 
 
 def path_in(given: Mapping[str, Any], fields: PathFields | None) -> str | None:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from policyctx.compaction.extractive.digest import Statement
 from policyctx.compaction.extractive.revisions import references_to, subject_words
 from policyctx.compaction.extractive.sentences import one_line, shortened
 from policyctx.compaction.extractive.statements import AGENT, PATH, USER, values_in
 from policyctx.compaction.extractive.work import words_of
+from policyctx.tokens.words import words_in
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from policyctx.compaction.extractive.cues import Cues
     from policyctx.compaction.extractive.digest import Digest
@@ -30,15 +32,22 @@ _LAST_CALLS, _LAST_SENTENCES, _LAST_PLANS, _MOST_OPEN = 3, 2, 3, 30
 _LOOKED_BACK = 3
 _LONGEST = 300
 _CHECKBOX = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~/-])\]\s+(\S.*)$", re.MULTILINE)
-_SAME_TASK = 0.5
+_SAME_TASK = 1 / 3
+# How a sentence ends that announces the call beside it.
+_LEADS_TO_CALL = (":", "：")
+# How a task is marked that is being worked on.
+_ACTIVE = " (in progress)"
+
+Task: TypeAlias = Literal["open", "active", "closed"]
+_CLOSED: Task = "closed"
 
 
 class Status(NamedTuple):
-    """Where the work stands; each a list of lines."""
+    """Where the work stands."""
 
-    done: tuple[str, ...]
-    next: tuple[str, ...]
-    open: tuple[str, ...]
+    done: tuple[Statement, ...]
+    next: tuple[Statement, ...]
+    open: tuple[Statement, ...]
 
 
 def status_of(
@@ -53,41 +62,59 @@ def status_of(
     open_before = [*earlier.open]
     done, announced = earlier.done, earlier.next
     if by_agent or calls:
-        open_before += [text for text in earlier.next if not _spoken_of(text, said, calls, cues)]
+        open_before += [
+            one
+            for one in earlier.next
+            if not one.text.endswith(_LEADS_TO_CALL) and not _spoken_of(one.text, said, calls, cues)
+        ]
         announced = _announced(by_agent, {call.message for call in calls})
         done = _done(by_agent, calls, announced)
-    still = [text for text in open_before if listed.get(text, True)]
-    still += [text for text, is_open in listed.items() if is_open]
-    tasks = [text for text in dict.fromkeys(still) if text not in announced]
-    return Status(done, announced, tuple(tasks[-_MOST_OPEN:]))
+    tasks = {one.text.removesuffix(_ACTIVE): one for one in open_before}
+    tasks = {text: one for text, one in tasks.items() if text not in listed}
+    tasks |= {text: Statement(text + _ACTIVE) for text, task in listed.items() if task == "active"}
+    tasks |= {text: Statement(text) for text, task in listed.items() if task == "open"}
+    planned = {one.text for one in announced}
+    left = [one for text, one in tasks.items() if text not in planned]
+    active = [one for one in left if one.text.endswith(_ACTIVE)]
+    others = [one for one in left if not one.text.endswith(_ACTIVE)]
+    return Status(done, announced, (*active, *others)[:_MOST_OPEN])
 
 
-def _announced(said: Sequence[Said], calling: Container[int]) -> tuple[str, ...]:
+def _announced(said: Sequence[Said], calling: Container[int]) -> tuple[Statement, ...]:
     """Return what the agent's last replies announce.
 
     What a reply before the last announces beside a call, it does with that call.
     """
     recent = sorted({one.message for one in said})[-_LOOKED_BACK:]
     for message in reversed(recent):
-        plans = [one.text for one in said if one.message == message and one.plans]
+        plans = [
+            Statement(one.text, source=message)
+            for one in said
+            if one.message == message and one.plans
+        ]
         if plans and (message == recent[-1] or message not in calling):
             return tuple(plans[-_LAST_PLANS:])
     return ()
 
 
-def _done(said: Sequence[Said], calls: Sequence[Call], announced: Sequence[str]) -> tuple[str, ...]:
+def _done(
+    said: Sequence[Said], calls: Sequence[Call], announced: Sequence[Statement]
+) -> tuple[Statement, ...]:
     """Return the last calls, and the last that the agent said of what it did, in order."""
-    told = [(one.message, one.text) for one in said[-20:] if one.text not in announced]
+    planned = {one.text for one in announced}
+    told = [(one.message, one.text) for one in said[-20:] if one.text not in planned]
     lines = told[-_LAST_SENTENCES:]
-    for call in calls[-_LAST_CALLS:]:
+    # A list of tasks is shown by what is open.
+    for call in [call for call in calls if '"status"' not in call.text][-_LAST_CALLS:]:
         how = " (failed)" if call.failed else " (no answer yet)" if call.result is None else ""
         lines.append((call.message, f"{call.name}{how}"))
     lines.sort(key=lambda line: line[0])
-    return tuple(dict.fromkeys(shortened(one_line(text), _LONGEST) for _, text in lines))
+    done = {shortened(one_line(text), _LONGEST): message for message, text in lines}
+    return tuple(Statement(text, source=message) for text, message in done.items())
 
 
 def _spoken_of(text: str, said: Iterable[Said], calls: Iterable[Call], cues: Cues) -> bool:
-    """Whether anything later is about the same thing: half of the words come in one place."""
+    """Whether anything later is about the same thing: a third of the words come in one place."""
     words = subject_words(text, cues)
     if not words:
         return True
@@ -95,38 +122,44 @@ def _spoken_of(text: str, said: Iterable[Said], calls: Iterable[Call], cues: Cue
     return any(len(words & subject_words(one, cues)) >= _SAME_TASK * len(words) for one in later)
 
 
-def _listed(items: Iterable[Item], calls: Iterable[Call], cues: Cues) -> dict[str, bool]:
-    """Return the tasks of the lists that were kept, each with whether it is open.
+def _listed(items: Iterable[Item], calls: Iterable[Call], cues: Cues) -> dict[str, Task]:
+    """Return the tasks of the lists that were kept, each with how far it is.
 
     A list is what a call gives as objects with a `status`, of which the newest of each tool counts,
     or lines with a box to tick.
     """
-    lists: dict[str, dict[str, bool]] = {}
+    lists: dict[str, dict[str, Task]] = {}
     for call in calls:
         if '"status"' in call.text and (tasks := _tasks_in(call.fields, cues)):
             before = lists.get(call.tool, {})
             # What the agent has taken off its list is no longer open, but closes what it was.
-            lists[call.tool] = dict.fromkeys(before, False) | tasks
-    listed: dict[str, bool] = {}
+            lists[call.tool] = {**dict.fromkeys(before, _CLOSED), **tasks}
+    listed: dict[str, Task] = {}
     for tasks in lists.values():
         listed |= tasks
     for item in items:
         if item.kind in ("user_message", "assistant_message") and "[" in item.text:
             for box, text in _CHECKBOX.findall(item.text):
-                listed[shortened(one_line(text), _LONGEST)] = box in " ~/-"
+                listed[shortened(one_line(text), _LONGEST)] = "open" if box in " ~/-" else "closed"
     return listed
 
 
-def _tasks_in(fields: Mapping[str, object], cues: Cues) -> dict[str, bool]:
-    tasks: dict[str, bool] = {}
+def _tasks_in(fields: Mapping[str, object], cues: Cues) -> dict[str, Task]:
+    tasks: dict[str, Task] = {}
     for value in fields.values():
         for entry in value if isinstance(value, list) else ():
             status = entry.get("status") if isinstance(entry, dict) else None
             if isinstance(status, str):
                 told = [v for k, v in entry.items() if isinstance(v, str) and k != "status"]
                 if text := shortened(one_line(max(told, key=len, default="")), _LONGEST):
-                    tasks[text] = not cues.finished.found_in(status)
+                    tasks[text] = _state(status, cues)
     return tasks
+
+
+def _state(status: str, cues: Cues) -> Task:
+    if cues.finished.found_in(status):
+        return "closed"
+    return "active" if cues.active.found_in(status) else "open"
 
 
 _TOKEN = re.compile(r"[A-Za-z0-9_#$€£¥][A-Za-z0-9_.:@$%,#+-]*[A-Za-z0-9_%]")
@@ -135,6 +168,18 @@ _CODE = re.compile(r"[;{(]\s*$|\)\s*:?$|\w\(\w*\)|->|::|/\*|^\s*\d+\s*[→|:]")
 _LIKE_CODE = 2.0
 # What a line weighs by who spoke of its value.
 _BY_USER, _BY_AGENT, _BY_CALL = 3.0, 2.0, 1.0
+# A date in a document: what nobody spoke of yet may still bind.
+_DATED = 0.5
+_LONGEST_DOCUMENT, _MOST_DATED, _LEAST_WORDS = 4_000, 3, 4
+_MONTH = (
+    r"(?:jan|f[eé]v|feb|m[aä]r|apr|avr|abr|ma[iy]|jui?n|jui?l|ao[uû]t|aug|sep|o[ck]t|nov|d[eé][cz])"
+    r"[a-zé]{0,7}\.?"
+)
+_DATE = re.compile(
+    rf"(?:\b\d{{1,2}}\.? {_MONTH}|\b{_MONTH} \d{{1,2}}\b|\b20\d\d-\d\d-\d\d\b"
+    r"|\d{1,2} ?月 ?\d{1,2} ?[日号])(?![T ]?\d)",
+    re.IGNORECASE,
+)
 _SHORTEST = 3
 # A value that occurs in more results than this is not a fact.
 _MOST_RESULTS = 3
@@ -165,11 +210,30 @@ def findings_of(
     for reference in references_to(results, said, cues):
         weight = _BY_USER if reference.by_user else _BY_AGENT
         weights[reference.message, reference.line] += weight / 2
+    for dated in _dated(results):
+        weights[dated] += _DATED
     for place in weights:
         weights[place] -= _LIKE_CODE if _CODE.search(place[1]) else 0
     worth = (place for place in weights if weights[place] > 0)
     heaviest = sorted(worth, key=lambda place: (-weights[place], -place[0], place[1]))[:_MOST_FOUND]
     return [Statement(line) for _, line in sorted(heaviest)]
+
+
+def _dated(results: Iterable[Item]) -> Iterator[tuple[int, str]]:
+    """Yield the lines of short documents that state a date, such as a deadline, with their place.
+
+    A date with a time of day beside it is when something was logged.
+    """
+    for item in results:
+        text = words_of(item.text)
+        if len(text) <= _LONGEST_DOCUMENT and _DATE.search(text):
+            lines = (line for line in text.split("\n") if _DATE.search(line))
+            said = (line for line in lines if words_in(line) >= _LEAST_WORDS)
+            yield from ((item.message, _shown(line)) for line in islice(said, _MOST_DATED))
+
+
+def _shown(line: str) -> str:
+    return shortened(one_line(line), _LONGEST)
 
 
 def _mentions(said: Sequence[Said], calls: Iterable[Call]) -> Mapping[str, tuple[int, float]]:

@@ -84,3 +84,35 @@ def test_a_value_that_occurs_in_many_results_is_not_a_finding() -> None:
         messages += [call(f"c{i}", "get", {}), results((f"c{i}", f"line {i} of 4711 is fine"))]
     messages.append({"role": "assistant", "content": "Build 4711 is fine."})
     assert "of 4711 is fine" not in extractive_summary(History(messages), Summary())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Offers are accepted until 27 February, after that by lot.",
+        "Abgabe der Unterlagen bis 13. Februar, danach 35 % Aufschlag",
+        "供应商须在11月22日之前提交样品",
+    ],
+)
+def test_a_date_in_a_short_document_is_kept(line: str) -> None:
+    messages = [
+        user("Read the terms."),
+        call("c1", "open", {"page": "terms"}),
+        results(("c1", f"Terms\n{line}\nNo smoking in the halls.")),
+        {"role": "assistant", "content": "I have read them."},
+    ]
+    summary = extractive_summary(History(messages), Summary())
+    assert line in summary
+    assert "No smoking" not in summary
+
+
+def test_the_time_of_a_log_line_is_not_a_date_of_a_document() -> None:
+    messages = [
+        user("List it."),
+        call("c1", "list", {"folder": "x"}),
+        results(
+            ("c1", "-rw-r--r-- 1 svc svc 415671 Oct 12 22:40 pager.py\n2026-03-04 10:11:12 up")
+        ),
+        {"role": "assistant", "content": "Listed."},
+    ]
+    assert "In results:" not in extractive_summary(History(messages), Summary())
