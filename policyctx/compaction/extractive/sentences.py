@@ -302,11 +302,12 @@ _DEPENDS = re.compile(
 def units_in(text: str) -> Iterator[Sentence]:
     """Yield the sentences of a text, those together that say nothing without each other.
 
-    That is a short message, and a sentence with the one before that it depends on ("Use it for…").
+    That is a short message of one line, and a sentence with the one before that it depends on ("Use it for…").
     """
     sentences = list(sentences_in(text))
     typed = [one.text for one in sentences if not one.pasted]
-    if len(typed) == len(sentences) > 1 and _spoken(text) <= _SHORT_MESSAGE:
+    is_one_line = "\n" not in text.strip()
+    if is_one_line and len(typed) == len(sentences) > 1 and _spoken(text) <= _SHORT_MESSAGE:
         yield Sentence(_side_by_side(typed))
         return
     unit: Sentence | None = None

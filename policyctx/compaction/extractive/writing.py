@@ -63,7 +63,7 @@ OTHERS = Writing(
 )  # fmt: skip
 
 CHINESE = Writing(
-    dependents=("它", "这", "那", "其", "这样", "那样", "否则", "不然", "此"),
+    dependents=("它", "这个", "那个", "这样", "那样", "否则", "不然"),
 )  # fmt: skip
 
 SHIPPED = (ENGLISH, GERMAN, OTHERS, CHINESE)
