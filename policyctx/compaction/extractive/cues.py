@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+from policyctx.compaction.extractive.meanings import CHINESE_MEANINGS, ENGLISH_MEANINGS
+
 
 @dataclass(frozen=True, slots=True)
 class Language:
@@ -33,6 +35,38 @@ class Language:
     """Words that stand before the value that something is given, such as `is` and `use`."""
     particles: tuple[str, ...] = ()
     """Other words that say nothing of what a sentence is about."""
+    corrections: tuple[str, ...] = ()
+    """What the writer says of an own mistake."""
+    updates: tuple[str, ...] = ()
+    """Words that a changed value often comes with, and other sentences too, such as `now`."""
+    targets: tuple[str, ...] = ()
+    """Words between a verb of change and the new value, such as `to`."""
+    places: tuple[str, ...] = ()
+    """Other prepositions: what follows says which one of several is meant."""
+    makers: tuple[str, ...] = ()
+    """Verbs whose last word is the value: "make the title dark"."""
+    articles: tuple[str, ...] = ()
+    """Words that a noun follows."""
+    conjunctions: tuple[str, ...] = ()
+    """Words that join two orders."""
+    surnames: tuple[str, ...] = ()
+    """First characters of the names of people, where names have no capital letter."""
+    actions: tuple[str, ...] = ()
+    """Verbs that say little of what a sentence is about."""
+    negations: tuple[str, ...] = ()
+    """What makes an order a prohibition, or takes an obligation away."""
+    denials: tuple[str, ...] = ()
+    """Words before a value that no longer holds, such as `instead of`."""
+    additions: tuple[str, ...] = ()
+    """Words of a sentence that adds to what holds."""
+    exceptions: tuple[str, ...] = ()
+    """Words of a sentence that limits or suspends what holds, but does not end it."""
+    questions: tuple[str, ...] = ()
+    """How a question ends, or begins, that has no question mark."""
+    meanings: tuple[tuple[str, ...], ...] = ()
+    """Words of one meaning; the first of each is its name, in English in every language."""
+    asides: tuple[str, ...] = ()
+    """Words beside the thing and its value, such as greetings and `size` in "size: 3 MB"."""
     plans: tuple[str, ...] = ()
     """What the next act is announced with."""
     failures: tuple[str, ...] = ()
@@ -91,15 +125,91 @@ ENGLISH = Language(
     ),
     revisions=(
         "instead", "actually", "rather than", "no longer", "change", "changed", "switch", "rather",
-        "correction", "on second thought", "on reflection", "after all", "from now on", "shift",
+        "correction", "on second thought", "on reflection", "after all", "shift", "slip", "slipped",
         "scrap", "replace", "scratch that", "wrong", "not anymore", "anymore", "i meant", "update",
-        "make it", "make that", "sorry", "pushed", "postponed", "extended", "shortened",
-        "revert", "moved", "bump", "raise", "lower", "forget", "turns out",
+        "make it", "make that", "pushed", "postponed", "extended", "shortened",
+        "revert", "moved", "bump", "bumped", "raise", "raised", "lower", "lowered", "forget",
+        "turns out", "goes up", "goes down", "went up", "went down", "up from", "down from",
+        "switched", "replaced", "replaces", "rename", "renamed", "change of plan", "changes",
+        "new plan", "move", "roll back", "roll that back", "reschedule", "rescheduled", "swap",
+        "takes over", "took over", "supersedes", "on hold", "dropped", "increase",
+        "increased", "decrease", "decreased", "reduce", "reduced", "extend", "shorten", "push back",
+        "become", "becomes", "upgrade", "downgrade", "the real", "lifted", "relaxed", "tightened",
+        "go back to", "back to",
+    ),
+    corrections=(
+        "i was wrong", "was wrong", "were wrong", "my mistake", "my bad", "mistaken", "misread",
+        "i misread", "i misspoke", "correction", "scratch that", "sorry", "i meant", "i mixed up",
+        "mixed up", "not true", "that was incorrect", "incorrect", "i overlooked", "on closer look",
+        "strike that", "ignore what i said", "typo",
+    ),
+    updates=(
+        "now", "from today", "as of", "starting", "new", "make", "has been", "these days",
+        "from here on", "going forward", "from monday", "effective", "enough", "by now", "again",
+        "from now on",
+        "anyway", "fine after all", "today",
+    ),
+    targets=("to", "into", "as", "onto", "towards", "->", "→", "=>"),
+    places=(
+        "of", "for", "in", "on", "at", "from", "with", "during", "when", "if", "per", "by",
+        "because", "since", "inside", "about", "after", "before", "until", "till", "under",
+        "against", "between", "over", "without", "while", "unless", "than", "via", "through",
+        "who", "which", "that",
+    ),
+    actions=(
+        "set", "make", "put", "use", "keep", "go", "get", "run", "give", "take", "do", "have",
+        "change", "update", "switch", "move", "shift", "pin", "raise", "lower", "bump", "call",
+        "name", "rename", "want", "need", "like", "prefer", "write", "store", "save", "place",
+        "live", "stay", "stand", "sit", "start", "begin", "finish", "end", "say", "tell", "see",
+        "know", "think", "let", "try", "stick", "choose", "pick", "build", "add", "remove",
+        "create", "send", "show", "mean", "come", "work", "happen", "allow", "permit", "ensure",
+        "check", "ask", "note", "remember", "help", "pay", "spend", "wait", "exceed", "answer",
+        "respond", "found", "find", "caused", "cause", "come", "play", "accept", "approve",
+        "approved", "reserve", "agree", "decide", "decided", "confirm",
+        "confirmed", "handled", "handle", "own", "lead", "post", "goes", "edit", "touch", "modify",
+        "delete", "install", "push", "merge", "refactor", "publish", "translate", "alter",
+    ),
+    negations=(
+        "not", "no", "never", "don't", "dont", "do not", "doesn't", "does not", "cannot", "can't",
+        "mustn't", "shouldn't", "won't", "isn't", "aren't", "needn't", "without", "stop", "avoid",
+        "skip", "refrain", "forbidden", "hands off", "off limits", "off-limits", "out of scope",
+        "no need",
+        "no longer", "no more", "not anymore", "nobody", "nothing", "none", "not allowed", "leave",
+        "quit", "prohibited", "banned", "ban", "keep away", "stay away", "unnecessary", "optional",
+    ),
+    denials=(
+        "instead of", "rather than", "not", "no longer", "replaces", "in place of", "over", "from",
+        "up from", "down from", "used to be",
+    ),
+    additions=(
+        "also", "too", "as well", "in addition", "additionally", "on top of that", "another",
+        "plus", "as usual", "same as before", "unchanged",
+        "still", "remains", "as agreed", "as you know", "additional",
+    ),
+    exceptions=(
+        "except", "excepted", "exception", "except for", "unless", "just this once", "this time",
+        "only this time", "for today", "only for today", "for the moment", "temporarily",
+        "once only", "this once", "one-off", "apart from", "other than", "at the moment",
+        "for now", "only if", "only when", "in the case of", "in case", "just for",
+    ),
+    questions=(
+        "did you", "do you", "are you", "is it", "is there", "what if", "why", "how about",
+        "what about", "could we", "can we", "should we", "shall we", "would it",
     ),
     settings=(
-        "is", "are", "be", "was", "use", "uses", "using", "set", "equals", "keep", "keeps", "limit",
-        "max", "maximum", "minimum", "under", "within", "at most", "at least", "no more than",
-        "exceed", "runs", "lives", "costs", "takes",
+        "is", "are", "be", "was", "were", "use", "uses", "using", "set", "equals", "keep", "keeps",
+        "limit", "max", "maximum", "minimum", "under", "within", "at most", "at least",
+        "no more than", "exceed", "runs", "lives", "costs", "takes", "called", "named", "prefer",
+        "go with", "gets", "has", "stays", "make it", "make that", "make them", "below", "above",
+        "becomes", "become", "runs on", "goes", "responsible", "comes from", "caused by", "due to",
+        "stems from", "go to", "goes to", "back to",
+        "want", "wants", "would like",
+    ),
+    conjunctions=("and", "but"),
+    makers=("make", "turn", "paint", "render", "colour", "color"),
+    articles=(
+        "the", "a", "an", "our", "my", "your", "its", "their", "his", "her", "this", "that", "each",
+        "every", "any", "no", "all", "these", "those",
     ),
     particles=(
         "the", "and", "or", "but", "for", "from", "with", "into", "onto", "that", "this", "these",
@@ -109,12 +219,18 @@ ENGLISH = Language(
         "please", "you", "your", "our", "we", "they", "them", "their", "its", "it", "it's", "i",
         "a", "an", "in", "on", "at", "to", "of", "by", "as", "if", "so", "do", "don't", "does",
         "did", "any", "all", "each", "every", "let", "let's", "make", "need", "want", "like", "up",
-        "everywhere", "still", "too", "very", "now", "no", "yes", "ok", "okay", "go", "get", "put",
+        "everywhere", "anything", "everything", "something", "freely", "whatever", "still", "too",
+        "very", "now", "no", "yes", "ok", "okay", "go", "get", "put",
+    ),
+    asides=(
+        "by the way", "btw", "fyi", "heads up", "hi", "hello", "hey", "oh", "well", "hmm", "thanks",
+        "size", "length", "amount", "value", "date", "number", "up to",
     ),
     plans=(
         "next", "i'll", "i will", "let me", "now i", "going to", "then i", "about to", "let's",
         "remaining", "still need", "plan to", "start with", "todo", "left to do", "we'll",
     ),
+    meanings=ENGLISH_MEANINGS,
     failures=(
         "error", "traceback", "exception", "failed", "failure", "fatal", "not found", "denied",
         "no such", "cannot", "panic", "unable", "refused", "timed out", "timeout", "invalid",
@@ -185,15 +301,71 @@ CHINESE = Language(
         "改成", "改为", "改用", "换成", "换到", "换用", "其实", "不再", "更正", "取消", "算了",
         "还是", "而不是", "不对", "调整为", "改到", "更新为", "推迟到", "缩短", "延长", "增加到",
         "减少到", "延期到", "提前到", "说错", "放宽", "收紧", "提高到", "降到", "作废", "改一下",
-        "变成", "重新",
+        "变成", "重新", "换", "改", "挪到", "延到", "降到", "升到", "升级到", "调到", "调成",
+        "调为",
+        "提前", "推迟", "顺延", "改回", "撤回", "废弃", "不用了", "移到", "迁到", "搬到", "交给",
+        "接手", "接替", "降为", "升为", "提到", "加到", "减到", "改叫", "更名", "收回", "放开",
+        "改由", "从今天起", "缩短到", "延长到", "放宽到", "收紧到", "固定到", "停用", "切到",
+        "切换到", "切换成", "替换",
     ),
-    settings=("是", "为", "用", "设", "到", "成", "限", "超过", "至少", "最多", "="),
+    corrections=(
+        "说错", "弄错", "搞错", "记错", "看错", "判断错", "我错了", "错了", "更正", "纠正", "抱歉",
+        "不好意思", "误判", "之前不对", "刚才不对", "写错", "口误",
+    ),
+    updates=(
+        "现在", "今后", "以后", "从现在", "起", "新", "已经", "目前", "如今", "吧", "即日",
+        "够了", "就行",
+    ),
+    targets=("到", "成", "为", "至", "给"),
+    places=("在", "对", "从", "关于", "针对", "按", "以", "跟", "与", "除", "当", "因为", "由于"),
+    actions=(
+        "做", "放", "写", "打", "开", "存", "给", "来", "去", "设", "定", "改", "换", "调", "跑",
+        "保留", "保持", "统一", "使用", "采用", "需要", "走", "交", "弄", "搞", "安排", "处理",
+        "控制", "维持", "批", "批了", "进行", "执行", "发", "管", "支付", "固定", "负责", "部署",
+    ),
+    negations=(
+        "不要", "别", "不能", "不可", "不得", "禁止", "不许", "切勿", "勿", "不准", "无需", "不用",
+        "严禁", "不必", "不再", "不需要", "不允许", "停止", "避免", "不可以", "不", "别再",
+        "没必要",
+        "免", "暂停", "不行",
+    ),
+    denials=("而不是", "不是", "从", "由原来的", "原来的", "不用"),
+    additions=(
+        "还要", "同时", "再加", "也", "并且", "不变", "照旧", "仍然", "依然",
+        "额外", "还是原来", "再说一遍", "照样", "补充",
+    ),
+    exceptions=(
+        "除外", "例外", "除了", "除非", "这次", "仅此一次", "临时", "暂时", "今天先", "的话",
+        "这一次", "只有", "本次", "的时候", "如果",
+    ),
+    questions=("吗", "呢", "是不是", "有没有", "要不要", "能不能", "为什么"),
+    settings=(
+        "是", "为", "用", "设", "到", "成", "限", "超过", "至少", "最多", "=", "由", "叫", "选",
+        "控制在", "限制在", "不超过", "不少于", "上限", "下限", "在", "放在", "保留", "定在",
+        "定于",
+        "设为", "设成", "定为", "打成", "归", "统一", "采用", "使用", "走", "固定在", "以内",
+        "改成", "改为", "改用", "换成", "换到", "换用", "调整为", "改到", "更新为", "推迟到",
+        "增加到", "减少到", "延期到", "提前到", "提高到", "降到", "变成", "挪到", "延到", "升到",
+        "升级到", "调到", "调成", "调为", "改回", "移到", "迁到", "搬到", "降为", "升为", "提到",
+        "加到", "减到", "改叫", "切到", "切换到", "切换成", "缩短到", "延长到", "放宽到", "收紧到",
+        "改由", "交给", "卡在", "付", "换", "需", "给",
+    ),
+    conjunctions=("并", "并且", "而且", "但", "但是"),
+    surnames=tuple(
+        "王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘蒋蔡余杜叶程苏魏吕丁任沈姚卢姜崔钟谭"
+        "陆汪范金石廖贾夏韦付方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严覃武戴莫孔向汤小老阿"
+    ),
     particles=(
         "的", "了", "吗", "呢", "吧", "请", "把", "和", "与", "或", "但", "就", "都", "也", "要",
         "现在", "不", "我", "你", "它", "这", "那", "个", "在", "会", "能", "可以", "应该", "必须",
         "需要",
     ),
+    asides=(
+        "直接", "先", "数", "另外", "此外", "顺便", "对了", "那么", "还有",
+        "长度", "大小", "数量", "时间", "日期",
+    ),
     plans=("接下来", "下一步", "然后", "准备", "将", "我来", "让我", "随后", "打算", "剩下"),
+    meanings=CHINESE_MEANINGS,
     failures=("错误", "失败", "异常", "找不到", "无法", "拒绝", "超时", "不存在", "无效"),
     finished=("完成", "已完成", "取消", "已取消", "关闭"),
     active=("进行中", "正在"),
@@ -292,6 +464,8 @@ class Cues:
     errors: re.Pattern[str]
     subjectless: re.Pattern[str]
     """What of a sentence, once folded, says nothing of what it is about."""
+    languages: tuple[Language, ...]
+    """Those whose tables these are."""
 
 
 @lru_cache(maxsize=16)
@@ -324,6 +498,7 @@ def cues_of(languages: tuple[Language, ...]) -> Cues:
         status=_any_of(cues("status")),
         errors=_any_of(cues("errors")),
         subjectless=_any_folded(cues("particles", "settings", "revisions", "plans")),
+        languages=languages,
     )
 
 

@@ -16,13 +16,23 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict, deque
 from functools import cached_property
-from heapq import nlargest
+from heapq import nlargest, nsmallest
 from itertools import islice
 from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
+from policyctx.compaction.extractive.frames import ADMITTED, CLEAR, frame_of
+from policyctx.compaction.extractive.lexicon import lexicon_of
 from policyctx.compaction.extractive.sentences import one_line, shortened
-from policyctx.compaction.extractive.statements import NUMBER, USER
+from policyctx.compaction.extractive.statements import USER
+from policyctx.compaction.extractive.updates import (
+    Effect,
+    Update,
+    is_without_subject,
+    units_in,
+    update_of,
+    values_replaced,
+)
 from policyctx.compaction.extractive.work import words_of
 
 if TYPE_CHECKING:
@@ -30,6 +40,8 @@ if TYPE_CHECKING:
 
     from policyctx.compaction.extractive.cues import Cues
     from policyctx.compaction.extractive.digest import Statement
+    from policyctx.compaction.extractive.frames import Frame
+    from policyctx.compaction.extractive.lexicon import Lexicon
     from policyctx.compaction.extractive.statements import Said, Value
     from policyctx.definitions.items import Item
 
@@ -39,18 +51,13 @@ _ASCII_WORD = re.compile(r"[A-Za-z][A-Za-z']+")
 # A letter that names one of several, such as "server B".
 _LETTER = re.compile(r"(?<=[a-z] )[A-HJ-Z]\b")
 _CJK_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
-# Shares of the later statement's words that both must have, less where it names the old number and
-# where it has all the words of the earlier one; and of those of the longer one.
-_SAME_THING, _NAMED_IT, _ALL_OF_IT, _SAME_WORDS = 0.6, 0.5, 0.4, 0.7
 # Statements that are looked at as the one that may be meant.
-_LIKELIEST = 8
-# A word in more statements than this says nothing of what one is about.
-_COMMON = 12
-_LONGEST_NOTE = 300
-# Characters between a value and the word before it that says that something is given it.
-_REACH = 40
-# Statements looked back at by one that has no subject of its own.
-_LOOKED_BACK = 100
+_LIKELIEST = 6
+# Words of a statement by which earlier ones are looked up.
+_WORDS_LOOKED_UP = 8
+_LONGEST_NOTE, _LONGEST_MARK = 300, 100
+# Statements looked back at for each word, and by one that has no subject of its own.
+_LOOKED_BACK, _LOOKED_BACK_FOR_ANY = 24, 100
 
 
 class Told(NamedTuple):
@@ -61,22 +68,6 @@ class Told(NamedTuple):
     user: bool
     values: tuple[Value, ...]
     """Those in its text."""
-
-
-class _Subject(NamedTuple):
-    words: frozenset[str]
-    values: tuple[Value, ...]
-    given: frozenset[str]
-    """The values as texts."""
-    found_by: frozenset[str]
-    """The words and values that it is found by."""
-    revises: bool = False
-    sets: frozenset[str] = frozenset()
-    """The values that something is given, by a word before them."""
-
-
-# A statement without a value neither takes back nor is taken back, whatever it is about.
-_NO_VALUE = _Subject(frozenset(), (), frozenset(), frozenset())
 
 
 def revised(told: Sequence[Told], cues: Cues) -> list[Told]:
@@ -90,16 +81,19 @@ def revised(told: Sequence[Told], cues: Cues) -> list[Told]:
     return standing.left()
 
 
+_REPLACES = Effect.REPLACES
+
+
 class _Standing:
     """The statements that hold so far."""
 
     def __init__(self, told: Sequence[Told], cues: Cues) -> None:
         self.told = told
-        self._subjects = [_subject(one, cues) for one in told]
-        self._counts = Counter(word for subject in self._subjects for word in subject.found_by)
-        self._common = max(_COMMON, len(told) // 8)
+        lexicon = lexicon_of(cues.languages)
+        self._frames = list(_frames_of(told, lexicon))
         self._held: dict[int, Statement] = {}
-        self._by_word: dict[str, list[int]] = defaultdict(list)
+        # For each word the standing statements that have it, the newest last.
+        self._by_word: dict[str, dict[int, None]] = defaultdict(dict)
 
     def left(self) -> list[Told]:
         """Return the statements that hold, in order."""
@@ -107,33 +101,73 @@ class _Standing:
 
     def add(self, i: int) -> None:
         """Take statement `i` in, and out those that it takes back."""
-        statement, subject = self.told[i].statement, self._subjects[i]
-        if self.told[i].message >= 0 and (subject.revises or subject.sets):
-            for old in self._taken_back_by(i):
-                left = _left_of(self._held.pop(old), self._subjects[old], subject)
-                statement = _with_notes(statement, left)
+        statement = self.told[i].statement
+        if self.told[i].message >= 0:
+            similar: list[int] = []
+            for old, update in self._updated_by(i):
+                if update.effect is Effect.REPLACES:
+                    left = _left_of(self._held[old], self._frames[old], self._frames[i], update)
+                    self._remove(old)
+                    statement = _with_notes(statement, left)
+                else:
+                    similar.append(old)
+            if similar and not statement.replaces:
+                text = self._held[max(similar)].text
+                statement = statement._replace(unresolved=shortened(text, _LONGEST_MARK))
         self._held[i] = statement
-        for word in subject.found_by:
-            self._by_word[word].append(i)
+        for word in self._frames[i].keys:
+            self._by_word[word][i] = None
 
-    def _taken_back_by(self, i: int) -> list[int]:
-        new, subject = self.told[i], self._subjects[i]
-        shared: Counter[int] = Counter()
-        for word in subject.found_by:
-            if self._counts[word] <= self._common:
-                shared.update(self._by_word[word])
-        # Of equals the newest, so that the order of a set decides nothing.
-        likeliest = nlargest(_LIKELIEST, zip(shared.values(), shared, strict=True))
+    def _remove(self, old: int) -> None:
+        del self._held[old]
+        for word in self._frames[old].keys:
+            self._by_word[word].pop(old, None)
+
+    def _updated_by(self, i: int) -> list[tuple[int, Update]]:
+        frame = self._frames[i]
+        if frame.excepts or not frame.tokens:
+            return []
+        if self.told[i].user and frame.cue >= CLEAR:
+            found = self._newest_without_subject(i)
+            if found:
+                return found
         found = [
-            old
-            for _, old in likeliest
-            if old in self._held
-            and self._may_revise(i, old)
-            and _is_revision(subject, self._subjects[old], by_user=new.user)
+            (old, update)
+            for old in self._likeliest(frame)
+            if self._may_revise(i, old)
+            and (update := update_of(frame, self._frames[old])).effect is not Effect.NONE
+            # An order does not refute what the agent found.
+            and (self.told[old].user or frame.cue >= CLEAR or not update.opposite)
         ]
-        if not found and subject.revises and new.user:
-            return self._last_with_unit_of(i)
-        return found
+        return self._resolved(i, found)
+
+    def _resolved(self, i: int, found: list[tuple[int, Update]]) -> list[tuple[int, Update]]:
+        """Return the updates; of several statements that say more, it means the one right before.
+
+        Without such a one it may mean any of them, and all stand.
+        """
+        partly = [old for old, update in found if update.partly and update.effect is _REPLACES]
+        if len(partly) <= 1:
+            return found
+        newest = max(partly)
+        meant = newest if self._is_next_of_user(newest, i) else -1
+        return [
+            (old, update._replace(effect=Effect.MAY_REPLACE))
+            if old in partly and old != meant
+            else (old, update)
+            for old, update in found
+            if old not in partly or old == newest
+        ]
+
+    def _likeliest(self, frame: Frame) -> list[int]:
+        """Return the standing statements that share most words, of equals the newest."""
+        standing = [(len(held), word) for word in frame.keys if (held := self._by_word.get(word))]
+        shared: Counter[int] = Counter()
+        # The rarest words first; of a word in many statements only the newest are looked at, so
+        # that the cost of one more statement does not grow with their number.
+        for _, word in nsmallest(_WORDS_LOOKED_UP, standing):
+            shared.update(islice(reversed(self._by_word[word]), _LOOKED_BACK))
+        return [old for _, old in nlargest(_LIKELIEST, zip(shared.values(), shared, strict=True))]
 
     def _may_revise(self, i: int, old: int) -> bool:
         """Whether `i` may take `old` back: the agent may not what the user said.
@@ -141,30 +175,49 @@ class _Standing:
         Within one message that takes a word of revision.
         """
         new, before = self.told[i], self.told[old]
-        other = new.message != before.message or self._subjects[i].revises
+        other = new.message != before.message or self._frames[i].cue >= CLEAR
         return other and (new.user or not before.user)
 
-    def _last_with_unit_of(self, i: int) -> list[int]:
-        """Return the newest statement with a number of a unit that this one has too.
+    def _newest_without_subject(self, i: int) -> list[tuple[int, Update]]:
+        """Return the newest statement with a value of the kind that this one gives.
 
-        Only for one that has no subject of its own, but for the words beside its number.
+        Only for one that has no subject of its own, such as "make it 3 days".
         """
-        subject = self._subjects[i]
-        units = _units(self.told[i].statement.text, subject)
-        if not units:
+        frame = self._frames[i]
+        if not is_without_subject(frame):
             return []
-        own = subject.words - {_singular(unit) for unit in units}
-        for old in islice(reversed(self._held), _LOOKED_BACK):
-            before = self._subjects[old]
-            if own <= before.words and units & _units(self.told[old].statement.text, before):
-                return [old]
-        return []
+        found: list[tuple[int, Update]] = []
+        for old in islice(reversed(self._held), _LOOKED_BACK_FOR_ANY):
+            gone = values_replaced(frame, self._frames[old]) if self._may_revise(i, old) else ()
+            if gone:
+                found.append((old, Update(Effect.REPLACES, gone)))
+        if not found:
+            return []
+        # Of several that it could mean, one with its unit, or the one that was said right before.
+        units = units_in(self.told[i].statement.text, frame)
+        of_unit = [
+            pair
+            for pair in found
+            if units & units_in(self.told[pair[0]].statement.text, self._frames[pair[0]])
+        ]
+        newest, update = (of_unit or found)[0]
+        is_certain = of_unit or len(found) == 1 or self._is_next_of_user(newest, i)
+        return [(newest, update if is_certain else Update(Effect.MAY_REPLACE))]
+
+    def _is_next_of_user(self, old: int, i: int) -> bool:
+        """Whether the user said nothing between two statements of the user."""
+        return all(not self.told[k].user for k in range(old + 1, i) if i - old < _LOOKED_BACK)
 
 
-def _units(text: str, subject: _Subject) -> frozenset[str]:
-    """Return the words beside a statement's numbers."""
-    numbers = (value for value in subject.values if value.kind == NUMBER)
-    return frozenset[str]().union(*(value.neighbours(text) for value in numbers))
+def _frames_of(told: Sequence[Told], lexicon: Lexicon) -> Iterator[Frame]:
+    """Yield the frames; after the admission of a mistake the rest of its message revises too."""
+    corrects = -1
+    for one in told:
+        follows = one.message == corrects >= 0
+        frame = frame_of(one.statement.text, one.values, lexicon, corrects=follows)
+        if frame.cue == ADMITTED:
+            corrects = one.message
+        yield frame
 
 
 def _said_once(told: Sequence[Told]) -> list[Told]:
@@ -178,21 +231,6 @@ def _said_once(told: Sequence[Told]) -> list[Told]:
             one = one._replace(statement=notes)  # noqa: PLW2901
         latest[key] = one
     return list(latest.values())
-
-
-def _subject(one: Told, cues: Cues) -> _Subject:
-    text, values = one.statement.text, one.values
-    if not values:
-        return _NO_VALUE
-    words = subject_words(_blotted(text, values), cues)
-    given = frozenset(value.text for value in values)
-    sets = frozenset(value.text for value in values if _is_set(text, value, cues))
-    return _Subject(words, values, given, words | given, cues.revisions.found_in(text), sets)
-
-
-def _is_set(text: str, value: Value, cues: Cues) -> bool:
-    before = text[max(0, value.start - _REACH) : value.start]
-    return before.rstrip().endswith((":", "=", "：")) or cues.settings.found_in(before)
 
 
 def subject_words(text: str, cues: Cues) -> frozenset[str]:
@@ -213,55 +251,20 @@ def _singular(word: str) -> str:
     return f"{word[:-3]}y" if word.endswith("ies") else word.removesuffix("s")
 
 
-def _blotted(text: str, values: Iterable[Value]) -> str:
-    """Return the text with these values blotted out."""
-    for value in sorted(values, key=lambda value: -value.start):
-        text = f"{text[: value.start]}{GONE}{text[value.end :]}"
-    return text
-
-
-def _is_revision(new: _Subject, old: _Subject, *, by_user: bool) -> bool:
-    """Whether the new statement gives another value to the thing that the old one is about."""
-    changed = _changed(new, old)
-    if not changed:
-        return False
-    numbers = all(value.kind == NUMBER for value in changed)
-    named = new.given & old.given
-    both = len(new.words & old.words) + len(named)
-    if not both:
-        return False
-    news, olds = len(new.words) + len(named), len(old.words) + len(named)
-    if new.revises and (numbers or by_user):
-        # What the new one speaks of besides would be another thing of the same sort.
-        named_it = numbers and named.issuperset(value.text for value in changed)
-        least = _ALL_OF_IT if both >= olds else _NAMED_IT if named_it else _SAME_THING
-        return both >= least * news
-    if not numbers or any(value.text not in old.sets for value in changed):
-        return False
-    return both >= _SAME_WORDS * max(news, olds)
-
-
-def _changed(new: _Subject, old: _Subject) -> list[Value]:
-    """Return the values of the old statement that the new one gives another value for."""
-    kinds = {value.kind for value in new.values if value.text not in old.given}
-    changed = [value for value in old.values if value.kind in kinds]
-    named = [value for value in changed if value.text in new.given]
-    kept = [value for value in changed if value.text not in new.given]
-    # "8081, not 8080" names the value that it takes back.
-    return named if named and new.revises else kept
-
-
-def _left_of(old: Statement, before: _Subject, after: _Subject) -> tuple[str, ...]:
+def _left_of(statement: Statement, old: Frame, new: Frame, update: Update) -> tuple[str, str, str]:
     """Return what is left of a statement that was taken back: its notes and its other words."""
-    changed = _changed(after, before)
-    kinds = Counter(value.kind for value in changed)
-    given = Counter(value.kind for value in after.values if value.text not in before.given)
-    # Which of several values was meant, no one can say where fewer are given: then all stay.
-    gone = [value for value in changed if kinds[value.kind] <= max(1, given[value.kind])]
-    left = _blotted(old.text, gone)
-    other = before.given - {value.text for value in gone}
-    says_more = not gone or before.words - after.words or other - after.found_by
-    return (old.replaces, left if says_more else "", old.answers)
+    left = statement.text
+    for start, end in sorted(update.gone, reverse=True):
+        left = f"{left[:start]}{GONE}{left[end:]}"
+    gone = [range(start, end) for start, end in update.gone]
+    more = [
+        one
+        for one in old.tokens
+        if one.tells_apart
+        and one.word not in new.words
+        and not any(one.start in span for span in gone)
+    ]
+    return (statement.replaces, left if more else "", statement.answers)
 
 
 def _with_notes(new: Statement, notes: Sequence[str]) -> Statement:

@@ -9,11 +9,13 @@ beginning and its end.
 from __future__ import annotations
 
 import re
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
+from policyctx.compaction.extractive.writing import SHIPPED
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 # A text of more words than this was pasted, but for what was typed before and after it.
 _MOST_TYPED = 400
@@ -29,6 +31,20 @@ SAYS = re.compile(r"[^\W_]")
 _HEADING = re.compile(r"\s*#{1,6}\s")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,60})(?:\s[^<>]{0,200})?>")
 _ONLY_TAG = re.compile(r"\s*</?[A-Za-z][\w.-]{0,60}(?:\s[^<>]{0,200})?>\s*")
+# Elements whose text the user wrote, though a program put them there: `<command-args>`.
+_TYPED_NAME = re.compile(r"(?:[A-Za-z.]+[-_])*(?:args|arguments|query|request|task)")
+_TYPED = re.compile(
+    r"<((?:[A-Za-z.]+[-_])+(?:args|arguments|query|request|task))>(.*?)</\1>", re.DOTALL
+)
+_LINE_ENDS = re.compile(r"[ \t]*(?:\n|$)")
+# A prompt of a shell or of an interpreter with a command; the head of a stack trace.
+_BEGINS_OUTPUT = re.compile(
+    r"\s*(?:(?:\([\w.-]+\)\s*)?(?:[\w.-]+@[\w.-]+[^\n$#%]{0,80})?[$\u276f➜]\s+\S|>>> \S|PS [A-Z]:\\"
+    r"|[\w.-]+@[\w.-]+:[^\n#]{0,80}#\s+\S|Traceback \(most recent call last\):)"
+)
+# Characters of a line that a program may have broken, and what it then does not end with.
+_SHORTEST_WRAPPED = 40
+_ENDS_LINE = (".", "!", "?", ":", ";", "。", "！", "？", "：", "；")
 _SIGNS = re.compile(r"[{}()\[\]<>;=|\\\":/_@$&*+]")
 _WITH_VALUE = re.compile(r"[\d=]\S*")
 
@@ -74,43 +90,95 @@ def _marked_lines(text: str) -> Iterator[Line]:
     """Yield the lines that say something; pasted are those in a fence, an element, a quotation."""
     fenced = False
     for piece, marked in _outside_and_inside_marks(text):
-        for line in piece.split("\n"):
+        printed = False
+        lines = piece.split("\n") if marked else _unwrapped(piece.split("\n"))
+        for line, after in zip_longest(lines, lines[1:], fillvalue=""):
             if line.lstrip().startswith(("```", "~~~")):
                 fenced = not fenced
-            elif SAYS.search(line) and not _ONLY_TAG.fullmatch(line):
+                continue
+            if not line.strip():
+                printed = False
+            elif _BEGINS_OUTPUT.match(line) and after.strip():
+                printed = True
+            if SAYS.search(line) and not _ONLY_TAG.fullmatch(line):
                 quoted = line.startswith("> ") or _HEADING.match(line) is not None
-                text = _TAG.sub("", line) if marked else line
-                if SAYS.search(text):
-                    yield Line(text.rstrip(), fenced or marked or quoted)
+                words = _TAG.sub("", line) if marked else line
+                if SAYS.search(words):
+                    yield Line(words.rstrip(), fenced or marked or quoted or printed)
+
+
+def _unwrapped(lines: Sequence[str]) -> list[str]:
+    """Join the lines that an editor or a mail program has broken between two words."""
+    joined: list[str] = []
+    fenced = False
+    for line in lines:
+        if line.lstrip().startswith(("```", "~~~")):
+            fenced = not fenced
+        elif joined and not fenced and _goes_on(joined[-1], line):
+            joined[-1] = f"{joined[-1].rstrip()} {line.strip()}"
+            continue
+        joined.append(line)
+    return joined
+
+
+def _goes_on(line: str, after: str) -> bool:
+    """Whether a line is the middle of a sentence that the next line, in small letters, goes on."""
+    last = line.rsplit("\n", 1)[-1]
+    if len(last) < _SHORTEST_WRAPPED or last.rstrip().endswith(_ENDS_LINE):
+        return False
+    first = after.lstrip()
+    is_plain = not (BULLET.match(after) or _HEADING.match(after) or _is_printed(line))
+    return is_plain and first[:1].islower() and not _is_printed(after.strip())
 
 
 def _outside_and_inside_marks(text: str) -> Iterator[tuple[str, bool]]:
-    """Cut a text where a program's elements begin and end; each piece with whether it is inside."""
-    at, inside = 0, False
+    """Cut a text where a program's elements begin and end; each piece with whether it is inside.
+
+    What the user gave a command is inside its element, and was typed all the same.
+    """
+    at = 0
     for start, end in _marks(text):
-        yield text[at:start], inside
-        yield text[start:end], True
+        yield text[at:start], False
+        inner = start
+        for typed in _TYPED.finditer(text, start, end):
+            yield text[inner : typed.start()], True
+            yield typed[2], False
+            inner = typed.end()
+        yield text[inner:end], True
         at = end
-    yield text[at:], inside
+    yield text[at:], False
 
 
 def _marks(text: str) -> list[tuple[int, int]]:
-    """Return where the outermost elements with a compound name stand, in order."""
+    """Return where the outermost elements of programs stand, in order.
+
+    Those have a compound name, or stand on lines of their own.
+    """
     opened: dict[str, list[int]] = {}
     closed: list[tuple[int, int]] = []
     for tag in _TAG.finditer(text):
         name = tag[2]
-        if "-" not in name and "_" not in name:
+        compound = "-" in name or "_" in name
+        if _TYPED_NAME.fullmatch(name) and "command" not in name:
             continue
         if not tag[1]:
-            opened.setdefault(name, []).append(tag.start())
+            before = text[text.rfind("\n", 0, tag.start()) + 1 : tag.start()]
+            if compound or not before.strip():
+                opened.setdefault(name, []).append(tag.start())
         elif opened.get(name):
-            closed.append((opened[name].pop(), tag.end()))
+            start = opened[name].pop()
+            lines_of_its_own = "\n" in text[start : tag.end()] and _ends_line(text, tag.end())
+            if compound or lines_of_its_own:
+                closed.append((start, tag.end()))
     outermost: list[tuple[int, int]] = []
     for start, end in sorted(closed):
         if not outermost or start >= outermost[-1][1]:
             outermost.append((start, end))
     return outermost
+
+
+def _ends_line(text: str, at: int) -> bool:
+    return _LINE_ENDS.match(text, at) is not None
 
 
 def ends_typed(sentences: list[Line]) -> set[int]:
@@ -147,7 +215,31 @@ _LONGEST_CLAUSE = 240
 # Words that a list and what leads to it may have to be one sentence.
 _LONGEST_LIST = 40
 
-_ABBREVIATED = r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bcf\.)(?<!\b[A-Z]\.)"
+
+def _both_cases(words: Iterable[str]) -> list[str]:
+    return [form for word in words for form in (word, word.capitalize())]
+
+
+def _none_before(words: Iterable[str], end: str) -> str:
+    """Return the pattern of a place that none of the words is before."""
+    forms: dict[int, list[str]] = {}
+    for form in _both_cases(words):
+        forms.setdefault(len(form), []).append(re.escape(form))
+    return "".join(rf"(?<!\b(?:{'|'.join(same)}){end})" for same in forms.values())
+
+
+_ABBREVIATED = r"(?<!\b[A-Z]\.)" + _none_before(
+    (word for language in SHIPPED for word in language.abbreviations), r"\."
+)
+_MONTHS = "|".join(_both_cases(month for language in SHIPPED for month in language.months))
+_DEPENDENTS = [word for language in SHIPPED for word in language.dependents]
+_ARTICLES = [word for language in SHIPPED for word in language.before_ordinal]
+# "14. März", "im 3. Stock": the full stop of an ordinal.
+_NO_ORDINAL = (
+    rf"(?!(?<=\d\.)\s+(?:{_MONTHS})\b)"
+    + _none_before(_ARTICLES, r" \d\.")
+    + _none_before(_ARTICLES, r" \d\d\.")
+)
 # "ch. 2", "No. 7", "Abs. 3": a short word may well be one before a number, or a shorter one before
 # a small letter, such as "ca. ten".
 _SHORT_BEFORE = "".join(rf"(?<!\b\w{{{length}}}\.)" for length in range(1, 5))
@@ -155,7 +247,7 @@ _SHORTER_BEFORE = "".join(rf"(?<!\b\w{{{length}}}\.)" for length in range(1, 4))
 # Only after one of these; that it is looked at first makes the search fast.
 _MAY_END = r"(?<=[.!?\"')\]。！？”」』\uff09])"
 _SENTENCE_END = re.compile(
-    rf"{_MAY_END}(?:(?:(?<=[.!?]){_ABBREVIATED}|(?<=[.!?][\"')\]]))\s+(?=[^a-z\s\d])"
+    rf"{_MAY_END}(?:(?:(?<=[.!?]){_ABBREVIATED}{_NO_ORDINAL}|(?<=[.!?][\"')\]]))\s+(?=[^a-z\s\d])"
     rf"|(?<=[.!?]){_SHORT_BEFORE}\s+(?=\d)"
     rf"|(?<=[.!?]){_SHORTER_BEFORE}\s+(?=[a-z])"
     r"|(?<=[.!?])\s{2,}"
@@ -195,6 +287,59 @@ def sentences_in(text: str) -> Iterator[Sentence]:
         elif left:
             left -= 1
             yield Sentence(sentence, pasted=True)
+
+
+# Words of a message so short that it is one unit; characters of sentences put together.
+_SHORT_MESSAGE = 12
+_LONGEST_UNIT = 300
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_DEPENDS = re.compile(
+    rf"(?i:(?:{'|'.join(re.escape(one) for one in _DEPENDENTS if one.isascii())})\b)"
+    rf"|{'|'.join(one for one in _DEPENDENTS if not one.isascii())}"
+)
+
+
+def units_in(text: str) -> Iterator[Sentence]:
+    """Yield the sentences of a text, those together that say nothing without each other.
+
+    That is a short message of one line, and a sentence with the one before that it depends on
+    ("Use it for…").
+    """
+    sentences = list(sentences_in(text))
+    typed = [one.text for one in sentences if not one.pasted]
+    is_one_line = "\n" not in text.strip()
+    if is_one_line and len(typed) == len(sentences) > 1 and _spoken(text) <= _SHORT_MESSAGE:
+        yield Sentence(_side_by_side(typed))
+        return
+    unit: Sentence | None = None
+    for one in sentences:
+        if (
+            unit is not None
+            and not (unit.pasted or one.pasted)
+            and _DEPENDS.match(one.text)
+            and len(unit.text) + len(one.text) < _LONGEST_UNIT
+        ):
+            unit = Sentence(_side_by_side([unit.text, one.text]))
+            continue
+        if unit is not None:
+            yield unit
+        unit = one
+    if unit is not None:
+        yield unit
+
+
+def _spoken(text: str) -> int:
+    """Return about how many words a short text has, two characters of Chinese being one."""
+    return len(text.split()) + len(_CJK.findall(text)) // 2
+
+
+def _side_by_side(texts: Iterable[str]) -> str:
+    """Return the texts as one, each of which ends as a sentence does."""
+    first, *others = texts
+    for text in others:
+        ended = first.endswith((".", "!", "?", ";", ":", ",", "。", "！", "？", "；", "：", "，"))
+        first = f"{first} {text}" if ended else f"{first}; {text}"
+    return first
 
 
 def _with_lists_joined(lines: Iterator[Line]) -> Iterator[Line]:

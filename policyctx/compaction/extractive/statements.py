@@ -20,7 +20,12 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.compaction.extractive.digest import Statement
-from policyctx.compaction.extractive.sentences import one_line, sentences_in, shortened
+from policyctx.compaction.extractive.sentences import (
+    one_line,
+    sentences_in,
+    shortened,
+    units_in,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -184,7 +189,7 @@ def said_in(items: Iterable[Item], cues: Cues) -> Iterator[Said]:
             last = after is None or after.kind == "user_message"
             yield from _said_by_agent(item, cues, last=last)
             continue
-        for text, pasted in sentences_in(item.text):
+        for text, pasted in units_in(item.text):
             statement = Statement(text)
             if question and not pasted:
                 statement, question = _answering(statement, question), ""

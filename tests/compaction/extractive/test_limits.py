@@ -148,7 +148,7 @@ def test_questions_are_removed_before_orders() -> None:
 
 def test_exact_values_are_kept_before_text_that_resembles_orders() -> None:
     talk = [f"Bert always wants to go on about {a} and {b}." for a in TOWNS for b in TOWNS]
-    facts = [f"Kim now has desk {i * 7919}." for i in range(1, 9)]
+    facts = [f"Person {i} now has desk {i * 7919}." for i in range(1, 9)]
     messages = [
         message
         for i, fact in enumerate(facts)

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from benchmarks.revisions.pairs import SUPERSEDES, Outcome, Pair, judged, pairs_in
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import extractive_summary
 from policyctx.policy.models.compaction import Summary
@@ -67,6 +70,23 @@ NAMES_THE_OLD_VALUE = [
     ("部署在 8080 端口。", "端口从 8080 改成 8081。"),
 ]
 
+# Pairs of statements with what the later one does to the earlier one.
+PAIRS = pairs_in(Path(__file__).parent / "pairs.jsonl")
+
+
+@pytest.mark.parametrize(
+    "pair", [one for one in PAIRS if one.label != SUPERSEDES], ids=lambda one: one.id
+)
+def test_a_statement_about_something_else_takes_nothing_back(pair: Pair) -> None:
+    assert judged(pair).outcome is not Outcome.REPLACED
+
+
+@pytest.mark.parametrize(
+    "pair", [one for one in PAIRS if one.label == SUPERSEDES], ids=lambda one: one.id
+)
+def test_an_update_takes_the_old_value_back_or_is_marked(pair: Pair) -> None:
+    assert judged(pair).outcome is not Outcome.KEPT
+
 
 def summary_of(*told: str) -> str:
     """The summary of a conversation in which a user says these, each in a message of its own."""
@@ -126,3 +146,27 @@ def test_the_agent_cannot_revise_user_statements() -> None:
         {"role": "assistant", "content": "Actually the timeout is 90 seconds in the code."},
     ]
     assert "The timeout is 30 seconds." in extractive_summary(History(messages), Summary())
+
+
+def test_an_update_in_other_words_keeps_both_and_names_the_earlier_one() -> None:
+    summary = summary_of("Round prices to two decimals.", "Round prices to whole euros instead.")
+    assert "- Round prices to two decimals.\n" in summary
+    assert "- Round prices to whole euros instead.\n  may replace: Round prices to two" in summary
+
+
+def test_an_update_that_could_mean_several_takes_back_the_one_said_right_before() -> None:
+    summary = summary_of("The upload limit is 10 MB.", "The log limit is 20 MB.", "Make it 5 MB.")
+    assert "- The upload limit is 10 MB." in summary
+    assert "20 MB" not in summary
+
+
+def test_an_update_that_could_mean_several_takes_back_none_of_those_said_long_before() -> None:
+    told = ["The upload limit is 10 MB.", "The log limit is 20 MB.", "Look at the parser."]
+    summary = summary_of(*told, "Change the limit to 5 MB.")
+    assert [one for one in told if f"- {one}" not in summary] == []
+
+
+def test_many_updates_of_one_value_leave_the_last() -> None:
+    summary = summary_of(*(f"The cap is {i}." for i in range(300)))
+    assert "- The cap is 299." in summary
+    assert "The cap is 298." not in summary

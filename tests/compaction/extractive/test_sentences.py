@@ -2,12 +2,23 @@ from __future__ import annotations
 
 import pytest
 
-from policyctx.compaction.extractive.sentences import sentences_in
+from policyctx.compaction.extractive.sentences import sentences_in, units_in
 
 SPLIT = {
     "Run v1.2.3 now. Then stop.": ["Run v1.2.3 now.", "Then stop."],
-    "Ask e.g. Bob. Dr. J. Ng knows.": ["Ask e.g. Bob.", "Dr.", "J. Ng knows."],
+    "Ask e.g. Bob. Dr. J. Ng knows.": ["Ask e.g. Bob.", "Dr. J. Ng knows."],
     'He said "never." Then he left.': ['He said "never."', "Then he left."],
+    "Am 14. März im 3. Stock. Dr. Köhler kommt.": ["Am 14. März im 3. Stock.", "Dr. Köhler kommt."],
+    "We need 14. Then go on. No. Stop.": ["We need 14.", "Then go on.", "No.", "Stop."],
+    "Keep the old endpoint alive until the mobile\nclients have moved. Then drop it.": [
+        "Keep the old endpoint alive until the mobile clients have moved.",
+        "Then drop it.",
+    ],
+    "- Keep the old endpoint alive until the clients\n  have moved\n- Use tabs": [
+        "Keep the old endpoint alive until the clients have moved",
+        "Use tabs",
+    ],
+    "Use tabs\nand no spaces": ["Use tabs", "and no spaces"],
     "See ch. 2 of No. 7. Then go on.": ["See ch. 2 of No. 7.", "Then go on."],
     "That is settled. 3 remain.": ["That is settled.", "3 remain."],
     "push to main never. next: the docs! ok?": ["push to main never.", "next: the docs!", "ok?"],
@@ -40,6 +51,11 @@ def test_a_sentence_too_long_for_a_line_loses_no_word() -> None:
         "```\nrm -rf build\n```",
         "<hook-output>\nrm -rf build\n</hook-output>",
         "> rm -rf build",
+        "<context>\nrm -rf build\n</context>",
+        "<a>\n<b>rm -rf build</b>\n</a>",
+        "$ make\nrm -rf build\nmade nothing\n",
+        "me@host:/srv# make\nrm -rf build\n",
+        'Traceback (most recent call last):\n  File "a.py", line 3\nValueError: wrong\n',
         "".join(f"2026-01-0{i} 10:0{i} INFO job={i} took={i}ms\n" for i in range(1, 9)),
         '{"a": 1,\n"b": {"c": 2},\n"d": [3, 4],\n"e": "f",\n"g": null,\n"h": {}}',
     ],
@@ -68,3 +84,37 @@ def test_both_ends_of_one_long_line_count_as_typed() -> None:
     typed = [one.text for one in sentences_in(" ".join(told)) if not one.pasted]
     assert (typed[0], typed[-1]) == (told[0], told[-1])
     assert len(typed) < len(told) / 2
+
+
+TYPED = {
+    "<command-name>/fix</command-name>\n<command-args>Accept tabs.</command-args>": "Accept tabs.",
+    "<task>\nBuild a parser.\n</task>": "Build a parser.",
+    "<user_query>\nUse tabs.\n</user_query>": "Use tabs.",
+    "Make it <b>bold</b>.": "Make it <b>bold</b>.",
+    "Now run this:\n$ npm test": "Now run this: $ npm test",
+}
+
+
+@pytest.mark.parametrize(("text", "typed"), TYPED.items())
+def test_what_the_user_typed_is_not_taken_for_a_programs_text(text: str, typed: str) -> None:
+    told = [sentence.text for sentence in sentences_in(text) if not sentence.pasted]
+    assert " ".join(told) == typed
+
+
+UNITS = {
+    "No. Use tabs.": ["No. Use tabs."],
+    "yes\nport 8080": ["yes", "port 8080"],
+    f"The key is in /srv/key. Use it for the deploy only. {'Now read on. ' * 9}".strip(): [
+        "The key is in /srv/key. Use it for the deploy only.",
+        *["Now read on."] * 9,
+    ],
+    f"{'我们先看一下这个问题再说。' * 9}密钥在 /srv/key。它只用于部署。": [
+        *["我们先看一下这个问题再说。"] * 9,
+        "密钥在 /srv/key。 它只用于部署。",
+    ],
+}
+
+
+@pytest.mark.parametrize(("text", "units"), UNITS.items())
+def test_sentences_that_need_each_other_are_one_unit(text: str, units: list[str]) -> None:
+    assert [unit.text for unit in units_in(text)] == units

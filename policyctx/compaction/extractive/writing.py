@@ -1,0 +1,69 @@
+"""How languages are written, as far as it decides where sentences end and which belong together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """The conventions of one language; words in lower case."""
+
+    abbreviations: tuple[str, ...] = ()
+    """Words whose full stop does not end a sentence, even before a capital letter."""
+    months: tuple[str, ...] = ()
+    """Names that come after the full stop of an ordinal: `14. März`."""
+    before_ordinal: tuple[str, ...] = ()
+    """Words before a number whose full stop makes it an ordinal: `im 3. Stock`."""
+    dependents: tuple[str, ...] = ()
+    """First words of a sentence that says nothing without the one before it."""
+
+
+ENGLISH = Writing(
+    abbreviations=(
+        "mr", "mrs", "ms", "dr", "prof", "st", "jr", "sr", "gen", "capt", "lt", "rev", "hon",
+        "e.g", "i.e", "etc", "vs", "cf", "approx", "dept", "fig", "figs", "vol", "resp",
+    ),
+    months=(
+        "january", "february", "march", "april", "may", "june", "july", "august", "september",
+        "october", "november", "december",
+    ),
+    dependents=(
+        "it", "its", "this", "that", "these", "those", "they", "them", "their", "he", "she", "same",
+        "otherwise", "use it", "use them", "use that", "use this", "keep it", "keep them",
+        "put it", "put them", "do it", "do that", "do this", "for that", "with that", "if so",
+        "if not", "in that case",
+    ),
+)  # fmt: skip
+
+GERMAN = Writing(
+    abbreviations=(
+        "hr", "fr", "nr", "str", "z.b", "d.h", "u.a", "bzw", "ggf", "inkl", "evtl", "vgl", "usw",
+        "ca", "abs", "dipl", "ing", "tel", "bspw", "sog",
+    ),
+    months=(
+        "januar", "jänner", "februar", "märz", "april", "mai", "juni", "juli", "august",
+        "september", "oktober", "november", "dezember",
+    ),
+    before_ordinal=(
+        "am", "im", "vom", "zum", "zur", "der", "die", "das", "dem", "den", "des", "bis", "ab",
+        "seit", "jeden", "jedes",
+    ),
+    dependents=("es", "das", "dies", "diese", "sie", "er", "sonst", "dafür", "damit", "davon"),
+)  # fmt: skip
+
+OTHERS = Writing(
+    abbreviations=("mme", "mlle", "sra", "srta", "dra", "dhr", "mw", "doc", "sig", "dott"),
+    months=(
+        "januari", "februari", "maart", "mei", "augustus", "januar", "marts", "maj", "juni",
+        "juli", "oktober", "desember", "marraskuuta", "lokakuuta", "stycznia", "lutego", "marca",
+        "kwietnia", "maja", "czerwca", "lipca", "sierpnia", "września", "października",
+        "listopada", "grudnia",
+    ),
+)  # fmt: skip
+
+CHINESE = Writing(
+    dependents=("它", "这个", "那个", "这样", "那样", "否则", "不然"),
+)  # fmt: skip
+
+SHIPPED = (ENGLISH, GERMAN, OTHERS, CHINESE)
