@@ -47,6 +47,8 @@ class History:
     """By path: the contents that come back behind the summary, which need not repeat them."""
     shapes: Shapes = BUILT_IN
     """What reads the messages."""
+    archive: str = ""
+    """The name of the archive that the messages will be in; empty if there will be none."""
 
 
 def path_in(given: Mapping[str, Any], fields: PathFields | None) -> str | None:

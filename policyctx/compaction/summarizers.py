@@ -12,7 +12,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, runtime_checkable
 
 from policyctx.compaction.extractive.summary import extractive_summary
-from policyctx.compaction.prompt import pinned_section, with_pinned, without_pinned
+from policyctx.compaction.prompt import with_pinned, without_pinned
 from policyctx.errors import SummaryError, UnknownSummarizerError, in_words
 from policyctx.policy.diagnosing import nearest
 from policyctx.policy.models.compaction import BUILT_IN_SUMMARIZERS
@@ -85,16 +85,17 @@ class ExtractiveSummarizer:
     """Writes the summary from the structure of the history: no model, no network."""
 
     def summarize(self, request: SummaryRequest) -> str:
-        """Return the extractive summary, then what is pinned, in `max_words` words altogether.
+        """Return the extractive summary, then what is pinned, within the limits altogether.
 
         Only what is pinned may take more.
         """
         settings, pinned = request.settings, request.pinned
         earlier = {at: without_pinned(text, pinned) for at, text in request.history.earlier.items()}
-        words = max(1, settings.max_words - words_in(pinned_section(pinned)))
         summary = extractive_summary(
             replace(request.history, earlier=earlier),
-            settings.model_copy(update={"max_words": words}),
+            settings,
+            counter=request.counter,
+            beside=with_pinned("\n", pinned) if pinned else "",
         )
         return with_pinned(summary, pinned)
 

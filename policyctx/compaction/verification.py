@@ -13,10 +13,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.compaction.extractive.cues import SHIPPED, cues_of
-from policyctx.compaction.extractive.digest import Group, entries_of
+from policyctx.compaction.extractive.digest import Group
 from policyctx.compaction.extractive.revisions import subject_words
 from policyctx.compaction.extractive.statements import values_in
-from policyctx.compaction.extractive.summary import gathered
+from policyctx.compaction.extractive.summary import ranked_units
 from policyctx.tokens.words import words_in
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from policyctx.compaction.assembly import History
     from policyctx.compaction.extractive.cues import Cues
+    from policyctx.compaction.extractive.ranking import Unit
     from policyctx.policy.models.compaction import Summary
 
 HEADING = "## Not said above"
@@ -48,26 +49,19 @@ _NEGATED = re.compile(
 )
 
 
-class Unit(NamedTuple):
-    """A line that the extractive summary would write."""
+def units_of(history: History, settings: Summary) -> list[Unit]:
+    """Return what the user said, and what an earlier summary holds, the most important first.
 
-    text: str
-    """One line or, with notes, several."""
-    group: Group
-    hard: bool
-    """Whether it is an order, a limit or a correction."""
-
-
-def units_of(history: History) -> list[Unit]:
-    """Return what the user said, and what an earlier summary holds, the most important first."""
+    Of an earlier summary in other words than the extractive one's, only what binds is returned.
+    """
     cues = cues_of(SHIPPED)
     found = [
-        Unit(entry.text, entry.group, _binds(entry.text, cues))
-        for entry in entries_of(gathered(history, cues).digest)
-        if entry.group in _LOOKED_FOR
+        unit._replace(hard=unit.hard or _binds(unit.text, cues))
+        for unit in ranked_units(history, settings)
+        if unit.group in _LOOKED_FOR
     ]
-    found.reverse()  # of equals, the newest comes first
-    return sorted(found, key=lambda unit: (not unit.hard, unit.group is not Group.TOLD))
+    wanted = (unit for unit in found if unit.hard or unit.group is Group.TOLD)
+    return sorted(wanted, key=lambda unit: not unit.hard)
 
 
 def _binds(text: str, cues: Cues) -> bool:
@@ -142,8 +136,6 @@ class _Said:
         """Return whether the summary does not say what a unit says."""
         statement = unit.text.partition("\n")[0].removeprefix("- ")
         values = [value.text for value in values_in(statement)]
-        if unit.group is not Group.TOLD and not unit.hard:
-            return False
         if any(not self._has(value) for value in values):
             return True
         return unit.hard and not self._tells(statement)

@@ -232,6 +232,7 @@ class Compacting:
             },
             restored={file.path: file.content for file in restoration.files},
             shapes=self._shapes,
+            archive=self._archive_name if self._settings.archive else "",
         )
 
     def _summary_in(self, message: Message) -> str | None:
@@ -284,14 +285,23 @@ class Compacting:
             "`compact_messages`"
         )
 
+    @property
+    def _number(self) -> int:
+        return len(self._earlier.made) + 1
+
+    @property
+    def _archive_name(self) -> str:
+        return archive_name(self._number)
+
     def _archive(self) -> Content:
         """Return all replaced messages as the caller gave them, and one that is carried over."""
-        number = len(self._earlier.made) + 1
         replaced = self._known.given[self._parts.start : self._parts.end]
-        name = archive_name(number)
+        name = self._archive_name
         path = f"{ITEM_TYPE}/{name}.json"
         origin = Origin(name, ITEM_TYPE)
-        return Content(path, Archive(number, replaced, self._shapes), path, origin, packed=True)
+        return Content(
+            path, Archive(self._number, replaced, self._shapes), path, origin, packed=True
+        )
 
     def _written(
         self, summary: str, restoration: Restoration, archive_path: str

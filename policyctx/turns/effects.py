@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from policyctx.messages.json_text import JSON
     from policyctx.planning.paths import File
     from policyctx.policy.models.compaction import Restore
+    from policyctx.policy.models.compaction import Summary as SummarySettings
     from policyctx.store.content import Content
     from policyctx.tokens.counter import TokenCounter
 
@@ -203,6 +204,7 @@ class Verify(Effect["Verified"]):
 
     summary: str
     history: History
+    settings: SummarySettings
     most_words: int
     """Words that what is missing may take."""
 
@@ -214,7 +216,7 @@ class Verify(Effect["Verified"]):
         )
 
         del store
-        return verified(self.summary, units_of(self.history), self.most_words)
+        return verified(self.summary, units_of(self.history, self.settings), self.most_words)
 
 
 @dataclass(frozen=True, slots=True)

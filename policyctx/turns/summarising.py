@@ -145,7 +145,7 @@ class Summarising:
         bare = without_pinned(text, pinned)
         room = max(reserved(settings), settings.max_words - words_in(text))
         try:
-            found = yield from Verify(bare, self._request.history, room).ask()
+            found = yield from Verify(bare, self._request.history, settings, room).ask()
         except Exception as error:  # noqa: BLE001 - the summary is made and paid for
             self._warnings.append(f"the summary is not verified: {in_words(error)}")
             return text

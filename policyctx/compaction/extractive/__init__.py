@@ -1,6 +1,24 @@
 """The summary that needs no model: lines picked from the history by its structure."""
 
 from policyctx.compaction.extractive.cues import CHINESE, ENGLISH, SHIPPED, Language
-from policyctx.compaction.extractive.summary import extractive_summary
+from policyctx.compaction.extractive.digest import Group
+from policyctx.compaction.extractive.layout import SummaryLine
+from policyctx.compaction.extractive.ranking import Unit
+from policyctx.compaction.extractive.summary import (
+    extractive_summary,
+    ranked_units,
+    summary_lines,
+)
 
-__all__ = ["CHINESE", "ENGLISH", "SHIPPED", "Language", "extractive_summary"]
+__all__ = [
+    "CHINESE",
+    "ENGLISH",
+    "SHIPPED",
+    "Group",
+    "Language",
+    "SummaryLine",
+    "Unit",
+    "extractive_summary",
+    "ranked_units",
+    "summary_lines",
+]

@@ -1,41 +1,66 @@
 """The contents of a summary, how each entry is written, and how it is read back.
 
     ## Goals & Decisions                  a heading, as the policy names it
-    User, in order (…):                   the label of a group
+    User, in order:                       the label of a group
     - Use port 8081 instead.              an entry
       replaces: Use port … for the API.   a note on the entry before it
 
 An entry is one line. The reader goes by labels, so the names that a policy gives its sections do
-not matter. A line in another form was written by someone else and is returned as left over.
+not matter. A line in another form was written by someone else and is returned as left over. The
+labels of version 0.1 are read as well.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.compaction.extractive.sentences import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class Group(StrEnum):
     """The groups of lines, each with the label that it has in a summary, in the order of writing.
 
-    The labels are how a summary knows its own: they never change with a policy.
+    The labels are how a summary knows its own: they never change with a policy. They are short,
+    because each takes room from the contents.
     """
 
-    TOLD = "User, in order (of two that disagree the later holds):"
-    PASTED = "Pasted, or put there by a program:"
-    AGENT = "Agent, decided or reported:"
-    FOUND = "Found in tool results:"
-    CARRIED = "From an earlier summary:"
-    FILES = "Files, the one used last first:"
-    TOOLS = "Tools used:"
+    TOLD = "User, in order:"
+    PASTED = "Pasted:"
+    AGENT = "Agent:"
+    FOUND = "In results:"
+    CARRIED = "Earlier summary:"
+    FILES = "Files, last used first:"
+    TOOLS = "Tools:"
+    REPOSITORY = "Repository:"
+    RUNNING = "Running:"
     DONE = "Done last:"
-    NEXT = "Announced next:"
+    NEXT = "Next:"
     OPEN = "Still open:"
     FAILURES = "Failures:"
+
+
+# The labels that version 0.1 wrote.
+_FORMER_LABELS = {
+    "User, in order (of two that disagree the later holds):": Group.TOLD,
+    "Pasted, or put there by a program:": Group.PASTED,
+    "Agent, decided or reported:": Group.AGENT,
+    "Found in tool results:": Group.FOUND,
+    "From an earlier summary:": Group.CARRIED,
+    "Files, the one used last first:": Group.FILES,
+    "Tools used:": Group.TOOLS,
+    "Announced next:": Group.NEXT,
+}
+# The label of the user's words where orders had to be left out.
+_LEFT_OUT = re.compile(
+    r"User, in order; (?P<count>\d+) more orders? (?:left out|in archive (?P<archives>.+)):"
+)
+_MOST_ARCHIVES = 3
 
 
 class Statement(NamedTuple):
@@ -45,6 +70,8 @@ class Statement(NamedTuple):
     answers: str = ""
     replaces: str = ""
     """What it takes back, without the values that hold no longer."""
+    source: int = -1
+    """0-based position of its message in the history; -1 if it is of an earlier summary."""
 
 
 class FileState(NamedTuple):
@@ -57,6 +84,8 @@ class FileState(NamedTuple):
     """The last verb, with ` failed` after it if that failed."""
     lines: int | None = None
     """Lines that it had when it was last read or written whole."""
+    source: int = -1
+    """0-based position of the last call's message; -1 if it is of an earlier summary."""
 
 
 class ToolCount(NamedTuple):
@@ -66,6 +95,8 @@ class ToolCount(NamedTuple):
     calls: int
     failed: int = 0
     unanswered: int = 0
+    source: int = -1
+    """0-based position of the last call's message; -1 if it is of an earlier summary."""
 
 
 class ToolFailure(NamedTuple):
@@ -77,6 +108,19 @@ class ToolFailure(NamedTuple):
     times: int = 1
     resolved: str = ""
     """How it was resolved; empty while it is not."""
+    source: int = -1
+    """0-based position of the last call's message; -1 if it is of an earlier summary."""
+
+
+class LeftOut(NamedTuple):
+    """The user's orders that there was no room for, in this summary and those before it."""
+
+    orders: int = 0
+    archives: tuple[str, ...] = ()
+    """The archives that hold them."""
+
+
+NOTHING_LEFT_OUT = LeftOut()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +134,19 @@ class Digest:
     carried: tuple[Statement, ...] = ()
     files: tuple[FileState, ...] = ()
     tools: tuple[ToolCount, ...] = ()
-    done: tuple[str, ...] = ()
-    next: tuple[str, ...] = ()
-    open: tuple[str, ...] = ()
+    repository: tuple[Statement, ...] = ()
+    running: tuple[Statement, ...] = ()
+    done: tuple[Statement, ...] = ()
+    next: tuple[Statement, ...] = ()
+    open: tuple[Statement, ...] = ()
     failures: tuple[ToolFailure, ...] = ()
+    left_out: LeftOut = NOTHING_LEFT_OUT
 
 
 HEADING = "## "
 NOTHING = "None."
 _ENTRY, _NOTE = "- ", "  "
-_STATEMENTS = (Group.TOLD, Group.PASTED, Group.AGENT, Group.FOUND, Group.CARRIED)
-_LABELS = {str(group): group for group in Group}
+_LABELS = {str(group): group for group in Group} | _FORMER_LABELS
 
 _FILE = re.compile(
     r"(?P<path>.+?): (?P<counts>[a-z]+ \d+(?:, [a-z]+ \d+)*)"
@@ -119,6 +165,8 @@ class DigestEntry(NamedTuple):
     group: Group
     text: str
     """One line or, with notes, several; none has a line break at its end."""
+    source: int = -1
+    """0-based position of the message that it is from; -1 if it is of an earlier summary."""
 
 
 class FileRead(NamedTuple):
@@ -130,20 +178,51 @@ class FileRead(NamedTuple):
 
 def entries_of(digest: Digest) -> list[DigestEntry]:
     """Return all entries of a digest, group after group."""
-    groups = (digest.told, digest.pasted, digest.agent, digest.found, digest.carried)
-    entries = [
-        DigestEntry(group, _statement(statement))
-        for group, statements in zip(_STATEMENTS, groups, strict=True)
-        for statement in statements
+    return [
+        DigestEntry(group, text, source)
+        for group in Group
+        for text, source in _entries_of_group(digest, group)
     ]
-    entries += [DigestEntry(Group.FILES, _file(file)) for file in digest.files]
-    entries += [DigestEntry(Group.TOOLS, _tool(tool)) for tool in digest.tools]
-    plain = ((Group.DONE, digest.done), (Group.NEXT, digest.next), (Group.OPEN, digest.open))
-    entries += [
-        DigestEntry(group, _ENTRY + one_line(text)) for group, texts in plain for text in texts
-    ]
-    entries += [DigestEntry(Group.FAILURES, _failure(failure)) for failure in digest.failures]
-    return entries
+
+
+def _entries_of_group(digest: Digest, group: Group) -> Iterator[tuple[str, int]]:
+    match group:
+        case Group.FILES:
+            yield from ((_file(file), file.source) for file in digest.files)
+        case Group.TOOLS:
+            yield from ((_tool(tool), tool.source) for tool in digest.tools)
+        case Group.FAILURES:
+            yield from ((_failure(failure), failure.source) for failure in digest.failures)
+        case _:
+            yield from ((_statement(one), one.source) for one in statements_of(digest, group))
+
+
+def statements_of(digest: Digest, group: Group) -> tuple[Statement, ...]:
+    """Return the statements of a group; none of a group that holds something else."""
+    return {
+        Group.TOLD: digest.told,
+        Group.PASTED: digest.pasted,
+        Group.AGENT: digest.agent,
+        Group.FOUND: digest.found,
+        Group.CARRIED: digest.carried,
+        Group.REPOSITORY: digest.repository,
+        Group.RUNNING: digest.running,
+        Group.DONE: digest.done,
+        Group.NEXT: digest.next,
+        Group.OPEN: digest.open,
+    }.get(group, ())
+
+
+def label_of(group: Group, left_out: LeftOut) -> str:
+    """Return the label of a group; that of the user's words says which orders are not there."""
+    if group is not Group.TOLD or not left_out.orders:
+        return str(group)
+    names = left_out.archives
+    if len(names) > _MOST_ARCHIVES:
+        names = (names[0], "…", names[-1])
+    where = f"in archive {', '.join(names)}" if names else "left out"
+    orders = "order" if left_out.orders == 1 else "orders"
+    return f"{str(group)[:-1]}; {left_out.orders} more {orders} {where}:"
 
 
 def _statement(statement: Statement) -> str:
@@ -183,9 +262,14 @@ def read_summary(text: str) -> FileRead:
     found: dict[Group, list[tuple[str, dict[str, str]]]] = {group: [] for group in Group}
     left_over: list[str] = []
     group: Group | None = None
+    left_out = LeftOut()
     for line in text.split("\n"):
         if (label := _LABELS.get(line)) is not None:
             group = label
+        elif (more := _LEFT_OUT.fullmatch(line)) is not None:
+            group = Group.TOLD
+            archives = tuple(filter(None, (more["archives"] or "").split(", ")))
+            left_out = LeftOut(int(more["count"]), archives)
         elif group is not None and line.startswith(_ENTRY):
             _take_entry(found, left_over, group, line)
         elif group is not None and line.startswith(_NOTE) and found[group]:
@@ -198,7 +282,7 @@ def read_summary(text: str) -> FileRead:
     kept = [line for line in left_over if not line.startswith(HEADING)]
     if kept and not any(found.values()):
         return FileRead(Digest(), text)
-    return FileRead(_digest(found), "\n".join(kept))
+    return FileRead(replace(_digest(found), left_out=left_out), "\n".join(kept))
 
 
 def _take_entry(
@@ -240,9 +324,11 @@ def _digest(found: dict[Group, list[tuple[str, dict[str, str]]]]) -> Digest:
         tools=tuple(
             _read_tool(match) for text in texts(Group.TOOLS) if (match := _TOOL.fullmatch(text))
         ),
-        done=texts(Group.DONE),
-        next=texts(Group.NEXT),
-        open=texts(Group.OPEN),
+        repository=statements(Group.REPOSITORY),
+        running=statements(Group.RUNNING),
+        done=statements(Group.DONE),
+        next=statements(Group.NEXT),
+        open=statements(Group.OPEN),
         failures=tuple(
             _read_failure(match, notes.get("resolved", ""))
             for text, notes in found[Group.FAILURES]

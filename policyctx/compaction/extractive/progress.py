@@ -34,11 +34,11 @@ _SAME_TASK = 0.5
 
 
 class Status(NamedTuple):
-    """Where the work stands; each a list of lines."""
+    """Where the work stands."""
 
-    done: tuple[str, ...]
-    next: tuple[str, ...]
-    open: tuple[str, ...]
+    done: tuple[Statement, ...]
+    next: tuple[Statement, ...]
+    open: tuple[Statement, ...]
 
 
 def status_of(
@@ -53,37 +53,46 @@ def status_of(
     open_before = [*earlier.open]
     done, announced = earlier.done, earlier.next
     if by_agent or calls:
-        open_before += [text for text in earlier.next if not _spoken_of(text, said, calls, cues)]
+        open_before += [one for one in earlier.next if not _spoken_of(one.text, said, calls, cues)]
         announced = _announced(by_agent, {call.message for call in calls})
         done = _done(by_agent, calls, announced)
-    still = [text for text in open_before if listed.get(text, True)]
-    still += [text for text, is_open in listed.items() if is_open]
-    tasks = [text for text in dict.fromkeys(still) if text not in announced]
+    still = {one.text: one for one in open_before if listed.get(one.text, True)}
+    still |= {text: Statement(text) for text, is_open in listed.items() if is_open}
+    planned = {one.text for one in announced}
+    tasks = [one for text, one in still.items() if text not in planned]
     return Status(done, announced, tuple(tasks[-_MOST_OPEN:]))
 
 
-def _announced(said: Sequence[Said], calling: Container[int]) -> tuple[str, ...]:
+def _announced(said: Sequence[Said], calling: Container[int]) -> tuple[Statement, ...]:
     """Return what the agent's last replies announce.
 
     What a reply before the last announces beside a call, it does with that call.
     """
     recent = sorted({one.message for one in said})[-_LOOKED_BACK:]
     for message in reversed(recent):
-        plans = [one.text for one in said if one.message == message and one.plans]
+        plans = [
+            Statement(one.text, source=message)
+            for one in said
+            if one.message == message and one.plans
+        ]
         if plans and (message == recent[-1] or message not in calling):
             return tuple(plans[-_LAST_PLANS:])
     return ()
 
 
-def _done(said: Sequence[Said], calls: Sequence[Call], announced: Sequence[str]) -> tuple[str, ...]:
+def _done(
+    said: Sequence[Said], calls: Sequence[Call], announced: Sequence[Statement]
+) -> tuple[Statement, ...]:
     """Return the last calls, and the last that the agent said of what it did, in order."""
-    told = [(one.message, one.text) for one in said[-20:] if one.text not in announced]
+    planned = {one.text for one in announced}
+    told = [(one.message, one.text) for one in said[-20:] if one.text not in planned]
     lines = told[-_LAST_SENTENCES:]
     for call in calls[-_LAST_CALLS:]:
         how = " (failed)" if call.failed else " (no answer yet)" if call.result is None else ""
         lines.append((call.message, f"{call.name}{how}"))
     lines.sort(key=lambda line: line[0])
-    return tuple(dict.fromkeys(shortened(one_line(text), _LONGEST) for _, text in lines))
+    done = {shortened(one_line(text), _LONGEST): message for message, text in lines}
+    return tuple(Statement(text, source=message) for text, message in done.items())
 
 
 def _spoken_of(text: str, said: Iterable[Said], calls: Iterable[Call], cues: Cues) -> bool:

@@ -1,122 +1,61 @@
-"""`extractive_summary`: gather the contents of a history, fit them to a limit, write the sections.
+"""`extractive_summary`: gather the contents of a history, rank them, and write what there is room
+for.
 
-The words of a section's name decide what it holds, so a policy may rename, reorder, split or omit
-sections:
-
-1. Each kind of content (requests and decisions, files, tools, status, errors) goes into the section
-   whose name has most of the words of that kind, the first of equals. Where two sections are named
-   for requests and decisions, the user's words go into the first and the rest into the last.
-2. A section with any other name gets the statements about the words of its name and its `ask`.
-3. A kind without a section goes into the first section with a name of its own. Without such a
-   section, requests, status and errors go into the first section; files and tools are omitted.
+`ranked_units` gives all contents in one order, the one that is kept longest first. A summary is a
+prefix of that order, written in sections and in the order of the conversation.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from policyctx.compaction.extractive.budget import first_words, fitted, room_for
+from policyctx.compaction.extractive.budget import (
+    Fitted,
+    chars_limit,
+    fitted,
+    tokens_limit,
+    words_limit,
+)
 from policyctx.compaction.extractive.cues import SHIPPED, cues_of
 from policyctx.compaction.extractive.digest import (
-    HEADING,
     NOTHING,
     Digest,
-    Group,
+    LeftOut,
     Statement,
     entries_of,
     read_summary,
 )
+from policyctx.compaction.extractive.layout import Layout, SummaryLine
 from policyctx.compaction.extractive.progress import findings_of, status_of
-from policyctx.compaction.extractive.revisions import Told, revised, subject_words
+from policyctx.compaction.extractive.ranking import ranked
+from policyctx.compaction.extractive.revisions import Told, revised
 from policyctx.compaction.extractive.sentences import sentences_in
-from policyctx.compaction.extractive.statements import AGENT, USER, said_in, values_in
+from policyctx.compaction.extractive.statements import AGENT, USER, Said, said_in, values_in
 from policyctx.compaction.extractive.work import calls_in, counted, failures_of, files_of
 from policyctx.messages.reading import Reading
-from policyctx.tokens.words import words_in
+from policyctx.tokens.counter import counter_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from fractions import Fraction
 
     from policyctx.compaction.assembly import History
+    from policyctx.compaction.extractive.budget import Limit
     from policyctx.compaction.extractive.cues import Cues, Language
-    from policyctx.compaction.extractive.digest import DigestEntry
-    from policyctx.compaction.extractive.statements import Said
-    from policyctx.policy.models.compaction import Summary, SummarySection
-
-_ASKED = (Group.TOLD, Group.PASTED, Group.AGENT, Group.FOUND, Group.CARRIED)
-_BY_USER = (Group.TOLD, Group.PASTED)
-_STATUS = (Group.DONE, Group.NEXT, Group.OPEN)
-
-
-class Layout:
-    """The places of groups and statements in a policy's sections."""
-
-    def __init__(self, sections: Sequence[SummarySection], cues: Cues) -> None:
-        self.names = tuple(section.name for section in sections)
-        self._cues = cues
-        kinds = {
-            _ASKED: cues.goals,
-            (Group.FILES,): cues.files,
-            (Group.TOOLS,): cues.tools,
-            _STATUS: cues.status,
-            (Group.FAILURES,): cues.errors,
-        }
-        hits = {
-            groups: [len(pattern.findall(name)) for name in self.names]
-            for groups, pattern in kinds.items()
-        }
-        self._own = {
-            i: subject_words(f"{section.name} {section.ask}", cues)
-            for i, section in enumerate(sections)
-            if not any(counts[i] for counts in hits.values())
-        }
-        self._places: dict[Group, int | None] = {}
-        for groups, counts in hits.items():
-            self._places |= dict.fromkeys(groups, self._place(groups, counts))
-        asked = [i for i, count in enumerate(hits[_ASKED]) if count and count == max(hits[_ASKED])]
-        if len(asked) > 1:
-            self._places |= dict.fromkeys(_BY_USER, asked[0])
-            self._places |= dict.fromkeys(_ASKED[len(_BY_USER) :], asked[-1])
-
-    def _place(self, groups: tuple[Group, ...], counts: Sequence[int]) -> int | None:
-        if any(counts):
-            return counts.index(max(counts))
-        if self._own:
-            return min(self._own)
-        left_out = groups in {(Group.FILES,), (Group.TOOLS,)} and self.names
-        return None if left_out else 0
-
-    def place_of(self, entry: DigestEntry) -> int | None:
-        """Return the position of the section that an entry goes into; None for none."""
-        if entry.group in _ASKED and self._own:
-            words = subject_words(entry.text, self._cues)
-            best = max(self._own, key=lambda i: len(words & self._own[i]))
-            if words & self._own[best]:
-                return best
-        return self._places[entry.group]
-
-    def arranged(self, entries: Sequence[DigestEntry]) -> Mapping[int, list[DigestEntry]]:
-        """Return the entries by section, in their order; those that no section is for are out."""
-        arranged: dict[int, list[DigestEntry]] = {}
-        for entry in entries:
-            if (place := self.place_of(entry)) is not None:
-                arranged.setdefault(place, []).append(entry)
-        return arranged
-
+    from policyctx.compaction.extractive.ranking import Unit
+    from policyctx.policy.models.compaction import Summary
+    from policyctx.tokens.counter import TokenCounter
 
 # The agent's sentences that are told of: of this weight or more, and the heaviest only.
 _LEAST_WEIGHT, _MOST_SENTENCES = 1.0, 80
 
 
-class GatheredContents(NamedTuple):
-    """What was found in a history."""
-
-    digest: Digest
-    new_chars: int
-    """Characters that no earlier compaction has written."""
+# What counts where no counter is given.
+_TOKENIZER = "o200k_base"
 
 
-def gathered(history: History, cues: Cues) -> GatheredContents:
+def gathered(history: History, cues: Cues) -> Digest:
     """Return all that a history holds; raises `MessagesError` for what is no message list."""
     reading = Reading(history.shapes)
     reading.extend(history.messages)
@@ -132,22 +71,40 @@ def gathered(history: History, cues: Cues) -> GatheredContents:
         for sentence in sentences_in(found.left_over)
     ]
     status = status_of(before, items, said, calls, cues)
-    standing = revised(_told({i: found.digest for i, found in read.items()}, said), cues)
+    told = _told({i: _with_done_told(found.digest) for i, found in read.items()}, said)
+    standing = [_with_source(one) for one in revised(told, cues)]
     results = [item for item in items if item.kind == "tool_result"]
-    digest = Digest(
+    in_status = {one.text for one in (*status.done, *status.next)}
+    return Digest(
         told=tuple(one.statement for one in standing if one.user),
-        pasted=_once([*before.pasted, *(one.statement for one in said if one.pasted)]),
-        agent=tuple(one.statement for one in standing if not one.user),
+        pasted=_once(
+            [*before.pasted, *(_with_source(one).statement for one in said if one.pasted)]
+        ),
+        agent=tuple(
+            one.statement
+            for one in standing
+            if not one.user and one.statement.text not in in_status
+        ),
         found=_once([*before.found, *findings_of(results, said, calls, cues)]),
         carried=_once([*before.carried, *left_over]),
         files=files_of(before.files, calls, history.reads_file),
         tools=counted(before.tools, calls),
+        repository=before.repository,
+        running=before.running,
         done=status.done,
         next=status.next,
         open=status.open,
         failures=failures_of(before.failures, calls, said, cues),
+        left_out=before.left_out,
     )
-    return GatheredContents(digest, sum(len(item.counted) for item in items))
+
+
+_T = TypeVar("_T", Told, Said)
+
+
+def _with_source(one: _T) -> _T:
+    """Return a statement with the message that it is from."""
+    return one._replace(statement=one.statement._replace(source=one.message))
 
 
 def _joined(digests: Sequence[Digest]) -> Digest:
@@ -160,11 +117,27 @@ def _joined(digests: Sequence[Digest]) -> Digest:
         carried=tuple(one for digest in digests for one in digest.carried),
         files=tuple(one for digest in reversed(digests) for one in digest.files),
         tools=tuple(one for digest in digests for one in digest.tools),
+        repository=tuple(one for digest in digests for one in digest.repository),
+        running=tuple(one for digest in digests for one in digest.running),
         done=digests[-1].done,
         next=digests[-1].next,
         open=tuple(one for digest in digests for one in digest.open),
         failures=tuple(one for digest in digests for one in digest.failures),
+        left_out=LeftOut(
+            sum(digest.left_out.orders for digest in digests),
+            tuple(dict.fromkeys(name for one in digests for name in one.left_out.archives)),
+        ),
     )
+
+
+def _with_done_told(digest: Digest) -> Digest:
+    """Return an earlier digest whose last words of the agent are among what it said.
+
+    Where the work stands is told anew, and what was said then would be lost.
+    """
+    tools = tuple(tool.name for tool in digest.tools)
+    told = [one for one in digest.done if not one.text.startswith(tools)]
+    return replace(digest, agent=(*digest.agent, *told))
 
 
 def _told(earlier: Mapping[int, Digest], said: Sequence[Said]) -> list[Told]:
@@ -196,44 +169,105 @@ def _once(statements: Iterable[Statement]) -> tuple[Statement, ...]:
     return tuple(latest.values())
 
 
-def extractive_summary(
+def ranked_units(
     history: History, settings: Summary, languages: Sequence[Language] = SHIPPED
+) -> tuple[Unit, ...]:
+    """Return all that the policy's sections can hold of a history, what is kept longest first.
+
+    The summary for any limit is written from a prefix of this order. Raises `MessagesError` for
+    what is no message list.
+    """
+    return _ranking(history, settings, cues_of(tuple(languages))).order
+
+
+class _Ranking(NamedTuple):
+    order: tuple[Unit, ...]
+    digest: Digest
+    layout: Layout
+
+
+def _ranking(history: History, settings: Summary, cues: Cues) -> _Ranking:
+    digest, layout = gathered(history, cues), Layout(settings.sections, cues)
+    entries = [entry for entry in entries_of(digest) if layout.place_of(entry) is not None]
+    return _Ranking(ranked(entries, cues), digest, layout)
+
+
+def extractive_summary(
+    history: History,
+    settings: Summary,
+    languages: Sequence[Language] = SHIPPED,
+    counter: TokenCounter | None = None,
+    *,
+    beside: str = "",
 ) -> str:
     """Return the summary of a history under a policy's `summary` settings.
 
-    The same history gives the same text. It has at most `max_words` words, a CJK character being
-    one, and the policy's sections. An earlier summary in the history is read back, not summarised
-    again. `languages` are the tables of cues that rank what is said; a sentence in another language
-    is ranked by who said it and its exact values alone.
+    The same history gives the same text. It has the policy's sections, but for those that would be
+    empty, and is never longer than `max_words`, `max_tokens`, `max_chars` and `max_share` allow. An
+    earlier summary in the history is read back, not summarised again. `languages` are the tables of
+    cues that rank what is said; a sentence in another language is ranked by who said it and its
+    exact values alone. `counter` counts the tokens, by default those of `o200k_base`. `beside` is
+    text that is to be added: the limits hold for both together.
 
     Raises `MessagesError` for what is no message list.
     """
-    cues = cues_of(tuple(languages))
-    digest, new_chars = gathered(history, cues)
-    layout = Layout(settings.sections, cues)
-    entries = [entry for entry in entries_of(digest) if layout.place_of(entry) is not None]
-    room = room_for(settings.max_words, new_chars, tuple(history.earlier.values()))
-    kept = fitted(entries, room, words_in(_text(layout, entries[:0])), cues)
-    return first_words(_text(layout, kept), settings.max_words)
+    lines = summary_lines(history, settings, languages, counter, beside=beside)
+    return "\n".join(line.text for line in lines)
 
 
-def _text(layout: Layout, entries: Sequence[DigestEntry]) -> str:
-    arranged = layout.arranged(entries)
-    sections = [
-        "\n".join([HEADING + name, *(_lines(arranged.get(place, ())) or [NOTHING])])
-        for place, name in enumerate(layout.names)
-    ]
-    return "\n\n".join(sections or ["\n".join(_lines(arranged.get(0, ())) or [NOTHING])])
+def summary_lines(
+    history: History,
+    settings: Summary,
+    languages: Sequence[Language] = SHIPPED,
+    counter: TokenCounter | None = None,
+    *,
+    beside: str = "",
+) -> list[SummaryLine]:
+    """Return the lines of `extractive_summary`, each with the unit that it was written from."""
+    order, digest, layout = _ranking(history, settings, cues_of(tuple(languages)))
+    limits = [limit.without(beside) for limit in _limits(history, settings, counter)]
+    found = fitted(order, limits, layout, digest.left_out, history.archive)
+    while found.units:
+        lines = list(layout.lines(found.units, found.left_out))
+        # Of tokens the whole can have more than its lines, as where two lines meet.
+        text = "\n".join(line.text for line in lines)
+        if all(limit.holds(text) for limit in limits):
+            return lines
+        found = Fitted(found.units[:-1], found.left_out)
+    return [_shortest(order, layout, limits)]
 
 
-def _lines(entries: Sequence[DigestEntry]) -> list[str]:
-    return list(_labelled(entries))
+def _shortest(order: Sequence[Unit], layout: Layout, limits: Sequence[Limit]) -> SummaryLine:
+    """Return what is written where no unit fits with its heading and its label."""
+    unit = order[0] if order else None
+    heading = layout.heading(0) if not order else ""
+    text = "\n".join(filter(None, (heading, NOTHING))) if unit is None else unit.text
+    for limit in limits:
+        if not limit.holds(text):
+            text = limit.start(text, limit.most)
+    return SummaryLine(text, unit)
 
 
-def _labelled(entries: Sequence[DigestEntry]) -> Iterator[str]:
-    label: Group | None = None
-    for entry in entries:
-        if entry.group is not label:
-            label = entry.group
-            yield str(label)
-        yield entry.text
+def _limits(history: History, settings: Summary, counter: TokenCounter | None) -> list[Limit]:
+    limits = [words_limit(settings.max_words)]
+    if settings.max_chars is not None:
+        limits.append(chars_limit(settings.max_chars))
+    most = settings.max_tokens
+    if settings.max_share is not None:
+        counter = counter_for(_TOKENIZER) if counter is None else counter
+        share = _share_of(history, settings.max_share, counter)
+        most = share if most is None else min(most, share)
+    if most is not None:
+        limits.append(tokens_limit(most, counter_for(_TOKENIZER) if counter is None else counter))
+    return limits
+
+
+def _share_of(history: History, share: Fraction, counter: TokenCounter) -> int:
+    """Return the tokens that a share of a history has, in which an earlier summary counts whole."""
+    reading = Reading(history.shapes)
+    reading.extend(history.messages)
+    texts = [item.counted for item in reading.items if item.message not in history.earlier]
+    tokens = int(share * sum(counter.count_many(texts)))
+    # Line by line, as a limit of tokens is applied.
+    lines = [f"{line}\n" for text in history.earlier.values() for line in text.split("\n")]
+    return max(1, tokens + sum(counter.count_many(lines)))

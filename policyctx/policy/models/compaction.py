@@ -76,7 +76,15 @@ class Summary(Section):
     that the provider reads them from its cache. `false` sends the history as a record to `model`,
     which may be a cheaper one."""
     max_words: Annotated[int, Field(ge=1)] = 1200
-    """Words asked for; a CJK character counts as one."""
+    """Words asked for; a CJK character counts as one. Of `max_words`, `max_tokens`, `max_chars` and
+    `max_share` the one that allows least counts, and the extractive summary never exceeds it."""
+    max_tokens: Annotated[int | None, Field(ge=1)] = None
+    """Tokens asked for."""
+    max_chars: Annotated[int | None, Field(ge=1)] = None
+    """Characters asked for."""
+    max_share: Annotated[Ratio | None, Field(examples=["10%"])] = None
+    """The share of the replaced history's tokens asked for. An earlier summary in the history
+    counts whole, so that a summary does not shrink from round to round."""
     max_input: Amount = Share(Fraction(80))
     """Of the summariser's window; a longer history is shortened first."""
     sections: Annotated[

@@ -190,7 +190,7 @@ def test_the_last_action_and_the_announced_next_action_are_listed() -> None:
     assert (
         status.index("Done last:")
         < status.index("- I moved the parser into parsing.py.")
-        < status.index("Announced next:")
+        < status.index("Next:")
         < status.index("- Next I'll move the writer into writing.py.")
     )
 
@@ -269,7 +269,7 @@ def test_a_list_keeps_the_line_that_leads_to_it() -> None:
 )
 def test_text_that_a_program_wrote_for_the_user_is_not_a_user_order(text: str) -> None:
     summary = summary_of(user("Fix the lexer."), said("Done."), user(text))
-    told, *_ = summary.partition("Agent, decided or reported:")[0].partition("Pasted")
+    told, *_ = summary.partition("Agent:")[0].partition("Pasted")
     assert "Fix the lexer." in told
     assert "4711" not in told
     assert "interrupted" not in told

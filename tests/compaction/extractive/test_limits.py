@@ -1,20 +1,35 @@
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
 import subprocess
 import sys
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from policyctx.compaction.assembly import History
-from policyctx.compaction.extractive import ENGLISH, Language, extractive_summary
+from policyctx.compaction.extractive import (
+    ENGLISH,
+    Language,
+    extractive_summary,
+    ranked_units,
+    summary_lines,
+)
+from policyctx.messages.reading import items_of
 from policyctx.policy.models.compaction import Summary
+from policyctx.tokens.counter import counter_for
 from tests.compaction.extractive.sessions import facts_of, turns
 from tests.compaction.extractive.test_survival import after
 from tests.conversations import call, calls, picture, results, thinking, user
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Message = dict[str, Any]
 FACTS = [fact for name in ("migration", "pipeline", "journey") for fact in facts_of(name)]
@@ -54,6 +69,72 @@ def test_user_orders_are_kept_longest_under_a_low_word_limit() -> None:
     ]
     summary = extractive_summary(History(messages), settings(max_words=260))
     assert [order for order in orders if order not in summary] == []
+
+
+COUNTER = counter_for("o200k_base")
+SIZES: dict[str, Callable[[str], int]] = {
+    "max_words": words,
+    "max_tokens": COUNTER.count,
+    "max_chars": len,
+}
+
+
+@functools.cache
+def long_session() -> History:
+    said = [user(f"第{i}批：不要动第{i * 31}号表，超时设为{i}秒。") for i in range(20)]
+    long = "Please note that " + ", ".join(f"part {i} goes to rack r-{i * 7}" for i in range(40))
+    return History([*turns(FACTS, count=12, seed=1, chars=300), *said, user(f"{long}.")])
+
+
+@pytest.mark.slow
+@given(st.sampled_from(sorted(SIZES)), st.integers(1, 3_000), st.integers(0, 600))
+def test_a_larger_limit_keeps_what_a_smaller_one_kept(key: str, most: int, more: int) -> None:
+    kept = []
+    for limit in (most, most + more):
+        lines = summary_lines(long_session(), settings(**{"max_words": 100_000, key: limit}))
+        assert 0 < SIZES[key]("\n".join(line.text for line in lines)) <= limit
+        kept.append({line.unit.place: line for line in lines if line.unit is not None})
+    smaller, larger = kept
+    assert smaller.keys() <= larger.keys()
+    order = {unit.place: unit for unit in ranked_units(long_session(), Summary())}
+    for lines_by_place in kept:
+        shortened = [at for at, line in lines_by_place.items() if line.text != order[at].text]
+        last = max(lines_by_place, key=list(order).index)
+        assert shortened in ([], [last])
+
+
+def test_the_smallest_of_several_limits_counts() -> None:
+    history = long_session()
+    tokens = sum(COUNTER.count(item.counted) for item in items_of(history.messages))
+    for keys, most in (
+        ({"max_tokens": 300, "max_chars": 100_000, "max_share": "90%"}, 300),
+        ({"max_tokens": 5_000, "max_share": "2%"}, tokens // 50),
+    ):
+        assert most * 0.8 < COUNTER.count(extractive_summary(history, settings(**keys))) <= most
+    assert len(extractive_summary(history, settings(max_chars=500))) <= 500
+
+
+def test_an_earlier_summary_counts_whole_in_a_share() -> None:
+    share = settings(max_share="10%")
+    first = extractive_summary(long_session(), share)
+    again = extractive_summary(after(first, [user("Also back up /srv/keys.")]), share)
+    assert COUNTER.count(again) >= 0.9 * COUNTER.count(first)
+    assert extractive_summary(after(first, []), share) == first
+
+
+def test_orders_that_do_not_fit_are_counted_with_their_archive() -> None:
+    told = [user(f"Never rename table t_{i}, it is used in report {i * 3}.") for i in range(50)]
+    limit = settings(max_words=100)
+    first = extractive_summary(History(told, archive="compaction-001"), limit)
+    kept = first.count("- Never rename")
+    assert 0 < kept < 50
+    assert f"User, in order; {50 - kept} more orders in archive compaction-001:" in first
+    assert words(first) <= 100
+    assert extractive_summary(after(first, []), limit) == first
+    more = [user(f"Never drop column c_{i}.") for i in range(10)]
+    second = extractive_summary(replace(after(first, more), archive="compaction-002"), limit)
+    kept = second.count("- Never")
+    assert f"{60 - kept} more orders in archive compaction-001, compaction-002:" in second
 
 
 def test_questions_are_removed_before_orders() -> None:
@@ -171,7 +252,7 @@ HISTORIES: dict[str, list[Message]] = {
 @pytest.mark.parametrize("messages", HISTORIES.values(), ids=HISTORIES.keys())
 def test_odd_histories_have_a_summary_that_reads_back(messages: list[Message]) -> None:
     summary = extractive_summary(History(messages), Summary())
-    assert summary.startswith("## Goals & Decisions")
+    assert summary.startswith("## ")
     assert extractive_summary(after(summary, []), Summary()) == summary
 
 
@@ -191,13 +272,21 @@ def headings(summary: str) -> list[str]:
 
 def test_sections_are_those_of_the_policy_in_its_order() -> None:
     names = ["Progress so far", "用户要求", "Commands run", "Touched files", "What broke"]
-    history = History([user("Use tabs."), *turns((), count=1, seed=1, chars=300)])
+    failed = [call("c1", "Bash", {"command": "make"}), results(("c1", "fatal: x"), error=True)]
+    new = turns((), count=1, seed=1, chars=300)
+    history = History([user("Use tabs."), *failed, *new])
     summary = extractive_summary(history, settings(sections=names))
     assert headings(summary) == names
     of = dict(zip(names, summary.split("## ")[1:], strict=True))
     assert "Use tabs." in of["用户要求"]
-    assert "Bash: 1 call" in of["Commands run"]
+    assert "Bash: 2 calls" in of["Commands run"]
     assert "case_0.py" in of["Touched files"]
+    assert "fatal: x" in of["What broke"]
+
+
+def test_a_section_that_holds_nothing_is_not_written() -> None:
+    summary = extractive_summary(History([user("Use tabs.")]), Summary())
+    assert summary == "## Goals & Decisions\nUser, in order:\n- Use tabs."
 
 
 def test_a_custom_section_gets_the_matching_statements() -> None:
@@ -208,7 +297,7 @@ def test_a_custom_section_gets_the_matching_statements() -> None:
         user("The indexes are built at 03:00."),
     ]
     summary = extractive_summary(History(told), settings(sections=sections))
-    _, goals, database, _ = summary.split("## ")
+    _, goals, database = summary.split("## ")
     assert "Use tabs." in goals
     assert "Never drop a schema." in database
     assert "The indexes are built at 03:00." in database
@@ -224,7 +313,7 @@ def test_a_single_section_of_any_name_gets_everything() -> None:
 def test_a_policy_may_change_its_sections_between_two_rounds() -> None:
     first = extractive_summary(History([user("Use tabs."), user("Port 7071.")]), Summary())
     second = extractive_summary(after(first, []), settings(sections=["Notes", "Files"]))
-    assert headings(second) == ["Notes", "Files"]
+    assert headings(second) == ["Notes"]
     assert extractive_summary(after(second, []), Summary()) == first
 
 
