@@ -9,10 +9,12 @@ the message that states it), `question` and `answer`.
 
 A budget is a share of the history: tokens of the summary, headings included, over tokens of what it
 replaces. After each round the facts of the messages so far are looked for. The automatic count
-needs a value in the summary, and no superseded value asserted: outside of a note that says what
-was replaced, in a line without the value. It does not judge polarity and scope. For that, `--write`
-writes each last summary with its questions, for a reader who answers them from the summary alone,
-and a key with the answers.
+needs a value in the summary, and no superseded value asserted. A superseded value is asserted by a
+statement that is newer than every statement with the value, or by any if the summary lacks the
+value. An older statement that stays beside the newer one is counted as `old kept`: the summary says
+that the later of two holds. The count does not judge polarity and scope. For that,
+`--write` writes each last summary with its questions, for a reader who answers them from the
+summary alone, and a key with the answers.
 
 The interval is Wilson's, of 95 %.
 """
@@ -22,11 +24,13 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from policyctx.compaction.extractive.digest import Group
 from policyctx.compaction.rounds import rounds
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import counter_for
@@ -34,13 +38,15 @@ from policyctx.tokens.counter import counter_for
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from policyctx.compaction.rounds import SourcedLine
     from policyctx.definitions.items import Message
 
 BUDGETS = (10, 20, 30)
 TOKENIZER = "o200k_base"
 _Z = 1.959963984540054
 _ANY_WORDS = 10**9
-_NOTE = "  replaces:"
+# The groups of a summary that hold what somebody said.
+_STATEMENTS = frozenset({str(Group.TOLD), str(Group.AGENT), str(Group.CARRIED)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,8 @@ class Outcome(NamedTuple):
     present: bool
     stale: bool
     """Whether a superseded value is asserted."""
+    old_kept: bool
+    """Whether an older statement with a superseded value stays beside the newer one."""
 
     @property
     def survived(self) -> bool:
@@ -142,10 +150,8 @@ def outcomes(
     for one in made:
         for fact in history.facts:
             if fact.message < one.messages.stop:
-                present, stale = is_present(fact, one.summary), is_stale(fact, one.summary)
-                found.append(
-                    Outcome(fact, history.id, budget, one.number, len(made), present, stale)
-                )
+                fate = fate_of(fact, one.lines)
+                found.append(Outcome(fact, history.id, budget, one.number, len(made), *fate))
     if not made:
         return found, None
     replaced = sum(one.replaced_tokens for one in made) - sum(one.tokens for one in made[:-1])
@@ -153,21 +159,36 @@ def outcomes(
     return found, Written(history, budget, last.summary, last.tokens / max(1, replaced))
 
 
-def is_present(fact: Fact, summary: str) -> bool:
-    """Return whether one of the fact's values is in the summary."""
-    text = _plain(summary)
-    return any(_plain(value) in text for value in fact.values)
+class Fate(NamedTuple):
+    """What a summary says of a fact; see `Outcome`."""
+
+    present: bool
+    stale: bool
+    old_kept: bool
 
 
-def is_stale(fact: Fact, summary: str) -> bool:
-    """Return whether a superseded value is asserted."""
-    lines = [_plain(line) for line in summary.split("\n") if not line.startswith(_NOTE)]
-    values = [_plain(value) for value in fact.values]
-    return any(
-        _plain(old) in line and not any(value in line for value in values)
-        for old in fact.superseded
-        for line in lines
-    )
+def fate_of(fact: Fact, lines: Sequence[SourcedLine]) -> Fate:
+    """Return what became of a fact in a summary of these lines."""
+    summary = _plain("\n".join(line.text for line in lines))
+    present = any(_plain(value) in summary for value in fact.values)
+    newest, old = -1, []
+    for line in lines:
+        if line.group not in _STATEMENTS or line.message is None:
+            continue
+        text = _plain(line.text.partition("\n")[0])
+        if any(_plain(value) in text for value in fact.values):
+            newest = max(newest, line.message)
+        elif any(_stands_in(_plain(value), text) for value in fact.superseded):
+            old.append(line.message)
+    stale = any(message > newest for message in old)
+    return Fate(present, stale, bool(old) and not stale)
+
+
+def _stands_in(value: str, text: str) -> bool:
+    """Return whether a text has a value that is no part of a longer word or number."""
+    before = r"(?<![a-z0-9.,:])" if value[:1].isascii() else ""
+    behind = r"(?![a-z0-9]|[.,:]\d)" if value[-1:].isascii() else ""
+    return re.search(f"{before}{re.escape(value)}{behind}", text) is not None
 
 
 def _plain(text: str) -> str:
@@ -219,16 +240,20 @@ def _row(name: str, budget: int, found: Sequence[Outcome]) -> Row:
         "low": low,
         "high": high,
         "stale": sum(one.stale for one in found),
+        "old_kept": sum(one.old_kept for one in found),
     }
 
 
 def table(rows: Iterable[Row]) -> str:
     """Return rows as a table in Markdown."""
-    lines = ["| | budget | survived | of | share | 95 % | stale |", "|---|--:|--:|--:|--:|---|--:|"]
+    lines = [
+        "| | budget | survived | of | share | 95 % | stale | old kept |",
+        "|---|--:|--:|--:|--:|---|--:|--:|",
+    ]
     lines += [
         f"| {row['name']} | {row['budget']} % | {row['survived']} | {row['facts']} |"
         f" {100 * row['share']:.0f} % | {100 * row['low']:.0f} to {100 * row['high']:.0f} |"
-        f" {row['stale']} |"
+        f" {row['stale']} | {row['old_kept']} |"
         for row in rows
     ]
     return "\n".join(lines)

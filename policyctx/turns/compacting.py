@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from policyctx.planning.facts import Facts
     from policyctx.policy.models import Policy
     from policyctx.policy.models.compaction import Summary
+    from policyctx.turns.breakpoints import Beside
     from policyctx.turns.effects import Turn
     from policyctx.turns.known_list import KnownList
     from policyctx.turns.replacements import Replacements
@@ -97,9 +98,10 @@ class Compacting:
         settings: Policy,
         summarizer: Summarizer,
         reader: FileReader | None,
+        beside: Beside,
     ) -> None:
         self._known, self._replacing, self._facts = known, replacing, facts
-        self._earlier = earlier
+        self._earlier, self._beside = earlier, beside
         self._conversation = known.conversation
         self._policy = self._conversation.policy
         self._shapes = self._conversation.reading.shapes
@@ -211,9 +213,8 @@ class Compacting:
 
     def _session_request(self) -> SessionRequest:
         """Return the request of the session up to the end of what is summarised."""
-        system, tools = (*self._facts.beside, None, None)[:2]
         there = self._known.left[: self._parts.end]
-        return SessionRequest([m for m in there if m is not None], system, tools)
+        return SessionRequest([m for m in there if m is not None], *self._beside)
 
     def _history(self, restoration: Restoration) -> History:
         tools = {item.tool for item in self._conversation.items if item.tool is not None}

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchmarks.survival import Fact, histories, is_present, is_stale, main, wilson
+from benchmarks.survival import Fact, fate_of, histories, main, wilson
+from policyctx.compaction.extractive.digest import Group
+from policyctx.compaction.rounds import SourcedLine
 from tests.conversations import user
 
 if TYPE_CHECKING:
@@ -18,27 +20,36 @@ def fact(*values: str, superseded: tuple[str, ...] = ()) -> Fact:
     return Fact("h-f1", "fact", "en", values, superseded, 0, "What?", "That.")
 
 
+OLD, NEW = "- The cap is 500.", "- The cap is 900."
+
+
+def said(text: str, message: int | None) -> SourcedLine:
+    return SourcedLine(text, message, user=True, group=str(Group.TOLD))
+
+
 @pytest.mark.parametrize(
-    ("summary", "present", "stale"),
+    ("lines", "fate"),
     [
-        ("The cap is 900.", True, False),
-        ("The  CAP\nis 900.", True, False),
-        ("The cap is 500.", False, True),
-        ("- The cap is 900.\n  replaces: the cap is 500", True, False),
-        ("The cap is 900 instead of 500.", True, False),
-        ("The cap is 900.\nThe cap is 500.", True, True),
-        ("Nothing.", False, False),
+        ([said(NEW, 3)], (True, False, False)),
+        ([said("- The  CAP is\u00a0900.", 3)], (True, False, False)),
+        ([said(OLD, 1)], (False, True, False)),
+        ([said(OLD, 1), said(NEW, 3)], (True, False, True)),
+        ([said(NEW, 3), said(OLD, 5)], (True, True, False)),
+        ([said("- The cap is 900.\n  replaces: 500", 3)], (True, False, False)),
+        ([said("- The cap is 900 instead of 500.", 3)], (True, False, False)),
+        ([said("- Port 1500 or 500.5 or 2,500.", 4)], (False, False, False)),
+        ([SourcedLine("- Bash: 500 calls", None, group=str(Group.TOOLS))], (False, False, False)),
+        ([], (False, False, False)),
     ],
 )
-def test_a_fact_survives_with_its_value_and_without_an_asserted_old_one(
-    summary: str, present: bool, stale: bool
+def test_a_fact_survives_with_its_value_and_without_a_newer_old_one(
+    lines: list[SourcedLine], fate: tuple[bool, bool, bool]
 ) -> None:
-    one = fact("900", superseded=("500",))
-    assert (is_present(one, summary), is_stale(one, summary)) == (present, stale)
+    assert fate_of(fact("900", superseded=("500",)), lines) == fate
 
 
 def test_any_spelling_is_enough() -> None:
-    assert is_present(fact("19 March", "03-19"), "On 2026-03-19.")
+    assert fate_of(fact("19 March", "03-19"), [said("On 2026-03-19.", 1)]).present
 
 
 @pytest.mark.parametrize(
