@@ -42,6 +42,8 @@ MOST = 120
 ASKED, ANSWERED, PROSE_TURNS, CHINESE_TURNS = 8, 25, 450, 400
 # `json.dumps` of it takes over 2 ms, and over 1.5 ms where it is Chinese.
 MOST_OF_PROSE, MOST_OF_CHINESE = 240, 320
+# A history of so many times the size may take this power of it as much time.
+GROWTH, EXPONENT = 8, 1.1
 _WORD = re.compile(r"\w+")
 
 
@@ -81,8 +83,26 @@ def ratios() -> list[Ratio]:
             ours=lambda: extractive_summary(later, Summary()),
             baseline=lambda: json.dumps(messages),
         ),
+        *growth(),
         *whole_compactions(messages),
     ]
+
+
+def growth() -> Iterator[Ratio]:
+    """The time for a history of several times the size against that for the history."""
+    for name, history_of, size in (
+        ("one JSON result", json_result, 5_000),
+        ("user messages", user_messages, 300),
+        ("updates", updates, 300),
+        ("messages of prose", prose_messages, 150),
+    ):
+        smaller, larger = (History(history_of(size * times)) for times in (1, GROWTH))
+        yield Ratio(
+            f"extractive summary of {GROWTH} times the {name} / of them",
+            ours=partial(extractive_summary, larger, Summary()),
+            baseline=partial(extractive_summary, smaller, Summary()),
+            bound=GROWTH**EXPONENT,
+        )
 
 
 def whole_compactions(messages: list[Message]) -> Iterator[Ratio]:
@@ -132,6 +152,39 @@ def history_messages() -> list[Message]:
             messages.append({"role": "user", "content": [result]})
     messages.append({"role": "assistant", "content": "All parts are within their limits now."})
     return messages
+
+
+def json_result(rows: int) -> list[Message]:
+    """Return a question, one call whose result is a JSON list of so many rows, and an answer."""
+    listed = [
+        {"id": i, "name": f"row {i}", "total": i * 7, "note": "as before"} for i in range(rows)
+    ]
+    call = {"type": "tool_use", "id": "c", "name": "query", "input": {"table": "totals"}}
+    result = {"type": "tool_result", "tool_use_id": "c", "content": json.dumps(listed)}
+    return [
+        {"role": "user", "content": "Find the total of row 17."},
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [result]},
+        {"role": "assistant", "content": "The total of row 17 is 119."},
+    ]
+
+
+def user_messages(count: int) -> list[Message]:
+    """Return messages of the user, each with an order about another thing."""
+    written = sentences(count, seed=11)
+    return [
+        {"role": "user", "content": f"{text} Never rename table t_{i}."}
+        for i, text in enumerate(written)
+    ]
+
+
+def updates(count: int) -> list[Message]:
+    """Return corrections of the user, each of one of many limits."""
+    parts = ("reads", "writes", "uploads", "exports", "mails", "retries", "threads", "pages")
+    places = ("Ghent", "Porto", "Turku", "Lagos", "Osaka", "Quito", "Perth", "Izmir", "Lima")
+    things = [f"{part} in {place}" for place in places for part in parts]
+    told = (f"Actually set the limit of {things[i % len(things)]} to {i} MB." for i in range(count))
+    return [{"role": "user", "content": text} for text in told]
 
 
 def prose_messages(turns: int, *, chinese: bool = False) -> list[Message]:

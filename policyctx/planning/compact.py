@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
@@ -18,7 +19,7 @@ from policyctx.policy.values import Share
 from policyctx.tokens.words import words_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from policyctx.planning.facts import Facts
     from policyctx.planning.outlook import Outlook
@@ -231,18 +232,22 @@ def _too_large(
 ) -> Reason | None:
     """Return why a summary of so many tokens of history cannot hold what is pinned, if it cannot.
 
-    Its limit is `must_shrink_to`, or `max_words` where that is off. The same text counts once.
+    Its limit is `must_shrink_to` or, where that is off, each of `max_words`, `max_tokens` and
+    `max_chars`. The same text counts once.
     """
     texts, limit = dict.fromkeys(pinned), settings.must_shrink_to
+    tokens_of = partial(facts.length, unit="tokens")
+    limits: list[tuple[str, int | None, Callable[[str], int]]] = [
+        ("words", settings.max_words, words_in),
+        ("tokens", settings.max_tokens, tokens_of),
+        ("characters", settings.max_chars, len),
+    ]
     if isinstance(limit, Share):
-        unit, most = "tokens", limit.of(tokens)
-        pins = sum(facts.length(text, "tokens") for text in texts)
-    else:
-        unit, most = "words", settings.max_words
-        pins = sum(map(words_in, texts))
-    if pins <= most:
-        return None
-    return Reason("pins_too_large", {"pins": pins, "limit": most, "unit": unit})
+        limits = [("tokens", limit.of(tokens), tokens_of)]
+    for unit, most, size in limits:
+        if most is not None and (pins := sum(map(size, texts))) > most:
+            return Reason("pins_too_large", {"pins": pins, "limit": most, "unit": unit})
+    return None
 
 
 def _pinned(parts: Partition, outlook: Outlook) -> Iterator[str]:

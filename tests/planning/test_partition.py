@@ -193,6 +193,20 @@ def test_more_pinned_words_than_the_summary_limit_are_reported() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("key", "sentence"),
+    [
+        ("max_tokens: 2", "the pinned alone have 5 tokens, and the summary may have 2"),
+        ("max_chars: 9", "the pinned alone have 20 characters, and the summary may have 9"),
+    ],
+)
+def test_more_pinned_text_than_another_limit_is_reported(key: str, sentence: str) -> None:
+    text = FEW_WORDS.replace("max_words: 3", key)
+    [outcome] = planned(text, [user("one two three four.."), said()]).outcomes
+    assert outcome.stopped is not None
+    assert outcome.stopped.sentence == sentence
+
+
 def test_as_many_pinned_words_as_a_summary_may_have_are_not_too_many() -> None:
     found = planned(FEW_WORDS, [user("one 二 three"), said(), user("one 二 three")]).compaction
     assert found is not None

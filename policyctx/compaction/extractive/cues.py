@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,28 @@ class Language:
     """How a failed result begins or ends."""
     finished: tuple[str, ...] = ()
     """The states of a task that needs no more work."""
+    active: tuple[str, ...] = ()
+    """The states of a task that is being worked on."""
+    setbacks: tuple[str, ...] = ()
+    """What tells that something that was tried did not work."""
+    unfinished: tuple[str, ...] = ()
+    """What tells that something is not done yet, or still runs."""
+    proposals: tuple[str, ...] = ()
+    """What the agent offers to do something with."""
+    agreements: tuple[str, ...] = ()
+    """How the user accepts an offer without repeating it."""
+    acknowledged: tuple[str, ...] = ()
+    """Words that only say that something was heard."""
+    ordinals: tuple[str, ...] = ()
+    """The words for first, second and so on, in order."""
+    numbers: tuple[str, ...] = ()
+    """The words for one, two and so on, in order."""
+    firsts: tuple[str, ...] = ()
+    """What stands before a number that counts from the beginning of a list."""
+    lasts: tuple[str, ...] = ()
+    """What points to the end of a list."""
+    whole: tuple[str, ...] = ()
+    """What points to all of a list."""
     goals: tuple[str, ...] = ()
     """Names of a section for what was asked and decided."""
     files: tuple[str, ...] = ()
@@ -95,6 +120,38 @@ ENGLISH = Language(
         "no such", "cannot", "panic", "unable", "refused", "timed out", "timeout", "invalid",
     ),
     finished=("completed", "complete", "done", "finished", "cancelled", "canceled", "closed"),
+    active=("in_progress", "in progress", "doing", "active", "started", "running"),
+    setbacks=(
+        "didn't work", "did not work", "doesn't work", "does not work", "didn't help", "no luck",
+        "did not help", "failed", "fails", "gave up", "given up", "reverted", "rolled back",
+        "abandoned", "discarded", "dropped", "ruled out", "dead end", "worse", "not viable",
+        "blocked", "rejected", "crashed", "killed", "out of memory", "breaks", "broke",
+    ),
+    unfinished=(
+        "not yet", "yet", "still", "pending", "waiting", "waits", "remaining", "remains", "left",
+        "in progress", "running", "unfinished", "open", "unconfirmed", "missing", "to do", "todo",
+        "half", "so far", "until", "when it", "once",
+    ),
+    proposals=(
+        "suggest", "recommend", "propose", "shall i", "should i", "want me to", "would you like",
+        "i can", "i could", "i would", "i'd", "we could", "how about", "option",
+    ),
+    agreements=(
+        "do that", "do it", "do this", "go with that", "go ahead", "yes", "yep", "yeah", "sure",
+        "sounds good", "agreed", "as you suggest", "as proposed", "make it so", "please do",
+    ),
+    acknowledged=(
+        "ok", "okay", "k", "thanks", "thank", "you", "thx", "great", "nice", "good", "perfect",
+        "cool", "fine", "lgtm", "yes", "yep", "yeah", "sure", "right", "alright", "all", "hm",
+        "hmm", "ah", "oh", "wow", "well", "done", "very", "so", "much", "got", "it", "go", "on",
+        "continue", "proceed", "looks", "sounds", "awesome", "excellent", "super", "love", "hi",
+        "hello", "hey", "please", "ahead", "keep", "going", "job", "work",
+    ),
+    ordinals=("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"),
+    numbers=("one", "two", "three", "four", "five", "six", "seven", "eight"),
+    firsts=("first", "top"),
+    lasts=("last",),
+    whole=("all of them", "all of these", "all of those", "all three", "both", "everything"),
     goals=(
         "goal", "goals", "decision", "decisions", "requirements", "instructions", "constraints",
         "request", "intent", "preferences", "rules", "objective", "facts", "context", "user",
@@ -139,6 +196,27 @@ CHINESE = Language(
     plans=("接下来", "下一步", "然后", "准备", "将", "我来", "让我", "随后", "打算", "剩下"),
     failures=("错误", "失败", "异常", "找不到", "无法", "拒绝", "超时", "不存在", "无效"),
     finished=("完成", "已完成", "取消", "已取消", "关闭"),
+    active=("进行中", "正在"),
+    setbacks=(
+        "不行", "失败", "放弃", "弃用", "走不通", "行不通", "没用", "回退", "不可行", "不一致",
+        "更差", "撤回", "报错", "崩", "不支持", "被拒",
+    ),
+    unfinished=(
+        "还没", "尚未", "未", "待", "还差", "剩", "正在", "等", "没写", "没做", "没发", "跑着",
+        "进行中", "之后",
+    ),
+    proposals=("建议", "要不要", "是否", "推荐", "我可以", "可以先", "方案"),
+    agreements=("就这么", "就这样", "按你说的", "可以", "同意", "照办", "就按", "行", "好的"),
+    acknowledged=(
+        "好的", "好", "谢谢", "多谢", "嗯", "行", "可以", "继续", "不错", "很好", "收到", "明白",
+        "知道了", "辛苦了", "辛苦", "对", "是的", "吧", "了", "啊", "哦", "呢", "没问题", "你好",
+        "哈", "太", "棒",
+    ),
+    ordinals=("第一", "第二", "第三", "第四", "第五", "第六", "第七", "第八"),
+    numbers=("一", "两", "三", "四", "五", "六", "七", "八"),
+    firsts=("前", "头"),
+    lasts=("最后", "后"),
+    whole=("全部", "都做", "全都", "所有的", "都要"),
     goals=("目标", "决策", "决定", "需求", "要求", "指令", "约束", "偏好", "规则", "用户", "背景"),
     files=("文件", "代码", "路径"),
     tools=("工具", "调用", "命令"),
@@ -166,6 +244,28 @@ class Presence(NamedTuple):
             return True
         return not folded.isascii() and self.parts.search(folded) is not None
 
+    def count_in(self, text: str) -> int:
+        """Return how many different cues the text has."""
+        folded = text.casefold()
+        found = set(self.words.findall(folded))
+        return len(found if folded.isascii() else found | set(self.parts.findall(folded)))
+
+
+class Picks(NamedTuple):
+    """How entries of a list are pointed to."""
+
+    numbers: Mapping[str, int]
+    """What each word for a number means; digits mean themselves."""
+    first: re.Pattern[str]
+    """`first two`: the first of its groups that is not None is the number."""
+    last: re.Pattern[str]
+    """`last two` or `last one`, likewise."""
+    ordinals: Mapping[str, int]
+    """What each word for first, second and so on means."""
+    ordinal: re.Pattern[str]
+    """Any of these words."""
+    whole: Presence
+
 
 @dataclass(frozen=True, slots=True)
 class Cues:
@@ -177,6 +277,13 @@ class Cues:
     settings: Presence
     plans: Presence
     finished: Presence
+    active: Presence
+    setbacks: Presence
+    unfinished: Presence
+    proposals: Presence
+    agreements: Presence
+    acknowledged: re.Pattern[str]
+    picks: Picks
     failures: re.Pattern[str]
     goals: re.Pattern[str]
     files: re.Pattern[str]
@@ -203,6 +310,13 @@ def cues_of(languages: tuple[Language, ...]) -> Cues:
         settings=_presence_of(cues("settings")),
         plans=_presence_of(cues("plans")),
         finished=_presence_of(cues("finished")),
+        active=_presence_of(cues("active")),
+        setbacks=_presence_of(cues("setbacks")),
+        unfinished=_presence_of(cues("unfinished")),
+        proposals=_presence_of(cues("proposals")),
+        agreements=_presence_of(cues("agreements")),
+        acknowledged=_any_folded(cues("acknowledged")),
+        picks=_picks_of(languages),
         failures=_any_of(cues("failures")),
         goals=_any_of(cues("goals")),
         files=_any_of(cues("files")),
@@ -211,6 +325,24 @@ def cues_of(languages: tuple[Language, ...]) -> Cues:
         errors=_any_of(cues("errors")),
         subjectless=_any_folded(cues("particles", "settings", "revisions", "plans")),
     )
+
+
+def _picks_of(languages: Sequence[Language]) -> Picks:
+    numbers = {word: n for one in languages for n, word in enumerate(one.numbers, 1)}
+    ordinals = {word: n for one in languages for n, word in enumerate(one.ordinals, 1)}
+    firsts = [word for one in languages for word in one.firsts]
+    lasts = [word for one in languages for word in one.lasts]
+    whole = [word for one in languages for word in one.whole]
+    return Picks(
+        numbers, _counted(firsts, numbers), _counted(lasts, numbers), ordinals,
+        _any_folded(list(ordinals)), _presence_of(whole),
+    )  # fmt: skip
+
+
+def _counted(before: Sequence[str], numbers: Mapping[str, int]) -> re.Pattern[str]:
+    """Return the pattern of one of the words with a number behind it."""
+    count = "|".join([r"\d", *map(re.escape, numbers)])
+    return re.compile(rf"(?:{_any_folded([*before]).pattern})\s*({count})(?![A-Za-z0-9])")
 
 
 def _presence_of(cues: list[str]) -> Presence:

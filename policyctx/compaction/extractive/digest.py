@@ -70,6 +70,8 @@ class Statement(NamedTuple):
     answers: str = ""
     replaces: str = ""
     """What it takes back, without the values that hold no longer."""
+    unresolved: str = ""
+    """An earlier statement that it may take back; both stand, in order."""
     source: int = -1
     """0-based position of its message in the history; -1 if it is of an earlier summary."""
 
@@ -226,7 +228,11 @@ def label_of(group: Group, left_out: LeftOut) -> str:
 
 
 def _statement(statement: Statement) -> str:
-    notes = {"answers": statement.answers, "replaces": statement.replaces}
+    notes = {
+        "answers": statement.answers,
+        "replaces": statement.replaces,
+        "may replace": statement.unresolved,
+    }
     return _with_notes(statement.text, notes)
 
 
@@ -305,7 +311,12 @@ _PATTERNS = {Group.FILES: _FILE, Group.TOOLS: _TOOL, Group.FAILURES: _FAILURE}
 def _digest(found: dict[Group, list[tuple[str, dict[str, str]]]]) -> Digest:
     def statements(group: Group) -> tuple[Statement, ...]:
         return tuple(
-            Statement(text, notes.get("answers", ""), notes.get("replaces", ""))
+            Statement(
+                text,
+                notes.get("answers", ""),
+                notes.get("replaces", ""),
+                notes.get("may replace", ""),
+            )
             for text, notes in found[group]
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from policyctx.compaction.extractive.digest import Statement
 from policyctx.compaction.extractive.revisions import references_to, subject_words
@@ -31,6 +31,13 @@ _LOOKED_BACK = 3
 _LONGEST = 300
 _CHECKBOX = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~/-])\]\s+(\S.*)$", re.MULTILINE)
 _SAME_TASK = 0.5
+# How a sentence ends that announces the call beside it.
+_LEADS_TO_CALL = (":", "：")
+# How a task is marked that is being worked on.
+_ACTIVE = " (in progress)"
+
+Task: TypeAlias = Literal["open", "active", "closed"]
+_CLOSED: Task = "closed"
 
 
 class Status(NamedTuple):
@@ -53,14 +60,22 @@ def status_of(
     open_before = [*earlier.open]
     done, announced = earlier.done, earlier.next
     if by_agent or calls:
-        open_before += [one for one in earlier.next if not _spoken_of(one.text, said, calls, cues)]
+        open_before += [
+            one
+            for one in earlier.next
+            if not one.text.endswith(_LEADS_TO_CALL) and not _spoken_of(one.text, said, calls, cues)
+        ]
         announced = _announced(by_agent, {call.message for call in calls})
         done = _done(by_agent, calls, announced)
-    still = {one.text: one for one in open_before if listed.get(one.text, True)}
-    still |= {text: Statement(text) for text, is_open in listed.items() if is_open}
+    tasks = {one.text.removesuffix(_ACTIVE): one for one in open_before}
+    tasks = {text: one for text, one in tasks.items() if text not in listed}
+    tasks |= {text: Statement(text + _ACTIVE) for text, task in listed.items() if task == "active"}
+    tasks |= {text: Statement(text) for text, task in listed.items() if task == "open"}
     planned = {one.text for one in announced}
-    tasks = [one for text, one in still.items() if text not in planned]
-    return Status(done, announced, tuple(tasks[-_MOST_OPEN:]))
+    left = [one for text, one in tasks.items() if text not in planned]
+    active = [one for one in left if one.text.endswith(_ACTIVE)]
+    others = [one for one in left if not one.text.endswith(_ACTIVE)]
+    return Status(done, announced, (*active, *others)[:_MOST_OPEN])
 
 
 def _announced(said: Sequence[Said], calling: Container[int]) -> tuple[Statement, ...]:
@@ -87,7 +102,8 @@ def _done(
     planned = {one.text for one in announced}
     told = [(one.message, one.text) for one in said[-20:] if one.text not in planned]
     lines = told[-_LAST_SENTENCES:]
-    for call in calls[-_LAST_CALLS:]:
+    # A list of tasks is shown by what is open.
+    for call in [call for call in calls if '"status"' not in call.text][-_LAST_CALLS:]:
         how = " (failed)" if call.failed else " (no answer yet)" if call.result is None else ""
         lines.append((call.message, f"{call.name}{how}"))
     lines.sort(key=lambda line: line[0])
@@ -104,38 +120,44 @@ def _spoken_of(text: str, said: Iterable[Said], calls: Iterable[Call], cues: Cue
     return any(len(words & subject_words(one, cues)) >= _SAME_TASK * len(words) for one in later)
 
 
-def _listed(items: Iterable[Item], calls: Iterable[Call], cues: Cues) -> dict[str, bool]:
-    """Return the tasks of the lists that were kept, each with whether it is open.
+def _listed(items: Iterable[Item], calls: Iterable[Call], cues: Cues) -> dict[str, Task]:
+    """Return the tasks of the lists that were kept, each with how far it is.
 
     A list is what a call gives as objects with a `status`, of which the newest of each tool counts,
     or lines with a box to tick.
     """
-    lists: dict[str, dict[str, bool]] = {}
+    lists: dict[str, dict[str, Task]] = {}
     for call in calls:
         if '"status"' in call.text and (tasks := _tasks_in(call.fields, cues)):
             before = lists.get(call.tool, {})
             # What the agent has taken off its list is no longer open, but closes what it was.
-            lists[call.tool] = dict.fromkeys(before, False) | tasks
-    listed: dict[str, bool] = {}
+            lists[call.tool] = {**dict.fromkeys(before, _CLOSED), **tasks}
+    listed: dict[str, Task] = {}
     for tasks in lists.values():
         listed |= tasks
     for item in items:
         if item.kind in ("user_message", "assistant_message") and "[" in item.text:
             for box, text in _CHECKBOX.findall(item.text):
-                listed[shortened(one_line(text), _LONGEST)] = box in " ~/-"
+                listed[shortened(one_line(text), _LONGEST)] = "open" if box in " ~/-" else "closed"
     return listed
 
 
-def _tasks_in(fields: Mapping[str, object], cues: Cues) -> dict[str, bool]:
-    tasks: dict[str, bool] = {}
+def _tasks_in(fields: Mapping[str, object], cues: Cues) -> dict[str, Task]:
+    tasks: dict[str, Task] = {}
     for value in fields.values():
         for entry in value if isinstance(value, list) else ():
             status = entry.get("status") if isinstance(entry, dict) else None
             if isinstance(status, str):
                 told = [v for k, v in entry.items() if isinstance(v, str) and k != "status"]
                 if text := shortened(one_line(max(told, key=len, default="")), _LONGEST):
-                    tasks[text] = not cues.finished.found_in(status)
+                    tasks[text] = _state(status, cues)
     return tasks
+
+
+def _state(status: str, cues: Cues) -> Task:
+    if cues.finished.found_in(status):
+        return "closed"
+    return "active" if cues.active.found_in(status) else "open"
 
 
 _TOKEN = re.compile(r"[A-Za-z0-9_#$€£¥][A-Za-z0-9_.:@$%,#+-]*[A-Za-z0-9_%]")

@@ -17,6 +17,8 @@ Within a stream:
 
 from __future__ import annotations
 
+import re
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.compaction.extractive.digest import Group, Statement
@@ -24,10 +26,12 @@ from policyctx.compaction.extractive.statements import values_in, weight_of
 from policyctx.compaction.extractive.work import CHANGED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from policyctx.compaction.extractive.cues import Cues
     from policyctx.compaction.extractive.digest import DigestEntry
+
+_SENTENCES = (Group.TOLD, Group.PASTED, Group.AGENT, Group.FOUND, Group.CARRIED)
 
 
 class Unit(NamedTuple):
@@ -50,13 +54,13 @@ class Unit(NamedTuple):
 
 # Rates of the streams. The user's orders have the largest, because nobody else can repeat them.
 # What another writer's summary holds may be all that is left of what the user said before it.
-_ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 45.0, 20.0, 6.0, 1.0
-_TELLING, _TALK = 12.0, 3.0
+_ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 130.0, 25.0, 10.0, 8.0
+_LAST_TURN, _TELLING, _TALK = 16.0, 12.0, 2.0
 _OPEN_FAILURE, _RESOLVED_FAILURE = 5.0, 2.0
 _CHANGED_FILE, _OTHER_FILE = 6.0, 1.5
 _RATES = {
     Group.PASTED: 2.0,
-    Group.FOUND: 8.0,
+    Group.FOUND: 5.0,
     Group.CARRIED: 25.0,
     Group.TOOLS: 0.7,
     Group.REPOSITORY: 4.0,
@@ -67,9 +71,24 @@ _RATES = {
 }
 _LEAST_TELLING = 2.0
 # The task is in the first of the user's words; the last are what it has become.
-_FIRST, _LAST, _AT_AN_END = 2, 4, 3.0
+_FIRST, _LAST, _AT_AN_END = 2, 4, 0.5
+# What each further word of an order weighs: "must never" binds more than "please".
+_STRONGER, _MOST_STRONGER = 1.5, 3
+# What an agent's sentence weighs more that tells what did not work, or what is not done.
+_SETBACK, _UNFINISHED = 4.0, 2.0
+# What a name weighs: nobody can guess it.
+_NAMED = 2.0
+# How much the size of a sentence takes from its weight: with 1 what counts is weight by token.
+_BY_SIZE, _EVEN_SIZE = 0.125, 12.0
+# The tokens of a message of the user of which half is worth little without the rest.
+_SHORT_MESSAGE = 20.0
 # Characters to a token, and the tokens that an entry takes beside its text.
 _CHARS_PER_TOKEN, _AROUND = 4, 2
+
+# A name in the middle of a sentence, or a word in Latin letters among others.
+_NAME = re.compile(
+    r"(?<=[a-z,;:] )[A-Z][\w'-]+|(?<=[\u3400-\u9fff，：、“「])\s?[A-Z][\w-]+|“[^”]+”|「[^」]+」"
+)
 
 
 def ranked(entries: Sequence[DigestEntry], cues: Cues) -> tuple[Unit, ...]:
@@ -80,18 +99,61 @@ def ranked(entries: Sequence[DigestEntry], cues: Cues) -> tuple[Unit, ...]:
     groups: dict[Group, list[tuple[int, DigestEntry]]] = {}
     for place, entry in enumerate(entries):
         groups.setdefault(entry.group, []).append((place, entry))
-    streams: dict[tuple[Group, float], list[Unit]] = {}
-    for members in groups.values():
-        for position, (place, entry) in enumerate(members):
-            unit = _unit(entry, place, position, len(members), cues)
-            streams.setdefault((entry.group, _rate(unit)), []).append(unit)
+    streams: dict[tuple[Group, float], list[_Bundle]] = {}
+    for group, members in groups.items():
+        last = max(entry.source for _, entry in members) if group is Group.AGENT else -1
+        units = [
+            _unit(entry, place, position, len(members), cues)
+            for position, (place, entry) in enumerate(members)
+        ]
+        for together in _bundles(units) if group is Group.TOLD else ([unit] for unit in units):
+            rates = [_LAST_TURN if unit.message == last >= 0 else _rate(unit) for unit in together]
+            streams.setdefault((group, max(rates)), []).append(_bundled(together))
     order: list[tuple[float, int, Unit]] = []
-    for (_, rate), units in streams.items():
+    for (group, rate), bundles in streams.items():
         size = 0.0
-        for unit in sorted(units, key=lambda one: (-one.weight, len(one.text), -one.place)):
-            size += size_of(unit.text) + _AROUND
-            order.append((size / rate, unit.place, unit))
+        for bundle in sorted(bundles, key=_by_value if group in _SENTENCES else _by_weight):
+            size += bundle.size
+            order += [(size / rate, unit.place, unit) for unit in bundle.units]
     return tuple(unit for _, _, unit in sorted(order))
+
+
+class _Bundle(NamedTuple):
+    """Units that come one after the other in the order, because they say something together."""
+
+    units: Sequence[Unit]
+    weight: float
+    size: float
+    place: int
+
+
+def _bundled(units: Sequence[Unit]) -> _Bundle:
+    size = sum(size_of(unit.text) + _AROUND for unit in units)
+    return _Bundle(units, max(unit.weight for unit in units), size, units[0].place)
+
+
+def _bundles(units: Sequence[Unit]) -> Iterator[list[Unit]]:
+    """Yield the user's sentences, those of a short message together."""
+    for message, said in groupby(units, key=_message_of):
+        together = list(said)
+        if message >= 0 and sum(size_of(unit.text) for unit in together) <= _SHORT_MESSAGE:
+            yield together
+        else:
+            yield from ([unit] for unit in together)
+
+
+def _message_of(unit: Unit) -> int:
+    return unit.message
+
+
+def _by_weight(one: _Bundle) -> tuple[float, float, int]:
+    return -one.weight, one.size, -one.place
+
+
+def _by_value(one: _Bundle) -> tuple[float, float, int]:
+    """Order by weight, less for what is long; what has no weight comes last by its weight."""
+    size = (one.size + _EVEN_SIZE) ** _BY_SIZE
+    return -(one.weight / size if one.weight > 0 else one.weight), one.size, -one.place
 
 
 def size_of(text: str) -> float:
@@ -122,11 +184,16 @@ def _weighed(entry: DigestEntry, position: int, count: int, cues: Cues) -> tuple
     statement = Statement(line[2:], answers=notes, replaces=notes)
     values = values_in(line)
     weight = weight_of(statement, cues, values, agent=entry.group is Group.AGENT)
+    if _NAME.search(line):
+        weight += _NAMED
     if entry.group is not Group.TOLD:
+        weight += _SETBACK if cues.setbacks.found_in(line) else 0
+        weight += _UNFINISHED if cues.unfinished.found_in(line) else 0
         return weight + recency, False
-    at_an_end = position < _FIRST or position >= count - _LAST
-    hard = bool(notes) or cues.orders.found_in(line)
-    return weight + (_AT_AN_END if at_an_end else 0) + recency, hard
+    strength = cues.orders.count_in(line)
+    weight += _STRONGER * min(strength - 1, _MOST_STRONGER) if strength else 0
+    at_an_end = weight > 0 and (position < _FIRST or position >= count - _LAST)
+    return weight + (_AT_AN_END if at_an_end else 0) + recency, bool(notes) or strength > 0
 
 
 def _rate(unit: Unit) -> float:
@@ -148,4 +215,4 @@ def _users_rate(unit: Unit, line: str) -> float:
         return _LITTLE
     if unit.hard:
         return _ORDERS
-    return _USERS_FACTS if values_in(line) else _USERS_REST
+    return _USERS_FACTS if values_in(line) or _NAME.search(line) else _USERS_REST

@@ -174,8 +174,8 @@ def _said_once(told: Sequence[Told]) -> list[Told]:
         key = one.statement.text.casefold().rstrip(".。!！ ")
         before = latest.pop(key, None)
         if before is not None and not one.statement.replaces and not one.statement.answers:
-            kept = before.statement._replace(text=one.statement.text)
-            one = one._replace(statement=kept)  # noqa: PLW2901
+            notes = before.statement._replace(text=one.statement.text)
+            one = one._replace(statement=notes)  # noqa: PLW2901
         latest[key] = one
     return list(latest.values())
 

@@ -27,8 +27,10 @@ from policyctx.compaction.extractive.digest import (
     read_summary,
 )
 from policyctx.compaction.extractive.layout import Layout, SummaryLine
+from policyctx.compaction.extractive.outside import repository_of, running_of
 from policyctx.compaction.extractive.progress import findings_of, status_of
 from policyctx.compaction.extractive.ranking import ranked
+from policyctx.compaction.extractive.references import resolved
 from policyctx.compaction.extractive.revisions import Told, revised
 from policyctx.compaction.extractive.sentences import sentences_in
 from policyctx.compaction.extractive.statements import AGENT, USER, Said, said_in, values_in
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 _LEAST_WEIGHT, _MOST_SENTENCES = 1.0, 80
 
 
+_SENTENCE_ENDS = (".", "!", "。", "！")
 # What counts where no counter is given.
 _TOKENIZER = "o200k_base"
 
@@ -62,7 +65,7 @@ def gathered(history: History, cues: Cues) -> Digest:
     skipped = frozenset(history.earlier) | history.written
     items = [item for item in reading.items if item.message not in skipped]
     calls = list(calls_in(reading, skipped, cues))
-    said = list(said_in(items, cues))
+    said = resolved(list(said_in(items, cues)), items, cues)
     read = {i: read_summary(text) for i, text in sorted(history.earlier.items())}
     before = _joined([found.digest for found in read.values()])
     left_over = [
@@ -89,8 +92,8 @@ def gathered(history: History, cues: Cues) -> Digest:
         carried=_once([*before.carried, *left_over]),
         files=files_of(before.files, calls, history.reads_file),
         tools=counted(before.tools, calls),
-        repository=before.repository,
-        running=before.running,
+        repository=repository_of(before.repository, calls, said),
+        running=running_of(before.running, calls),
         done=status.done,
         next=status.next,
         open=status.open,
@@ -135,8 +138,8 @@ def _with_done_told(digest: Digest) -> Digest:
 
     Where the work stands is told anew, and what was said then would be lost.
     """
-    tools = tuple(tool.name for tool in digest.tools)
-    told = [one for one in digest.done if not one.text.startswith(tools)]
+    # The name of a call ends like no sentence.
+    told = [one for one in digest.done if one.text.endswith(_SENTENCE_ENDS)]
     return replace(digest, agent=(*digest.agent, *told))
 
 

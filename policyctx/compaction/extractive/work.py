@@ -26,10 +26,29 @@ _LONGEST_ERROR = 200
 # What tells that a result failed stands at its beginning or its end.
 _LOOKED_AT = 300
 
+_BLOCKS = re.compile(r'\[\{(?:"text":|[^\n]{0,300}?"type":")')
 _EXIT = re.compile(r"exit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}[1-9]", re.IGNORECASE)
 _SAID = re.compile(r'\W{0,3}"?(?:error"?:\s*"[^"]|success"?:\s*false)', re.IGNORECASE)
 _BEFORE_WORDS = re.compile(r"(?:\W|<[\w-]+>)*")
 _EXCEPTION = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception)(?::|\s*$)", re.MULTILINE)
+# A line that a compiler or a linter calls an error, with the place before it or not.
+_ERROR_LINE = re.compile(r"(?:^|[\s:])(?:fatal )?error(?:\[\w+\]|\s+[A-Z]+\d+)?: \S")
+# How programs sum up a failure, and the programs whose output is the text of something else.
+_REPORTS = re.compile(
+    r"(?:^|[\s,(])[1-9]\d* (?:failed|failures?|failing|errors?)\b|^error(?:\[\w+\])?: \S"
+    r"|^make(?:\[\d+\])?: \*\*\* |^npm ERR! |^(?:FAILED|FAIL)\b|\bBUILD FAILED\b"
+    r"|: (?:fatal )?error(?: [A-Z]+\d+)?: \S|^Traceback \(most recent call last\)|^panic: ",
+    re.MULTILINE,
+)
+_COMMAND_END = re.compile(r"&&|\|\|?|;|\n")
+_FIRST_WORD = re.compile(r"\s*(?:\w+=\S*\s+)*([\w./-]+)")
+_SHOWS_TEXT = frozenset(
+    {
+        "awk", "bat", "cat", "cd", "column", "curl", "cut", "diff", "docker", "echo", "export",
+        "find", "gh", "git", "grep", "head", "journalctl", "jq", "kubectl", "less", "ls", "nl",
+        "printf", "rg", "sed", "sleep", "sort", "tail", "tee", "tr", "true", "uniq", "wc", "xargs",
+    }
+)  # fmt: skip
 _PATH_FIELDS = re.compile(r"path|file|uri|notebook", re.IGNORECASE)
 
 
@@ -57,6 +76,22 @@ class Call(NamedTuple):
         return None
 
     @property
+    def command(self) -> str | None:
+        """The command of a shell in its input; None without one."""
+        for field in _SHELL_FIELDS:
+            command = self.fields.get(field)
+            if isinstance(command, list):
+                command = " ".join(part for part in command if isinstance(part, str))
+            if isinstance(command, str) and (self.path is None or field != "command"):
+                return command[:_LONGEST_COMMAND]
+        return None
+
+    @property
+    def created(self) -> bool:
+        """Whether the tool's name says that it makes something."""
+        return _verb_in(self.tool) == "written"
+
+    @property
     def name(self) -> str:
         """The tool and what it was called for, in one line: one name for one thing tried."""
         first = (value for value in self.fields.values() if isinstance(value, str) and value)
@@ -74,15 +109,20 @@ def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[
         result = items[partners[position]] if position in partners else None
         said = None if result is None else words_of(result.text)
         failed = result is not None and (result.error or _failed(said or "", cues))
-        yield Call(
+        call = Call(
             item.tool or "unnamed", item.message, item.text, _fields(item.text),
             said, -1 if result is None else result.message, failed,
         )  # fmt: skip
+        # A pipe hides the exit code of what stands before it.
+        if not failed and said and _runs(call.command) and _reported_failure(said):
+            call = call._replace(failed=True)
+        yield call
 
 
 def words_of(text: str) -> str:
     """Return the words of a result: of a list of blocks, the texts in it."""
-    if not text.startswith('[{"'):
+    # A result that is one large document is not parsed only to see that it has no blocks.
+    if not _BLOCKS.match(text):
         return text
     try:
         blocks = json.loads(text)
@@ -112,29 +152,62 @@ def _failed(text: str, cues: Cues) -> bool:
     return bool(said or _EXIT.search(start) or _EXIT.search(ends))
 
 
+def _runs(command: str | None) -> bool:
+    """Whether a command runs a program that may fail; others show text that may speak of errors."""
+    if command is None:
+        return False
+    words = (_FIRST_WORD.match(part) for part in _COMMAND_END.split(command))
+    return any(word is not None and word[1] not in _SHOWS_TEXT for word in words)
+
+
+def _reported_failure(text: str) -> bool:
+    """Whether the last lines of what a program printed report a failure."""
+    end = text[-_LOOKED_AT * 4 :]
+    return _REPORTS.search(end) is not None
+
+
 def error_in(text: str, cues: Cues) -> str:
-    """Return the line of a failed result that tells most: the last one that names a failure."""
+    """Return the line of a failed result that tells most.
+
+    That is the exception at the end of a traceback, else the first line that a compiler or a test
+    calls an error, else the last one that begins like a failure.
+    """
     lines = [line for line in text[-_LOOKED_AT * 20 :].split("\n") if line.strip()]
-    telling = (line for line in reversed(lines) if _tells(line, cues))
-    line = next(telling, lines[0] if lines else "failed")
+    line = (
+        next((line for line in reversed(lines) if _EXCEPTION.match(line, _words_at(line))), None)
+        or next((line for line in lines if _ERROR_LINE.search(line)), None)
+        or next((line for line in reversed(lines) if _tells(line, cues)), None)
+        or next((line for line in reversed(lines) if _REPORTS.search(line)), None)
+        or (lines[0] if lines else "failed")
+    )
     return shortened(one_line(line), _LONGEST_ERROR)
+
+
+def _words_at(line: str) -> int:
+    begins = _BEFORE_WORDS.match(line)
+    return begins.end() if begins else 0
 
 
 def _tells(line: str, cues: Cues) -> bool:
     """Whether a line begins with a failure, or with an exception as it is printed."""
-    begins = _BEFORE_WORDS.match(line)
-    at = begins.end() if begins else 0
+    at = _words_at(line)
     return bool(cues.failures.match(line, at) or _EXCEPTION.match(line, at))
 
 
 def counted(earlier: Iterable[ToolCount], calls: Sequence[Call]) -> tuple[ToolCount, ...]:
     """Return the tools with their calls, those of earlier summaries included, most calls first."""
     counts: dict[str, list[int]] = {}
+    sources: dict[str, int] = {}
     for tool in earlier:
         _add(counts, tool.name, (tool.calls, tool.failed, tool.unanswered))
     for call in calls:
-        _add(counts, one_line(call.tool), (1, int(call.failed), int(call.result is None)))
-    tools = (ToolCount(name, *sums) for name, sums in counts.items())
+        name = one_line(call.tool)
+        sources[name] = call.message
+        _add(counts, name, (1, int(call.failed), int(call.result is None)))
+    tools = (
+        ToolCount(name, calls, failed, unanswered, sources.get(name, -1))
+        for name, (calls, failed, unanswered) in counts.items()
+    )
     return tuple(sorted(tools, key=lambda tool: -tool.calls))
 
 
@@ -159,6 +232,9 @@ _NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 # A field of an input that holds this many characters, or a line break, is text, not a name.
 _LONG = 80
 
+_ABSOLUTE = re.compile(r"[/~]|[A-Za-z]:[\\/]")
+# Lines that a path names behind it.
+_LINES_OF_PATH = re.compile(r"(?<=[A-Za-z0-9]):\d+(?:-\d+)?$")
 _PATCH = re.compile(r"\*\*\* (Add|Update|Delete) File: ([^\n\\\"]+)")
 _PATCH_VERBS = {"Add": "written", "Update": "edited", "Delete": "deleted"}
 _SHELL_PATH = r"(?:-\S+\s+|'[^']*'\s+|\d\S*\s+)*([\w~.@+-]*[/.][\w~./@+-]*\w)"
@@ -170,6 +246,12 @@ _SHELL = (
     ("deleted", re.compile(rf"(?<![\w/])rm\s+{_SHELL_PATH}")),
 )
 _SHELL_FIELDS = ("command", "cmd", "script")
+# The lines of a here document, and text of several lines in quotes: they name no files.
+_HERE_DOCUMENT = re.compile(
+    r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n(?:.*?\n)??\s*\2\b|<<-?\s*['\"]?\w+['\"]?[^\n]*\n.*\Z",
+    re.DOTALL,
+)
+_QUOTED_LINES = re.compile(r"'[^'\n]*\n[^']*'|\"[^\"\n]*\n[^\"]*\"")
 # Of a longer command only the beginning is looked through.
 _LONGEST_COMMAND = 4_000
 
@@ -196,7 +278,47 @@ def files_of(
         for use in _uses(call, reads_file):
             # Taken out and put in again, since the last used comes last.
             files[use.path] = _after(files.pop(use.path, FileState(use.path, ())), use, call)
-    return tuple(_without_names(file) for file in reversed(files.values()))
+    return tuple(_without_names(file) for file in reversed(_each_once(files).values()))
+
+
+def _each_once(files: Mapping[str, FileState]) -> dict[str, FileState]:
+    """Return the files, a relative path and the one absolute path that ends with it as one.
+
+    A name without a folder is only taken for a file in a folder that other relative paths show to
+    be the working directory, or if no other path has that name.
+    """
+    absolute: dict[str, list[str]] = {}
+    for path in files:
+        if _ABSOLUTE.match(path):
+            absolute.setdefault(path.rpartition("/")[2], []).append(path)
+    meant: dict[str, str] = {}
+    for path in files:
+        plain = path.removeprefix("./")
+        if plain != path and plain in files:
+            meant[path] = plain
+        elif not _ABSOLUTE.match(path):
+            ends = [
+                one
+                for one in absolute.get(plain.rpartition("/")[2], ())
+                if one.endswith(f"/{plain}")
+            ]
+            if len(ends) == 1:
+                meant[ends[0]] = path
+    once: dict[str, FileState] = {}
+    for path, file in files.items():
+        name = meant.get(path, path)
+        before = once.pop(name, None)
+        once[name] = file._replace(path=name) if before is None else _both(before, file)
+    return once
+
+
+def _both(before: FileState, after: FileState) -> FileState:
+    """Return one file that was used under two paths, first as `before`, then as `after`."""
+    counts = dict(before.counts)
+    for verb, count in after.counts:
+        counts[verb] = counts.get(verb, 0) + count
+    lines = after.lines if after.lines is not None or after.last in CHANGED else before.lines
+    return after._replace(path=before.path, counts=tuple(counts.items()), lines=lines)
 
 
 def _without_names(file: FileState) -> FileState:
@@ -214,19 +336,21 @@ def _after(file: FileState, use: _Use, call: Call) -> FileState:
     lines = None if use.verb in ("edited", "deleted") and not call.failed else file.lines
     if use.lines is not None and not call.failed:
         lines = use.lines
-    return FileState(file.path, tuple(counts.items()), last, lines)
+    return FileState(file.path, tuple(counts.items()), last, lines, call.message)
 
 
 def _uses(call: Call, reads_file: Mapping[str, PathFields]) -> Iterator[_Use]:
     # An editor reads by one of its commands; the others are taken as those of any other tool.
     if call.tool in reads_file and _commanded(call) in {None, "read"}:
         if path := path_in(call.fields, reads_file[call.tool]):
-            yield _Use(one_line(path), "read", _lines_read(call))
+            whole = _LINES_OF_PATH.sub("", one_line(path))
+            yield _Use(whole, "read", _lines_read(call) if whole == path else None)
         return
     for verb, path in _PATCH.findall(call.text):
         yield _Use(one_line(path), _PATCH_VERBS[verb])
     if (path := call.path) is not None:
-        yield _use_of(call, one_line(path))
+        use, whole = _use_of(call, one_line(path)), _LINES_OF_PATH.sub("", one_line(path))
+        yield use if use.path == whole else _Use(whole, use.verb)
     else:
         yield from _uses_in_command(call)
 
@@ -267,16 +391,14 @@ def _lines_read(call: Call) -> int | None:
 
 
 def _uses_in_command(call: Call) -> Iterator[_Use]:
-    for field in _SHELL_FIELDS:
-        command = call.fields.get(field)
-        if isinstance(command, list):
-            command = " ".join(part for part in command if isinstance(part, str))
-        if isinstance(command, str):
-            command = command[:_LONGEST_COMMAND]
-            for verb, pattern in _SHELL:
-                for found in pattern.finditer(command):
-                    if not found[1].startswith("/dev/"):
-                        yield _Use(found[1], verb)
+    command = call.command
+    if command is None:
+        return
+    command = _QUOTED_LINES.sub("''", _HERE_DOCUMENT.sub(r"<<\2\3", command))
+    for verb, pattern in _SHELL:
+        for found in pattern.finditer(command):
+            if not found[1].startswith("/dev/"):
+                yield _Use(found[1], verb)
 
 
 # Files that a resolution names.
@@ -304,7 +426,9 @@ def failures_of(
         if call.failed:
             key = (call.name, error_in(call.result or "", cues))
             before = failures.pop(key, ToolFailure(*key, times=0))
-            failures[key] = before._replace(times=before.times + 1, resolved="")
+            failures[key] = before._replace(
+                times=before.times + 1, resolved="", source=call.message
+            )
             open_ones.setdefault(call.name, []).append(key)
             failed_at[call.name] = i
         elif call.result is not None and call.name in open_ones:

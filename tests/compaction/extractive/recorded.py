@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 FOLDERS = ("claude-code", "codex", "pi", "gemini", "tau2", "openai-chat")
 
+# Sentences that only say that something was heard.
+HEARD = frozenset(
+    ("yes", "sure", "ok", "okay", "thanks", "thank you", "hello", "hi", "continue", "great", "good")
+)
 # What a program wrote in the user's name: elements, caveats, notes in brackets, summaries, skills,
 # the prompt of a shell and what was printed after it.
 BY_A_PROGRAM = re.compile(
@@ -66,4 +70,13 @@ def instructions(messages: Sequence[Message]) -> list[str]:
         for line in text.split("\n")
         for sentence in re.split(r"(?<=[.!?])\s+", line)
     )
-    return [sentence for sentence in sentences if re.search(r"[^\W\d]", sentence)]
+    return [
+        sentence
+        for sentence in sentences
+        if re.search(r"[^\W\d]", sentence) and evened(sentence) not in HEARD
+    ]
+
+
+def evened(text: str) -> str:
+    """Return the text without marks of lists, case, and the sign at its end."""
+    return re.sub(r"[\s*•❯>-]+", " ", text).strip().casefold().rstrip(".: !")

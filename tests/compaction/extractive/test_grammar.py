@@ -21,9 +21,9 @@ line = st.text(min_size=1, max_size=40).map(lambda text: " ".join(text.split()))
 count = st.integers(min_value=1, max_value=10_000)
 verbs = st.sampled_from(["read", "written", "edited", "deleted", "named"])
 tasks = st.lists(line.map(Statement), max_size=3).map(tuple)
-statements = st.lists(
-    st.builds(Statement, line, st.just("") | line, st.just("") | line, st.just(-1))
-).map(tuple)
+statements = st.lists(st.builds(Statement, line, *([st.just("") | line] * 3), st.just(-1))).map(
+    tuple
+)
 
 
 @st.composite
