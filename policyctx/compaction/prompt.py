@@ -112,6 +112,8 @@ def rejection(
         return SummaryError(wrong, answered=True)
     if not is_checked:
         return None
+    if (over := over_limit(summary, replaced_tokens, request)) is not None:
+        return SummaryError(over, answered=True)
     return _unlike_a_summary(without_pinned(summary, pinned).strip(), settings, by_model=by_model)
 
 
@@ -140,6 +142,52 @@ def problem(
     if tokens * 100 <= limit.percent * replaced_tokens:
         return None
     return f"the summary's {tokens} tokens are more than {limit} of the {replaced_tokens} replaced"
+
+
+# Tokens and characters of a word, on the safe side.
+_TOKENS_PER_WORD, _CHARS_PER_WORD = 1.5, 7
+
+
+def words_asked_for(settings: Summary, most_tokens: int | None) -> int:
+    """Return the words that a model is asked for, so that all limits of the length hold.
+
+    `most_tokens` is the result of `tokens_allowed`.
+    """
+    limits = [settings.max_words]
+    if most_tokens is not None:
+        limits.append(int(most_tokens / _TOKENS_PER_WORD))
+    if settings.max_chars is not None:
+        limits.append(settings.max_chars // _CHARS_PER_WORD)
+    return max(1, min(limits))
+
+
+def tokens_allowed(replaced_tokens: int, request: SummaryRequest) -> int | None:
+    """Return the most tokens that `max_tokens` and `max_share` allow; None without either.
+
+    In `max_share` an earlier summary counts whole.
+    """
+    settings, limits = request.settings, []
+    if settings.max_tokens is not None:
+        limits.append(settings.max_tokens)
+    if settings.max_share is not None:
+        earlier = sum(request.counter.count_many([*request.history.earlier.values()]))
+        new = max(0, replaced_tokens - earlier)
+        limits.append(max(1, int(settings.max_share * new) + earlier))
+    return min(limits, default=None)
+
+
+def over_limit(summary: str, replaced_tokens: int, request: SummaryRequest) -> str | None:
+    """Return which limit of tokens or characters a model's summary exceeds, None if it holds all.
+
+    Somewhat more than `max_words` is accepted, since a model cannot count its words.
+    """
+    most = tokens_allowed(replaced_tokens, request)
+    if most is not None and (tokens := request.counter.count(summary)) > most:
+        return f"the summary has {tokens} tokens; at most {most} are allowed"
+    chars = request.settings.max_chars
+    if chars is not None and len(summary) > chars:
+        return f"the summary has {len(summary)} characters; at most {chars} are allowed"
+    return None
 
 
 def missing_sections(summary: str, names: Iterable[str]) -> list[str]:

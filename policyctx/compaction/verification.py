@@ -79,18 +79,20 @@ class Verified(NamedTuple):
     """Lines that it lacked, and for which there was no room."""
 
 
-def reserved(settings: Summary) -> int:
-    """Return how many of the words asked for are kept free for what a model's summary lacks."""
-    return int(settings.max_words * _RESERVED)
+def reserved(words: int) -> int:
+    """Return how many of a summary's words are kept free for what a model's text lacks."""
+    return int(words * _RESERVED)
 
 
-def verified(summary: str, units: Iterable[Unit], most_words: int) -> Verified:
+def verified(
+    summary: str, units: Iterable[Unit], most_words: int, beside: Iterable[str] = ()
+) -> Verified:
     """Return the summary, with the lines of `units` that it lacks, in `most_words` words more.
 
-    `units` come in the order of their importance. Those that neither bind nor hold an exact value
-    are not looked for.
+    `beside` are texts that will stand beside the summary: it need not say them. `units` come in the
+    order of their importance. Those that neither bind nor hold an exact value are not looked for.
     """
-    said = _Said.of(summary, cues_of(SHIPPED))
+    said = _Said.of("\n".join([summary, *beside]), cues_of(SHIPPED))
     missing = [unit for unit in units if said.lacks(unit)]
     left = most_words - words_in(HEADING) - sum(words_in(group) for group in _LOOKED_FOR)
     taken: dict[Group, list[str]] = {group: [] for group in _LOOKED_FOR}

@@ -207,6 +207,8 @@ class Verify(Effect["Verified"]):
     settings: SummarySettings
     most_words: int
     """Words that what is missing may take."""
+    beside: tuple[str, ...] = ()
+    """Texts that will stand beside the summary."""
 
     def perform(self, store: SessionStore) -> Verified:
         """Gather the contents of the history, and append what the summary lacks."""
@@ -216,7 +218,8 @@ class Verify(Effect["Verified"]):
         )
 
         del store
-        return verified(self.summary, units_of(self.history, self.settings), self.most_words)
+        units = units_of(self.history, self.settings)
+        return verified(self.summary, units, self.most_words, self.beside)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,15 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from policyctx.compaction.assembly import SummaryUsage
-from policyctx.compaction.prompt import problem, rejection, with_pinned, without_pinned
+from policyctx.compaction.prompt import (
+    over_limit,
+    problem,
+    rejection,
+    tokens_allowed,
+    with_pinned,
+    without_pinned,
+    words_asked_for,
+)
 from policyctx.compaction.summarizers import ExtractiveSummarizer, ModelSummarizer
 from policyctx.compaction.verification import reserved
 from policyctx.errors import SummaryError, in_words
@@ -134,23 +142,29 @@ class Summarising:
 
     def _asked_for(self) -> Summary:
         """Return the settings of the request: fewer words if the summary will be verified."""
-        if not self._verifies:
-            return self._settings
-        words = self._settings.max_words - reserved(self._settings)
+        allowed = tokens_allowed(self._replaced_tokens, self._request)
+        words = words_asked_for(self._settings, allowed)
+        if self._verifies:
+            words = max(1, words - reserved(words))
         return self._settings.model_copy(update={"max_words": words})
 
     def _verified(self, text: str) -> Turn[str]:
         """Return an accepted summary with what it lacks of the user's words."""
         settings, pinned = self._settings, self._request.pinned
         bare = without_pinned(text, pinned)
-        room = max(reserved(settings), settings.max_words - words_in(text))
+        allowed = tokens_allowed(self._replaced_tokens, self._request)
+        words = words_asked_for(settings, allowed)
+        room = max(reserved(words), words - words_in(text))
         try:
-            found = yield from Verify(bare, self._request.history, settings, room).ask()
+            found = yield from Verify(bare, self._request.history, settings, room, pinned).ask()
         except Exception as error:  # noqa: BLE001 - the summary is made and paid for
             self._warnings.append(f"the summary is not verified: {in_words(error)}")
             return text
         longer = with_pinned(found.text, pinned)
-        if problem(longer, self._replaced_tokens, settings, self._request.counter, pinned):
+        replaced, counter = self._replaced_tokens, self._request.counter
+        if problem(longer, replaced, settings, counter, pinned) or over_limit(
+            longer, replaced, self._request
+        ):
             found, longer = found._replace(appended=0), text
         self._appended = found.appended
         return longer
