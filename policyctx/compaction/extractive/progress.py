@@ -30,7 +30,7 @@ _LAST_CALLS, _LAST_SENTENCES, _LAST_PLANS, _MOST_OPEN = 3, 2, 3, 30
 _LOOKED_BACK = 3
 _LONGEST = 300
 _CHECKBOX = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~/-])\]\s+(\S.*)$", re.MULTILINE)
-_SAME_TASK = 0.5
+_SAME_TASK = 1 / 3
 # How a sentence ends that announces the call beside it.
 _LEADS_TO_CALL = (":", "：")
 # How a task is marked that is being worked on.
@@ -112,7 +112,7 @@ def _done(
 
 
 def _spoken_of(text: str, said: Iterable[Said], calls: Iterable[Call], cues: Cues) -> bool:
-    """Whether anything later is about the same thing: half of the words come in one place."""
+    """Whether anything later is about the same thing: a third of the words come in one place."""
     words = subject_words(text, cues)
     if not words:
         return True

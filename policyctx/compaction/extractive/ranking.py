@@ -55,19 +55,19 @@ class Unit(NamedTuple):
 # Rates of the streams. The user's orders have the largest, because nobody else can repeat them.
 # What another writer's summary holds may be all that is left of what the user said before it.
 _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 130.0, 25.0, 10.0, 8.0
-_LAST_TURN, _TELLING, _TALK = 16.0, 12.0, 2.0
-_OPEN_FAILURE, _RESOLVED_FAILURE = 5.0, 2.0
-_CHANGED_FILE, _OTHER_FILE = 6.0, 1.5
+_LAST_TURN, _TELLING, _TALK = 20.0, 16.0, 2.0
+_OPEN_FAILURE, _RESOLVED_FAILURE = 8.0, 2.0
+_CHANGED_FILE, _OTHER_FILE = 16.0, 2.0
 _RATES = {
     Group.PASTED: 2.0,
     Group.FOUND: 5.0,
     Group.CARRIED: 25.0,
     Group.TOOLS: 0.7,
-    Group.REPOSITORY: 4.0,
-    Group.RUNNING: 6.0,
+    Group.REPOSITORY: 8.0,
+    Group.RUNNING: 10.0,
     Group.DONE: 8.0,
-    Group.NEXT: 6.0,
-    Group.OPEN: 8.0,
+    Group.NEXT: 10.0,
+    Group.OPEN: 16.0,
 }
 _LEAST_TELLING = 2.0
 # The task is in the first of the user's words; the last are what it has become.

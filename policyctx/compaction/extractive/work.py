@@ -282,33 +282,25 @@ def files_of(
 
 
 def _each_once(files: Mapping[str, FileState]) -> dict[str, FileState]:
-    """Return the files, a relative path and the one absolute path that ends with it as one.
+    """Return the files, a relative path and the only absolute path that ends with it as one.
 
-    A name without a folder is only taken for a file in a folder that other relative paths show to
-    be the working directory, or if no other path has that name.
+    It is named by the relative path, unless that is a name without a folder.
     """
     absolute: dict[str, list[str]] = {}
     for path in files:
         if _ABSOLUTE.match(path):
             absolute.setdefault(path.rpartition("/")[2], []).append(path)
-    meant: dict[str, str] = {}
-    for path in files:
-        plain = path.removeprefix("./")
-        if plain != path and plain in files:
-            meant[path] = plain
-        elif not _ABSOLUTE.match(path):
-            ends = [
-                one
-                for one in absolute.get(plain.rpartition("/")[2], ())
-                if one.endswith(f"/{plain}")
-            ]
-            if len(ends) == 1:
-                meant[ends[0]] = path
+    names = {path: path.removeprefix("./") for path in files}
+    for path in [path for path in names.values() if not _ABSOLUTE.match(path)]:
+        named_alike = absolute.get(path.rpartition("/")[2], ())
+        ends = [one for one in named_alike if one.endswith(f"/{path}")]
+        if len(ends) == 1:
+            names |= {ends[0]: path} if "/" in path else {path: ends[0], f"./{path}": ends[0]}
     once: dict[str, FileState] = {}
     for path, file in files.items():
-        name = meant.get(path, path)
-        before = once.pop(name, None)
-        once[name] = file._replace(path=name) if before is None else _both(before, file)
+        before = once.pop(names[path], None)
+        named = file._replace(path=names[path])
+        once[names[path]] = named if before is None else _both(before, named)
     return once
 
 

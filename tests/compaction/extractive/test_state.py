@@ -29,6 +29,16 @@ def test_a_relative_and_an_absolute_path_are_one_file() -> None:
     assert files[1:] == ["- src/loader.py: read 1, edited 1; last edited"]
 
 
+def test_a_file_named_without_its_folder_keeps_the_absolute_path() -> None:
+    read = call("c1", "Read", {"file_path": "/home/u/app/src/loader.py"})
+    run = shell("cd src && sed -i s/a/b/ loader.py", "", "c2")
+    summary = summary_of(user("Go."), read, results(("c1", "x")), *run)
+    files = section(summary, "File Operations")
+    assert files[1:] == ["- /home/u/app/src/loader.py: read 1, edited 1; last edited"]
+    later = extractive_summary(after(summary, edited("c3", "./loader.py")), Summary())
+    assert "- /home/u/app/src/loader.py: read 1, edited 2; last edited" in later
+
+
 def test_a_path_that_two_absolute_paths_end_with_stays_by_itself() -> None:
     files = section(
         summary_of(
