@@ -442,7 +442,9 @@ class Session:
         facts = self._facts(memory, *beside)
         result = yield from self._decide(known, seen, BOTH, facts)
         if (replacing := result.plan.compaction) is not None:
-            known, result = yield from self._compact(known, result, replacing, messages, memory)
+            known, result = yield from self._compact(
+                known, result, replacing, messages, memory, beside=beside
+            )
         elif memory.replacements.made:
             sources = memory.replacements.sources_of(result.source_ranges)
             result = replace(result, source_ranges=sources)
@@ -554,6 +556,8 @@ class Session:
         replacing: Replacing,
         messages: Sequence[Message],
         memory: Memory,
+        *,
+        beside: Beside,
     ) -> Turn[tuple[KnownList, Result]]:
         """Replace history by a summary, after the turn's other decisions were carried out."""
         from policyctx.turns.compacting import (  # noqa: PLC0415 - seldom needed
@@ -569,6 +573,7 @@ class Session:
             settings=self.policy.policy,
             summarizer=cast("Summarizer", self._summarizer),
             reader=self._reader,
+            beside=beside,
         )
         made = yield from compacting.run()
         warnings = (*result.warnings, *made.warnings)

@@ -60,6 +60,7 @@ class ChatServer(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Answer)
         self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
         self.script: list[dict[str, Any]] = []
         self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
 
@@ -70,11 +71,13 @@ class _Answer(Answer):
     def do_POST(self) -> None:  # noqa: N802 - the name that http.server calls
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.server.requests.append(body)
+        self.server.headers.append({name.lower(): text for name, text in self.headers.items()})
         message = self.server.script.pop(0) if self.server.script else calling(content="done")
         if self.path.endswith("/responses"):
             self.send_json(200, json.dumps(message).encode())
             return
-        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+        stopped = "tool_calls" if message.get("tool_calls") else "stop"
+        choice = {"index": 0, "message": message, "finish_reason": stopped, "logprobs": None}
         usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
         completion = {
             "id": "chatcmpl-1",

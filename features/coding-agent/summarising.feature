@@ -96,3 +96,46 @@ Feature: The history of a coding agent gives way late
       | str_replace_based_edit_tool | path          |
       | str_replace_editor          | path          |
       | file_editor                 | path          |
+
+  Scenario Outline: A file that it edited or wrote comes back as it is now
+    Given the working directory has the file "port.py" that reads "PORT = 8081"
+    And a user message of 160,000 tokens
+    And the messages:
+      """
+      [
+        {"role": "assistant", "content": [
+          {"type": "tool_use", "id": "c1", "name": "<tool>", "input": {"<field>": "port.py"}}
+        ]},
+        {"role": "user", "content": [
+          {"type": "tool_result", "tool_use_id": "c1", "content": "ok"}
+        ]},
+        {"role": "user", "content": "Go on."}
+      ]
+      """
+    When the policy is applied
+    Then the file "port.py" is restored
+
+    Examples:
+      | tool            | field     |
+      | Edit            | file_path |
+      | Write           | file_path |
+      | write_to_file   | path      |
+      | replace_in_file | path      |
+
+  Scenario: A file over the limit comes back by the lines that it read
+    Given the working directory has the file "large.py" of 6,000 tokens
+    And a user message of 160,000 tokens
+    And the messages:
+      """
+      [
+        {"role": "assistant", "content": [
+          {"type": "tool_use", "id": "c1", "name": "Read", "input": {"file_path": "large.py", "offset": 1, "limit": 1}}
+        ]},
+        {"role": "user", "content": [
+          {"type": "tool_result", "tool_use_id": "c1", "content": "x"}
+        ]},
+        {"role": "user", "content": "Go on."}
+      ]
+      """
+    When the policy is applied
+    Then the file "large.py" is restored

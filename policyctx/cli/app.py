@@ -21,6 +21,7 @@ from policyctx.cli import (
     replay,
     schema,
     show,
+    summary,
     test,
     tokens,
     tune,
@@ -45,6 +46,7 @@ app.command("diff")(diff.diff)
 app.command("demo")(demo.demo)
 app.command("check")(check.check)
 app.command("show")(show.show)
+app.command("summary")(summary.summary)
 app.command("tokens")(tokens.tokens)
 app.command("init")(init.init)
 app.command("agents")(agents.agents)

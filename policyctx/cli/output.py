@@ -386,7 +386,10 @@ def usage_in_words(usage: SummaryUsage) -> str:
     tokens = f"{usage.input_tokens:,} input and {usage.output_tokens:,} output tokens"
     cached = f", {read:,} read from the cache, {written:,} written to it" if read + written else ""
     dollars = "" if usage.dollars is None else f", ${usage.dollars:,.4f}"
-    return f"summary: {attempts}, {tokens}{cached}{dollars}"
+    appended = ""
+    if usage.appended_lines:
+        appended = f"; {counted(usage.appended_lines, 'line')} of the user appended to it"
+    return f"summary: {attempts}, {tokens}{cached}{dollars}{appended}"
 
 
 def plan_report(plan: Plan) -> dict[str, Any]:

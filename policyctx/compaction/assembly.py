@@ -43,6 +43,8 @@ class History:
     reads_file: Mapping[str, PathFields] = field(default_factory=lambda: MappingProxyType({}))
     """By exact name of a tool that reads a file: the field of its input that holds the path, or
     several of which the first that a call has is meant."""
+    restored: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """By path: the contents that come back behind the summary, which need not repeat them."""
     shapes: Shapes = BUILT_IN
     """What reads the messages."""
     archive: str = ""
@@ -75,6 +77,9 @@ class SummaryUsage:
     cache_write_tokens: int = 0
     dollars: float | None = None
     """By `summary.price`, else `model.price`; None without prices or without a model call."""
+    appended_lines: int | None = None
+    """Lines that a model's summary lacked and that the extractive summary appended to it; None if
+    the summary was not verified."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
-import re
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from policyctx.compaction.assembly import path_in
+from policyctx.compaction.file_access import FileAccess
+from policyctx.compaction.windows import windows
 from policyctx.errors import UnrestorableFileError, in_words
-from policyctx.messages.reading import items_of
-from policyctx.messages.shapes.built_in import BUILT_IN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable
 
-    from policyctx.compaction.assembly import PathFields
-    from policyctx.definitions.items import Item, Message
-    from policyctx.messages.shapes.built_in import Shapes
     from policyctx.policy.models.compaction import Restore
     from policyctx.tokens.counter import TokenCounter
 
@@ -104,10 +98,8 @@ def _check_regular(resolved: str, found: os.stat_result) -> None:
 # No known vocabulary has a token of more bytes, so a file of more than that many bytes a token is
 # over its limit for certain, and need not be read.
 _MOST_BYTES_PER_TOKEN = 128
-# What the field for a file's path is called, what stands in it, and the names of tools that read.
-_PATH_FIELD = re.compile(r"(?:path|file|file_?name)$", re.IGNORECASE)
-_FILE_PATH = re.compile(r"(?!\w+://)[^\r\n]{0,300}[^\s/\\.]\.\w{1,8}")
-_READS = re.compile(r"read|view|open|cat|show|get|fetch|load", re.IGNORECASE)
+# A larger file has no windows either: it would have to be read whole for them.
+_MOST_BYTES_FOR_WINDOWS = 16_000_000
 
 
 class FileReader(Protocol):
@@ -145,6 +137,8 @@ class RestoredFile:
     content: str
     tokens: int
     """Of the content alone."""
+    lines: tuple[tuple[int, int], ...] = ()
+    """First and last number of each range of lines that comes back; empty for a whole file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,107 +149,45 @@ class Restoration:
     warnings: tuple[str, ...] = ()
 
 
-def accesses(
-    messages: Sequence[Message],
-    reads_file: Callable[[str], PathFields | None],
-    restored: Callable[[Message], str | None],
-    shapes: Shapes = BUILT_IN,
-) -> list[str]:
-    """Return the paths that were read, each once, the one last accessed first.
-
-    `reads_file` gives, for a tool's name, the field or fields of its input that hold a
-    path, and nothing for a tool that reads no file. `restored` gives the path of the file that an
-    earlier compaction brought back in a message, which is an access at its place. What is no path
-    is passed over.
-
-    Raises `MessagesError` for what is no message list.
-    """
-    calls: dict[int, list[Item]] = {}
-    for item in items_of(messages, shapes):
-        if item.kind == "tool_call":
-            calls.setdefault(item.message, []).append(item)
-    found: dict[str, None] = {}
-    for position in reversed(range(len(messages))):
-        path = restored(messages[position])
-        paths = (
-            [path] if path else [_path_read(call, reads_file) for call in calls.get(position, ())]
-        )
-        found.update(dict.fromkeys(path for path in reversed(paths) if path))
-    return list(found)
-
-
-def _path_read(call: Item, reads_file: Callable[[str], PathFields | None]) -> str | None:
-    fields = None if call.tool is None else reads_file(call.tool)
-    return path_in(_input(call), fields) if fields else None
-
-
-def _input(call: Item) -> dict[str, Any]:
-    """Return the input of a call; empty if it is not an object."""
-    try:
-        given = json.loads(call.text)
-    except (ValueError, RecursionError):
-        return {}
-    return given if isinstance(given, dict) else {}
-
-
-def unknown_readers(
-    messages: Sequence[Message],
-    reads_file: Callable[[str], PathFields | None],
-    shapes: Shapes = BUILT_IN,
-) -> dict[str, str]:
-    """Return the tools that may read files although nothing says so, with the field of the path.
-
-    Those are the tools that are called with a path to a file, as far as the field's name and its
-    value tell. Tools whose name says that they read come first.
-    """
-    found: dict[str, str] = {}
-    for item in items_of(messages, shapes):
-        if item.kind != "tool_call" or not item.tool or item.tool in found:
-            continue
-        if not reads_file(item.tool):
-            given = _input(item)
-            found.update((item.tool, name) for name in given if _is_path(name, given[name]))
-    return dict(sorted(found.items(), key=lambda pair: not _READS.search(pair[0])))
-
-
-def _is_path(name: str, value: object) -> bool:
-    is_named_so = _PATH_FIELD.search(name) is not None
-    return is_named_so and isinstance(value, str) and _FILE_PATH.fullmatch(value) is not None
-
-
 def restore(
-    paths: Iterable[str],
+    accessed: Iterable[FileAccess],
     settings: Restore,
     reader: FileReader,
     counter: TokenCounter,
     visible: Collection[str] = frozenset(),
 ) -> Restoration:
-    """Return what comes back of the files at `paths`, the newest access first.
+    """Return what comes back of the files that were accessed, the newest access first.
 
     The newest `max_files` different files are the candidates, two paths to one file being one;
-    none that is skipped makes room for an older. A file over `max_tokens_per_file` is skipped, and
-    where the sum would be over `max_tokens_total` restoration stops. `visible` are the paths whose
+    none that is skipped makes room for an older. A file over `max_tokens_per_file` is skipped, or
+    comes back by its windows, as `large_files` says. Where the sum would be over
+    `max_tokens_total` restoration stops. `visible` are the paths whose
     content still stands in the list: they are candidates, and do not come back. Each other
     candidate that does not has a warning of its own.
     """
     shown = {_resolved(path, settings, reader)[0] for path in visible}
     filling = _Filling(settings, reader, counter)
-    for path, resolved, why_not in _candidates(paths, settings, reader):
+    for access, resolved, why_not in _candidates(accessed, settings, reader):
         if resolved not in shown:
-            filling.take(path, resolved, why_not)
+            filling.take(access, resolved, why_not)
     return Restoration(tuple(filling.files), tuple(filling.warnings))
 
 
 def _candidates(
-    paths: Iterable[str], settings: Restore, reader: FileReader
-) -> list[tuple[str, str, str]]:
-    """The path, what it resolves to, and why it does not, of each candidate."""
-    found: dict[str, tuple[str, str, str]] = {}
-    for path in paths:
-        if len(found) >= settings.max_files:
+    accessed: Iterable[FileAccess], settings: Restore, reader: FileReader
+) -> list[tuple[FileAccess, str, str]]:
+    """Return each candidate, what it resolves to, and why it does not."""
+    found: dict[str, tuple[FileAccess, str, str]] = {}
+    for access in accessed:
+        if len(found) >= settings.max_files and settings.large_files == "skip":
             break
-        resolved, why_not = _resolved(path, settings, reader)
-        found.setdefault(resolved, (path, resolved, why_not))
+        resolved, why_not = _resolved(access.path, settings, reader)
+        if resolved in found:
+            first = found[resolved][0]
+            merged = FileAccess(first.path, (*first.seen, *access.seen))
+            found[resolved] = merged, resolved, why_not
+        elif len(found) < settings.max_files:
+            found.setdefault(resolved, (access, resolved, why_not))
     return list(found.values())
 
 
@@ -308,28 +240,47 @@ class _Filling:
         self._tokens = 0
         self._stopped = False
 
-    def take(self, path: str, resolved: str, why_not: str) -> None:
+    def take(self, access: FileAccess, resolved: str, why_not: str) -> None:
         """Bring a file back, or say why not."""
         if self._stopped and not why_not:
             why_not = f"restoration stopped at {self._settings.max_tokens_total} tokens"
         try:
-            file = None if why_not else self._file(path, resolved)
+            file = None if why_not else self._file(access, resolved)
         except UnrestorableFileError as error:
             file, why_not = None, error.why
         if file is None:
-            self.warnings.append(f"{path!r} is not restored: {why_not}")
+            self.warnings.append(f"{access.path!r} is not restored: {why_not}")
         else:
             self._tokens += file.tokens
             self.files.append(file)
 
-    def _file(self, path: str, resolved: str) -> RestoredFile:
+    def _file(self, access: FileAccess, resolved: str) -> RestoredFile:
         limit, total = self._settings.max_tokens_per_file, self._settings.max_tokens_total
-        content = _content(resolved, limit * _MOST_BYTES_PER_TOKEN, self._reader)
-        tokens = self._counter.count(content)
-        if tokens > limit:
-            raise UnrestorableFileError(path, f"its {tokens} tokens are more than {limit}")
-        if self._tokens + tokens > total:
+        in_windows = self._settings.large_files == "windows"
+        most_bytes = limit * _MOST_BYTES_PER_TOKEN
+        if in_windows:
+            most_bytes = max(most_bytes, _MOST_BYTES_FOR_WINDOWS)
+        content = _content(resolved, most_bytes, self._reader)
+        # Text of so many characters is over the limit for certain: no token has more bytes.
+        is_large = len(content) > limit * _MOST_BYTES_PER_TOKEN
+        tokens = 0 if is_large else self._counter.count(content)
+        file = RestoredFile(access.path, content, tokens)
+        if is_large or tokens > limit:
+            why = f"its {tokens} tokens are more than {limit}"
+            if not in_windows:
+                raise UnrestorableFileError(access.path, why)
+            file = self._windowed(access, content)
+        if self._tokens + file.tokens > total:
             self._stopped = True
-            sum_ = f"{self._tokens + tokens} tokens with the files before it"
-            raise UnrestorableFileError(path, f"{sum_} are more than {total}")
-        return RestoredFile(path, content, tokens)
+            sum_ = f"{self._tokens + file.tokens} tokens with the files before it"
+            raise UnrestorableFileError(access.path, f"{sum_} are more than {total}")
+        return file
+
+    def _windowed(self, access: FileAccess, content: str) -> RestoredFile:
+        """Return the lines of a large file that were seen last."""
+        limit = self._settings.max_tokens_per_file
+        shown = windows(content, access.seen, limit, self._counter)
+        if not shown.text:
+            why = f"it has more than {limit} tokens, and no lines of it that were read are known"
+            raise UnrestorableFileError(access.path, why)
+        return RestoredFile(access.path, shown.text, self._counter.count(shown.text), shown.ranges)

@@ -21,6 +21,7 @@ from policyctx.tokens.words import words_in
 
 if TYPE_CHECKING:
     from policyctx.compaction.assembly import History
+    from policyctx.compaction.in_place import SessionRequest
     from policyctx.policy.models.compaction import Summary
     from policyctx.tokens.counter import TokenCounter
     from policyctx.tokens.usage import Usage
@@ -43,6 +44,8 @@ class SummaryRequest:
     """Texts that the summary must hold to the letter."""
     timeout: float | None = None
     """Seconds that this attempt may take; None for the policy's `timeout`."""
+    in_place: SessionRequest | None = None
+    """The session's own request, which asks for the summary under `summary.reuse_cache`."""
     rejected: tuple[SummaryError, ...] = ()
     """Why earlier answers to this request could not be used, oldest first."""
     bills: list[Usage] = field(default_factory=list, compare=False)
@@ -75,7 +78,7 @@ Summarize: TypeAlias = Callable[[SummaryRequest], str | Awaitable[str]]
 
 
 class ModelSummarizer:
-    """Base of the shipped summarizers that ask a model: the policy's `check` holds for them."""
+    """Base of the shipped summarizers that ask a model: `check` and `verify` hold for them."""
 
 
 class ExtractiveSummarizer:
@@ -123,9 +126,9 @@ def summarizer_of(given: Summarizer | Summarize) -> Summarizer:
 def summarizer_for(by: str, client: object = None) -> Summarizer:
     """Return the summarizer that a policy's `summary.by` names.
 
-    `client` is the caller's `anthropic.Anthropic` or `anthropic.AsyncAnthropic`; without one
-    `anthropic` makes its own for each try, from the environment. Raises `UnknownSummarizerError`,
-    and `MissingExtraError` for `anthropic` without the package of that name.
+    `client` is the caller's, of the SDK that the name stands for, synchronous or not; without one
+    the summarizer makes its own for each try, from the settings and the environment. Raises
+    `UnknownSummarizerError`, and `MissingExtraError` without the package of the SDK.
     """
     if by in _registered:
         return _registered[by]
@@ -137,6 +140,12 @@ def summarizer_for(by: str, client: object = None) -> Summarizer:
         )
 
         return AnthropicSummarizer(client)
+    if by == "openai":
+        from policyctx.compaction.openai_summarizer import (  # noqa: PLC0415 - an extra
+            OpenAISummarizer,
+        )
+
+        return OpenAISummarizer(client)
     known = list(dict.fromkeys((*BUILT_IN_SUMMARIZERS, *_registered)))
     raise UnknownSummarizerError(by, known, next(iter(nearest(by, known)), None))
 

@@ -34,14 +34,14 @@ from policyctx.policy.sources import policy_source
 from policyctx.policy.values import Share
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.definitions.items import Item
     from policyctx.errors import Location
     from policyctx.planning.facts import Unit
     from policyctx.policy.models import KeepRecent, Model, Policy, Step
-    from policyctx.policy.models.compaction import Compaction
-    from policyctx.policy.models.rules import ItemRule, Match, TextMatch
+    from policyctx.policy.models.compaction import Compaction, FileSource
+    from policyctx.policy.models.rules import ItemRule, LineFields, Match, TextMatch
     from policyctx.policy.models.store import Store
     from policyctx.policy.nodes import Node
     from policyctx.policy.sources import PolicyName
@@ -281,13 +281,25 @@ class OffloadPolicy:
         """Return the first of `path_fields`; None for a tool that reads no file."""
         return next(iter(self.path_fields(tool)), None)
 
-    def path_fields(self, tool: str) -> tuple[str, ...]:
-        """Return the input fields that may hold the path of the file that a tool reads."""
+    def path_fields(self, tool: str, source: FileSource = "read") -> tuple[str, ...]:
+        """Return the input fields that may hold the path of the file that a tool works on.
+
+        `source` says what the tool does to the file.
+        """
+        fields = (_path_fields_of(rule, source) for rule in self._tool_rules(tool))
+        return next((found for found in fields if found is not None), ())
+
+    def line_fields(self, tool: str) -> LineFields | None:
+        """Return the input fields that say which lines of a file a tool reads."""
+        found = (rule.reads_lines for rule in self._tool_rules(tool))
+        return next((fields for fields in found if fields is not None), None)
+
+    def _tool_rules(self, tool: str) -> Iterator[ToolRule]:
+        """Yield the rules for a tool, the nearest first."""
         rules = self.policy.tools
-        named = [rules[tool]] if tool in rules else []
-        globs = (rule for glob, rule in rules.items() if matches(tool, (glob,)))
-        found = (rule.reads_file for rule in (*named, *globs) if rule.reads_file is not None)
-        return next(found, ())
+        if tool in rules:
+            yield rules[tool]
+        yield from (rule for glob, rule in rules.items() if matches(tool, (glob,)))
 
     def read_tool(self, tools: Sequence[str] = ()) -> str:
         """Return the name of a tool that reads files of the store, empty if none is known.
@@ -403,6 +415,16 @@ class OffloadPolicy:
 
     def _wording(self, step: Step, given: list[Level]) -> Wording:
         return Wording.of(wording(self.policy, step, given))
+
+
+def _path_fields_of(rule: ToolRule, source: FileSource) -> tuple[str, ...] | None:
+    match source:
+        case "read":
+            return rule.reads_file
+        case "edited":
+            return rule.edits_file
+        case "written":
+            return rule.writes_file
 
 
 def _pinned(given: list[Level]) -> RulePath | None:

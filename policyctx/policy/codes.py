@@ -59,9 +59,10 @@ FINDINGS: dict[str, Code] = {
     ),
     "PC307": Code(
         "restoration from no tool",
-        "The policy says how files come back after a compaction, but no tool has `reads_file`, so "
-        "nothing tells which files were read and none ever comes back. Name the tools that read "
-        "files, such as `read_file: {reads_file: path}`, or set `restore.max_files` to 0.",
+        "The policy says how files come back after a compaction, but no tool has the key "
+        "for one of `restore.sources` (`reads_file`, `edits_file`, `writes_file`), so no file ever "
+        "comes back. Name the tools that work on files, such as `read_file: {reads_file: path}`, "
+        "or set `restore.max_files` to 0.",
     ),
     "PC308": Code(
         "a gate that can never open",

@@ -15,7 +15,9 @@ from policyctx.definitions.fields import EXTENT_FIELDS, FILE_FIELDS, PLACEHOLDER
 from policyctx.definitions.item_types import BUILT_IN_TYPES
 from policyctx.errors import Diagnostic
 from policyctx.policy.diagnosing import hint, not_one_of, word
+from policyctx.policy.lookup import compaction_of
 from policyctx.policy.models import ItemRule, Prices
+from policyctx.policy.models.compaction import MODEL_SUMMARIZERS
 from policyctx.policy.models.gates import GATES
 from policyctx.policy.nodes import sections
 from policyctx.policy.reach import (
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from policyctx.definitions.actions import Action
     from policyctx.policy.lookup import RulePath
     from policyctx.policy.models import Policy, Section, Step
+    from policyctx.policy.models.compaction import Summary
     from policyctx.policy.models.placeholder import Placeholder
     from policyctx.policy.nodes import Node
 
@@ -226,6 +229,36 @@ def _out_of_place_by_action(step: Node, action: Action, *, is_last: bool) -> Ite
         if select and (node := select.child(key)):
             sentence = f"{key} is not for `do: {action.do}`; {why}"
             yield Diagnostic(node.key or node.place, "PC107", sentence)
+
+
+def summaries_without_model(root: Node, policy: Policy) -> Iterator[Diagnostic]:
+    """Yield an error for each summary whose keys need a model, and that names none."""
+    for i, step in enumerate(policy.steps):
+        if step.action.takes_messages:
+            summary = compaction_of(policy, step).summary
+            needs = _why_model_is_needed(summary, policy)
+            if needs is None:
+                continue
+            key, sentence, help_ = needs
+            keys = ("compaction", "summary", key)
+            found = (root.deepest(path) for path in (("steps", i, *keys), keys))
+            node = next((node for path, node in found if path[-1:] == (key,)), root)
+            yield Diagnostic(node.key or node.place, "PC102", sentence, help_)
+
+
+def _why_model_is_needed(summary: Summary, policy: Policy) -> tuple[str, str, str] | None:
+    """Return the key that needs a model, what is wrong, and what to write."""
+    if summary.reuse_cache and summary.by not in MODEL_SUMMARIZERS:
+        names = " or ".join(f"`by: {name}`" for name in MODEL_SUMMARIZERS)
+        return "reuse_cache", f"`reuse_cache` needs a summarizer that asks a model: {names}", ""
+    if "model" in summary.model_fields_set or (summary.reuse_cache and policy.model.name):
+        return None
+    if summary.reuse_cache:
+        help_ = "give the session's own model: `model: {name: …}`"
+        return "reuse_cache", "`reuse_cache` needs `model.name`", help_
+    if summary.by == "openai":
+        return "by", "`by: openai` needs `summary.model`", "name a model of the endpoint"
+    return None
 
 
 def _names_no_file(action: Action) -> bool:

@@ -14,7 +14,11 @@ from pydantic import ValidationError
 
 from policyctx.definitions.actions import STEP_ACTIONS
 from policyctx.errors import Diagnostic, PolicyError, UnknownPolicyError
-from policyctx.policy.consistency import inconsistencies, path_in_inherited
+from policyctx.policy.consistency import (
+    inconsistencies,
+    path_in_inherited,
+    summaries_without_model,
+)
 from policyctx.policy.diagnosing import diagnostics, hint, in_order, shown_node, word
 from policyctx.policy.models import VERSIONS, Policy
 from policyctx.policy.nodes import Node
@@ -359,7 +363,7 @@ def validated(root: Node) -> Policy:
     """Return the policy that a resolved tree says; raises `PolicyError` listing every mistake."""
     policy, found = _mistakes(root)
     if policy is not None and not found:
-        found = in_order(path_in_inherited(root, policy))
+        found = in_order([*path_in_inherited(root, policy), *summaries_without_model(root, policy)])
     if found or policy is None:
         raise PolicyError(found)
     return policy

@@ -127,9 +127,15 @@ def _of_input(cost: Cost) -> Dollars:
 
 
 def _summary(call: SummaryCall, factors: Sequence[float], *, is_priced: bool) -> Charge:
-    """Return what one summary takes: a request of its own, of which nothing is cached."""
+    """Return what one summary takes: a request with what is cached of it."""
     factor = factors[call.call - 1]
-    usage = Usage(round(factor * call.prompt), output=round(factor * call.output))
+    read, written = round(factor * call.read), round(factor * call.written)
+    usage = Usage(
+        max(0, round(factor * call.prompt) - read - written),
+        cache_read=read,
+        cache_write=written,
+        output=round(factor * call.output),
+    )
     paid = Dollars()
     if is_priced and call.prices is not None:
         paid = dollars(usage, call.prices)

@@ -127,6 +127,10 @@ class SummaryCall(NamedTuple):
     prompt: int
     output: int
     prices: CallPrices | None = None
+    read: int = 0
+    """Tokens of the prompt that the provider reads from its cache."""
+    written: int = 0
+    """Tokens of the prompt that it writes to its cache, where writes are billed."""
 
 
 @dataclass(frozen=True, slots=True)

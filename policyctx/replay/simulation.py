@@ -451,6 +451,7 @@ class _Simulation:
             terms=terms,
             facts=result.plan.facts,
             at=at,
+            sent=self._calls[-1].edited.tokens if self._calls else 0,
         )
         if made is not None:
             self._summaries.append(made)

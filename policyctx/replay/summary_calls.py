@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyctx.compaction.prompt import instructions
+from policyctx.compaction.prompt import instructions, instructions_in_place
 from policyctx.policy.models.compaction import BUILT_IN_SUMMARIZERS
 from policyctx.policy.values import Share
 from policyctx.pricing.dollars import prices_of
@@ -32,12 +32,16 @@ def summary_call(
     terms: CallTerms,
     facts: Facts,
     at: float | None,
+    sent: int = 0,
 ) -> SummaryCall | None:
     """Return the call that would have written a summary; None where no model is asked.
 
     Its prompt is the instructions and what is replaced, shortened to `max_input`. Its output is
     taken to be as large as `summary`, which the text alone gave. It costs `summary.price`, else
     `model.price`, else what `summary.model` costs on that day, else what the recorded model costs.
+
+    With `reuse_cache` its prompt is the session's own: what the last call was `sent`, in tokens, is
+    read from the cache unless that has expired, and the rest is written to it.
     """
     step = policy.compacting_step
     if step is None:
@@ -45,6 +49,16 @@ def summary_call(
     settings = policy.compaction(step).summary
     if settings.by == OFFLINE:
         return None
+    if settings.reuse_cache:
+        own = facts.tokens_beside + replaced.tokens
+        has_expired = facts.idle is not None and facts.idle > terms.ttl
+        read = 0 if terms.cache is None or has_expired else min(own, sent)
+        written = own - read if terms.cache is not None and terms.cache.bills_writes else 0
+        prompt = own + facts.length(instructions_in_place(settings), "tokens")
+        named = row_of(settings.model, at=at) if "model" in settings.model_fields_set else None
+        prices = _prices(settings, policy, terms, None if named is None else named.prices)
+        output = facts.length(summary, "tokens")
+        return SummaryCall(number, prompt, output, prices, read=read, written=written)
     row = row_of(settings.model, at=at) if settings.by in BUILT_IN_SUMMARIZERS else None
     window = terms.window if row is None else row.context_window
     most = settings.max_input

@@ -18,7 +18,9 @@ from policyctx.compaction.assembly import (
     archive_name,
     assembled,
 )
-from policyctx.compaction.restoration import WorkingFiles, accesses, unknown_readers
+from policyctx.compaction.file_access import accesses, unknown_readers
+from policyctx.compaction.in_place import SessionRequest
+from policyctx.compaction.restoration import WorkingFiles
 from policyctx.compaction.summarizers import SummaryRequest
 from policyctx.errors import StoreError
 from policyctx.messages.reading import items_of
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from policyctx.planning.compact import Replacing
     from policyctx.planning.facts import Facts
     from policyctx.policy.models import Policy
+    from policyctx.policy.models.compaction import Summary
+    from policyctx.turns.breakpoints import Beside
     from policyctx.turns.effects import Turn
     from policyctx.turns.known_list import KnownList
     from policyctx.turns.replacements import Replacements
@@ -94,9 +98,10 @@ class Compacting:
         settings: Policy,
         summarizer: Summarizer,
         reader: FileReader | None,
+        beside: Beside,
     ) -> None:
         self._known, self._replacing, self._facts = known, replacing, facts
-        self._earlier = earlier
+        self._earlier, self._beside = earlier, beside
         self._conversation = known.conversation
         self._policy = self._conversation.policy
         self._shapes = self._conversation.reading.shapes
@@ -124,11 +129,15 @@ class Compacting:
         """
         for role in _WRITTEN_ROLES:
             self._shape.written(role, "a summary")
-        summarised = yield from self._summarising().run()
+        # The files are read first, so that the summary need not repeat what they show.
+        files = self._files()
+        restoration = yield from files.ask()
+        summarised = yield from self._summarising(restoration).run()
         if summarised.text is None:
             return NotCompacted(summarised.warnings, summarised.usage)
+        unread = () if files.accessed else self._unread()
         try:
-            made = yield from self._replace(summarised.text, summarised)
+            made = yield from self._replace(summarised.text, summarised, restoration, *unread)
         except StoreError as error:
             if self._store.on_failure == "raise":
                 raise
@@ -137,10 +146,10 @@ class Compacting:
             return NotCompacted((*summarised.warnings, f"not compacted: {made}"), summarised.usage)
         return made
 
-    def _replace(self, summary: str, summarised: Summarised) -> Turn[Compacted | str]:
+    def _replace(
+        self, summary: str, summarised: Summarised, restoration: Restoration, *unread: str
+    ) -> Turn[Compacted | str]:
         """Replace the history by the summary and the files, or return why that is not valid."""
-        files = self._files()
-        restoration = yield from files.ask()
         archive = None
         if self._settings.archive:
             contents = (self._archive(),)
@@ -161,7 +170,7 @@ class Compacting:
             summary,
             self._stats(messages, restoration, summarised.usage),
             archive.path if archive else None,
-            (*summarised.warnings, *restoration.warnings, *self._unread(files)),
+            (*summarised.warnings, *restoration.warnings, *unread),
         )
 
     def _replaced(self, messages: list[Message], written: int) -> Replaced:
@@ -179,16 +188,35 @@ class Compacting:
         earlier, later = ([within(there, one) for one in places] for places in (before, behind))
         return joined(chain(*earlier, repeat(None, written), *later))
 
-    def _summarising(self) -> Summarising:
-        settings = self._settings.summary
+    def _summarising(self, restoration: Restoration) -> Summarising:
+        settings = self._summary_settings()
+        request = SummaryRequest(
+            self._history(restoration),
+            settings,
+            self._facts.counter,
+            self._pinned,
+            in_place=self._session_request() if settings.reuse_cache else None,
+        )
         return Summarising(
             self._summarizer,
-            SummaryRequest(self._history(), settings, self._facts.counter, self._pinned),
+            request,
             self._replacing.tokens,
             self._model.price if settings.price is None else settings.price,
         )
 
-    def _history(self) -> History:
+    def _summary_settings(self) -> Summary:
+        """Return the settings of the summary, with the model that is asked."""
+        settings, name = self._settings.summary, self._model.name
+        if not settings.reuse_cache or "model" in settings.model_fields_set or name is None:
+            return settings
+        return settings.model_copy(update={"model": name})
+
+    def _session_request(self) -> SessionRequest:
+        """Return the request of the session up to the end of what is summarised."""
+        there = self._known.left[: self._parts.end]
+        return SessionRequest([m for m in there if m is not None], *self._beside)
+
+    def _history(self, restoration: Restoration) -> History:
         tools = {item.tool for item in self._conversation.items if item.tool is not None}
         summaries = {i: text for i, m in enumerate(self._rest) if (text := self._summary_in(m))}
         parts, left = self._parts, self._known.left
@@ -203,6 +231,7 @@ class Compacting:
             reads_file={
                 tool: fields for tool in tools if (fields := self._policy.path_fields(tool))
             },
+            restored={file.path: file.content for file in restoration.files},
             shapes=self._shapes,
             archive=self._archive_name if self._settings.archive else "",
         )
@@ -226,20 +255,24 @@ class Compacting:
         def path_in(message: Message) -> str | None:
             return self._said(message, "restored_file", restored)
 
-        path_fields = self._policy.path_fields
-        paths = accesses([*self._before, *self._rest], path_fields, path_in, self._shapes)
-        visible = accesses(self._behind, path_fields, path_in, self._shapes)
+        settings, policy, shapes = self._settings.restore, self._policy, self._shapes
+        before = [*self._before, *self._rest]
+        # An edit does not show its file, so an edited file still comes back.
+        whole = [source for source in settings.sources if source != "edited"]
+        visible = accesses(self._behind, policy, path_in, shapes, whole)
+        changed = accesses(self._behind, policy, path_in, shapes, settings.sources)
+        found = accesses(before, policy, path_in, shapes, settings.sources)
         return ReadFiles(
-            tuple(dict.fromkeys([*visible, *paths])),
-            self._settings.restore,
+            (*visible, *changed, *found),
+            settings,
             self._facts.counter,
-            frozenset(visible),
+            frozenset(access.path for access in visible),
             self._reader,
         )
 
-    def _unread(self, files: ReadFiles) -> Iterator[str]:
+    def _unread(self) -> Iterator[str]:
         """Yield a warning if no file is restored because no tool is known to read files."""
-        if files.paths or not self._settings.restore.max_files:
+        if not self._settings.restore.max_files:
             return
         messages = [*self._before, *self._rest]
         found = unknown_readers(messages, self._policy.path_fields, self._shapes)

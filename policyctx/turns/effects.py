@@ -25,11 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from policyctx.compaction.assembly import History
+    from policyctx.compaction.file_access import FileAccess
     from policyctx.compaction.restoration import FileReader, Restoration
     from policyctx.compaction.summarizers import Summarizer, SummaryRequest
+    from policyctx.compaction.verification import Verified
     from policyctx.messages.json_text import JSON
     from policyctx.planning.paths import File
     from policyctx.policy.models.compaction import Restore
+    from policyctx.policy.models.compaction import Summary as SummarySettings
     from policyctx.store.content import Content
     from policyctx.tokens.counter import TokenCounter
 
@@ -195,6 +199,30 @@ class Summarise(Effect[str]):
 
 
 @dataclass(frozen=True, slots=True)
+class Verify(Effect["Verified"]):
+    """Compare a model's summary with what the extractive one would hold; see `verified`."""
+
+    summary: str
+    history: History
+    settings: SummarySettings
+    most_words: int
+    """Words that what is missing may take."""
+    beside: tuple[str, ...] = ()
+    """Texts that will stand beside the summary."""
+
+    def perform(self, store: SessionStore) -> Verified:
+        """Gather the contents of the history, and append what the summary lacks."""
+        from policyctx.compaction.verification import (  # noqa: PLC0415 - seldom needed
+            units_of,
+            verified,
+        )
+
+        del store
+        units = units_of(self.history, self.settings)
+        return verified(self.summary, units, self.most_words, self.beside)
+
+
+@dataclass(frozen=True, slots=True)
 class Wait(Effect[None]):
     """Let a number of seconds pass."""
 
@@ -215,7 +243,7 @@ class Wait(Effect[None]):
 class ReadFiles(Effect["Restoration"]):
     """Read files of the working directory again, the most recently accessed first."""
 
-    paths: tuple[str, ...]
+    accessed: tuple[FileAccess, ...]
     settings: Restore
     counter: TokenCounter
     visible: frozenset[str]
@@ -227,4 +255,6 @@ class ReadFiles(Effect["Restoration"]):
         from policyctx.compaction.restoration import restore  # noqa: PLC0415 - seldom needed
 
         del store
-        return restore(self.paths, self.settings, self.reader, self.counter, visible=self.visible)
+        return restore(
+            self.accessed, self.settings, self.reader, self.counter, visible=self.visible
+        )

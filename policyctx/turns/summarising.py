@@ -8,16 +8,27 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from policyctx.compaction.assembly import SummaryUsage
-from policyctx.compaction.prompt import rejection, with_pinned
+from policyctx.compaction.prompt import (
+    over_limit,
+    problem,
+    rejection,
+    tokens_allowed,
+    with_pinned,
+    without_pinned,
+    words_asked_for,
+)
 from policyctx.compaction.summarizers import ExtractiveSummarizer, ModelSummarizer
-from policyctx.errors import SummaryError
+from policyctx.compaction.verification import reserved
+from policyctx.errors import SummaryError, in_words
 from policyctx.pricing.dollars import dollars, prices_of
 from policyctx.tokens.usage import Usage
-from policyctx.turns.effects import Summarise, Wait
+from policyctx.tokens.words import words_in
+from policyctx.turns.effects import Summarise, Verify, Wait
 
 if TYPE_CHECKING:
     from policyctx.compaction.summarizers import Summarizer, SummaryRequest
     from policyctx.policy.models import Prices
+    from policyctx.policy.models.compaction import Summary
     from policyctx.turns.effects import Turn
 
 # Jitter: sessions that a provider rejected at the same time must not retry at the same time. A
@@ -55,7 +66,12 @@ class Summarising:
         self._settings = request.settings
         self._replaced_tokens, self._price = replaced_tokens, price
         self._errors: list[SummaryError] = []
+        self._warnings: list[str] = []
         self._attempts = 0
+        self._appended: int | None = None
+        by_model = isinstance(summarizer, ModelSummarizer)
+        verify = self._settings.verify
+        self._verifies = by_model if verify is None else verify
 
     def run(self) -> Turn[Summarised]:
         """Ask until a summary is accepted, or until no attempt or no time is left."""
@@ -63,7 +79,7 @@ class Summarising:
         is_extractive = isinstance(self._summarizer, ExtractiveSummarizer)
         text, stopped = yield from self._attempt(1 if is_extractive else self._settings.attempts)
         if text is not None:
-            return self._summarised(text)
+            return self._summarised(text, *self._warnings)
         made = "1 attempt" if self._attempts == 1 else f"{self._attempts} attempts"
         cause = f"after {made}: {self._errors[-1]}{stopped}"
         if self._settings.on_failure == "skip" or is_extractive:
@@ -98,8 +114,10 @@ class Summarising:
 
     def _ask(self, summarizer: Summarizer, seconds: float) -> Turn[str | None]:
         """Ask for a summary once; keep the error and return None if there is no acceptable one."""
+        is_extractive = isinstance(summarizer, ExtractiveSummarizer)
         request = replace(
             self._request,
+            settings=self._settings if is_extractive else self._asked_for(),
             timeout=max(0.0, min(seconds, self._settings.timeout.seconds)),
             rejected=tuple(error for error in self._errors if error.answered),
         )
@@ -115,12 +133,41 @@ class Summarising:
             self._replaced_tokens,
             request,
             by_model=isinstance(summarizer, ModelSummarizer),
-            is_checked=not isinstance(summarizer, ExtractiveSummarizer),
+            is_checked=not is_extractive,
         )
-        if wrong is None:
+        if wrong is not None:
+            self._errors.append(wrong)
+            return None
+        return text if is_extractive or not self._verifies else (yield from self._verified(text))
+
+    def _asked_for(self) -> Summary:
+        """Return the settings of the request: fewer words if the summary will be verified."""
+        allowed = tokens_allowed(self._replaced_tokens, self._request)
+        words = words_asked_for(self._settings, allowed)
+        if self._verifies:
+            words = max(1, words - reserved(words))
+        return self._settings.model_copy(update={"max_words": words})
+
+    def _verified(self, text: str) -> Turn[str]:
+        """Return an accepted summary with what it lacks of the user's words."""
+        settings, pinned = self._settings, self._request.pinned
+        bare = without_pinned(text, pinned)
+        allowed = tokens_allowed(self._replaced_tokens, self._request)
+        words = words_asked_for(settings, allowed)
+        room = max(reserved(words), words - words_in(text))
+        try:
+            found = yield from Verify(bare, self._request.history, settings, room, pinned).ask()
+        except Exception as error:  # noqa: BLE001 - the summary is made and paid for
+            self._warnings.append(f"the summary is not verified: {in_words(error)}")
             return text
-        self._errors.append(wrong)
-        return None
+        longer = with_pinned(found.text, pinned)
+        replaced, counter = self._replaced_tokens, self._request.counter
+        if problem(longer, replaced, settings, counter, pinned) or over_limit(
+            longer, replaced, self._request
+        ):
+            found, longer = found._replace(appended=0), text
+        self._appended = found.appended
+        return longer
 
     def _wait(self, attempt: int, error: SummaryError) -> float:
         """Return the seconds before the next attempt: 0 after an answer that was rejected."""
@@ -142,6 +189,7 @@ class Summarising:
             cache_read_tokens=billed.cache_read,
             cache_write_tokens=billed.cache_write,
             dollars=sum(dollars(bill, price).total for bill in bills) if bills and price else None,
+            appended_lines=self._appended,
         )
         return Summarised(text, usage, warnings)
 

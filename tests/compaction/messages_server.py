@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tests.serving import Answer, serving
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 # What a request that hangs is left waiting for, at most, in seconds.
 _LONGEST_WAIT = 30
@@ -31,15 +31,18 @@ class Scripted:
 
 
 def saying(
-    *texts: str, stop_reason: str = "end_turn", usage: Mapping[str, int] = MappingProxyType({})
+    *texts: str,
+    stop_reason: str = "end_turn",
+    usage: Mapping[str, int] = MappingProxyType({}),
+    blocks: Sequence[Mapping[str, Any]] = (),
 ) -> Scripted:
-    """Return an answer with a message of these text blocks."""
+    """Return an answer with a message of these text blocks, then of these other blocks."""
     message = {
         "id": "msg_1",
         "type": "message",
         "role": "assistant",
         "model": "claude-some",
-        "content": [{"type": "text", "text": text} for text in texts],
+        "content": [*({"type": "text", "text": text} for text in texts), *blocks],
         "stop_reason": stop_reason,
         "stop_sequence": None,
         "usage": {"input_tokens": 1, "output_tokens": 1, **usage},

@@ -88,6 +88,28 @@ def test_the_models_text_is_the_summary(ask: Callable[..., str], server: Message
     assert ask(request_of()) == "## Goals\nRename.\n\n\n## Rest"
 
 
+def test_the_models_thoughts_are_cut_off(ask: Callable[..., str], server: MessagesServer) -> None:
+    server.script = [saying("<analysis>\nFirst he …\n</analysis>\n<summary>\n## A\nx\n</summary>")]
+    assert ask(request_of()) == "## A\nx"
+
+
+def test_an_answer_of_thoughts_alone_is_rejected(
+    ask: Callable[..., str], server: MessagesServer
+) -> None:
+    server.script = [saying("<analysis>He wants a rename and")]
+    assert str(refused(ask)) == "no summary: the answer is empty"
+
+
+def test_a_tool_call_is_rejected_with_its_name(
+    ask: Callable[..., str], server: MessagesServer
+) -> None:
+    block = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "ls"}}
+    server.script = [saying("I look.", stop_reason="tool_use", blocks=[block])]
+    error = refused(ask)
+    assert "the model called the tool 'Bash' and wrote no summary" in str(error)
+    assert (error.answered, error.is_final) == (True, False)
+
+
 @pytest.mark.parametrize("ask", WAYS, indirect=True)
 def test_it_is_asked_again_over_the_same_client(
     ask: Callable[..., str], server: MessagesServer
@@ -104,7 +126,7 @@ def test_the_prompt_is_made_of_the_settings(
     (sent,) = server.requests
     assert (sent["path"], sent["model"]) == ("/v1/messages", "claude-some")
     assert all(part in sent["system"] for part in (rule, "## Aims", "77 words"))
-    assert "User:\nRename it." in sent["messages"][0]["content"]
+    assert '<recorded from="User">\nRename it.\n</recorded>' in sent["messages"][0]["content"]
     assert "max_tokens" in sent
 
 

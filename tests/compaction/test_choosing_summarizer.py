@@ -52,8 +52,8 @@ def by(name: str, *, in_step: bool = False) -> OffloadPolicy:
 def test_an_unknown_summarizer_is_an_error_when_the_session_is_made(
     in_step: bool, tmp_path: Path
 ) -> None:
-    with pytest.raises(UnknownSummarizerError, match="no summarizer is named 'openai'"):
-        Session(by("openai", in_step=in_step), root=tmp_path)
+    with pytest.raises(UnknownSummarizerError, match="no summarizer is named 'mistral'"):
+        Session(by("mistral", in_step=in_step), root=tmp_path)
 
 
 @pytest.mark.usefixtures("no_sdk")
@@ -73,7 +73,7 @@ def test_presets_that_ask_no_model_need_no_extra(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("no_sdk")
-@pytest.mark.parametrize("name", ["openai", "anthropic"])
+@pytest.mark.parametrize("name", ["mistral", "anthropic"])
 def test_a_summarizer_argument_overrides_the_policys_summarizer(name: str, tmp_path: Path) -> None:
     used = Session(by(name), root=tmp_path, summarizer=lambda _: "mine")
     assert used.apply(conversation()).messages[1]["content"] == f"{SUMMARY}mine"
@@ -81,21 +81,21 @@ def test_a_summarizer_argument_overrides_the_policys_summarizer(name: str, tmp_p
 
 def test_a_policy_without_a_compact_step_needs_no_summarizer(tmp_path: Path) -> None:
     messages = conversation()
-    used = Session(policy("compaction: {summary: {by: openai}}"), root=tmp_path)
+    used = Session(policy("compaction: {summary: {by: mistral}}"), root=tmp_path)
     assert used.apply(messages).messages is messages
 
 
 def test_a_step_may_name_a_summarizer_if_the_policys_is_unknown(tmp_path: Path) -> None:
     text = (
-        "compaction: {summary: {by: openai}}\n"
+        "compaction: {summary: {by: mistral}}\n"
         "steps: [{name: a, do: compact, compaction: {summary: {by: extractive}}}]"
     )
     assert Session(policy(text), root=tmp_path).apply(conversation()).compacted
 
 
 def test_a_registered_summarizer_is_found_by_its_name(tmp_path: Path) -> None:
-    register_summarizer("openai", lambda _: "registered")
-    used = Session(by("openai"), root=tmp_path)
+    register_summarizer("mistral", lambda _: "registered")
+    used = Session(by("mistral"), root=tmp_path)
     assert used.apply(conversation()).messages[1]["content"] == f"{SUMMARY}registered"
 
 
@@ -134,7 +134,7 @@ class TestCommandLine:
     def files(self, tmp_path: Path) -> tuple[Path, Path]:
         chosen, messages = tmp_path / "p.yaml", tmp_path / "m.json"
         chosen.write_text(
-            "apiVersion: policyctx/v1\nname: p\ncompaction: {summary: {by: openai}}\n"
+            "apiVersion: policyctx/v1\nname: p\ncompaction: {summary: {by: mistral}}\n"
             "steps: [{name: summarise, do: compact}]\n",
             encoding="utf-8",
         )
@@ -150,7 +150,7 @@ class TestCommandLine:
     def test_apply_rejects_it(self, files: tuple[Path, Path], tmp_path: Path) -> None:
         run = policyctx("apply", *files, "--root", tmp_path / "store")
         assert run.returncode != 0
-        assert "no summarizer is named 'openai'" in run.stderr
+        assert "no summarizer is named 'mistral'" in run.stderr
 
     @pytest.mark.slow
     @pytest.mark.parametrize("command", ["plan", "explain"])

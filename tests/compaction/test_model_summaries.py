@@ -46,7 +46,7 @@ LONG_WAIT = 120.0
 
 def written_summary(mark: str = "All is well.", heading: str = "## {}") -> str:
     """Return a summary as a model writes it when it does what it is asked."""
-    words = "The port moved from 8080 to 8081 in src/port.py, and nothing else was touched."
+    words = "The port moved from 8080 to 8081 in src/port.py. Never touch legacy/."
     parts = [f"{heading.format(name)}\n{words}" for name in SECTIONS]
     return "\n\n".join([*parts[:-1], f"{parts[-1]} {mark}"])
 
@@ -162,7 +162,7 @@ class TestContent:
     def test_the_sections_are_those_that_the_policy_asks_for(
         self, tmp_path: Path, server: MessagesServer
     ) -> None:
-        text = "## Aims\n" + "The port is to be moved to 8081, and legacy is not touched. " * 5
+        text = "## Aims\n" + "The port is to be moved to 8081, and legacy/ is not touched. " * 5
         server.script = [saying(written_summary()), saying(text)]
         result = applied(tmp_path, server, ", sections: [Aims]")
         assert content_of(result) == f"{SUMMARY}{text.strip()}"

@@ -172,7 +172,8 @@ def test_the_summary_is_labelled_in_the_next_prompt_after_a_compaction(
         first = one.apply(MESSAGES)
         one.apply([*first.messages, user("And the tests?")])
     asked = server.requests[1]["messages"][0]["content"]
-    assert "Summary of what came before:\nFirst.\n\nUser:\nAnd the tests?" in asked
+    before = '<recorded from="Summary of what came before">\nFirst.\n</recorded>'
+    assert f'{before}\n<recorded from="User">\nAnd the tests?\n</recorded>' in asked
     assert "Understood." not in asked
 
 

@@ -7,7 +7,7 @@ from policyctx.compaction.prompt import PromptPart, Speaker, reduced
 from policyctx.tokens.counter import counter_for
 
 COUNTER = counter_for("approximate")  # a token for four characters
-AROUND = 8
+AROUND = 16
 
 
 def part(speaker: Speaker, tokens: int, letter: str = "x") -> PromptPart:
@@ -80,7 +80,7 @@ def test_a_single_huge_message_is_shortened() -> None:
 
 def test_many_small_parts_are_left_out_oldest_first() -> None:
     parts = [part("result", 10, "a") for _ in range(100)] + [part("result", 10, "b")]
-    found = reduced(parts, 36, COUNTER)
+    found = reduced(parts, 52, COUNTER)
     assert found == [parts[99], parts[100]]
 
 

@@ -3,21 +3,37 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from policyctx.compaction.restoration import Restoration, WorkingFiles, accesses, restore
+from policyctx.compaction.file_access import FileAccess, Lines, accesses
+from policyctx.compaction.restoration import Restoration, WorkingFiles, restore
+from policyctx.compaction.windows import windows
 from policyctx.errors import MessagesError
 from policyctx.policy.models.compaction import Restore
 from policyctx.tokens.counter import counter_for
 from tests.conversations import Message, call, chat_calls, chat_result, results, user
+from tests.policies import policy
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from policyctx.policy.models.compaction import FileSource
 
 COUNTER = counter_for("approximate")  # a token for four characters
 
 
-def reads_file(tool: str) -> str | None:
-    return {"read_file": "path", "Read": "file_path"}.get(tool)
+TOOLS = policy("""\
+    tools:
+      read_file: {reads_file: path}
+      Read: {reads_file: file_path, reads_lines: {first: offset, count: limit}}
+      view: {reads_file: path, reads_lines: {first: start, last: end, range: view_range}}
+      editor: {reads_file: path, edits_file: path, reads_lines: {range: view_range}}
+      Edit: {edits_file: file_path}
+      apply_patch: {edits_file: [path, patch]}
+      Write: {writes_file: file_path}
+    """)
 
 
 def restored(message: Message) -> str | None:
@@ -31,14 +47,15 @@ def read(path: Any, tool: str = "read_file", field: str = "path") -> Message:
 
 
 def paths_in(*messages: Message) -> list[str]:
-    return accesses(messages, reads_file, restored)
+    return [access.path for access in accesses(messages, TOOLS, restored)]
 
 
 def restoration(
     tmp_path: Path, *paths: str, visible: tuple[str, ...] = (), **settings: Any
 ) -> Restoration:
     limits = Restore(work_dir=str(tmp_path), **settings)
-    return restore(paths, limits, WorkingFiles(), COUNTER, frozenset(visible))
+    accessed = [FileAccess(path) for path in paths]
+    return restore(accessed, limits, WorkingFiles(), COUNTER, frozenset(visible))
 
 
 def written(tmp_path: Path, **tokens: int) -> list[str]:
@@ -207,3 +224,134 @@ def test_files_still_visible_in_the_list_are_not_restored(tmp_path: Path) -> Non
 def test_files_still_visible_count_among_the_newest(tmp_path: Path) -> None:
     found = restoration(tmp_path, *written(tmp_path, a=1, b=1), visible=("a",), max_files=1)
     assert found == Restoration()
+
+
+def accessed(*messages: Message, sources: Sequence[FileSource] = ("read",)) -> list[FileAccess]:
+    return accesses(messages, TOOLS, restored, sources=sources)
+
+
+def used(tool: str, **given: Any) -> Message:
+    return call("c", tool, given)
+
+
+def test_an_edited_and_a_written_file_count_only_where_the_sources_name_them() -> None:
+    messages = (
+        read("a"),
+        used("Edit", file_path="b", new_string="x" * 9),
+        used("Write", file_path="c"),
+    )
+    assert [one.path for one in accessed(*messages)] == ["a"]
+    assert [one.path for one in accessed(*messages, sources=["edited", "written"])] == ["c", "b"]
+    every: Sequence[FileSource] = ("read", "edited", "written")
+    assert [one.path for one in accessed(*messages, sources=every)] == ["c", "b", "a"]
+
+
+def test_a_patch_names_the_files_that_it_edits() -> None:
+    patch = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** Add File: b.py\n+z\n"
+    found = accessed(used("apply_patch", patch=patch), sources=["edited"])
+    assert [one.path for one in found] == ["b.py", "src/a.py"]
+    diff = "--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-x\n+y\n"
+    found = accessed(used("apply_patch", patch=diff), sources=["edited"])
+    assert [one.path for one in found] == ["src/a.py"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "lines"),
+    [
+        ("read_file", {}, Lines(1)),
+        ("Read", {"offset": 10, "limit": 5}, Lines(10, 14)),
+        ("Read", {"limit": 5}, Lines(1, 5)),
+        ("Read", {"offset": 0}, Lines(1)),
+        ("view", {"start": 3, "end": 9}, Lines(3, 9)),
+        ("view", {"view_range": [4, -1]}, Lines(4)),
+        ("view", {"view_range": "all", "start": "x"}, Lines(1)),
+    ],
+)
+def test_the_lines_that_were_read_are_known(tool: str, given: dict[str, Any], lines: Lines) -> None:
+    path = {"Read": "file_path"}.get(tool, "path")
+    assert accessed(used(tool, **{path: "a"}, **given)) == [FileAccess("a", (lines,))]
+
+
+def test_an_editor_that_edits_has_read_no_lines() -> None:
+    replaced = used("editor", command="str_replace", path="a", new_str="a new line")
+    viewed = used("editor", command="view", path="a", view_range=[1, 2])
+    assert accessed(viewed, replaced) == [
+        FileAccess("a", ("str_replace", "a new line", Lines(1, 2)))
+    ]
+
+
+def test_the_lines_that_a_compaction_restored_earlier_count_again() -> None:
+    assert accessed(user("[Restored] a\n[lines 3-4 of 9]\nx\ny")) == [
+        FileAccess("a\n[lines 3-4 of 9]\nx\ny", (Lines(3, 4),))
+    ]
+
+
+def numbered(tmp_path: Path, count: int) -> list[str]:
+    lines = [f"line {i:04}: {'text ' * 5}" for i in range(1, count + 1)]
+    (tmp_path / "large").write_text("\n".join(lines) + "\n")
+    return lines
+
+
+def windowed(tmp_path: Path, *seen: Lines | str, **settings: Any) -> Restoration:
+    limits = Restore(work_dir=str(tmp_path), large_files="windows", **settings)
+    return restore([FileAccess("large", seen)], limits, WorkingFiles(), COUNTER)
+
+
+def test_a_large_file_is_restored_by_the_lines_that_were_read(tmp_path: Path) -> None:
+    lines = numbered(tmp_path, 1000)
+    found = windowed(tmp_path, Lines(500, 502), Lines(10, 11), max_tokens_per_file=100)
+    (file,) = found.files
+    assert file.content == "\n".join(
+        ["[lines 10-11 of 1000]", *lines[9:11], "[lines 500-502 of 1000]", *lines[499:502]]
+    )
+    assert (file.lines, found.warnings) == (((10, 11), (500, 502)), ())
+    assert file.tokens == COUNTER.count(file.content) <= 100
+
+
+def test_the_lines_read_last_have_the_room_and_the_range_over_the_limit_is_cut(
+    tmp_path: Path,
+) -> None:
+    numbered(tmp_path, 1000)
+    found = windowed(tmp_path, Lines(900, 901), Lines(1), max_tokens_per_file=120)
+    (file,) = found.files
+    assert file.lines[-1] == (900, 901)
+    assert file.lines[0][0] == 1
+    assert 2 < file.lines[0][1] < 20
+    assert file.tokens <= 120
+
+
+def test_a_large_file_is_restored_around_its_last_edit(tmp_path: Path) -> None:
+    lines = numbered(tmp_path, 1000)
+    found = windowed(tmp_path, lines[299], "no such text", max_tokens_per_file=200)
+    assert [file.lines for file in found.files] == [((295, 305),)]
+
+
+def test_a_large_file_of_which_no_lines_are_known_is_skipped_with_a_warning(
+    tmp_path: Path,
+) -> None:
+    numbered(tmp_path, 1000)
+    assert windowed(tmp_path, "gone from it", max_tokens_per_file=50).warnings == (
+        "'large' is not restored: it has more than 50 tokens, and no lines of it that were read"
+        " are known",
+    )
+
+
+def test_a_small_file_is_restored_whole_under_windows_too(tmp_path: Path) -> None:
+    lines = numbered(tmp_path, 3)
+    found = windowed(tmp_path, Lines(2, 2))
+    assert [(file.content, file.lines) for file in found.files] == [("\n".join(lines) + "\n", ())]
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 300), st.integers(0, 300)), max_size=5),
+    st.integers(1, 400),
+)
+def test_the_lines_of_a_large_file_never_exceed_the_limit(
+    ranges: list[tuple[int, int]], limit: int
+) -> None:
+    content = "".join(f"{i}: {'x' * (i % 90)}\n" for i in range(1, 251))
+    seen = [Lines(first, first + more) for first, more in ranges]
+    found = windows(content, seen, limit, COUNTER)
+    assert COUNTER.count(found.text) <= limit
+    shown = {at for first, last in found.ranges for at in range(first, last + 1)}
+    assert shown <= {at for one in seen for at in range(one.first, (one.last or 0) + 1)}

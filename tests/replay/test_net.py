@@ -193,6 +193,30 @@ def test_without_any_price_of_the_policy_a_summary_costs_what_its_model_does() -
     assert found.dollars.output * MILLION == pytest.approx(5 * found.output)
 
 
+IN_PLACE = "{by: anthropic, reuse_cache: true, model: claude-sonnet-4-5}"
+
+
+def test_a_summary_that_reuses_the_cache_reads_what_the_last_call_was_sent() -> None:
+    session = summarising(IN_PLACE)
+    found = net(session).summaries
+    read = sum(one.read for one in session.summaries)
+    assert found.tokens == sum(one.prompt for one in session.summaries) > read > 0
+    assert found.dollars.cache_read * MILLION == pytest.approx(0.5 * read)
+    assert found.dollars.input * MILLION == pytest.approx(3 * (found.tokens - read))
+
+
+def test_a_summary_writes_what_has_expired_to_the_cache() -> None:
+    under = policy(MODEL + dedent(SUMMARISES).replace("SUMMARY", IN_PLACE))
+    told = session_of(*[WORDS] * 12)
+    slow = simulated(turn_by_turn(told, times=[1_000.0 * i for i in range(13)]), under)
+    written = sum(one.written for one in slow.summaries)
+    found = net(slow).summaries
+    assert [one.read for one in slow.summaries] == [0] * slow.compactions
+    assert written > 0
+    assert found.dollars.cache_write * MILLION == pytest.approx(4 * written)
+    assert found.dollars.cache_read == 0
+
+
 def test_a_registered_summarizer_costs_what_the_recorded_model_does() -> None:
     named = "model: {name: claude-sonnet-4-5, context_window: 100000}\n"
     found = net(summarising("{by: ours}", named)).summaries

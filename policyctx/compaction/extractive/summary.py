@@ -21,6 +21,7 @@ from policyctx.compaction.extractive.cues import SHIPPED, cues_of
 from policyctx.compaction.extractive.digest import (
     NOTHING,
     Digest,
+    Group,
     LeftOut,
     Statement,
     entries_of,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from policyctx.compaction.assembly import History
     from policyctx.compaction.extractive.budget import Limit
     from policyctx.compaction.extractive.cues import Cues, Language
+    from policyctx.compaction.extractive.digest import DigestEntry
     from policyctx.compaction.extractive.ranking import Unit
     from policyctx.policy.models.compaction import Summary
     from policyctx.tokens.counter import TokenCounter
@@ -54,6 +56,9 @@ _LEAST_WEIGHT, _MOST_SENTENCES = 1.0, 80
 
 
 _SENTENCE_ENDS = (".", "!", "。", "！")
+# What a file may show as well.
+_IN_FILES = (Group.FOUND, Group.PASTED)
+
 # What counts where no counter is given.
 _TOKENIZER = "o200k_base"
 
@@ -191,8 +196,21 @@ class _Ranking(NamedTuple):
 
 def _ranking(history: History, settings: Summary, cues: Cues) -> _Ranking:
     digest, layout = gathered(history, cues), Layout(settings.sections, cues)
-    entries = [entry for entry in entries_of(digest) if layout.place_of(entry) is not None]
+    restored = [" ".join(text.split()) for text in history.restored.values()]
+    entries = [
+        entry
+        for entry in entries_of(digest)
+        if layout.place_of(entry) is not None and not _is_in(entry, restored)
+    ]
     return _Ranking(ranked(entries, cues), digest, layout)
+
+
+def _is_in(entry: DigestEntry, restored: Sequence[str]) -> bool:
+    """Return whether a file that comes back shows what was found in a result or pasted."""
+    if entry.group not in _IN_FILES:
+        return False
+    text = " ".join(entry.text.partition("\n")[0].removeprefix("- ").split())
+    return any(text in content for content in restored)
 
 
 def extractive_summary(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from policyctx.errors import Diagnostic
     from policyctx.policy.models import Step
+    from policyctx.policy.models.compaction import Restore
     from policyctx.policy.models.gates import TokensGate, Until
     from policyctx.policy.reach import Checked
 
@@ -219,11 +220,13 @@ def compactions_without_gate(checked: Checked) -> Iterator[Diagnostic]:
 
 
 def restorations_from_nowhere(checked: Checked) -> Iterator[Diagnostic]:
-    """PC307, for a `restore` that was written although no tool `reads_file`."""
-    if checked.compact is None or _reads_files(checked):
+    """PC307, for a `restore` that was written although no tool works on files."""
+    if checked.compact is None:
         return
     path, step = checked.compact
     restore = compaction_of(checked.policy, step).restore
+    if _uses_files(checked, restore):
+        return
     for written in ((*path, "compaction", "restore"), ("compaction", "restore")):
         if checked.is_written(written) and restore.max_files > 0:
             sentence = (
@@ -253,8 +256,17 @@ def unknown_summarizers(checked: Checked) -> Iterator[Diagnostic]:
     yield checked.warning("PC330", written, sentence, likely)
 
 
-def _reads_files(checked: Checked) -> bool:
-    return any(rule.reads_file is not None for rule in checked.policy.tools.values())
+def _uses_files(checked: Checked, restore: Restore) -> bool:
+    """Return whether a tool accesses files in one of the ways that restoration asks for."""
+    return any(
+        fields is not None and source in restore.sources
+        for rule in checked.policy.tools.values()
+        for source, fields in (
+            ("read", rule.reads_file),
+            ("edited", rule.edits_file),
+            ("written", rule.writes_file),
+        )
+    )
 
 
 def _tail(checked: Checked, step: Step) -> int:
@@ -264,6 +276,6 @@ def _tail(checked: Checked, step: Step) -> int:
 
 def _restored(checked: Checked, step: Step) -> int:
     restore = compaction_of(checked.policy, step).restore
-    if not _reads_files(checked):
+    if not _uses_files(checked, restore):
         return 0
     return min(restore.max_tokens_total, restore.max_files * restore.max_tokens_per_file)

@@ -139,7 +139,17 @@ def is_unused(checked: Checked, name: str) -> bool:
 
 
 # `offload` is not among them: `false` wins wherever it stands.
-_KEYS = ("min_tokens", "min_chars", "keep_recent", "pin", "placeholder", "reads_file")
+_KEYS = (
+    "min_tokens",
+    "min_chars",
+    "keep_recent",
+    "pin",
+    "placeholder",
+    "reads_file",
+    "reads_lines",
+    "edits_file",
+    "writes_file",
+)
 _THRESHOLDS = frozenset({"min_tokens", "min_chars"})
 _MAX_CHARS = 200
 

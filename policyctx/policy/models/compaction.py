@@ -13,6 +13,7 @@ from policyctx.policy.models.base import (
     Count,
     Duration,
     Names,
+    OneOrMore,
     Prices,
     Ratio,
     Section,
@@ -24,7 +25,9 @@ from policyctx.policy.values import Share, short_form, template_of
 
 # What the texts that a compaction leaves may name.
 # The summarizers that ship with the library, by the name that `summary.by` gives.
-BUILT_IN_SUMMARIZERS = ("extractive", "anthropic")
+BUILT_IN_SUMMARIZERS = ("extractive", "anthropic", "openai")
+# Those of them that ask a model.
+MODEL_SUMMARIZERS = BUILT_IN_SUMMARIZERS[1:]
 
 
 class SummarySection(Section):
@@ -56,9 +59,22 @@ class Summary(Section):
     """How the summary is made."""
 
     by: Annotated[str, Field(min_length=1)] = "extractive"
-    """`extractive` (no model, no network), `anthropic`, or a name registered in code."""
+    """`extractive` (no model, no network), `anthropic`, `openai` (OpenAI, or an endpoint compatible
+    with it), or a name registered in code."""
     model: str = "claude-haiku-4-5"
-    """The model that is asked."""
+    """The model that is asked. `openai` needs one. With `reuse_cache` it is the session's own,
+    by default `model.name`."""
+    base_url: Annotated[str | None, Field(min_length=1, examples=["http://localhost:8000/v1"])] = (
+        None
+    )
+    """The endpoint, for a client that the library makes. Default: the SDK's own."""
+    api_key_env: Annotated[str | None, Field(min_length=1, examples=["SUMMARY_API_KEY"])] = None
+    """The environment variable with the key, for a client that the library makes. Default: the
+    SDK's own variable; with `base_url` no key is sent."""
+    reuse_cache: bool = False
+    """Ask at the end of the session's own request: its model, system prompt, tools and messages, so
+    that the provider reads them from its cache. `false` sends the history as a record to `model`,
+    which may be a cheaper one."""
     max_words: Annotated[int, Field(ge=1)] = 1200
     """Words asked for; a CJK character counts as one. Of `max_words`, `max_tokens`, `max_chars` and
     `max_share` the one that allows least counts, and the extractive summary never exceeds it."""
@@ -107,6 +123,10 @@ class Summary(Section):
     """How long all attempts and the waits between them may take together."""
     check: SummaryCheck = SummaryCheck()
     """What a summary must have to be accepted."""
+    verify: bool | None = None
+    """Compare a model's summary with the extractive one: orders, limits and exact values of the
+    user that it lacks are appended, in room that is reserved for them. Default: `true` for a
+    built-in summarizer that asks a model, `false` for one that code gives or registers."""
     price: Annotated[
         Prices | None,
         Field(examples=[{"input": 1.0, "cache_write": 1.25, "cache_read": 0.1, "output": 5.0}]),
@@ -119,13 +139,28 @@ class Summary(Section):
     """`false`, or the share that a summary may be of the replaced history."""
 
 
+FileSource = Literal["read", "edited", "written"]
+
+
 class Restore(Section):
     """Which files come back after a compaction."""
+
+    sources: Annotated[
+        tuple[FileSource, ...],
+        Strict(strict=False),
+        OneOrMore,
+        Field(min_length=1, examples=[["read", "edited", "written"]]),
+    ] = ("read",)
+    """What makes a file a candidate: that a tool with `reads_file` read it, that one with
+    `edits_file` edited it, that one with `writes_file` wrote it."""
 
     max_files: Count = 5
     """The newest so many different files are the candidates."""
     max_tokens_per_file: Count = 5000
-    """A larger file is skipped."""
+    """A larger file is treated as `large_files` says."""
+    large_files: Literal["skip", "windows"] = "skip"
+    """`skip` leaves a larger file out. `windows` restores the lines of it that were read last (see
+    `reads_lines`) and those around its last edits, up to `max_tokens_per_file`."""
     max_tokens_total: Count = 50000
     """Where the sum would be over this, restoration stops."""
     work_dir: Annotated[str, Field(min_length=1)] = "."

@@ -114,9 +114,34 @@ PathFields = Annotated[
 ]
 
 
+class LineFields(Section):
+    """The input fields of a tool that say which lines of a file it reads; lines count from 1."""
+
+    first: Annotated[PathFields | None, Field(examples=["offset", ["offset", "start_line"]])] = None
+    """The number of the first line."""
+    last: Annotated[PathFields | None, Field(examples=["end_line"])] = None
+    """The number of the last line."""
+    count: Annotated[PathFields | None, Field(examples=["limit"])] = None
+    """How many lines."""
+    range: Annotated[PathFields | None, Field(examples=["view_range"])] = None
+    """A list of the first and the last line; a last line of -1 is that of the file."""
+
+
 class ToolRule(Rule):
     """A tool, by name or glob."""
 
     reads_file: Annotated[PathFields | None, Field(examples=["path", ["path", "file_path"]])] = None
     """The input field that holds the path of the file that the tool reads. Of several, the first
     that a call has."""
+    reads_lines: Annotated[
+        LineFields | None, Field(examples=[{"first": "offset", "count": "limit"}])
+    ] = None
+    """The input fields that say which lines the tool reads. Used by `restore.large_files`."""
+    edits_file: Annotated[PathFields | None, Field(examples=["path", ["path", "patch"]])] = None
+    """The input field that holds the path of the file that the tool edits, or a patch that names
+    its files (`*** Update File: PATH`, `+++ b/PATH`). Used by `restore.sources`."""
+    writes_file: Annotated[PathFields | None, Field(examples=["path", ["path", "file_path"]])] = (
+        None
+    )
+    """The input field that holds the path of the file that the tool writes whole. Used by
+    `restore.sources`."""

@@ -1,0 +1,217 @@
+"""Which files an agent worked on, the last accessed first, and which of their lines it saw."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from policyctx.compaction.assembly import path_in
+from policyctx.messages.reading import items_of
+from policyctx.messages.shapes.built_in import BUILT_IN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from policyctx.compaction.assembly import PathFields
+    from policyctx.definitions.items import Item, Message
+    from policyctx.messages.shapes.built_in import Shapes
+    from policyctx.policy.models.compaction import FileSource
+    from policyctx.policy.models.rules import LineFields
+
+# The headers of a patch, of the form that agents write and of a unified diff.
+_PATCHED = re.compile(
+    r"^(?:\*\*\* (?:Add|Update) File:|\+\+\+ (?:b/)?)\s*(?P<path>[^\s/][^\r\n\t]*|/[^\r\n\t]+)",
+    re.MULTILINE,
+)
+# What the field for a file's path is called, what stands in it, and the names of tools that read.
+_PATH_FIELD = re.compile(r"(?:path|file|file_?name)$", re.IGNORECASE)
+_FILE_PATH = re.compile(r"(?!\w+://)[^\r\n]{0,300}[^\s/\\.]\.\w{1,8}")
+_READS = re.compile(r"read|view|open|cat|show|get|fetch|load", re.IGNORECASE)
+# A shorter text of an edit says too little about its place.
+_LEAST_TEXT = 8
+
+
+class FileTools(Protocol):
+    """What the tools of an agent do with files; `OffloadPolicy` implements it."""
+
+    def path_fields(self, tool: str, source: FileSource = "read") -> tuple[str, ...]:
+        """Return the input fields that may hold the path of the file that a tool works on."""
+        ...
+
+    def line_fields(self, tool: str) -> LineFields | None:
+        """Return the input fields that say which lines of a file a tool reads."""
+        ...
+
+
+class Lines(NamedTuple):
+    """A range of lines, counted from 1, both ends included."""
+
+    first: int
+    last: int | None = None
+    """None for the last line of the file."""
+
+
+def header(lines: Lines, count: int) -> str:
+    """Return the line that leads a range of lines of a file that has `count` lines."""
+    return f"[lines {lines.first}-{lines.last} of {count}]"
+
+
+_HEADER = re.compile(r"^\[lines (\d+)-(\d+) of \d+\]$", re.MULTILINE)
+
+
+def lines_shown(text: str) -> tuple[Lines, ...]:
+    """Return the ranges that a message with lines of a large file shows."""
+    return tuple(Lines(int(one[1]), int(one[2])) for one in _HEADER.finditer(text))
+
+
+@dataclass(frozen=True, slots=True)
+class FileAccess:
+    """A file that was accessed, and what of it the agent saw or changed, the newest first."""
+
+    path: str
+    """As the newest call gave it."""
+    seen: tuple[Lines | str, ...] = ()
+    """Lines that were read, and texts that were put in by edits."""
+
+
+def accesses(
+    messages: Sequence[Message],
+    tools: FileTools,
+    restored: Callable[[Message], str | None],
+    shapes: Shapes = BUILT_IN,
+    sources: Sequence[FileSource] = ("read",),
+) -> list[FileAccess]:
+    """Return the files that calls accessed in one of the ways of `sources`, each path once.
+
+    The file that was accessed last comes first. `restored` returns the path of the file that an
+    earlier compaction restored in a message, which counts as an access. A value that is no path is
+    skipped.
+
+    Raises `MessagesError` if `messages` is no message list.
+    """
+    calls: dict[int, list[Item]] = {}
+    for item in items_of(messages, shapes):
+        if item.kind == "tool_call":
+            calls.setdefault(item.message, []).append(item)
+    found: dict[str, tuple[Lines | str, ...]] = {}
+    for position in reversed(range(len(messages))):
+        path = restored(messages[position])
+        here = (
+            [FileAccess(path, lines_shown(shapes.text(messages[position]) or ""))]
+            if path
+            else [
+                one for call in calls.get(position, ()) for one in _accessed(call, tools, sources)
+            ]
+        )
+        for access in reversed(here):
+            found[access.path] = (*found.get(access.path, ()), *access.seen)
+    return [FileAccess(path, seen) for path, seen in found.items()]
+
+
+def _accessed(call: Item, tools: FileTools, sources: Sequence[FileSource]) -> Iterator[FileAccess]:
+    """Yield the files that a call accessed; it does one thing, the first of `sources` that fits."""
+    if call.tool is None:
+        return
+    given: dict[str, Any] | None = None
+    for source in sources:
+        fields = tools.path_fields(call.tool, source)
+        if not fields:
+            continue
+        given = _input(call) if given is None else given
+        if value := path_in(given, fields):
+            seen = tuple(_seen(given, value, source, tools.line_fields(call.tool)))
+            yield from (FileAccess(path, seen) for path in _paths(value))
+            return
+
+
+def _paths(value: str) -> list[str]:
+    """Return the path in the field of a path, or the paths of a patch."""
+    if "\n" not in value:
+        return [value]
+    return list(dict.fromkeys(match["path"].strip() for match in _PATCHED.finditer(value)))
+
+
+def _seen(
+    given: Mapping[str, Any], path: str, source: FileSource, fields: LineFields | None
+) -> Iterator[Lines | str]:
+    command = given.get("command")
+    if source == "read" and (not isinstance(command, str) or _READS.search(command)):
+        yield _lines(given, fields)
+    elif source != "written":
+        yield from (text for text in _texts(given) if text != path and len(text) >= _LEAST_TEXT)
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield the texts in the input of a call; of a patch, each run of added lines."""
+    if isinstance(value, str):
+        if _PATCHED.search(value):
+            added = re.findall(r"(?:^\+(?!\+\+ ).*\n?)+", value, re.MULTILINE)
+            yield from (re.sub(r"^\+", "", run, flags=re.MULTILINE) for run in added)
+        else:
+            yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+
+
+def _lines(given: Mapping[str, Any], fields: LineFields | None) -> Lines:
+    """Return the lines that a call reads; all where it names none."""
+    if fields is None:
+        return Lines(1)
+    ends = next((given[name] for name in fields.range or () if name in given), None)
+    if isinstance(ends, list) and len(ends) == 2:  # noqa: PLR2004 - a first and a last line
+        numbers = {"first": ends[0], "last": ends[1]}
+        return _range(_number(numbers, ("first",)), _number(numbers, ("last",)))
+    first, last = _number(given, fields.first), _number(given, fields.last)
+    if last is None and (count := _number(given, fields.count)) is not None:
+        last = max(1, first or 1) + count - 1
+    return _range(first, last)
+
+
+def _range(first: int | None, last: int | None) -> Lines:
+    start = max(1, first or 1)
+    return Lines(start, None if last is None or last < start else last)
+
+
+def _number(given: Mapping[str, Any], names: Sequence[str] | None) -> int | None:
+    value = next((given[name] for name in names or () if name in given), None)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _input(call: Item) -> dict[str, Any]:
+    """Return the input of a call; empty if it is not an object."""
+    try:
+        given = json.loads(call.text)
+    except (ValueError, RecursionError):
+        return {}
+    return given if isinstance(given, dict) else {}
+
+
+def unknown_readers(
+    messages: Sequence[Message],
+    reads_file: Callable[[str], PathFields | None],
+    shapes: Shapes = BUILT_IN,
+) -> dict[str, str]:
+    """Return the tools that may read files although nothing says so, with the field of the path.
+
+    Those are the tools that are called with a path to a file, as far as the field's name and its
+    value tell. Tools whose name says that they read come first.
+    """
+    found: dict[str, str] = {}
+    for item in items_of(messages, shapes):
+        if item.kind != "tool_call" or not item.tool or item.tool in found:
+            continue
+        if not reads_file(item.tool):
+            given = _input(item)
+            found.update((item.tool, name) for name in given if _is_path(name, given[name]))
+    return dict(sorted(found.items(), key=lambda pair: not _READS.search(pair[0])))
+
+
+def _is_path(name: str, value: object) -> bool:
+    is_named_so = _PATH_FIELD.search(name) is not None
+    return is_named_so and isinstance(value, str) and _FILE_PATH.fullmatch(value) is not None
