@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from policyctx.tokens.counter import MemoCounter
 
 TRACES = Path(__file__).parents[2] / "shared" / "traces"
-POLICY = "coding-agent"
+POLICY = "small-context"
 TOKENIZER = "o200k_base"
 BOUND = 4
 GROWTH = 1.5

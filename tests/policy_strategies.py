@@ -15,7 +15,7 @@ from policyctx.policy.sources import PolicySource
 if TYPE_CHECKING:
     from policyctx.policy.models import Policy
 
-PRESETS = ("context-offload", "tool-direct-offload", "coding-agent")
+PRESETS = ("context-offload", "tool-direct-offload", "small-context")
 
 _HEAD = "apiVersion: policyctx/v1\n"
 # Small enough that all that they say comes to pass in a list of a few messages.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from policyctx.policy.models import Policy
 
 TINY = named_policies()["tiny"]
-PRESETS = [named_policies()[name] for name in ("context-offload", "coding-agent", "tiny")]
+PRESETS = [named_policies()[name] for name in ("context-offload", "small-context", "tiny")]
 any_policy = policies()
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from policyctx.definitions.items import Item, Message
 
-PRESETS = ("context-offload", "tool-direct-offload", "coding-agent")
+PRESETS = ("context-offload", "tool-direct-offload", "small-context")
 
 each_preset = pytest.mark.parametrize("preset", PRESETS)
 

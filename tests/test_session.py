@@ -151,7 +151,7 @@ def test_a_session_needs_no_working_directory(tmp_path: Path) -> None:
 import os, sys
 os.mkdir("gone"); os.chdir("gone"); os.rmdir("../gone")
 from policyctx import Session
-print(Session("coding-agent", root=sys.argv[1]).apply([]).messages)
+print(Session("small-context", root=sys.argv[1]).apply([]).messages)
 """
     command = [sys.executable, "-c", program, str(tmp_path / "root")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)

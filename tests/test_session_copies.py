@@ -47,7 +47,7 @@ def summary(result: Result) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickled])
-@pytest.mark.parametrize("given", [policy(TEXT), policy(COMPACTING), "coding-agent"])
+@pytest.mark.parametrize("given", [policy(TEXT), policy(COMPACTING), "small-context"])
 def test_results_and_plans_can_be_copied(
     given: Any, copied: Callable[[Any], Any], tmp_path: Path
 ) -> None:
@@ -62,7 +62,7 @@ def test_results_and_plans_can_be_copied(
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickled])
 def test_a_copied_policy_decides_the_same(copied: Callable[[Any], Any], tmp_path: Path) -> None:
-    original = OffloadPolicy.load("coding-agent", hints={"Bash": {"keep_recent": 1}})
+    original = OffloadPolicy.load("small-context", hints={"Bash": {"keep_recent": 1}})
     decided = [
         Session(each, root=tmp_path, session_id="s").plan(MESSAGES).decisions
         for each in (original, copied(original))

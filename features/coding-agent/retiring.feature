@@ -1,89 +1,60 @@
-Feature: Old results of a coding agent leave
-  What the agent read a while ago, and that is large, goes to a file that it can read again. What
-  is recent or small stays, so that the agent goes on working with what it has just seen.
+Feature: Old results of a coding agent leave when that pays
+  An edit changes what the provider has in its prompt cache, so a result leaves only when the cache
+  has expired anyway or when much leaves at once. What leaves goes to a file that the agent can read
+  again; what is recent or small stays.
 
   Background:
     Given the policy "coding-agent"
 
-  Scenario: The five newest results stay
+  Scenario: Old results stay while the cache lives and they are few
+    Given a session with 9 Bash results of 3,000 tokens
+    When the policy is applied
+    Then no results are offloaded
+
+  Scenario Outline: They leave together from 50,000 tokens that are freed
+    Given a session with <count> Bash results of 10,000 tokens
+    When the policy is applied
+    Then <gone> results are offloaded
+
+    Examples:
+      | count | gone |
+      | 8     | no   |
+      | 9     | 6    |
+
+  Scenario Outline: They leave after a pause that is longer than the cache lives
     Given a session with 7 Bash results of 3,000 tokens
     When the policy is applied
-    Then 2 results are offloaded
-    And the first result is offloaded
-    And the 3rd result is kept because "recent"
-    And the last result is kept because "recent"
-
-  Scenario: The five are counted over all tools
-    Given a session with 3 Bash results of 3,000 tokens
-    And 4 Read results of 3,000 tokens
-    When the policy is applied
-    Then 2 results are offloaded
-    And every Read result is kept
-
-  Scenario: Small results count among the five
-    Given a result "old" of 3,000 tokens from Bash
-    And 5 Grep results of 10 tokens
-    When the policy is applied
-    Then only the result "old" is offloaded
-
-  Scenario: What the agent read again counts among the five
-    Given a session with 6 Bash results of 3,000 tokens
-    When the policy is applied
-    Then only the first result is offloaded
-    When the model reads the file of the first result with Read
+    And <pause> pass
     And the policy is applied again
-    Then the 2nd Bash result is newly offloaded
+    Then <gone> results are offloaded
+
+    Examples:
+      | pause       | gone |
+      | 299 seconds | no   |
+      | 301 seconds | 4    |
+
+  Scenario: The three newest results stay, whichever tool they are from
+    Given a session with 6 Bash results of 20,000 tokens
+    And a Read result of 3,000 tokens
+    And 2 Grep results of 10 tokens
+    When the policy is applied
+    Then 6 results are offloaded
     And every Read result is kept
 
-  Scenario Outline: An old result leaves from 800 tokens on
+  Scenario Outline: An old result leaves from 200 tokens on
     Given a result "old" of <size> tokens from Bash
-    And 5 Bash results of 10 tokens
+    And 3 Bash results of 10 tokens
     When the policy is applied
+    And 1 hour passes
+    And the policy is applied again
     Then <count> results are offloaded
 
     Examples:
       | size | count |
-      | 799  | no    |
-      | 800  | 1     |
-      | 801  | 1     |
+      | 199  | no    |
+      | 200  | 1     |
 
-  Scenario: What the user and the agent wrote stays, however long
-    Given a user message of 9000 characters
-    And an assistant message of 9000 characters
-    And a session with 6 Bash results of 10 tokens
+  Scenario: The provider keeps the list up to the oldest result that may leave
+    Given a result "large" of 3,000 tokens from Bash
     When the policy is applied
-    Then the same list is returned
-
-  Scenario: Each result has its own file, which holds all of it
-    Given a result "a" of 3,000 tokens from Bash
-    And a result "b" of 2,000 tokens from Read
-    And 5 Bash results of 10 tokens
-    When the policy is applied
-    Then only the files "tool_result/Bash/a.md" and "tool_result/Read/b.md" are written
-    And the file of every offloaded item holds its original content
-
-  Scenario: The agent is told what is gone, and where to read it
-    Given a result "a" of 3,000 tokens from Bash
-    And 5 Bash results of 10 tokens
-    When the policy is applied
-    Then the result "a" reads as follows
-      """
-      [Offloaded: Bash result, 1 lines, 3000 tokens]
-      Path: {path}
-      Read that file when you need it again.
-      """
-
-  Scenario: Nothing is decided twice, and what the provider has cached stays
-    Given a session with 6 Bash results of 3,000 tokens
-    When the policy is applied
-    Then 1 result is offloaded
-    When the session continues for 3 turns with a Read result of 3,000 tokens each
-    Then in every turn the prefix is unchanged up to the first new decision
-    And 4 results are offloaded
-
-  Scenario: A full disk leaves the result where it is
-    Given a session with 6 Bash results of 3,000 tokens
-    When the disk is full
-    And the policy is applied
-    Then the same list is returned
-    And 1 warning is given
+    Then a cache breakpoint stands right before the result "large"

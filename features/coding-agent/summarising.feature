@@ -19,22 +19,6 @@ Feature: The history of a coding agent gives way late
       | 100,000 | compacted     |
       | 100,001 | compacted     |
 
-  Scenario: The newest message stays behind the summary
-    Given a user message of 160,000 tokens
-    And the messages:
-      | role      | text               |
-      | assistant | The port is moved. |
-      | user      | Now the tests.     |
-    When the policy is applied
-    Then the messages are:
-      """
-      [
-        {"role": "user", "content": "[Conversation compressed]\n\nThe port is moved; the tests are next."},
-        {"role": "assistant", "content": "Understood. I have the context from the compressed conversation. Continuing work."},
-        {"role": "user", "content": "Now the tests."}
-      ]
-      """
-
   Scenario: The request of a long turn stays behind the summary, before the newest result
     Given a user message of 160,000 tokens
     And the messages:
@@ -62,7 +46,7 @@ Feature: The history of a coding agent gives way late
   Scenario: Old results leave first, and that may be enough
     Given a session with 7 Bash results of 25,000 tokens
     When the policy is applied
-    Then 2 results are offloaded
+    Then 4 results are offloaded
     And the history is not compacted
 
   Scenario Outline: The files that it read last come back, whichever tool it reads with

@@ -8,7 +8,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from policyctx.tuning.evaluating import TunedSession
 
@@ -46,9 +46,19 @@ def stratified(sessions: Sequence[TunedSession], *, seed: int) -> list[int]:
     return [number for *_, number in sorted(places)]
 
 
-def subset(ordered: Sequence[int], share: float) -> tuple[int, ...]:
-    """Return the first share of a stratified list, at least one."""
-    return tuple(ordered[: max(1, math.ceil(share * len(ordered)))])
+def subset(
+    ordered: Sequence[int], share: float, among: Collection[int] | None = None
+) -> tuple[int, ...]:
+    """Return the first share of a stratified list, at least one.
+
+    With `among`, those of the share that are among these numbers, so that the subsets of a fold
+    are parts of the subsets of all: what was replayed in the ones is not replayed for the others.
+    """
+    found = tuple(ordered[: max(1, math.ceil(share * len(ordered)))])
+    if among is None:
+        return found
+    wanted = [number for number in ordered if number in among]
+    return tuple(number for number in found if number in among) or tuple(wanted[:1])
 
 
 def folds(sessions: Sequence[TunedSession], count: int, *, seed: int) -> list[Fold]:

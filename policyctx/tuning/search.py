@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from policyctx.tuning.choosing import Candidate, front, promoted, violated
-from policyctx.tuning.sampling import subset
 from policyctx.tuning.settings import Setting
 
 if TYPE_CHECKING:
@@ -56,14 +55,15 @@ class Search:
     effort: Effort = field(default_factory=Effort)
 
     def candidates(
-        self, ordered: Sequence[int], tools: Mapping[str, tuple[Value, ...]]
+        self, rungs: Sequence[Sequence[int]], tools: Mapping[str, tuple[Value, ...]]
     ) -> list[Candidate]:
         """Return settings that violate no constraint, each judged by all of the sessions.
 
-        `ordered` are the numbers of the sessions in stratified order; `tools` the rules for one
-        tool that may be tried. The incumbent is one of the candidates, whatever it violates.
+        `rungs` are the numbers of the sessions by which settings are judged in turn, those of all
+        sessions last; `tools` the rules for one tool that may be tried. The incumbent is one of the
+        candidates, whatever it violates.
         """
-        found = self._halved(self.space.grid(), ordered)
+        found = self._halved(self.space.grid(), rungs)
         seen = set(self.space.grid())
         for _ in range(self.effort.rounds):
             parents = front(list(found.values()))[: self.effort.parents]
@@ -77,16 +77,16 @@ class Search:
             if not new:
                 break
             seen.update(new)
-            found |= self._halved(new, ordered)
+            found |= self._halved(new, rungs)
         return list(found.values())
 
     def _halved(
-        self, settings: Sequence[Setting], ordered: Sequence[int]
+        self, settings: Sequence[Setting], rungs: Sequence[Sequence[int]]
     ) -> dict[Setting, Candidate]:
         """Return the candidates that are left when all the sessions have judged."""
         left = list(settings)
-        for share in self.effort.shares:
-            judged = self.judged([Setting(), *left], subset(ordered, share))
+        for sessions in rungs:
+            judged = self.judged([Setting(), *left], sessions)
             valid = [one for one in judged if one.setting != Setting()]
             count = max(self.effort.parents, math.ceil(self.effort.kept * len(valid)))
             left = [one.setting for one in promoted(valid, count)]

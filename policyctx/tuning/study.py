@@ -25,7 +25,7 @@ from policyctx.tuning.choosing import (
 )
 from policyctx.tuning.evaluating import tried
 from policyctx.tuning.outcomes import Outcome
-from policyctx.tuning.sampling import folds, stratified
+from policyctx.tuning.sampling import folds, stratified, subset
 from policyctx.tuning.search import Effort, Search
 from policyctx.tuning.settings import SUMMARISE_ONLY, Setting
 from policyctx.tuning.space import space_for, tool_rules
@@ -226,13 +226,12 @@ class Study:
     def _candidates(self, numbers: Sequence[int]) -> list[Candidate]:
         """Return the settings that a search over these sessions judges by all of them."""
         sessions = [self._by_number[number] for number in numbers]
-        wanted = set(numbers)
-        everything = stratified(self.sessions, seed=self._options.seed)
-        ordered = [number for number in everything if number in wanted]
+        ordered = stratified(self.sessions, seed=self._options.seed)
+        rungs = [subset(ordered, share, among=numbers) for share in self._options.effort.shares]
         search = Search(
             space_for(self._incumbent), self, self._options.constraints, self._options.effort
         )
-        found = search.candidates(ordered, tool_rules(one.tools for one in sessions))
+        found = search.candidates(rungs, tool_rules(one.tools for one in sessions))
         outcomes = self.of([one.setting for one in found], numbers)
         return [Candidate(setting, outcomes[setting]) for setting in outcomes]
 

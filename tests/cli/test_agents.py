@@ -78,7 +78,7 @@ def test_wrong_entries_are_counted_and_each_error_is_reported_once(folder: Path)
         f"{base}:4:12: PC103: expected a whole number, got 'x'",
         "policyctx.yaml:3:10: PC001: no policy 'codng-agent': it is neither a file nor a preset;"
         " did you mean 'coding-agent'? The presets are claude-code, coding-agent, context-compact,"
-        " context-filesystem, context-offload, tool-direct-offload",
+        " context-filesystem, context-offload, few-re-reads, small-context, tool-direct-offload",
     ]
 
 

@@ -58,7 +58,7 @@ def test_an_unknown_policy_error_lists_the_presets_and_a_suggestion() -> None:
     assert run.stderr == (
         "codng-agent: PC001: no such policy: it is neither a file nor a preset;"
         " did you mean 'coding-agent'? The presets are claude-code, coding-agent, context-compact,"
-        " context-filesystem, context-offload, tool-direct-offload\n"
+        " context-filesystem, context-offload, few-re-reads, small-context, tool-direct-offload\n"
     )
 
 
@@ -121,7 +121,7 @@ def test_a_pipe_is_rejected_as_agents_file(tmp_path: Path) -> None:
     assert "policyctx.yaml: PC001: cannot be read: not a regular file: it is a pipe" in run.stderr
 
 
-@pytest.mark.parametrize("policy", ["context-offload", "coding-agent"])
+@pytest.mark.parametrize("policy", ["context-offload", "small-context"])
 def test_an_unwritable_root_is_an_error_under_every_on_failure_setting(
     policy: str, tmp_path: Path
 ) -> None:

@@ -24,24 +24,24 @@ def mine(tmp_path: Path) -> Path:
     path = tmp_path / "mine.yaml"
     step = "{name: retire-old-results, do: drop, select: {types: [tool_result], keep_recent: 6}}"
     path.write_text(
-        f"apiVersion: policyctx/v1\nname: mine\nextends: coding-agent\nsteps: [{step}]\n",
+        f"apiVersion: policyctx/v1\nname: mine\nextends: small-context\nsteps: [{step}]\n",
         encoding="utf-8",
     )
     return path
 
 
 def test_totals_stand_side_by_side(session: Path, mine: Path) -> None:
-    run = policyctx("diff", "coding-agent", mine, session)
+    run = policyctx("diff", "small-context", mine, session)
     lines = [line.split() for line in run.stdout.splitlines()]
     assert run.returncode == 0
-    assert lines[1] == ["without", "coding-agent", "mine.yaml", "change"]
+    assert lines[1] == ["without", "small-context", "mine.yaml", "change"]
     assert ["items", "removed", "2", "2", "0", "%"] in lines
 
 
 def test_items_decided_differently_are_listed_largest_first_with_both_reasons(
     session: Path, mine: Path
 ) -> None:
-    report = json.loads(policyctx("diff", "coding-agent", mine, session, "--json").stdout)
+    report = json.loads(policyctx("diff", "small-context", mine, session, "--json").stdout)
     found = [
         (d["item_id"], d["item_type"], d["first"]["action"], d["second"]["action"])
         for d in report["differences"]
@@ -57,12 +57,12 @@ def test_items_decided_differently_are_listed_largest_first_with_both_reasons(
 
 
 def test_a_policy_does_not_differ_from_itself(session: Path) -> None:
-    run = policyctx("diff", "coding-agent", "coding-agent", session)
+    run = policyctx("diff", "small-context", "small-context", session)
     assert run.stdout.splitlines()[-1] == "every item has the same fate under both"
 
 
 def test_only_the_largest_are_shown(session: Path, mine: Path) -> None:
-    run = policyctx("diff", "coding-agent", mine, session, "--largest", "1")
+    run = policyctx("diff", "small-context", mine, session, "--largest", "1")
     lines = run.stdout.splitlines()
     assert sum(line.startswith("  mine.yaml: ") for line in lines) == 1
     assert lines[-1].endswith("smaller items are not shown; --largest 0 shows all")

@@ -98,7 +98,7 @@ def test_an_unknown_item_error_states_the_valid_values(policy: Path, messages: P
 )  # fmt: skip
 def test_the_largest_kept_items_of_a_recording_are_explained(path: Path, tmp_path: Path) -> None:
     """Each of the ten has a reason from each step, in words, with the line of the rule."""
-    arguments = ["explain", "coding-agent", str(path), "--why-not", "--root", str(tmp_path)]
+    arguments = ["explain", "small-context", str(path), "--why-not", "--root", str(tmp_path)]
     run = CliRunner().invoke(app, [*arguments, "--json"])
     assert run.exit_code == 0, run.stderr
     found = json.loads(run.stdout)["items"]
@@ -109,7 +109,10 @@ def test_the_largest_kept_items_of_a_recording_are_explained(path: Path, tmp_pat
         for verdict in item["verdicts"]:
             assert not verdict["taken"]
             assert verdict["reason"]["sentence"]
-            assert verdict["place"].startswith("coding-agent.yaml:") or not verdict["rule"]
+            assert (
+                verdict["place"].startswith(("small-context.yaml:", "coding-agent.yaml:"))
+                or not verdict["rule"]
+            )
 
 
 def test_what_was_read_back_is_explained(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ POLICY = f"""\
 apiVersion: policyctx/v1
 name: long
 description: {"a description of many words " * 10}
-extends: coding-agent
+extends: small-context
 """
 
 
@@ -53,8 +53,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 COMMANDS = (
-    "replay coding-agent sessions",
-    "diff coding-agent context-offload sessions",
+    "replay small-context sessions",
+    "diff small-context context-offload sessions",
     "plan context-offload messages.json",
     "explain context-offload messages.json",
     "tokens messages.json",

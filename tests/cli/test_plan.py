@@ -57,7 +57,7 @@ def test_plan_and_apply_agree(messages: Path, tmp_path: Path) -> None:
 
 
 def test_an_empty_list_is_left_unchanged(tmp_path: Path) -> None:
-    run = policyctx("plan", "coding-agent", "-", "--root", tmp_path, stdin=b"[]")
+    run = policyctx("plan", "small-context", "-", "--root", tmp_path, stdin=b"[]")
     assert run.returncode == 0
     assert run.stdout.endswith("0 of 0 items would be offloaded\ncontext: 0 tokens, unchanged\n")
 
@@ -66,7 +66,7 @@ def test_a_narrow_terminal_breaks_no_word(tmp_path: Path, monkeypatch: pytest.Mo
     messages = session_of("word " * 5_000, "short", tool="mcp__github__search_issues")
     text = json.dumps(messages).replace('"c0"', '"toolu_01AbCdEfGhIjKlMnOpQrStUv"')
     monkeypatch.setenv("COLUMNS", "80")
-    run = policyctx("plan", "coding-agent", "-", "--root", tmp_path, stdin=text.encode())
+    run = policyctx("plan", "small-context", "-", "--root", tmp_path, stdin=text.encode())
     rows = run.stdout.split("1 of 2 items")[0].split("0 of 2 items")[0].splitlines()
     assert max(map(len, rows)) <= 80
     assert rows[0].split() == ["item", "tool", "tokens", "decision", "why"]

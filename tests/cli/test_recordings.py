@@ -21,7 +21,7 @@ def test_the_first_of_several_recordings_is_taken_and_named(tmp_path: Path) -> N
     traj = [{"role": "user", "content": "go"}, {"role": "assistant", "content": "so"}]
     path = tmp_path / "results.json"
     path.write_text(json.dumps([{"task_id": n, "traj": traj} for n in (1, 2)]), encoding="utf-8")
-    run = policyctx("explain", "coding-agent", path)
+    run = policyctx("explain", "small-context", path)
     assert run.returncode == 0
     assert "holds several recordings; this is the first, results.json#1" in run.stderr
 
@@ -57,12 +57,12 @@ def gate_of(policy: str, path: Path, *more: str) -> dict[str, Any]:
 
 def test_gates_compare_billed_tokens_and_agree_with_the_replay(tmp_path: Path) -> None:
     path = billed_session(tmp_path / "s.json", *SIZES)
-    opens = [gate_of("coding-agent", path, "--call", str(n + 1))["opens"] for n in range(6)]
+    opens = [gate_of("small-context", path, "--call", str(n + 1))["opens"] for n in range(6)]
     (recording,) = recordings_in(path)
-    replayed = simulated(recording, OffloadPolicy.load("coding-agent"))
+    replayed = simulated(recording, OffloadPolicy.load("small-context"))
     compacted = [call.compacted for call in replayed.calls]
     assert opens.index(True) == compacted.index(True) == 3
-    assert gate_of("coding-agent", path)["number"] > 160_000
+    assert gate_of("small-context", path)["number"] > 160_000
 
 
 def test_gates_use_the_share_of_a_call_where_only_a_sum_was_billed(tmp_path: Path) -> None:
@@ -76,13 +76,13 @@ def test_gates_use_the_share_of_a_call_where_only_a_sum_was_billed(tmp_path: Pat
     path = tmp_path / "s.traj"
     path.write_text(json.dumps(document), encoding="utf-8")
     (recording,) = recordings_in(path)
-    replayed = simulated(recording, OffloadPolicy.load("coding-agent"))
+    replayed = simulated(recording, OffloadPolicy.load("small-context"))
     last = replayed.calls[-1].share
     assert last is not None
-    assert gate_of("coding-agent", path, "--call", "6")["number"] == pytest.approx(
+    assert gate_of("small-context", path, "--call", "6")["number"] == pytest.approx(
         last.prompt, rel=0.05
     )
-    report = json.loads(policyctx("plan", "coding-agent", path, "--json").stdout)
+    report = json.loads(policyctx("plan", "small-context", path, "--json").stdout)
     assert report["recording"]["calls_with_summed_usage"] == 6
 
 
@@ -121,14 +121,14 @@ def test_a_chosen_call_is_planned_with_the_list_that_it_sent(tmp_path: Path) -> 
 @pytest.mark.parametrize("call", ["7", "99"])
 def test_a_missing_call_is_an_error(tmp_path: Path, call: str) -> None:
     path = billed_session(tmp_path / "s.json", *SIZES)
-    run = policyctx("plan", "coding-agent", path, "--call", call)
+    run = policyctx("plan", "small-context", path, "--call", call)
     assert run.returncode == 1
     assert run.stderr == f"error: {path}: s.json has 6 calls; there is no {call}\n"
 
 
 def test_a_call_of_a_list_without_calls_is_an_error() -> None:
     stdin = b'[{"role": "user", "content": "go"}]'
-    run = policyctx("plan", "coding-agent", "-", "--call", "1", stdin=stdin)
+    run = policyctx("plan", "small-context", "-", "--call", "1", stdin=stdin)
     assert run.returncode == 1
     assert run.stderr == "error: stdin: --call needs a recording with calls of a model\n"
 
@@ -147,7 +147,7 @@ def several(path: Path) -> Path:
 @pytest.mark.parametrize("command", ["plan", "explain", "apply", "tokens"])
 def test_a_session_is_chosen_by_name_or_number(tmp_path: Path, command: str, session: str) -> None:
     path = several(tmp_path / "results.json")
-    policy = () if command == "tokens" else ("coding-agent",)
+    policy = () if command == "tokens" else ("small-context",)
     run = policyctx(command, *policy, path, "--session", session)
     assert (run.returncode, "several" in run.stderr) == (0, False)
     if command == "apply":
@@ -157,7 +157,7 @@ def test_a_session_is_chosen_by_name_or_number(tmp_path: Path, command: str, ses
 @pytest.mark.parametrize(("session", "start"), [("nope", "no session 'nope'; "), ("?", "")])
 def test_the_sessions_of_a_file_are_listed(tmp_path: Path, session: str, start: str) -> None:
     path = several(tmp_path / "results.json")
-    run = policyctx("plan", "coding-agent", path, "--session", session)
+    run = policyctx("plan", "small-context", path, "--session", session)
     assert run.returncode == 1
     assert run.stderr == (
         f"error: {path}: {start}its sessions are results.json#7-0 (1 call),"
@@ -166,7 +166,7 @@ def test_the_sessions_of_a_file_are_listed(tmp_path: Path, session: str, start: 
 
 
 def test_the_session_option_requires_a_recording() -> None:
-    run = policyctx("plan", "coding-agent", "-", "--session", "x", stdin=b'{"pages": 1}')
+    run = policyctx("plan", "small-context", "-", "--session", "x", stdin=b'{"pages": 1}')
     assert run.returncode == 1
     assert run.stderr == "error: stdin: --session needs a recording\n"
 
@@ -186,6 +186,6 @@ def test_an_unknown_format_error_lists_the_known_formats(tmp_path: Path) -> None
     for content in ('{"pages": []}', "dear diary"):
         path = tmp_path / "diary"
         path.write_text(content, encoding="utf-8")
-        run = policyctx("explain", "coding-agent", path)
+        run = policyctx("explain", "small-context", path)
         assert (run.returncode, run.stdout) == (1, "")
         assert "nor is it a recording that is known, of claude-code, codex," in run.stderr

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 TEXTS = [f"line {i} of some output\n" * 300 for i in range(8)]
 
-COMMANDS = [("replay", "coding-agent"), ("diff", "coding-agent", "context-offload")]
+COMMANDS = [("replay", "small-context"), ("diff", "small-context", "context-offload")]
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_output_has_one_line_per_session_and_a_total(folder: Path) -> None:
-    run = policyctx("replay", "coding-agent", folder)
+    run = policyctx("replay", "small-context", folder)
     lines = [line.split() for line in run.stdout.splitlines()]
     assert run.returncode == 0
     assert run.stderr == ""
@@ -51,8 +51,8 @@ def test_output_has_one_line_per_session_and_a_total(folder: Path) -> None:
 
 def test_lines_keep_the_order_of_the_files_with_several_processes(folder: Path) -> None:
     (folder / "broken.jsonl").write_text('[{"role": "user", "content": 5}]', encoding="utf-8")
-    one = policyctx("replay", "coding-agent", folder, "--csv")
-    two = policyctx("replay", "coding-agent", folder, "--csv", "--jobs", "2")
+    one = policyctx("replay", "small-context", folder, "--csv")
+    two = policyctx("replay", "small-context", folder, "--csv", "--jobs", "2")
     names = [[row["name"] for row in csv.DictReader(io.StringIO(run.stdout))] for run in (one, two)]
     assert names == [["long.jsonl", "short.jsonl"]] * 2
     assert one.stderr == two.stderr == f"error: {folder / 'broken.jsonl'}: no message is in it\n"
@@ -60,7 +60,7 @@ def test_lines_keep_the_order_of_the_files_with_several_processes(folder: Path) 
 
 def test_an_unreadable_file_is_not_counted_as_replayed(folder: Path) -> None:
     (folder / "broken.jsonl").write_text('[{"role": "user", "content": 5}]', encoding="utf-8")
-    run = policyctx("replay", "coding-agent", folder / "broken.jsonl", folder / "short.jsonl")
+    run = policyctx("replay", "small-context", folder / "broken.jsonl", folder / "short.jsonl")
     assert "replayed  1 session of 1 file: 1 call of a model" in run.stdout
 
 
@@ -93,7 +93,7 @@ def test_recordings_without_a_call_are_an_error(command: tuple[str, ...], tmp_pa
 
 
 def test_nothing_is_written(folder: Path, tmp_path: Path) -> None:
-    policyctx("replay", "coding-agent", folder, cwd=tmp_path)
+    policyctx("replay", "small-context", folder, cwd=tmp_path)
     assert sorted(path.name for path in tmp_path.rglob("*")) == [
         "long.jsonl",
         "sessions",
@@ -102,7 +102,7 @@ def test_nothing_is_written(folder: Path, tmp_path: Path) -> None:
 
 
 def test_the_json_option_prints_json(folder: Path) -> None:
-    report = json.loads(policyctx("replay", "coding-agent", folder, "--json").stdout)
+    report = json.loads(policyctx("replay", "small-context", folder, "--json").stdout)
     long, short = report["sessions"]
     assert (long["name"], long["format"], long["calls"]) == ("long.jsonl", "claude-code", 8)
     assert long["steps"] == {
@@ -117,19 +117,19 @@ def test_the_json_option_prints_json(folder: Path) -> None:
 
 
 def test_the_csv_option_prints_csv(folder: Path) -> None:
-    run = policyctx("replay", "coding-agent", folder, "--csv")
+    run = policyctx("replay", "small-context", folder, "--csv")
     rows = list(csv.DictReader(io.StringIO(run.stdout)))
     assert [row["name"] for row in rows] == ["long.jsonl", "short.jsonl"]
     assert int(rows[0]["tokens_with"]) < int(rows[0]["tokens_without"])
 
 
 def test_json_and_csv_exclude_each_other(folder: Path) -> None:
-    assert policyctx("replay", "coding-agent", folder, "--csv", "--json").returncode == 2
+    assert policyctx("replay", "small-context", folder, "--csv", "--json").returncode == 2
 
 
 def test_dollars_need_a_price(folder: Path, tmp_path: Path) -> None:
     priced = priced_policy(tmp_path / "priced.yaml")
-    shown = policyctx("replay", "coding-agent", folder).stdout
+    shown = policyctx("replay", "small-context", folder).stdout
     assert "no $ without prices" in shown
     assert "a model that the recording does not name" in shown
     shown = policyctx("replay", priced, folder).stdout
@@ -142,7 +142,7 @@ PRICE = "{input: 3, cache_write: 3.75, cache_read: 0.3, output: 15}"
 
 def priced_policy(path: Path) -> Path:
     path.write_text(
-        "apiVersion: policyctx/v1\nname: priced\nextends: coding-agent\n"
+        "apiVersion: policyctx/v1\nname: priced\nextends: small-context\n"
         f"model: {{price: {PRICE}}}\n",
         encoding="utf-8",
     )
@@ -215,18 +215,18 @@ def test_each_call_has_the_price_of_its_model_on_its_day(tmp_path: Path) -> None
     ]
     path = tmp_path / "s.jsonl"
     path.write_text("\n".join(lines), encoding="utf-8")
-    then = policyctx("replay", "coding-agent", path).stdout
+    then = policyctx("replay", "small-context", path).stdout
     # Above 200,000 tokens a write for an hour cost $20 per million until 13 March 2026, then $10.
     assert "; $6.00 → $6.00 (0 %)" in then
     assert "on the day of each call; $ are of input, output is $0.00 more" in then
     assert "over the window of 200,000: 1 → 1 calls" in then
-    now = policyctx("replay", "coding-agent", path, "--prices", "today").stdout
+    now = policyctx("replay", "small-context", path, "--prices", "today").stdout
     assert "; $3.00 → $3.00 (0 %)" in now
     assert "over the window of 1,000,000: 0 → 0 calls" in now
-    [row] = csv.DictReader(policyctx("replay", "coding-agent", path, "--csv").stdout.splitlines())
+    [row] = csv.DictReader(policyctx("replay", "small-context", path, "--csv").stdout.splitlines())
     assert float(row["billed_dollars"]) == pytest.approx(6)
     assert float(row["cost_without_dollars"]) == pytest.approx(6)
-    report = json.loads(policyctx("replay", "coding-agent", path, "--json").stdout)
+    report = json.loads(policyctx("replay", "small-context", path, "--json").stdout)
     assert report["total"]["context_windows"] == [200_000]
     assert report["total"]["calls_without_prices"] == {}
 
@@ -234,7 +234,7 @@ def test_each_call_has_the_price_of_its_model_on_its_day(tmp_path: Path) -> None
 def test_a_broken_file_is_reported_at_the_end_and_the_rest_replayed(folder: Path) -> None:
     broken = folder / "broken.json"
     broken.write_bytes(b'{"a": ')
-    run = policyctx("replay", "coding-agent", broken, folder / "long.jsonl")
+    run = policyctx("replay", "small-context", broken, folder / "long.jsonl")
     assert run.returncode == 1
     assert run.stdout.splitlines()[1].startswith("long.jsonl")
     assert run.stderr.startswith(f"error: {broken}: ")
@@ -295,7 +295,7 @@ def test_a_named_file_that_is_not_a_recording_is_an_error(
 
 def test_a_recognised_file_in_a_folder_that_has_no_message_is_an_error(folder: Path) -> None:
     (folder / "torn.jsonl").write_text('{"role": "user", "content": 5}', encoding="utf-8")
-    run = policyctx("replay", "coding-agent", folder)
+    run = policyctx("replay", "small-context", folder)
     assert run.returncode == 1
     assert run.stderr == f"error: {folder / 'torn.jsonl'}: no message is in it\n"
 
@@ -303,7 +303,7 @@ def test_a_recognised_file_in_a_folder_that_has_no_message_is_an_error(folder: P
 def test_a_long_list_of_skipped_files_is_shortened_except_in_json(folder: Path) -> None:
     for number in range(25):
         (folder / f"{number}.md").write_text("read me", encoding="utf-8")
-    run = policyctx("replay", "coding-agent", folder, "--json")
+    run = policyctx("replay", "small-context", folder, "--json")
     assert run.stderr.count("\n") == 21
     assert run.stderr.endswith("skipped: 5 more files; --json lists all\n")
     assert len(json.loads(run.stdout)["passed_over"]) == 25
@@ -321,7 +321,7 @@ def tickets(path: Path) -> Path:
 
 
 def test_regretted_items_are_shown_with_their_evidence(tmp_path: Path) -> None:
-    run = policyctx("replay", "coding-agent", tickets(tmp_path / "s.jsonl"), "--regret-details")
+    run = policyctx("replay", "small-context", tickets(tmp_path / "s.jsonl"), "--regret-details")
     assert "regret    1 of 3 removed items were needed again" in run.stdout
     assert "s.jsonl: c0 (Bash, " in run.stdout
     assert "call 9, msg_018: used, line 1 (7 tokens): QX-48000-B" in run.stdout
@@ -331,13 +331,13 @@ def test_control_characters_of_a_session_are_escaped(tmp_path: Path) -> None:
     path = tickets(tmp_path / "s.jsonl")
     text = path.read_text(encoding="utf-8").replace('"Bash"', r'"\u001b[2JBash"')
     path.write_text(text, encoding="utf-8")
-    run = policyctx("replay", "coding-agent", path, "--regret-details")
+    run = policyctx("replay", "small-context", path, "--regret-details")
     assert r"s.jsonl: c0 (\x1b[2JBash, " in run.stdout
     assert "\x1b" not in run.stdout
 
 
 def test_control_characters_of_a_file_name_are_escaped(tmp_path: Path) -> None:
-    run = policyctx("replay", "coding-agent", claude_code(tmp_path / "\x1b[2J.jsonl", "done"))
+    run = policyctx("replay", "small-context", claude_code(tmp_path / "\x1b[2J.jsonl", "done"))
     assert "\\x1b[2J.jsonl" in run.stdout
     assert "\x1b" not in run.stdout
 
@@ -378,7 +378,7 @@ def recordings(source):
 
 
 def interrupted(
-    *arguments: Path | str, command: Sequence[str] = ("replay", "coding-agent")
+    *arguments: Path | str, command: Sequence[str] = ("replay", "small-context")
 ) -> tuple[int, str, str]:
     """Interrupt a command whose reader waits for ever at each path that is not there yet."""
     missing = [path for path in arguments if not isinstance(path, str) and not path.exists()]

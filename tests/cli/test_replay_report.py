@@ -22,7 +22,7 @@ def recorded(tmp_path: Path) -> Path:
 
 def test_a_report_is_written_beside_the_tables(recorded: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.html"
-    run = policyctx("replay", "coding-agent", recorded, "--report", out, "--report-text", "30")
+    run = policyctx("replay", "small-context", recorded, "--report", out, "--report-text", "30")
     page = out.read_text(encoding="utf-8")
     assert run.returncode == 0
     assert run.stdout.startswith("session ")
@@ -38,7 +38,7 @@ def test_a_report_is_written_beside_the_tables(recorded: Path, tmp_path: Path) -
 def test_nothing_is_replayed_if_the_report_cannot_be_written(
     recorded: Path, tmp_path: Path, name: str, why: str
 ) -> None:
-    run = policyctx("replay", "coding-agent", recorded, "--report", tmp_path / name)
+    run = policyctx("replay", "small-context", recorded, "--report", tmp_path / name)
     assert run.returncode == 1
     assert run.stdout == ""
     assert why in run.stderr
@@ -50,7 +50,7 @@ def test_a_report_covers_readable_files_and_names_unreadable_files(
 ) -> None:
     broken = tmp_path / "broken.jsonl"
     broken.write_text("{", encoding="utf-8")
-    run = policyctx("replay", "coding-agent", recorded, broken, "--report", tmp_path / "out.html")
+    run = policyctx("replay", "small-context", recorded, broken, "--report", tmp_path / "out.html")
     assert run.returncode == 1
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
     assert f'"missing":["error: {broken}: ' in page
@@ -60,7 +60,7 @@ def test_a_report_covers_readable_files_and_names_unreadable_files(
 PRICED = """
 apiVersion: policyctx/v1
 name: priced
-extends: coding-agent
+extends: small-context
 model: {price: {input: 3, cache_write: 3.75, cache_read: 0.3, output: 15}}
 """
 

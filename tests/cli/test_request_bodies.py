@@ -116,7 +116,7 @@ def test_instructions_and_tools_count(results: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["go", "", LONG])
 def test_an_input_that_is_a_text_comes_back_as_it_was(tmp_path: Path, text: str) -> None:
     path = written(tmp_path, body_with(text))
-    run = policyctx("apply", "coding-agent", path, "--root", tmp_path / "r")
+    run = policyctx("apply", "small-context", path, "--root", tmp_path / "r")
     assert (run.returncode, json.loads(run.stdout)) == (0, body_with(text))
 
 
@@ -160,7 +160,7 @@ def test_an_input_of_another_type_is_an_error(
 
 
 @each_recording("codex")
-@pytest.mark.parametrize("policy", ["coding-agent", "context-offload"])
+@pytest.mark.parametrize("policy", ["small-context", "context-offload"])
 def test_the_body_of_a_recorded_request_goes_through_every_command(
     path: Path, policy: str, tmp_path: Path
 ) -> None:

@@ -278,7 +278,7 @@ def test_an_unset_variable_does_not_hide_other_errors(folder: Folder) -> None:
 
 
 def test_a_base_may_come_from_a_variable(folder: Folder) -> None:
-    assert folder.resolved("extends: ${POLICYCTX_NO_BASE:-coding-agent}")["min_tokens"] == 800
+    assert folder.resolved("extends: ${POLICYCTX_NO_BASE:-coding-agent}")["min_tokens"] == 200
 
 
 def test_a_variable_of_a_base_that_is_written_over_need_not_be_set(folder: Folder) -> None:

@@ -116,7 +116,7 @@ def test_a_summarising_policy_is_compared_with_one_that_does_not_summarise(tmp_p
     mine = tmp_path / "mine.yaml"
     mine.write_text(HEAD + dedent(COMPACTS), encoding="utf-8")
     recorded = turn_by_turn(session_of(*[f"{LONG}{i}" for i in range(12)]))
-    found = compared((str(mine), "coding-agent"), recorded, "")
+    found = compared((str(mine), "small-context"), recorded, "")
     assert found.differences
     for one in found.differences:
         assert one.first.action != one.second.action

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 PRESETS = (
-    "coding-agent",
+    "small-context",
     "context-compact",
     "context-filesystem",
     "context-offload",

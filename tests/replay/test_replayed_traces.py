@@ -40,7 +40,7 @@ def test_a_replay_sends_the_recorded_messages_and_regrets_only_removed_items(pat
 def test_clearing_every_result_is_regretted_more_than_a_preset(path: Path) -> None:
     for recording in recordings_in(path):
         found = figures_of(simulated(recording, CLEARS_ALL))
-        preset = figures_of(simulated(recording, OffloadPolicy.load("coding-agent")))
+        preset = figures_of(simulated(recording, OffloadPolicy.load("small-context")))
         if found.removed > 15:
             assert 0 < found.regretted_tokens < found.regretted_item_tokens < found.removed_tokens
             assert found.regretted_tokens > preset.regretted_tokens

@@ -89,7 +89,7 @@ def test_a_kept_item_has_the_reason_of_the_last_call() -> None:
 
 
 def test_a_kept_item_has_the_reason_of_a_plan_of_the_last_list() -> None:
-    under = OffloadPolicy.load("coding-agent")
+    under = OffloadPolicy.load("small-context")
     messages = session_of(*["short", LONG * 30] * 6, tool="Read")
     session = simulated(turn_by_turn(messages), under, excerpt=0)
     alone = Session(under, session_id="session_00000000_000000_replay")

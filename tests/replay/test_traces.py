@@ -115,7 +115,7 @@ def test_every_record_is_understood(path: Path) -> None:
 @each_recording(*FOLDERS)
 def test_a_session_takes_the_context_of_every_call(path: Path, tmp_path: Path) -> None:
     for recording in recordings_in(path):
-        session = Session("coding-agent", root=tmp_path / recording.name.replace("/", "_"))
+        session = Session("small-context", root=tmp_path / recording.name.replace("/", "_"))
         for call, context in zip(recording.calls, recording.contexts(), strict=True):
             result = session.apply(context, system=call.system, tools=call.tools)
             # A compaction puts a summary and its reply in the place of what it replaces.

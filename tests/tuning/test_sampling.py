@@ -35,6 +35,14 @@ def test_the_beginning_of_a_stratified_list_has_all_kinds() -> None:
     assert len(kinds) == 6
 
 
+def test_the_subset_of_a_fold_is_a_part_of_the_subset_of_all() -> None:
+    ordered = stratified(sessions(12), seed=1)
+    kept = {*ordered[3:]}
+    assert subset(ordered, 0.25, among=kept) == subset(ordered, 0.25)[3:]
+    assert subset(ordered, 1.0, among=kept) == tuple(ordered[3:])
+    assert subset(ordered, 0.1, among=kept) == (ordered[3],)
+
+
 def test_the_order_is_drawn_by_the_seed() -> None:
     found = sessions(12)
     assert stratified(found, seed=1) == stratified(found, seed=1)

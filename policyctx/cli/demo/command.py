@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from policyctx.definitions.items import Message
 
-POLICY = "coding-agent"
+POLICY = "small-context"
 
 
 def demo(
@@ -36,7 +36,8 @@ def demo(
     """Watch a policy shrink the context of an agent at work.
 
     A scripted agent repairs a fault in a throw-away copy of this library's source, with real
-    tools; the preset coding-agent runs before each of its model calls. Needs no network and no key.
+    tools; the preset small-context runs before each of its model calls. Needs no network and no
+    key.
 
     Example: policyctx demo
     """

@@ -4,7 +4,7 @@ Feature: What the agent reads back stays for a while, and leaves without a secon
   file that it was read from.
 
   Background:
-    Given the policy "coding-agent"
+    Given the policy "small-context"
     And a session with a result "a" of 3,000 tokens from Bash
     And 5 Bash results of 10 tokens
     When the policy is applied
