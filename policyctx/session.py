@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import secrets
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
@@ -33,9 +32,10 @@ from policyctx.tokens.usage import usage_of
 from policyctx.turns.breakpoints import Beside, Placing
 from policyctx.turns.context_items import context_items
 from policyctx.turns.driving import LockedStore, run, run_async
-from policyctx.turns.effects import FindRoot, Recall, Remember
+from policyctx.turns.effects import Recall
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
+from policyctx.turns.notices import Notices, blindness, note
 from policyctx.turns.result import carry_out
 
 if TYPE_CHECKING:
@@ -54,14 +54,11 @@ if TYPE_CHECKING:
     from policyctx.tokens.counter import MemoStats
     from policyctx.tokens.usage import Correction, Usage
     from policyctx.turns.context_items import ContextItem
-    from policyctx.turns.effects import Record, SessionStore, Turn
+    from policyctx.turns.effects import SessionStore, Turn
     from policyctx.turns.result import Result
     from policyctx.turns.totals import Totals
 
 T = TypeVar("T")
-_LOG = logging.getLogger("policyctx")
-# Before that many calls a loop may not have come to a response.
-_CALLS_WITHOUT_USAGE = 5
 _RANDOM = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -128,14 +125,12 @@ class Session:
         self._expects_usage = expects_usage
         self.takes_markers = True
         """Whether the API takes `cache_control` markers, if the lists do not show another one."""
-        self._notices_given = 0
+        self._notices = Notices(store)
         self._memory: Memory | None = None
         self._announced_tool = ""
         self._read_tools: tuple[tuple[str, ...], str] = (), self.policy.read_tool()
         """The tools of the last request, and which of them reads files of the store."""
         self._effects = Lock()
-        self._root: tuple[int, int] | None = None
-        """The outcome of the last `FindRoot`."""
 
     def __reduce__(self) -> NoReturn:
         """Raise `TypeError`: a copy would make its own decisions in the same folder."""
@@ -410,11 +405,17 @@ class Session:
         facts = self._facts(memory, sources=sources)
         known = self._new_list(memory, facts=facts)
         known.read(listed(messages))
-        warnings = yield from self._check_root(memory.known, memory)
+        warnings = yield from self._notices.of_root(memory.known, memory)
         result = yield from self._decide(known, messages, ("arrival",), facts)
         known.conversation.report()
-        result = replace(result, warnings=(*warnings, *result.warnings)) if warnings else result
-        return (yield from self._with_notices(result, memory))
+        return (yield from self._with_warnings(result, warnings, memory))
+
+    def _with_warnings(
+        self, result: Result, warnings: tuple[str, ...], memory: Memory
+    ) -> Turn[Result]:
+        """Add warnings to those of a result, and before them the notices since the last one."""
+        warnings = (*(yield from self._notices.after(memory)), *warnings)
+        return replace(result, warnings=(*warnings, *result.warnings)) if warnings else result
 
     def _preview(
         self, messages: Sequence[Message], beside: tuple[object, ...]
@@ -434,7 +435,7 @@ class Session:
         self._note_tools(beside.tools)
         memory = yield from self._recall()
         known, seen = self._list_of(messages, memory, changed=changed)
-        warnings = yield from self._check_root(known, memory)
+        warnings = yield from self._notices.of_root(known, memory)
         facts = self._facts(memory, *beside)
         result = yield from self._decide(known, seen, BOTH, facts)
         if (replacing := result.plan.compaction) is not None:
@@ -442,8 +443,8 @@ class Session:
         elif memory.replacements.made:
             sources = memory.replacements.sources_of(result.source_ranges)
             result = replace(result, source_ranges=sources)
-        if self._root is None and (result.plan.to_save or result.compacted):
-            self._root = yield from FindRoot().ask()
+        if result.plan.to_save or result.compacted:
+            yield from self._notices.find_root()
         result = replace(result, system=beside.system, tools=beside.tools)
         if self.policy.places_breakpoints and self.takes_markers:
             result = yield from self._marked(result, known, beside, memory)
@@ -455,10 +456,10 @@ class Session:
         memory.calls += 1
         if self._keeps_state and self.policy.asks_for_time and memory.has_decided:
             # A session that has decided nothing leaves nothing on the disk.
-            yield from self._note(memory.call_record())
-        warnings = (*warnings, *self._blindness(memory))
-        result = replace(result, warnings=(*warnings, *result.warnings)) if warnings else result
-        return (yield from self._with_notices(result, memory))
+            yield from note(memory.call_record())
+        if self._expects_usage and self._keeps_state:
+            warnings = (*warnings, *blindness(memory, self.policy, self.session_id))
+        return (yield from self._with_warnings(result, warnings, memory))
 
     def _marked(
         self, result: Result, known: KnownList, beside: Beside, memory: Memory
@@ -470,7 +471,7 @@ class Session:
             return result
         memory.placing, memory.anchors = placing, placed.sent
         if self._keeps_state:
-            yield from self._note(placed.sent.record())
+            yield from note(placed.sent.record())
         system, tools = placed.beside(beside)
         return replace(
             result,
@@ -479,67 +480,6 @@ class Session:
             tools=tools,
             breakpoints=placed.breakpoints,
         )
-
-    def _blindness(self, memory: Memory) -> Iterator[str]:
-        """Yield a warning, once, if a gate compares tokens and no usage was ever observed."""
-        is_blind = self._expects_usage and self._keeps_state and self.policy.asks_for_request_size
-        if is_blind and memory.calls == _CALLS_WITHOUT_USAGE and memory.correction.last is None:
-            warning = (
-                f"the gates on tokens see estimates only: the usage of none of {memory.calls} calls"
-                " was observed; call session.observe(response.usage) after each model call"
-            )
-            _LOG.warning("session %s: %s", self.session_id, warning)
-            yield warning
-
-    def _with_notices(self, result: Result, memory: Memory) -> Turn[Result]:
-        """Warn once of all damage that was found since the last result."""
-        new = self._new_notices()
-        if count := len(memory.unreadable):
-            noun = "record" if count == 1 else "records"
-            new.append(
-                f"{count} {noun} of the session could not be read; the session decides anew what"
-                f" {'it' if count == 1 else 'they'} said"
-            )
-            yield from self._note(memory.settling_record())
-            memory.unreadable = ()
-        return replace(result, warnings=(*new, *result.warnings)) if new else result
-
-    @staticmethod
-    def _note(record: Record) -> Turn[None]:
-        """Keep a record that may get lost: a failure to write it is not reported."""
-        with suppress(StoreError):
-            yield from Remember((record,), important=False).ask()
-
-    def _new_notices(self) -> list[str]:
-        """Return the damage that the store found since the last call."""
-        every: tuple[str, ...] = getattr(self.store, "notices", ())
-        given, self._notices_given = self._notices_given, len(every)
-        return [*every[given:]]
-
-    def _check_root(self, known: KnownList | None, memory: Memory) -> Turn[tuple[str, ...]]:
-        """Return a warning if the store's folder was removed since the last turn.
-
-        The warning includes the store's own notices, so the store reads its records again for it.
-        """
-        if known is None:
-            return ()
-        before, self._root = self._root, (yield from FindRoot().ask())
-        if before in {None, self._root}:
-            return ()
-        file = memory.ledger.newest_path
-        if file and (yield from FindRoot(file).ask()) is not None:
-            return ()  # it was moved away and put back, or copied
-        if not (count := known.placeholders(str(self.store.root))):
-            return ()
-        with suppress(StoreError):
-            yield from Recall().ask()
-        names = "1 placeholder names a file" if count == 1 else f"{count:,} placeholders name files"
-        warning = (
-            f"the folder {self.store.root} was removed or replaced while the session ran: {names}"
-            " in it that can no longer be read"
-        )
-        notices = self._new_notices()
-        return (f"{warning} ({'; '.join(notices)})" if notices else warning,)
 
     def _compact(
         self,
@@ -596,7 +536,7 @@ class Session:
         memory = yield from self._recall()
         memory.observe(usage)
         if self._keeps_state and memory.has_decided:
-            yield from self._note(memory.usage_record())
+            yield from note(memory.usage_record())
 
     def _decide(
         self,
