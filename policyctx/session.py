@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from policyctx.store.read import FoundLine
     from policyctx.tokens.counter import MemoStats
     from policyctx.tokens.usage import Correction, Usage
+    from policyctx.turns.asking import BeforeCompaction
     from policyctx.turns.context_items import ContextItem
     from policyctx.turns.effects import SessionStore, Turn
     from policyctx.turns.result import Result
@@ -71,10 +72,11 @@ class Session:
     rules override them. `on_invalid` says what happens when a provider would reject the edited
     list: `raise` an `InvalidResultError`, or `keep` the list without this turn's decisions and
     warn. `clock` returns the time in seconds. `summarizer` replaces the one that the policy names,
-    and `reader` reads the files that are restored after a compaction. `shapes` read and edit the
-    message objects of a framework, before the shapes of the providers' APIs; see `Shape`. A value
-    among them that is not a shape raises `ShapeError`. `expects_usage` says whether to warn when
-    gates compare tokens and no usage is observed.
+    and `reader` reads the files that are restored after a compaction. `before_compaction` is called
+    with a `CompactionAhead` before a summary is asked for, and may decline it; see
+    `BeforeCompaction`. `shapes` read and edit the message objects of a framework, before the shapes
+    of the providers' APIs; see `Shape`. A value among them that is not a shape raises `ShapeError`.
+    `expects_usage` says whether to warn when gates compare tokens and no usage is observed.
 
     Raises `UnknownSummarizerError` if the policy has a `compact` step whose `summary.by` names no
     built-in or registered summarizer, and `MissingExtraError` if that summarizer needs a package
@@ -98,6 +100,7 @@ class Session:
         clock: Callable[[], float] = time.time,
         summarizer: Summarizer | Summarize | None = None,
         reader: FileReader | None = None,
+        before_compaction: BeforeCompaction | None = None,
         shapes: Iterable[Shape] = (),
         expects_usage: bool = True,
     ) -> None:
@@ -118,6 +121,7 @@ class Session:
         self._keeps_state = self.policy.store.keeps_state
         self._summarizer = _summarizer(policy, summarizer)
         self._reader = reader
+        self._before_compaction = before_compaction
         self._shapes = Shapes(shapes)
         self._on_invalid = on_invalid
         self.context_window: int | None = None
@@ -503,12 +507,13 @@ class Session:
             settings=self.policy.policy,
             summarizer=cast("Summarizer", self._summarizer),
             reader=self._reader,
+            hook=self._before_compaction,
         )
         made = yield from compacting.run()
         warnings = (*result.warnings, *made.warnings)
         replacements = memory.replacements
         if isinstance(made, NotCompacted):
-            planned = result.plan.unsummarised()
+            planned = result.plan.unsummarised(made.reason)
             return known, replace(
                 result,
                 plan=planned,
