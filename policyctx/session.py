@@ -36,6 +36,7 @@ from policyctx.turns.effects import Recall
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
 from policyctx.turns.notices import Notices, blindness, note
+from policyctx.turns.reporting import Reporting
 from policyctx.turns.result import carry_out
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ class Session:
         self.takes_markers = True
         """Whether the API takes `cache_control` markers, if the lists do not show another one."""
         self._notices = Notices(store)
+        self._reporting = Reporting(self.session_id, policy.policy.name)
         self._memory: Memory | None = None
         self._announced_tool = ""
         self._read_tools: tuple[tuple[str, ...], str] = (), self.policy.read_tool()
@@ -242,7 +244,8 @@ class Session:
         After any other exception, such as an interrupt, the next turn reads from the store which
         decisions were made.
         """
-        return self._run(self._apply(messages, Beside(system, tools), changed=changed))
+        turn = self._apply(messages, Beside(system, tools), changed=changed)
+        return self._run(self._reporting.turn("apply", turn))
 
     async def apply_async(
         self,
@@ -253,8 +256,8 @@ class Session:
         changed: bool = False,
     ) -> Result:
         """Edit a message list as `apply` does, with the files written in a thread."""
-        beside = Beside(system, tools)
-        return await self._run_async(self._apply(messages, beside, changed=changed))
+        turn = self._apply(messages, Beside(system, tools), changed=changed)
+        return await self._run_async(self._reporting.turn("apply", turn))
 
     def on_tool_result(
         self,
@@ -271,7 +274,8 @@ class Session:
         tool of the agent can read the store. `sources` are the files that the results were read
         from, by tool-use id; a placeholder may name them.
         """
-        return self._run(self._apply_on_arrival(message, call, sources))
+        turn = self._apply_on_arrival(message, call, sources)
+        return self._run(self._reporting.turn("on_tool_result", turn))
 
     async def on_tool_result_async(
         self,
@@ -281,7 +285,8 @@ class Session:
         sources: Mapping[str, FileLines] | None = None,
     ) -> Result:
         """Run the `arrival` steps as `on_tool_result` does, with the files written in a thread."""
-        return await self._run_async(self._apply_on_arrival(message, call, sources))
+        turn = self._apply_on_arrival(message, call, sources)
+        return await self._run_async(self._reporting.turn("on_tool_result", turn))
 
     def observe(self, usage: object) -> None:
         """Learn from the `usage` of the response to the list that `apply` returned last.
@@ -509,7 +514,7 @@ class Session:
             reader=self._reader,
             hook=self._before_compaction,
         )
-        made = yield from compacting.run()
+        made = yield from self._reporting.compaction(replacing, compacting.run())
         warnings = (*result.warnings, *made.warnings)
         replacements = memory.replacements
         if isinstance(made, NotCompacted):
@@ -539,6 +544,7 @@ class Session:
 
     def _observe(self, usage: Usage) -> Turn[None]:
         memory = yield from self._recall()
+        self._reporting.usage(usage)
         memory.observe(usage)
         if self._keeps_state and memory.has_decided:
             yield from note(memory.usage_record())

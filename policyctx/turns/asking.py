@@ -52,8 +52,8 @@ class BeforeCompaction(Protocol):
     It returns None or True to let the compaction be made. False declines it, and so does a text,
     which says why. A hook that raises an exception, or returns anything else, declines it too: what
     could have declined a compaction must not be skipped. The reason is in the plan and in
-    `Result.warnings`, and the traceback of an exception is in the log. As long as the gates are open,
-    the hook is called in each turn. It must not call `apply` of its session.
+    `Result.warnings`, and the traceback of an exception is in the log. As long as the gates are
+    open, the hook is called in each turn. It must not call `apply` of its session.
     """
 
     def __call__(self, ahead: CompactionAhead, /) -> Answer | Awaitable[Answer]:
