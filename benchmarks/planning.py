@@ -19,6 +19,7 @@ from benchmarks.inputs import tool_outputs
 from benchmarks.runner import Ratio
 from policyctx.policy.loading import load_policy
 from policyctx.session import Session
+from policyctx.turns.breakpoints import Beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -51,6 +52,12 @@ def ratios() -> list[Ratio]:
             ours=turn_of_one(length),
             baseline=allowed(length),
             bound=1,
+        ),
+        Ratio(
+            f"a new message in {LENGTHS[0]:,}, without a log or OpenTelemetry / not reported",
+            ours=turn_of_one(LENGTHS[0]),
+            baseline=unreported(LENGTHS[0]),
+            bound=1.05,
         ),
         Ratio(
             f"a session of {TURN_BY_TURN} messages turn by turn / four of {quarter}",
@@ -90,6 +97,19 @@ def turn_of_one(messages: int) -> Callable[[], object]:
     def turn() -> object:
         grown.append({"role": "assistant", "content": f"That was step {next(number)}."})
         return session.apply(grown)
+
+    return turn
+
+
+def unreported(messages: int) -> Callable[[], object]:
+    """Return the call of `turn_of_one` in a session that has nothing to report turns with."""
+    grown = conversation(messages)
+    session = settled_session(grown)
+    number = count()
+
+    def turn() -> object:
+        grown.append({"role": "assistant", "content": f"That was step {next(number)}."})
+        return session._run(session._apply(grown, Beside(), changed=False))  # noqa: SLF001
 
     return turn
 

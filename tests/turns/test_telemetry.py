@@ -81,7 +81,7 @@ def points(metric: str, policy_name: str) -> list[Any]:
         for one in scope.metrics
         if one.name == metric
         for point in one.data.data_points
-        if point.attributes["policyctx.policy"] == policy_name
+        if (point.attributes or {})["policyctx.policy"] == policy_name
     ]
 
 
