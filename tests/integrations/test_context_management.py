@@ -11,7 +11,7 @@ from anthropic.types import beta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.errors import PolicyError
+from policyctx.errors import Location, PolicyError
 from policyctx.integrations.context_management.edits import (
     ClearThinking,
     ClearToolUses,
@@ -26,10 +26,14 @@ from policyctx.integrations.context_management.exporting import exported
 from policyctx.integrations.context_management.importing import imported
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import loaded, resolved, validated
+from policyctx.policy.nodes import Node
 from policyctx.policy.sources import PolicySource
+from policyctx.testing.strategies.policies import policies as documented_policies
+from tests.policy_strategies import policies
 
 if TYPE_CHECKING:
     from policyctx.integrations.context_management.exporting import Exported
+    from policyctx.policy.models import Policy
 
 HEAD = "apiVersion: policyctx/v1\nname: p\n"
 RESULTS = "items: {tool_result: {offload: true}}\n"
@@ -225,6 +229,35 @@ def test_every_key_that_the_server_does_not_know_is_left_behind() -> None:
     assert left["tools.mcp__*.pin"] == "the server takes names, and no globs: mcp__*"
 
 
+def test_the_nearest_threshold_counts_and_zero_is_none() -> None:
+    steps = "steps: [{name: s, do: clear}]\n"
+    near = "min_chars: 500\nitems: {tool_result: {offload: true, min_tokens: 0}}\n"
+    assert left_of(near + steps) == {}
+    near = "min_chars: 500\nitems: {tool_result: {offload: true, min_tokens: 9}}\n"
+    assert list(left_of(near + steps)) == ["items.tool_result.min_tokens"]
+    far = "min_tokens: 1%\n" + RESULTS
+    assert list(left_of(far + steps)) == ["min_tokens"]
+    assert left_of(far + "steps: [{name: s, do: drop, select: {types: [tool_result]}}]\n") == {
+        "steps.s.do": "the server leaves a text in the place of a result"
+    }
+
+
+def test_a_text_that_is_no_name_of_a_tool_is_left_behind() -> None:
+    text = f"{RESULTS}steps: [{{name: s, do: clear, select: {{except_tools: ['a b', ok]}}}}]\n"
+    found = export(text)
+    assert [one.key for one in found.left] == ["steps.s.select.except_tools"]
+    assert found.edits[0].model_dump()["exclude_tools"] == ("ok",)
+
+
+@pytest.mark.parametrize("pinned", ["tool_result", "thinking"])
+def test_a_step_that_pins_leave_nothing_to_stays_behind(pinned: str) -> None:
+    text = f"""\
+        items: {{{pinned}: {{offload: true, pin: true}}}}
+        steps: [{{name: s, do: drop, select: {{types: [{pinned}]}}}}]
+        """
+    assert (list(left_of(text)), export(text).edits) == (["steps.s"], ())
+
+
 def test_what_a_compaction_does_by_default_is_left_behind_without_a_place() -> None:
     found = export("steps: [{name: s, do: compact, when: {tokens: {over: 80%}}}]\n")
     assert {one.key: one.place for one in found.left} == {
@@ -406,3 +439,14 @@ def test_what_can_be_expressed_is_the_same_after_an_import_and_an_export(
     assert (back.edits, back.left, made.left) == (edits, (), ())
     tree = resolved(source, variables={})
     assert [d for d in findings(tree, validated(tree)) if d.severity == "error"] == []
+
+
+@given(policies().map(lambda one: one.policy) | documented_policies())
+def test_each_step_is_exported_or_left_behind_and_the_edits_can_be_imported(drawn: Policy) -> None:
+    found = exported(drawn, Node({}, Location("p.yaml")))
+    whole = [one for one in found.left if one.key in {f"steps.{s.name}" for s in drawn.steps}]
+    assert len(found.edits) + len(whole) == len(drawn.steps)
+    edits = [edit.model_dump(mode="json", exclude_none=True) for edit in found.edits]
+    made = imported(read(edits), "p")
+    back = exported(*loaded(PolicySource("p.yaml", made.text), variables={}))
+    assert back.edits == found.edits

@@ -25,7 +25,9 @@ LEAST_COMPACTION_TRIGGER = 50_000
 # An escaped pair of surrogates, or any other escape of JSON.
 _ESCAPES = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\.")
 
-ToolName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:/-]{1,256}$")]
+TOOL_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,256}")
+"""What the name of a tool consists of. A policy would read another text as a glob or a variable."""
+ToolName = Annotated[str, Field(pattern=f"^{TOOL_NAME.pattern}$")]
 ToolNames = Annotated[tuple[ToolName, ...], Strict(strict=False)]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.integrations.context_management.edits import (
     LEAST_COMPACTION_TRIGGER,
+    TOOL_NAME,
     ClearThinking,
     ClearToolUses,
     Compact,
@@ -15,7 +16,6 @@ from policyctx.integrations.context_management.edits import (
     ThinkingTurns,
     ToolUses,
 )
-from policyctx.policy.globs import is_exact
 from policyctx.policy.lookup import compaction_of
 from policyctx.policy.models import ItemRule
 from policyctx.policy.values import Share
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from policyctx.errors import Location
     from policyctx.integrations.context_management.edits import Edit
     from policyctx.policy.lookup import RulePath
-    from policyctx.policy.models import KeepRecent, Policy, Step
+    from policyctx.policy.models import KeepRecent, Policy, Step, Threshold
     from policyctx.policy.models.compaction import Compaction
     from policyctx.policy.models.gates import Gates, Limits
     from policyctx.policy.nodes import Node
 
 _RESULT, _THINKING = "tool_result", "thinking"
 _NO_SAVE = "the server saves nothing"
+_ANY_SIZE = "the server clears results of any size"
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,10 +239,13 @@ class _Exporting:
         return tuple(dict.fromkeys(names))
 
     def _exact_names(self, globs: Iterable[str], path: RulePath) -> tuple[str, ...]:
-        globs = tuple(globs)
-        if others := [glob for glob in globs if not is_exact(glob)]:
+        names: list[str] = []
+        others: list[str] = []
+        for glob in globs:
+            (names if TOOL_NAME.fullmatch(glob) else others).append(glob)
+        if others:
             self.left.append((path, f"the server takes names, and no globs: {', '.join(others)}"))
-        return tuple(glob for glob in globs if is_exact(glob))
+        return tuple(names)
 
     def _note_action(self) -> None:
         if self._step.action.leaves_nothing:
@@ -261,16 +265,20 @@ class _Exporting:
                 self.left.append((("items", name), "the server has no item types"))
 
     def _note_sizes(self, rule: ItemRule) -> None:
-        for key in ("min_tokens", "min_chars"):
-            places: list[tuple[RulePath, Any]] = [
-                ((*self._here, "select", key), getattr(self._step.select, key))
-            ]
-            if self._step.action.is_bound_by_rules:
-                places.append((("items", _RESULT, key), getattr(rule, key)))
-                places.append(((key,), getattr(self._policy, key)))
-            path, amount = next((p for p in places if p[1] is not None), ((), 0))
-            if amount and self._exact(amount):
-                self.left.append((path, "the server clears results of any size"))
+        levels: list[tuple[RulePath, Threshold]] = [((*self._here, "select"), self._step.select)]
+        if self._step.action.is_bound_by_rules:
+            levels += [(("items", _RESULT), rule), ((), self._policy)]
+        for path, level in levels:
+            found = {key: getattr(level, key) for key in ("min_tokens", "min_chars")}
+            given = {key: amount for key, amount in found.items() if amount is not None}
+            if given:
+                # The nearest level decides, with one of the two.
+                self.left += [
+                    ((*path, key), _ANY_SIZE) for key, n in given.items() if self._exact(n)
+                ]
+                break
+        if "must_shrink" in self._step.model_fields_set and self._step.must_shrink:
+            self._leave("must_shrink", why=_ANY_SIZE)
 
     def _note_wording(self, rule: ItemRule) -> None:
         why = "the server has a wording of its own"
@@ -286,6 +294,8 @@ class _Exporting:
     def _thinking(self) -> ClearThinking:
         if self._step.when:
             raise _StaysBehindError("the server has no trigger for thinking")
+        if self._policy.items.get(_THINKING, ItemRule()).pin:
+            raise _StaysBehindError("the rules of the policy let it take no thinking")
         keep = self._keep_recent(_THINKING)
         if keep is not None and keep.turns is None:
             raise _StaysBehindError("the server keeps the thinking of a number of turns")
