@@ -18,13 +18,19 @@ from typing import TYPE_CHECKING
 from benchmarks.inputs import tool_outputs
 from benchmarks.runner import Ratio
 from policyctx.policy.loading import load_policy
+from policyctx.policy.models.store import Store
 from policyctx.session import Session
+from policyctx.store.filesystem import session_store
+from policyctx.turns.driving import run
+from policyctx.turns.reporting import Reporting
+from policyctx.turns.result import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from policyctx.definitions.items import Message
     from policyctx.policy.models import Policy
+    from policyctx.turns.effects import Turn
 
 MESSAGES = 1_000
 # How the list grows, the messages of a session turn by turn, and the items of a plan.
@@ -51,6 +57,12 @@ def ratios() -> list[Ratio]:
             ours=turn_of_one(length),
             baseline=allowed(length),
             bound=1,
+        ),
+        Ratio(
+            f"report a turn without a log or OpenTelemetry / a new message in {LENGTHS[0]:,}",
+            ours=report_of_nothing(),
+            baseline=turn_of_one(LENGTHS[0]),
+            bound=0.05,
         ),
         Ratio(
             f"a session of {TURN_BY_TURN} messages turn by turn / four of {quarter}",
@@ -92,6 +104,19 @@ def turn_of_one(messages: int) -> Callable[[], object]:
         return session.apply(grown)
 
     return turn
+
+
+def report_of_nothing() -> Callable[[], object]:
+    """Return a call that reports a turn in which nothing happens."""
+    store = session_store(Store(), "benchmark")
+    result = Result((), Session("context-offload", session_id="benchmark").plan([]))
+    reporting = Reporting("benchmark", "benchmark")
+
+    def turn() -> Turn[Result]:
+        yield from ()
+        return result
+
+    return lambda: run(reporting.turn("apply", turn()), store)
 
 
 def compared_and_copied(messages: int) -> Callable[[], object]:

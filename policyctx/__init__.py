@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from policyctx.session import Session
     from policyctx.store.filesystem import ContextFileSystem
     from policyctx.store.writer_store import AsyncFileWriter, FileWriter, WriterStore
+    from policyctx.turns.asking import BeforeCompaction, CompactionAhead
     from policyctx.turns.context_items import ContextItem
     from policyctx.turns.result import Result
 
@@ -64,9 +65,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "AmbiguousSessionError": "policyctx.errors",
     "AsyncFileWriter": "policyctx.store.writer_store",
+    "BeforeCompaction": "policyctx.turns.asking",
     "CompactOptions": "policyctx.recipes.compacting",
     "CompactResult": "policyctx.recipes.compacting",
     "CompactStats": "policyctx.compaction.assembly",
+    "CompactionAhead": "policyctx.turns.asking",
     "ContextFileSystem": "policyctx.store.filesystem",
     "ContextItem": "policyctx.turns.context_items",
     "CorruptContentError": "policyctx.errors",
@@ -116,9 +119,11 @@ _HOMES = {
 __all__ = [
     "AmbiguousSessionError",
     "AsyncFileWriter",
+    "BeforeCompaction",
     "CompactOptions",
     "CompactResult",
     "CompactStats",
+    "CompactionAhead",
     "ContextFileSystem",
     "ContextItem",
     "CorruptContentError",

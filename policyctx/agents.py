@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from policyctx.messages.shapes.shape import Shape
+    from policyctx.turns.asking import BeforeCompaction
 
 
 @checks_options
@@ -23,15 +24,23 @@ def for_agent(
     root: str | os.PathLike[str] | None = None,
     session_id: str | None = None,
     directory: str | os.PathLike[str] | None = None,
+    before_compaction: BeforeCompaction | None = None,
     shapes: Iterable[Shape] = (),
 ) -> Session:
     """Return a session under the policy that `policyctx.yaml` assigns to the agent.
 
     The nearest file counts: first `directory` is searched, by default the working directory, then
-    each folder above it. `root`, `session_id` and `shapes` are those of `Session`.
+    each folder above it. `root`, `session_id`, `before_compaction` and `shapes` are those of
+    `Session`.
 
     Raises `PolicyError` if no such file exists, if it has no entry for the agent, or if the agent's
     policy is wrong.
     """
     file = read_agents(agents_source("" if directory is None else directory))
-    return Session(policy_for(agent, file), root=root, session_id=session_id, shapes=shapes)
+    return Session(
+        policy_for(agent, file),
+        root=root,
+        session_id=session_id,
+        before_compaction=before_compaction,
+        shapes=shapes,
+    )

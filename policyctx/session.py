@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import secrets
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
@@ -33,9 +32,11 @@ from policyctx.tokens.usage import usage_of
 from policyctx.turns.breakpoints import Beside, Placing
 from policyctx.turns.context_items import context_items
 from policyctx.turns.driving import LockedStore, run, run_async
-from policyctx.turns.effects import FindRoot, Recall, Remember
+from policyctx.turns.effects import Recall
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
+from policyctx.turns.notices import Notices, blindness, note
+from policyctx.turns.reporting import Reporting
 from policyctx.turns.result import carry_out
 
 if TYPE_CHECKING:
@@ -53,15 +54,13 @@ if TYPE_CHECKING:
     from policyctx.store.read import FoundLine
     from policyctx.tokens.counter import MemoStats
     from policyctx.tokens.usage import Correction, Usage
+    from policyctx.turns.asking import BeforeCompaction
     from policyctx.turns.context_items import ContextItem
-    from policyctx.turns.effects import Record, SessionStore, Turn
+    from policyctx.turns.effects import SessionStore, Turn
     from policyctx.turns.result import Result
     from policyctx.turns.totals import Totals
 
 T = TypeVar("T")
-_LOG = logging.getLogger("policyctx")
-# Before that many calls a loop may not have come to a response.
-_CALLS_WITHOUT_USAGE = 5
 _RANDOM = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -74,10 +73,11 @@ class Session:
     rules override them. `on_invalid` says what happens when a provider would reject the edited
     list: `raise` an `InvalidResultError`, or `keep` the list without this turn's decisions and
     warn. `clock` returns the time in seconds. `summarizer` replaces the one that the policy names,
-    and `reader` reads the files that are restored after a compaction. `shapes` read and edit the
-    message objects of a framework, before the shapes of the providers' APIs; see `Shape`. A value
-    among them that is not a shape raises `ShapeError`. `expects_usage` says whether to warn when
-    gates compare tokens and no usage is observed.
+    and `reader` reads the files that are restored after a compaction. `before_compaction` is called
+    with a `CompactionAhead` before a summary is asked for, and may decline it; see
+    `BeforeCompaction`. `shapes` read and edit the message objects of a framework, before the shapes
+    of the providers' APIs; see `Shape`. A value among them that is not a shape raises `ShapeError`.
+    `expects_usage` says whether to warn when gates compare tokens and no usage is observed.
 
     Raises `UnknownSummarizerError` if the policy has a `compact` step whose `summary.by` names no
     built-in or registered summarizer, and `MissingExtraError` if that summarizer needs a package
@@ -101,6 +101,7 @@ class Session:
         clock: Callable[[], float] = time.time,
         summarizer: Summarizer | Summarize | None = None,
         reader: FileReader | None = None,
+        before_compaction: BeforeCompaction | None = None,
         shapes: Iterable[Shape] = (),
         expects_usage: bool = True,
     ) -> None:
@@ -121,6 +122,7 @@ class Session:
         self._keeps_state = self.policy.store.keeps_state
         self._summarizer = _summarizer(policy, summarizer)
         self._reader = reader
+        self._before_compaction = before_compaction
         self._shapes = Shapes(shapes)
         self._on_invalid = on_invalid
         self.context_window: int | None = None
@@ -128,14 +130,13 @@ class Session:
         self._expects_usage = expects_usage
         self.takes_markers = True
         """Whether the API takes `cache_control` markers, if the lists do not show another one."""
-        self._notices_given = 0
+        self._notices = Notices(store)
+        self._reporting = Reporting(self.session_id, policy.policy.name)
         self._memory: Memory | None = None
         self._announced_tool = ""
         self._read_tools: tuple[tuple[str, ...], str] = (), self.policy.read_tool()
         """The tools of the last request, and which of them reads files of the store."""
         self._effects = Lock()
-        self._root: tuple[int, int] | None = None
-        """The outcome of the last `FindRoot`."""
 
     def __reduce__(self) -> NoReturn:
         """Raise `TypeError`: a copy would make its own decisions in the same folder."""
@@ -243,7 +244,8 @@ class Session:
         After any other exception, such as an interrupt, the next turn reads from the store which
         decisions were made.
         """
-        return self._run(self._apply(messages, Beside(system, tools), changed=changed))
+        turn = self._apply(messages, Beside(system, tools), changed=changed)
+        return self._run(self._reporting.turn("apply", turn))
 
     async def apply_async(
         self,
@@ -254,8 +256,8 @@ class Session:
         changed: bool = False,
     ) -> Result:
         """Edit a message list as `apply` does, with the files written in a thread."""
-        beside = Beside(system, tools)
-        return await self._run_async(self._apply(messages, beside, changed=changed))
+        turn = self._apply(messages, Beside(system, tools), changed=changed)
+        return await self._run_async(self._reporting.turn("apply", turn))
 
     def on_tool_result(
         self,
@@ -274,7 +276,8 @@ class Session:
         the store is offloaded again. `sources` are the files that the results were read
         from, by tool-use id; a placeholder may name them.
         """
-        return self._run(self._apply_on_arrival(message, call, sources))
+        turn = self._apply_on_arrival(message, call, sources)
+        return self._run(self._reporting.turn("on_tool_result", turn))
 
     async def on_tool_result_async(
         self,
@@ -284,7 +287,8 @@ class Session:
         sources: Mapping[str, FileLines] | None = None,
     ) -> Result:
         """Run the `arrival` steps as `on_tool_result` does, with the files written in a thread."""
-        return await self._run_async(self._apply_on_arrival(message, call, sources))
+        turn = self._apply_on_arrival(message, call, sources)
+        return await self._run_async(self._reporting.turn("on_tool_result", turn))
 
     def observe(self, usage: object) -> None:
         """Learn from the `usage` of the response to the list that `apply` returned last.
@@ -413,12 +417,18 @@ class Session:
         facts = self._facts(memory, sources=sources)
         known = self._new_list(memory, facts=facts)
         known.read(listed(messages))
-        warnings = yield from self._check_root(memory.known, memory)
+        warnings = yield from self._notices.of_root(memory.known, memory)
         result = yield from self._decide(known, messages, ("arrival",), facts)
         known.conversation.report()
         result = result if found is None else result.without_first()
-        result = replace(result, warnings=(*warnings, *result.warnings)) if warnings else result
-        return (yield from self._with_notices(result, memory))
+        return (yield from self._with_warnings(result, warnings, memory))
+
+    def _with_warnings(
+        self, result: Result, warnings: tuple[str, ...], memory: Memory
+    ) -> Turn[Result]:
+        """Add warnings to those of a result, and before them the notices since the last one."""
+        warnings = (*(yield from self._notices.after(memory)), *warnings)
+        return replace(result, warnings=(*warnings, *result.warnings)) if warnings else result
 
     def _preview(
         self, messages: Sequence[Message], beside: tuple[object, ...]
@@ -438,7 +448,7 @@ class Session:
         self._note_tools(beside.tools)
         memory = yield from self._recall()
         known, seen = self._list_of(messages, memory, changed=changed)
-        warnings = yield from self._check_root(known, memory)
+        warnings = yield from self._notices.of_root(known, memory)
         facts = self._facts(memory, *beside)
         result = yield from self._decide(known, seen, BOTH, facts)
         if (replacing := result.plan.compaction) is not None:
@@ -448,8 +458,8 @@ class Session:
         elif memory.replacements.made:
             sources = memory.replacements.sources_of(result.source_ranges)
             result = replace(result, source_ranges=sources)
-        if self._root is None and (result.plan.to_save or result.compacted):
-            self._root = yield from FindRoot().ask()
+        if result.plan.to_save or result.compacted:
+            yield from self._notices.find_root()
         result = replace(result, system=beside.system, tools=beside.tools)
         if self.policy.places_breakpoints and self.takes_markers:
             result = yield from self._marked(result, known, beside, memory)
@@ -463,10 +473,10 @@ class Session:
         memory.calls += 1
         if self._keeps_state and self.policy.asks_for_time and memory.has_decided:
             # A session that has decided nothing leaves nothing on the disk.
-            yield from self._note(memory.call_record())
-        warnings = (*warnings, *self._blindness(memory))
-        result = replace(result, warnings=(*warnings, *result.warnings)) if warnings else result
-        return (yield from self._with_notices(result, memory))
+            yield from note(memory.call_record())
+        if self._expects_usage and self._keeps_state:
+            warnings = (*warnings, *blindness(memory, self.policy, self.session_id))
+        return (yield from self._with_warnings(result, warnings, memory))
 
     def _marked(
         self, result: Result, known: KnownList, beside: Beside, memory: Memory
@@ -478,7 +488,7 @@ class Session:
             return result
         memory.placing, memory.anchors = placing, placed.sent
         if self._keeps_state:
-            yield from self._note(placed.sent.record())
+            yield from note(placed.sent.record())
         system, tools = placed.beside(beside)
         return replace(
             result,
@@ -487,67 +497,6 @@ class Session:
             tools=tools,
             breakpoints=placed.breakpoints,
         )
-
-    def _blindness(self, memory: Memory) -> Iterator[str]:
-        """Yield a warning, once, if a gate compares tokens and no usage was ever observed."""
-        is_blind = self._expects_usage and self._keeps_state and self.policy.asks_for_request_size
-        if is_blind and memory.calls == _CALLS_WITHOUT_USAGE and memory.correction.last is None:
-            warning = (
-                f"the gates on tokens see estimates only: the usage of none of {memory.calls} calls"
-                " was observed; call session.observe(response.usage) after each model call"
-            )
-            _LOG.warning("session %s: %s", self.session_id, warning)
-            yield warning
-
-    def _with_notices(self, result: Result, memory: Memory) -> Turn[Result]:
-        """Warn once of all damage that was found since the last result."""
-        new = self._new_notices()
-        if count := len(memory.unreadable):
-            noun = "record" if count == 1 else "records"
-            new.append(
-                f"{count} {noun} of the session could not be read; the session decides anew what"
-                f" {'it' if count == 1 else 'they'} said"
-            )
-            yield from self._note(memory.settling_record())
-            memory.unreadable = ()
-        return replace(result, warnings=(*new, *result.warnings)) if new else result
-
-    @staticmethod
-    def _note(record: Record) -> Turn[None]:
-        """Keep a record that may get lost: a failure to write it is not reported."""
-        with suppress(StoreError):
-            yield from Remember((record,), important=False).ask()
-
-    def _new_notices(self) -> list[str]:
-        """Return the damage that the store found since the last call."""
-        every: tuple[str, ...] = getattr(self.store, "notices", ())
-        given, self._notices_given = self._notices_given, len(every)
-        return [*every[given:]]
-
-    def _check_root(self, known: KnownList | None, memory: Memory) -> Turn[tuple[str, ...]]:
-        """Return a warning if the store's folder was removed since the last turn.
-
-        The warning includes the store's own notices, so the store reads its records again for it.
-        """
-        if known is None:
-            return ()
-        before, self._root = self._root, (yield from FindRoot().ask())
-        if before in {None, self._root}:
-            return ()
-        file = memory.ledger.newest_path
-        if file and (yield from FindRoot(file).ask()) is not None:
-            return ()  # it was moved away and put back, or copied
-        if not (count := known.placeholders(str(self.store.root))):
-            return ()
-        with suppress(StoreError):
-            yield from Recall().ask()
-        names = "1 placeholder names a file" if count == 1 else f"{count:,} placeholders name files"
-        warning = (
-            f"the folder {self.store.root} was removed or replaced while the session ran: {names}"
-            " in it that can no longer be read"
-        )
-        notices = self._new_notices()
-        return (f"{warning} ({'; '.join(notices)})" if notices else warning,)
 
     def _compact(
         self,
@@ -574,12 +523,13 @@ class Session:
             summarizer=cast("Summarizer", self._summarizer),
             reader=self._reader,
             beside=beside,
+            hook=self._before_compaction,
         )
-        made = yield from compacting.run()
+        made = yield from self._reporting.compaction(replacing, compacting.run())
         warnings = (*result.warnings, *made.warnings)
         replacements = memory.replacements
         if isinstance(made, NotCompacted):
-            planned = result.plan.unsummarised()
+            planned = result.plan.unsummarised(made.reason)
             return known, replace(
                 result,
                 plan=planned,
@@ -605,9 +555,10 @@ class Session:
 
     def _observe(self, usage: Usage) -> Turn[None]:
         memory = yield from self._recall()
+        self._reporting.usage(usage)
         memory.observe(usage)
         if self._keeps_state and memory.has_decided:
-            yield from self._note(memory.usage_record())
+            yield from note(memory.usage_record())
 
     def _decide(
         self,

@@ -14,7 +14,9 @@ from policyctx.cli import (
     demo,
     diff,
     explain,
+    exporting,
     hook,
+    importing,
     init,
     mcp,
     plan,
@@ -55,6 +57,8 @@ app.command("test")(test.run)
 app.command("mcp")(mcp.mcp)
 app.add_typer(store)
 app.add_typer(hook.app)
+app.add_typer(exporting.app)
+app.add_typer(importing.app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -27,6 +27,7 @@ SENTENCES = {
     "below_threshold": "{size:,} < {threshold:,} {unit}",
     "carried": "the newest message of the user stays, behind the summary",
     "decided": "decided earlier, step {step}",
+    "declined": "the hook before a compaction declined it: {why}",
     "emptied": "all that was in it is removed; a short text stands there",
     "excluded_tool": "{tool} is excepted",
     "failed_result": "a failed result stays",

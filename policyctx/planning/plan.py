@@ -173,9 +173,8 @@ class Plan:
         """Return the plan with everything kept that needed saving, and the error as the reason."""
         return self._keeping(Reason("not_saved", {"error": error}), even_cleared=False)
 
-    def unsummarised(self) -> Plan:
-        """Return the plan without a compaction, since no summary was made."""
-        reason = Reason("not_summarised")
+    def unsummarised(self, reason: Reason) -> Plan:
+        """Return the plan without a compaction, with the reason why none was made."""
         outcomes = (
             o if o.replaces is None else o._replace(replaces=None, stopped=reason)
             for o in self.outcomes

@@ -15,6 +15,7 @@ from policyctx.compaction.assembly import (
     Archive,
     CompactStats,
     History,
+    SummaryUsage,
     archive_name,
     assembled,
 )
@@ -25,7 +26,9 @@ from policyctx.compaction.summarizers import SummaryRequest
 from policyctx.errors import StoreError
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
+from policyctx.planning.decisions import Reason
 from policyctx.store.content import Content, Origin
+from policyctx.turns.asking import AskBefore, CompactionAhead
 from policyctx.turns.effects import ReadFiles, Remember, Save
 from policyctx.turns.replacements import Replaced, Replacement, digest
 from policyctx.turns.sources import indices, joined, within
@@ -34,7 +37,7 @@ from policyctx.turns.summarising import Summarising
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from policyctx.compaction.assembly import SummaryUsage, WrittenMessage
+    from policyctx.compaction.assembly import WrittenMessage
     from policyctx.compaction.restoration import FileReader, Restoration
     from policyctx.compaction.summarizers import Summarizer
     from policyctx.definitions.items import Message
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from policyctx.planning.facts import Facts
     from policyctx.policy.models import Policy
     from policyctx.policy.models.compaction import Summary
+    from policyctx.turns.asking import BeforeCompaction
     from policyctx.turns.breakpoints import Beside
     from policyctx.turns.effects import Turn
     from policyctx.turns.known_list import KnownList
@@ -52,6 +56,7 @@ if TYPE_CHECKING:
 _WRITTEN_ROLES = ("user", "assistant")
 # The requirements ask for a list that ends so if nothing behind the summary stays.
 _ENDS_ON_REPLY = "the list ends with an assistant message"
+_NOT_SUMMARISED = Reason("not_summarised")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +84,14 @@ class NotCompacted:
 
     warnings: tuple[str, ...]
     usage: SummaryUsage
+    reason: Reason = _NOT_SUMMARISED
 
 
 class Compacting:
     """One compaction of the list of a turn, after the turn's other decisions were carried out.
 
     `settings` are those of the whole policy. `reader` reads the restored files, by default from
-    the disk.
+    the disk. `hook` is asked first whether the compaction may be made.
     """
 
     def __init__(
@@ -99,8 +105,10 @@ class Compacting:
         summarizer: Summarizer,
         reader: FileReader | None,
         beside: Beside,
+        hook: BeforeCompaction | None = None,
     ) -> None:
         self._known, self._replacing, self._facts = known, replacing, facts
+        self._hook = hook
         self._earlier, self._beside = earlier, beside
         self._conversation = known.conversation
         self._policy = self._conversation.policy
@@ -129,6 +137,8 @@ class Compacting:
         """
         for role in _WRITTEN_ROLES:
             self._shape.written(role, "a summary")
+        if self._hook is not None and (why := (yield from self._ask(self._hook))) is not None:
+            return NotCompacted((f"not compacted: {why.sentence}",), SummaryUsage(), why)
         # The files are read first, so that the summary need not repeat what they show.
         files = self._files()
         restoration = yield from files.ask()
@@ -145,6 +155,18 @@ class Compacting:
         if isinstance(made, str):
             return NotCompacted((*summarised.warnings, f"not compacted: {made}"), summarised.usage)
         return made
+
+    def _ask(self, hook: BeforeCompaction) -> Turn[Reason | None]:
+        """Ask the caller's hook, and return why the compaction is not made."""
+        ahead = CompactionAhead(
+            session_id=self._facts.session_id,
+            step=self._replacing.step,
+            messages=tuple(self._rest),
+            tokens=self._replacing.tokens,
+            first=self._parts.start,
+            last=self._parts.end - 1,
+        )
+        return (yield from AskBefore(hook, ahead).ask())
 
     def _replace(
         self, summary: str, summarised: Summarised, restoration: Restoration, *unread: str

@@ -1,0 +1,1 @@
+"""Policies and the edits of Anthropic's server-side context management, from one to the other."""

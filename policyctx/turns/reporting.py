@@ -1,0 +1,148 @@
+"""`Reporting`: what a session tells operators of its turns, in the log and by OpenTelemetry.
+
+The logger is `policyctx`: each step of a turn at the level INFO, each item that leaves the list at
+DEBUG. No record contains the text of a message. OpenTelemetry gets spans and metrics in a process
+that has imported it; a session never imports it first.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from policyctx.definitions.actions import Action
+    from policyctx.planning.compact import Replacing
+    from policyctx.planning.plan import Outcome, Plan
+    from policyctx.tokens.usage import Usage
+    from policyctx.turns.compacting import Compacted, NotCompacted
+    from policyctx.turns.effects import Turn
+    from policyctx.turns.result import Result
+    from policyctx.turns.telemetry import Telemetry
+
+_LOG = logging.getLogger("policyctx")
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """What a step did in one turn."""
+
+    step: str
+    is_open: bool
+    items: Mapping[Action, int]
+    """Number of items that it newly took, by what was done with them."""
+    freed_tokens: int
+    """Tokens of these items, less those of their placeholders."""
+    why: str
+    """Why it took nothing, or stopped early; empty if neither."""
+
+    def __str__(self) -> str:
+        taken = ", ".join(f"{n:,} {action.past}" for action, n in self.items.items())
+        done = f"{taken}, {self.freed_tokens:,} tokens freed" if taken else "nothing taken"
+        return f"{done}; {self.why}" if self.why else done
+
+
+def step_reports(plan: Plan) -> list[StepReport]:
+    """Return what each step of a plan did, in order; a summary is reported when it is made."""
+    items: defaultdict[str, Counter[Action]] = defaultdict(Counter)
+    freed: Counter[str] = Counter()
+    new = {decision.position for decision in plan.new}
+    for decision in plan.new:
+        items[decision.step][decision.action] += 1
+        if decision.item.inside not in new:
+            left = plan.facts.length(decision.placeholder or "", "tokens")
+            freed[decision.step] += plan.facts.tokens(decision.item) - left
+    return [
+        StepReport(one.step, one.is_open, items[one.step], freed[one.step], _why(one))
+        for one in plan.outcomes
+        if one.replaces is None
+    ]
+
+
+def _why(outcome: Outcome) -> str:
+    if not outcome.is_open:
+        closed = "; ".join(verdict.sentence for verdict in outcome.gates if not verdict.opens)
+        return f"gate closed: {closed}"
+    return "" if outcome.stopped is None else str(outcome.stopped)
+
+
+class Reporting:
+    """Reports the turns of one session under one policy."""
+
+    def __init__(self, session_id: str, policy: str) -> None:
+        self._session_id, self._policy = session_id, policy
+
+    def turn(self, operation: str, turn: Turn[Result]) -> Turn[Result]:
+        """Run a turn that decides, and report it."""
+        telemetry = _telemetry()
+        if telemetry is None:
+            result = yield from turn
+        else:
+            with telemetry.turn(operation, self._session_id, self._policy) as span:
+                result = yield from turn
+                span.end(result, step_reports(result.plan))
+        if _LOG.isEnabledFor(logging.INFO):
+            self._log(result)
+        return result
+
+    def compaction(
+        self, replacing: Replacing, compacting: Turn[Compacted | NotCompacted]
+    ) -> Turn[Compacted | NotCompacted]:
+        """Run a compaction, and report whether it was made; the turn's report logs it."""
+        telemetry = _telemetry()
+        if telemetry is None:
+            return (yield from compacting)
+        with telemetry.compaction(replacing, self._session_id, self._policy) as span:
+            made = yield from compacting
+            span.end(made)
+        return made
+
+    def usage(self, usage: Usage) -> None:
+        """Report the usage of a model call."""
+        if (telemetry := _telemetry()) is not None:
+            telemetry.usage(usage, self._session_id, self._policy)
+
+    def _log(self, result: Result) -> None:
+        plan = result.plan
+        if _LOG.isEnabledFor(logging.DEBUG):
+            for decision in plan.new:
+                item = decision.item
+                _LOG.debug(
+                    "session %s: step %s: %s %s %s%s: %s",
+                    self._session_id,
+                    decision.step,
+                    decision.action.past,
+                    item.type,
+                    item.item_id,
+                    f" of {item.tool}" if item.tool else "",
+                    decision.reason,
+                )
+        for report in step_reports(plan):
+            _LOG.info("session %s: step %s: %s", self._session_id, report.step, report)
+        if result.compaction is not None:
+            stats, made = result.compaction.stats, result.compaction.replacement
+            _LOG.info(
+                "session %s: step %s: %s messages replaced by a summary, %s → %s tokens",
+                self._session_id,
+                made.step,
+                f"{stats.compacted_message_count:,}",
+                f"{stats.original_token_count:,}",
+                f"{stats.compacted_token_count:,}",
+            )
+
+
+def _telemetry() -> Telemetry | None:
+    """Return what reports by OpenTelemetry; None in a process that has not imported its API.
+
+    A program that exports spans or metrics has imported it, so nothing is imported for the others.
+    """
+    if "opentelemetry.trace" not in sys.modules and "opentelemetry.metrics" not in sys.modules:
+        return None
+    from policyctx.turns.telemetry import telemetry  # noqa: PLC0415 - an extra
+
+    return telemetry()

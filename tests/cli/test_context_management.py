@@ -1,0 +1,110 @@
+"""`policyctx export anthropic` and `policyctx import anthropic`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import policyctx
+
+ROOT = Path(__file__).parents[2]
+FEATURE = ROOT / "features" / "server-edits"
+EDITS = FEATURE / "context_management.json"
+POLICY = FEATURE / "imported.yaml"
+PAGE = (ROOT / "docs" / "context-management.md").read_text(encoding="utf-8")
+
+
+def test_the_policy_of_the_features_is_the_import_of_the_edits_beside_it() -> None:
+    run = policyctx("import", "anthropic", EDITS, "--name", "server-edits", "--strict")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout == POLICY.read_text(encoding="utf-8")
+    assert policyctx("check", POLICY).returncode == 0
+
+
+def test_the_export_of_an_imported_policy_is_what_was_imported() -> None:
+    run = policyctx("export", "anthropic", POLICY, "--strict")
+    assert (run.returncode, json.loads(run.stdout)) == (0, json.loads(EDITS.read_text("utf-8")))
+    assert run.stderr == "send it with betas: compact-2026-01-12, context-management-2025-06-27\n"
+
+
+def test_what_stays_behind_is_listed_with_its_place_and_reason() -> None:
+    run = policyctx("export", "anthropic", "coding-agent")
+    assert run.returncode == 0
+    assert [edit["type"] for edit in json.loads(run.stdout)["edits"]] == [
+        "clear_tool_uses_20250919",
+        "compact_20260112",
+    ]
+    lines = run.stderr.splitlines()
+    assert lines[1] == "8 steps or keys stay behind:"
+    assert lines[2] == (
+        "  coding-agent.yaml:28:5: steps.retire-old-results.do: the server saves nothing, so what"
+        " it clears cannot be read again"
+    )
+    assert lines[-1].startswith("  by default: compaction.summary.by: ")
+
+
+def test_the_page_shows_what_the_command_prints() -> None:
+    run = policyctx("export", "anthropic", "coding-agent")
+    assert run.stderr in PAGE
+
+
+def test_strict_exits_with_1_and_prints_the_edits_all_the_same() -> None:
+    run = policyctx("export", "anthropic", "claude-code", "--strict")
+    assert (run.returncode, json.loads(run.stdout)) == (1, {"edits": []})
+
+
+def test_the_report_is_json() -> None:
+    report = json.loads(policyctx("export", "anthropic", "claude-code", "--json").stdout)
+    assert report["context_management"] == {"edits": []}
+    assert report["betas"] == []
+    assert report["left_behind"][0] == {
+        "key": "steps.offload-on-arrival",
+        "place": "claude-code.yaml:44:5",
+        "reason": "the server edits before a call, not as a result arrives",
+    }
+
+
+def test_an_import_reads_stdin_and_reports_as_json() -> None:
+    body = {"context_management": {"edits": [{"type": "clear_thinking_20251015"}]}}
+    run = policyctx("import", "anthropic", "-", "--json", stdin=json.dumps(body).encode())
+    report = json.loads(run.stdout)
+    assert report["policy"]["steps"][0]["name"] == "clear-thinking"
+    [left] = report["left_behind"]
+    assert (left["key"], left["place"]) == ("clear_thinking_20251015.keep", "stdin:1:35")
+    strict = policyctx("import", "anthropic", "-", "--strict", stdin=json.dumps(body).encode())
+    assert strict.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "stdin:1:1: PC103: expected a map with `edits`, got nothing"),
+        (b"\xff", "stdin: PC001: not UTF-8: byte 0 cannot be read"),
+        (b" " * 70_000, "stdin: PC001: larger than 64 KiB"),
+        (b'{"edits": [{"type": "compact"}]}', "stdin:1:21: PC104: 'compact' is none of"),
+        (b'{"edits": [1]}', "stdin:1:12: PC106"),
+        (b'{"edits": [' + b'{"a":' * 5_000, "PC006: nested deeper than 32 levels"),
+        (b"[[[[", "PC002: not YAML"),
+        (b'{"edits": [], "edits": []}', "PC004: the key 'edits' stands twice"),
+        (b"edits: &a [*a]", "PC003: anchors and aliases are not allowed"),
+    ],
+)
+def test_bad_input_is_reported_with_its_place(content: bytes, said: str) -> None:
+    run = policyctx("import", "anthropic", "-", stdin=content)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert said in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    run = policyctx("import", "anthropic", tmp_path / "none.json")
+    assert run.returncode == 1
+    assert f"{tmp_path / 'none.json'}: PC001: cannot be read" in run.stderr
+
+
+def test_a_name_that_no_policy_can_have_is_refused() -> None:
+    run = policyctx("import", "anthropic", EDITS, "--name", "")
+    assert run.returncode == 1
+    assert "PC105" in run.stderr
