@@ -1,6 +1,13 @@
 """The summary that needs no model: lines picked from the history by its structure."""
 
-from policyctx.compaction.extractive.cues import CHINESE, ENGLISH, SHIPPED, Language
+from policyctx.compaction.extractive.cues import (
+    CHINESE,
+    ENGLISH,
+    FRENCH,
+    GERMAN,
+    SHIPPED,
+    Language,
+)
 from policyctx.compaction.extractive.digest import Group
 from policyctx.compaction.extractive.layout import SummaryLine
 from policyctx.compaction.extractive.ranking import Unit
@@ -13,6 +20,8 @@ from policyctx.compaction.extractive.summary import (
 __all__ = [
     "CHINESE",
     "ENGLISH",
+    "FRENCH",
+    "GERMAN",
     "SHIPPED",
     "Group",
     "Language",

@@ -85,6 +85,16 @@ class Language:
     """How the user accepts an offer without repeating it."""
     acknowledged: tuple[str, ...] = ()
     """Words that only say that something was heard."""
+    errands: tuple[str, ...] = ()
+    """Words of orders that hold for one act rather than for all later work, such as `please`."""
+    wishes: tuple[str, ...] = ()
+    """What a wish for all later work is told with: preferences, formats, habits."""
+    roles: tuple[str, ...] = ()
+    """What the part of a person is told with."""
+    aims: tuple[str, ...] = ()
+    """What an aim or a measure of success is told with."""
+    states: tuple[str, ...] = ()
+    """Labels and words that the state of the work is told with, such as `status`."""
     ordinals: tuple[str, ...] = ()
     """The words for first, second and so on, in order."""
     numbers: tuple[str, ...] = ()
@@ -122,6 +132,7 @@ ENGLISH = Language(
         "decided", "decision", "chose", "choose", "chosen", "agreed", "settled", "going with",
         "will use", "we use", "opted", "because", "root cause", "turned out", "turns out", "found",
         "confirmed", "the problem", "the issue", "the fix", "fixed", "caused", "so that", "result",
+        "decide", "final", "it is settled", "picked", "we go with", "conclusion", "reason",
     ),
     revisions=(
         "instead", "actually", "rather than", "no longer", "change", "changed", "switch", "rather",
@@ -261,7 +272,34 @@ ENGLISH = Language(
         "cool", "fine", "lgtm", "yes", "yep", "yeah", "sure", "right", "alright", "all", "hm",
         "hmm", "ah", "oh", "wow", "well", "done", "very", "so", "much", "got", "it", "go", "on",
         "continue", "proceed", "looks", "sounds", "awesome", "excellent", "super", "love", "hi",
-        "hello", "hey", "please", "ahead", "keep", "going", "job", "work",
+        "hello", "hey", "please", "ahead", "keep", "going", "job", "work", "morning", "afternoon",
+        "evening", "bye", "lovely", "pity", "good catch", "good point", "good luck", "haha", "lol",
+        "cheers", "welcome", "you're", "noted", "understood", "brilliant", "see you", "later",
+        "no problem", "no worries", "wonderful", "amazing", "gladly", "of course", "certainly",
+    ),
+    errands=(
+        "please", "can you", "could you", "before", "until", "want", "need", "let's", "now",
+        "start", "show", "check", "look", "have to", "leave", "within", "not", "no", "under",
+    ),
+    wishes=(
+        "prefer", "preference", "i like", "i'd like", "i hate", "i love", "rather", "favour",
+        "favor", "style", "tone", "format", "formatting", "wording", "from now on", "whenever",
+        "in general", "instead of", "always", "never", "no tables", "bullet", "bullets", "short",
+        "concise", "i want", "ideally", "please don't", "do not use", "don't use", "avoid",
+    ),
+    roles=(
+        "contact", "talk to", "talked to", "ask", "in charge", "responsible", "owner", "owns",
+        "boss", "manager", "supervisor", "lead", "head of", "colleague", "assistant", "lawyer",
+        "who", "approves", "sign off", "signs off", "handles", "person", "cc", "call", "reach",
+        "client", "customer", "engineer", "director", "maintainer", "reviewer",
+    ),
+    aims=(
+        "goal", "aim", "target", "objective", "purpose", "success", "the point is", "what matters",
+        "what i want", "we want", "kpi", "in the end", "should end up",
+    ),
+    states=(
+        "state", "status", "where we are", "currently", "so far", "open", "pending", "in progress",
+        "not yet", "done", "remaining", "left to do", "still", "running", "waiting", "tried",
     ),
     ordinals=("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"),
     numbers=("one", "two", "three", "four", "five", "six", "seven", "eight"),
@@ -295,7 +333,8 @@ CHINESE = Language(
     ),
     choices=(
         "决定", "选择", "选用", "采用", "确定", "因为", "原因", "发现", "确认", "结论", "问题是",
-        "已修复", "改为", "结果", "定为", "根因",
+        "已修复", "改为", "结果", "定为", "根因", "定了", "拍板", "敲定", "选定", "判断", "放弃",
+        "不再讨论",
     ),
     revisions=(
         "改成", "改为", "改用", "换成", "换到", "换用", "其实", "不再", "更正", "取消", "算了",
@@ -382,8 +421,20 @@ CHINESE = Language(
     acknowledged=(
         "好的", "好", "谢谢", "多谢", "嗯", "行", "可以", "继续", "不错", "很好", "收到", "明白",
         "知道了", "辛苦了", "辛苦", "对", "是的", "吧", "了", "啊", "哦", "呢", "没问题", "你好",
-        "哈", "太", "棒",
+        "哈", "太", "棒", "早上好", "晚上好", "下午好", "早", "漂亮", "厉害", "记下", "懂",
+        "不客气",
     ),
+    errands=("帮我", "请", "先", "想", "要", "看看", "需要", "得", "之前", "都", "麻烦"),
+    wishes=(
+        "喜欢", "偏好", "最好", "尽量", "一律", "统一", "以后", "习惯", "讨厌", "不爱", "风格",
+        "格式", "语气", "希望", "宁可", "更想", "倾向", "别写", "不要用", "别用",
+    ),
+    roles=(
+        "找", "联系", "负责", "对接", "老板", "经理", "主管", "领导", "同事", "老师", "问", "管",
+        "点头", "签字", "审批", "法务", "财务", "客户", "接口人", "叫",
+    ),
+    aims=("目标", "目的", "为了", "指标", "最终", "要达到", "成功", "验收标准"),
+    states=("现状", "状态", "当前", "目前", "进度", "进展", "正在", "还没", "剩", "待", "试过"),
     ordinals=("第一", "第二", "第三", "第四", "第五", "第六", "第七", "第八"),
     numbers=("一", "两", "三", "四", "五", "六", "七", "八"),
     firsts=("前", "头"),
@@ -396,7 +447,89 @@ CHINESE = Language(
     errors=("错误", "问题", "异常", "失败", "解决", "故障"),
 )  # fmt: skip
 
-SHIPPED = (ENGLISH, CHINESE)
+# German and French rank only: which of two statements holds is not known by their words.
+GERMAN = Language(
+    name="German",
+    orders=(
+        "muss", "müssen", "musst", "müsst", "niemals", "nie", "immer", "nicht", "kein", "keine",
+        "keinen", "keinem", "keiner", "nur", "höchstens", "mindestens", "maximal", "bitte", "soll",
+        "sollen", "sollte", "darf", "darfst", "dürfen", "verboten", "erlaubt", "unbedingt", "ohne",
+        "außer", "vermeide", "vermeiden", "spätestens", "bis", "frist", "obergrenze", "grenze",
+        "lieber", "möchte", "wollen", "brauche", "braucht", "wichtig", "vorsicht", "finger weg",
+        "behalte", "behalten", "statt", "jede", "jeder", "jedes", "ausschließlich",
+        "auf keinen fall",
+    ),
+    choices=(
+        "entschieden", "entscheidung", "beschlossen", "festgelegt", "gewählt", "weil", "grund",
+        "ursache", "gefunden", "bestätigt", "ergebnis", "behoben", "lag an", "nehmen wir", "fazit",
+    ),
+    setbacks=(
+        "fehlgeschlagen", "scheitert", "gescheitert", "verworfen", "klappt nicht", "ging nicht",
+        "geht nicht", "aufgegeben", "abgebrochen", "funktioniert nicht", "abgelehnt",
+        "zurückgerollt",
+    ),
+    unfinished=(
+        "noch nicht", "noch", "offen", "ausstehend", "wartet", "fehlt", "fehlen", "läuft",
+        "steht aus",
+    ),
+    acknowledged=(
+        "danke", "super", "gut", "prima", "genau", "passt", "klar", "alles", "verstanden", "hallo",
+        "guten", "morgen", "tag", "abend", "gerne", "bitte", "sehr", "schön", "tschüss", "mach",
+        "weiter", "ja", "vielen", "dank", "moin", "perfekt",
+    ),
+    errands=("bitte", "kannst du", "können sie", "nicht", "bis", "noch", "möchte", "brauche"),
+    wishes=(
+        "lieber", "bevorzuge", "am liebsten", "stil", "ton", "format", "ab jetzt", "künftig", "mag",
+        "grundsätzlich", "immer", "kurz", "knapp", "gern", "wünsche",
+    ),
+    roles=(
+        "ansprechpartner", "ansprechpartnerin", "zuständig", "verantwortlich", "frag", "fragen",
+        "chef", "chefin", "leiter", "leiterin", "kollege", "kollegin", "herr", "frau", "kunde",
+        "kundin", "kontakt", "genehmigt", "betreut",
+    ),
+    aims=("ziel", "zweck", "am ende", "erfolg", "vorgabe"),
+    states=("stand", "aktuell", "derzeit", "bisher", "status", "offen", "erledigt", "versucht"),
+)  # fmt: skip
+
+FRENCH = Language(
+    name="French",
+    orders=(
+        "doit", "doivent", "dois", "il faut", "faut", "jamais", "toujours", "pas", "aucun",
+        "aucune",
+        "seulement", "uniquement", "au plus", "au moins", "au maximum", "maximum", "interdit",
+        "autorisé", "éviter", "évite", "évitez", "sans", "sauf", "avant", "limite", "délai",
+        "préfère", "préférons", "veux", "voulons", "besoin", "veuillez", "merci de", "attention",
+        "obligatoire", "impératif", "chaque", "plutôt", "gardez", "garde", "ne touche", "surtout",
+    ),
+    choices=(
+        "décidé", "décision", "choisi", "retenu", "convenu", "parce que", "car", "raison", "cause",
+        "trouvé", "confirmé", "résultat", "corrigé", "on part sur", "validé",
+    ),
+    setbacks=(
+        "échoué", "échec", "ne marche pas", "ne fonctionne pas", "abandonné", "rejeté", "écarté",
+        "annulé", "refusé", "sans succès", "n'a pas marché",
+    ),
+    unfinished=("pas encore", "encore", "en attente", "reste", "restent", "en cours", "manque"),
+    acknowledged=(
+        "merci", "parfait", "bien", "très", "super", "bonjour", "salut", "oui", "d'accord",
+        "entendu",
+        "génial", "beaucoup", "bonsoir", "compris", "noté", "vas-y", "continue", "ça", "marche",
+    ),
+    errands=("peux-tu", "pouvez-vous", "pas", "avant", "veux", "besoin", "s'il te plaît"),
+    wishes=(
+        "préfère", "préférons", "plutôt", "style", "ton", "format", "désormais", "toujours",
+        "j'aime", "je déteste", "de préférence", "en général", "court", "courte",
+    ),
+    roles=(
+        "contacter", "contactez", "contact", "demande", "demander", "responsable", "chef", "cheffe",
+        "directeur", "directrice", "collègue", "monsieur", "madame", "client", "cliente", "charge",
+        "s'occupe",
+    ),
+    aims=("objectif", "but", "cible", "au final", "l'essentiel"),
+    states=("état", "statut", "actuellement", "pour l'instant", "jusqu'ici", "en cours", "essayé"),
+)  # fmt: skip
+
+SHIPPED = (ENGLISH, CHINESE, GERMAN, FRENCH)
 
 _NOTHING = "(?!)"
 
@@ -455,6 +588,11 @@ class Cues:
     proposals: Presence
     agreements: Presence
     acknowledged: re.Pattern[str]
+    errands: Presence
+    wishes: Presence
+    roles: Presence
+    aims: Presence
+    states: Presence
     picks: Picks
     failures: re.Pattern[str]
     goals: re.Pattern[str]
@@ -490,6 +628,11 @@ def cues_of(languages: tuple[Language, ...]) -> Cues:
         proposals=_presence_of(cues("proposals")),
         agreements=_presence_of(cues("agreements")),
         acknowledged=_any_folded(cues("acknowledged")),
+        errands=_presence_of(cues("errands")),
+        wishes=_presence_of(cues("wishes")),
+        roles=_presence_of(cues("roles")),
+        aims=_presence_of(cues("aims")),
+        states=_presence_of(cues("states")),
         picks=_picks_of(languages),
         failures=_any_of(cues("failures")),
         goals=_any_of(cues("goals")),

@@ -3,14 +3,16 @@
 A unit is an entry of the summary: it is kept whole or left out. Each unit belongs to a stream, such
 as the user's orders or the files that were changed, and each stream has a rate. Within a stream the
 heaviest unit comes first. The streams are merged as packets are by weighted fair queueing: a unit's
-place is the size of its stream up to and with it, divided by the rate. So any prefix of the order
+place is the size of its stream up to and with it, divided by the rate; the heading and the label
+above its group count as the stream's first. So any prefix of the order
 holds each stream in about the proportion of its rate, a stream that has ended leaves its room to
 the others, and no limit is needed to find the order.
 
 Within a stream:
 
-- of the user's words those come first that bind or have an exact value, and the first and the last
-  of them: the task, and what it has become;
+- of the user's words those come first that bind, have an exact value or tell a lasting wish, the
+  part of a person, an aim or a decision, and the first and the last of them: the task, and what it
+  has become;
 - of the files those that were changed, the one used last first;
 - of the rest those that tell most, of equals the newest.
 """
@@ -54,8 +56,8 @@ class Unit(NamedTuple):
 
 # Rates of the streams. The user's orders have the largest, because nobody else can repeat them.
 # What another writer's summary holds may be all that is left of what the user said before it.
-_ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 130.0, 25.0, 10.0, 8.0
-_LAST_TURN, _TELLING, _TALK = 20.0, 16.0, 2.0
+_ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 130.0, 30.0, 10.0, 8.0
+_LAST_TURN, _TELLING, _TALK = 24.0, 24.0, 2.0
 _OPEN_FAILURE, _RESOLVED_FAILURE = 8.0, 2.0
 _CHANGED_FILE, _OTHER_FILE = 16.0, 2.0
 _RATES = {
@@ -76,12 +78,21 @@ _FIRST, _LAST, _AT_AN_END = 2, 4, 0.5
 _STRONGER, _MOST_STRONGER = 1.5, 3
 # What an agent's sentence weighs more that tells what did not work, or what is not done.
 _SETBACK, _UNFINISHED = 4.0, 2.0
+# What an agent's sentence weighs more that says where the work stands.
+_STATE = 4.0
+# What a sentence of the user weighs more that tells a lasting wish, the part of a person, an aim or
+# a decision, and less if it only asks for one act.
+_WISH, _ROLE, _AIM, _DECIDED, _ERRAND = 1.0, 1.0, 2.0, 1.0, 1.0
 # What a name weighs: nobody can guess it.
 _NAMED = 2.0
 # How much the size of a sentence takes from its weight: with 1 what counts is weight by token.
 _BY_SIZE, _EVEN_SIZE = 0.125, 12.0
 # The tokens of a message of the user of which half is worth little without the rest.
 _SHORT_MESSAGE = 20.0
+# A label at the beginning of a sentence.
+_LABEL = re.compile(r"[^:：,，.。]{1,24}[:：]")
+# The tokens of the heading above a group; its label has its own.
+_HEADING = 5.0
 # Characters to a token, and the tokens that an entry takes beside its text.
 _CHARS_PER_TOKEN, _AROUND = 4, 2
 
@@ -111,7 +122,7 @@ def ranked(entries: Sequence[DigestEntry], cues: Cues) -> tuple[Unit, ...]:
             streams.setdefault((group, max(rates)), []).append(_bundled(together))
     order: list[tuple[float, int, Unit]] = []
     for (group, rate), bundles in streams.items():
-        size = 0.0
+        size = size_of(str(group)) + _HEADING
         for bundle in sorted(bundles, key=_by_value if group in _SENTENCES else _by_weight):
             size += bundle.size
             order += [(size / rate, unit.place, unit) for unit in bundle.units]
@@ -189,9 +200,17 @@ def _weighed(entry: DigestEntry, position: int, count: int, cues: Cues) -> tuple
     if entry.group is not Group.TOLD:
         weight += _SETBACK if cues.setbacks.found_in(line) else 0
         weight += _UNFINISHED if cues.unfinished.found_in(line) else 0
+        label = _LABEL.match(line)
+        weight += _STATE if label is not None and cues.states.found_in(label[0]) else 0
         return weight + recency, False
     strength = cues.orders.count_in(line)
     weight += _STRONGER * min(strength - 1, _MOST_STRONGER) if strength else 0
+    if strength and cues.errands.count_in(line) >= strength:
+        weight -= _ERRAND
+    weight += _WISH if cues.wishes.found_in(line) else 0
+    weight += _ROLE if cues.roles.found_in(line) else 0
+    weight += _AIM if cues.aims.found_in(line) else 0
+    weight += _DECIDED if cues.choices.found_in(line) else 0
     at_an_end = weight > 0 and (position < _FIRST or position >= count - _LAST)
     return weight + (_AT_AN_END if at_an_end else 0) + recency, bool(notes) or strength > 0
 

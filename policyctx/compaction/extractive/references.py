@@ -41,7 +41,7 @@ def resolved(said: Sequence[Said], items: Iterable[Item], cues: Cues) -> list[Sa
     return [
         one if text is None else _resolved(one, text, cues)
         for one, text in zip(said, before, strict=True)
-        if one.speaker != USER or one.pasted or not _is_acknowledgement(one, cues)
+        if one.pasted or not _is_acknowledgement(one, cues)
     ]
 
 

@@ -38,6 +38,7 @@ from policyctx.compaction.extractive.statements import AGENT, USER, Said, said_i
 from policyctx.compaction.extractive.work import calls_in, counted, failures_of, files_of
 from policyctx.messages.reading import Reading
 from policyctx.tokens.counter import counter_for
+from policyctx.tokens.words import CJK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -54,6 +55,9 @@ if TYPE_CHECKING:
 # The agent's sentences that are told of: of this weight or more, and the heaviest only.
 _LEAST_WEIGHT, _MOST_SENTENCES = 1.0, 80
 
+
+# Characters that a note has at most which only points to another statement.
+_LONGEST_POINTER = 40
 
 _SENTENCE_ENDS = (".", "!", "。", "！")
 # What a file may show as well.
@@ -80,7 +84,7 @@ def gathered(history: History, cues: Cues) -> Digest:
     ]
     status = status_of(before, items, said, calls, cues)
     told = _told({i: _with_done_told(found.digest) for i, found in read.items()}, said)
-    standing = [_with_source(one) for one in revised(told, cues)]
+    standing = [_pointing(_with_source(one)) for one in revised(told, cues)]
     results = [item for item in items if item.kind == "tool_result"]
     in_status = {one.text for one in (*status.done, *status.next)}
     return Digest(
@@ -107,12 +111,27 @@ def gathered(history: History, cues: Cues) -> Digest:
     )
 
 
+def _begun(text: str) -> str:
+    """Return the beginning of a statement that stands whole elsewhere, enough to find it."""
+    most = _LONGEST_POINTER // 2 if CJK.search(text) else _LONGEST_POINTER
+    if len(text) <= most:
+        return text
+    begun = text[: most - 2]
+    return f"{begun[: begun.rfind(' ')] if ' ' in begun else begun} …"
+
+
 _T = TypeVar("_T", Told, Said)
 
 
 def _with_source(one: _T) -> _T:
     """Return a statement with the message that it is from."""
     return one._replace(statement=one.statement._replace(source=one.message))
+
+
+def _pointing(one: Told) -> Told:
+    """Return a statement with no more of the one that it may replace than what finds it."""
+    statement = one.statement
+    return one._replace(statement=statement._replace(unresolved=_begun(statement.unresolved)))
 
 
 def _joined(digests: Sequence[Digest]) -> Digest:
