@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 PROPER, LETTER, PLAIN = "proper", "letter", "plain"
 EXACT = frozenset((NUMBER, PATH, NAME, QUOTED))
+_NAMED = EXACT | {PROPER, LETTER}
 _MEASURED = frozenset((NUMBER, *KINDS))
 _SAYS = re.compile(r"\w")
 # Characters of a person's name in a language without capital letters.
@@ -78,6 +79,10 @@ class Clause(NamedTuple):
     """Whether it gives a value and does not say to what."""
     named: frozenset[str]
     """The names, values and members of kinds in its slot."""
+    special: tuple[Token, ...]
+    """What it gives but for plain words: what another value of its kind may replace."""
+    exact: tuple[str, ...]
+    """The exact values, names and letters in it, each as often as it occurs."""
 
 
 class _Draft(NamedTuple):
@@ -98,6 +103,7 @@ _GRAMMAR = Role.PARTICLE | Role.NEGATION | Role.CORRECTION | Role.UPDATE | Role.
 # A verb with a meaning of its own, which a verb of change has not.
 _TOPIC = Role.MEANING | Role.REVISION
 _CHANGES = Role.REVISION | Role.UPDATE | Role.CORRECTION
+_BEFORE_VALUES = Role.DENIAL | Role.NEGATION | Role.TARGET | Role.SETTER
 _MAY_DENY = Role.DENIAL | Role.NEGATION | Role.PARTICLE | Role.PLACE | Role.REVISION | Role.UPDATE
 
 
@@ -116,11 +122,15 @@ class ClauseReader:
         drafts = list(self._drafts())
         gathered: list[_Draft] = []
         for i, draft in enumerate(drafts):
+            # All that may be a stop has a role.
             is_stop = (
-                draft.word == STOP
-                or (draft.word == COLON and _ends_clause(gathered, drafts[i + 1 :]))
-                # "Use it and never open it" is an order and a prohibition.
-                or (draft.roles & Role.JOIN and _forbids(drafts[i + 1 : i + 2]))
+                draft.roles
+                and (
+                    draft.word == STOP
+                    or (draft.word == COLON and _ends_clause(gathered, drafts[i + 1 :]))
+                    # "Use it and never open it" is an order and a prohibition.
+                    or (draft.roles & Role.JOIN and _forbids(drafts[i + 1 : i + 2]))
+                )
             )
             if not is_stop:
                 gathered.append(draft)
@@ -137,7 +147,8 @@ class ClauseReader:
         for value in self._values:
             if value.start < at:
                 continue
-            yield from self._words(at, value.start, used)
+            if at < value.start:
+                yield from self._words(at, value.start, used)
             at = value.end
             unit, used = dimension_of(self._text, value)
             word = value.text.casefold()
@@ -152,12 +163,14 @@ class ClauseReader:
         for name, roles, start, end, raw in words:
             if start + at < used:
                 continue
-            kind = KIND_OF.get(name) or self._kind_of(raw, roles, start + at)
-            yield _Draft(name, kind, "", roles, start + at, end + at, end + at, _is_token(roles))
+            kind = KIND_OF.get(name)
+            if kind is None:
+                kind = self._kind_of(raw, roles, start + at) if raw[0].isupper() else PLAIN
+            is_token = not roles or _is_token(roles)
+            yield _Draft(name, kind, "", roles, start + at, end + at, end + at, is_token)
 
     def _kind_of(self, raw: str, roles: int, start: int) -> str:
-        if not raw[0].isupper():
-            return PLAIN
+        """Return the kind of a word with a capital letter."""
         if len(raw) == 1 and raw != "I":
             return LETTER
         if roles or (raw[1:].islower() and not _SAYS.search(self._text, 0, start)):
@@ -177,6 +190,9 @@ class ClauseReader:
         article = 0
         for draft in drafts:
             roles = draft.roles
+            if not roles:
+                article = 0
+                continue
             adds = adds or bool(roles & Role.ADDITION)
             # "Do not change the port" is no change, and "the change" need not be one of this.
             verb = negative and roles & (Role.ACTION | Role.MEANING)
@@ -225,12 +241,13 @@ def _tokens(
     place, negative, denied, joined = "", False, False, False
     for i, one in enumerate(drafts):
         roles = one.roles
-        if roles & Role.DENIAL and _denies(drafts, i):
-            denied = True
-        elif roles & (Role.TARGET | Role.SETTER) and not one.is_token:
-            denied = False
-        if roles & Role.NEGATION and not denied:
-            negative = True
+        if roles & _BEFORE_VALUES:
+            if roles & Role.DENIAL and _denies(drafts, i):
+                denied = True
+            elif roles & (Role.TARGET | Role.SETTER) and not one.is_token:
+                denied = False
+            if roles & Role.NEGATION and not denied:
+                negative = True
         if not one.is_token:
             joined = False
             if roles & (Role.PLACE | Role.TARGET):
@@ -261,6 +278,7 @@ def _made(tokens: tuple[Token, ...], *, negative: bool, sets: bool, adds: bool) 
     given = [one for one in stated if one.in_value]
     # "Write it in German": the last word is the value, though no word gives it.
     last = tokens[-1] if tokens and tokens[-1].place and tokens[-1].kind in KINDS else None
+    gives = given if sets else stated
     bare = not sets and all(one.kind in KINDS or one.kind in EXACT for one in slot)
     return Clause(
         tokens,
@@ -273,12 +291,14 @@ def _made(tokens: tuple[Token, ...], *, negative: bool, sets: bool, adds: bool) 
         slot=frozenset(
             [one.word for one in slot if sets or (one.kind not in EXACT and one is not last)]
         ),
-        given=tuple(given if sets else stated),
+        given=tuple(gives),
         topic=telling[0].word if telling else "",
         is_elided=bool(given or slot) and (not slot or bare),
         named=frozenset(
             [one.word for one in slot if one.kind != PLAIN and (sets or one is not last)]
         ),
+        special=tuple([one for one in gives if one.kind != PLAIN]),
+        exact=tuple([one.word for one in tokens if one.kind in _NAMED]),
     )
 
 
@@ -354,6 +374,8 @@ def _last_setter(drafts: Sequence[_Draft]) -> int:
     setter, has_value = -1, False
     for i, one in enumerate(drafts[:last_token]):
         has_value = has_value or (setter >= 0 and one.kind in _MEASURED)
+        if not one.roles & _BEFORE_VALUES:
+            continue
         if one.roles & Role.SETTER or (changes and not has_value and one.roles & Role.TARGET):
             setter, changes, has_value = i, True, False
     return setter

@@ -16,7 +16,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from policyctx.compaction.extractive.clauses import EXACT, LETTER, PLAIN, PROPER
+from policyctx.compaction.extractive.clauses import LETTER, PLAIN, PROPER
 from policyctx.compaction.extractive.frames import ADMITTED, BORDER, CLEAR
 from policyctx.compaction.extractive.meanings import IMPLIED, KINDS
 from policyctx.compaction.extractive.statements import NAME, NUMBER, PATH, QUOTED
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from policyctx.compaction.extractive.frames import Frame
 
 _NAMES = frozenset((NAME, PATH, PROPER, QUOTED))
-_NAMED = EXACT | {PROPER, LETTER}
 # Shares of the words of the later slot that the earlier statement has.
 _SAME_THING, _SIMILAR = 0.6, 0.34
 
@@ -62,6 +61,10 @@ class _Values(IntEnum):
     SAME_KIND = 2
 
 
+# An attribute of an enumeration takes longer to read than a name of the module.
+_NO_VALUES, _OTHER_WORDS, _SAME_KIND = _Values
+
+
 class _Match(NamedTuple):
     """A clause of the later statement and one of the earlier, compared."""
 
@@ -90,9 +93,9 @@ def update_of(new: Frame, old: Frame) -> Update:
         for later in new.clauses:
             for before in old.clauses:
                 found = _update(later, before, new, old)
-                if found.effect > update.effect:
+                if found is not _NOTHING and found.effect > update.effect:
                     update = found
-    return _NOTHING if update.effect and are_apart(new, old) else update
+    return _NOTHING if update is not _NOTHING and are_apart(new, old) else update
 
 
 def _update(later: Clause, before: Clause, new: Frame, old: Frame) -> Update:
@@ -112,7 +115,7 @@ def _update(later: Clause, before: Clause, new: Frame, old: Frame) -> Update:
         )
         return Update(Effect.MAY_REPLACE) if alike else _NOTHING
     only_new, only_old = len(slot - old.words - IMPLIED), len(held - new.words - IMPLIED)
-    weight = len(shared) + sum([one.kind in _NAMED for one in later.tokens if one.word in shared])
+    weight = len(shared) + sum([word in shared for word in later.exact])
     overlap = weight / (weight + only_new)
     if overlap < _SIMILAR:
         return _NOTHING
@@ -122,13 +125,13 @@ def _update(later: Clause, before: Clause, new: Frame, old: Frame) -> Update:
         effect = _effect_of_opposite(match, later, before)
     elif later.adds:
         effect = Effect.NONE
-    elif values is _Values.SAME_KIND:
+    elif values is _SAME_KIND:
         effect = _effect_of_value(match, later, before, new.cue)
     else:
         effect = _effect_of_words(match, new, old)
     if not effect:
         return _NOTHING
-    whole = flipped or values is _Values.NONE
+    whole = flipped or values is _NO_VALUES
     gone = (
         ((before.tokens[0].start, before.tokens[-1].end),) if whole else _gone(values, before, new)
     )
@@ -143,7 +146,7 @@ def _is_of_one_kind(later: Clause, before: Clause) -> bool:
 
 def _effect_of_opposite(match: _Match, later: Clause, before: Clause) -> Effect:
     """Return the effect of an order on an opposite one."""
-    if match.values is _Values.SAME_KIND:
+    if match.values is _SAME_KIND:
         return Effect.NONE
     if not match.only_new and match.only_old <= match.shared:
         return Effect.REPLACES
@@ -175,7 +178,7 @@ def _effect_of_value(match: _Match, later: Clause, before: Clause, cue: int) -> 
 def _effect_of_words(match: _Match, new: Frame, old: Frame) -> Effect:
     """Return the effect where no value of the same kind is given."""
     cue = new.cue
-    if match.values is _Values.WORDS and not match.only_new and (cue or not match.only_old):
+    if match.values is _OTHER_WORDS and not match.only_new and (cue or not match.only_old):
         certain = cue and match.only_old < cue and match.only_old <= match.shared
         return Effect.REPLACES if certain else Effect.MAY_REPLACE
     if cue == ADMITTED:
@@ -190,17 +193,21 @@ def _other_topics(later: Clause, before: Clause) -> bool:
 
 
 def _compared(later: Clause, before: Clause, old: Frame) -> _Values:
+    # A plain word is of no kind.
+    for one in later.special:
+        if one.word not in old.words:
+            for other in before.special:
+                if other.word not in later.words and _same_kind(one, other):
+                    return _SAME_KIND
+    if not (later.sets and before.sets):
+        return _NO_VALUES
     given = [one for one in later.given if one.word not in old.words]
     held = [one for one in before.given if one.word not in later.words]
-    for one in given:
-        for other in held:
-            if _same_kind(one, other):
-                return _Values.SAME_KIND
-    if not (later.sets and before.sets and given and held):
-        return _Values.NONE
+    if not (given and held):
+        return _NO_VALUES
     # A day does not replace a place.
     special = any(one.kind in KINDS or one.kind == NUMBER for one in (*given, *held))
-    return _Values.NONE if special else _Values.WORDS
+    return _NO_VALUES if special else _OTHER_WORDS
 
 
 def _same_kind(one: Token, other: Token) -> bool:
@@ -224,7 +231,7 @@ def _gone(values: _Values, before: Clause, new: Frame) -> tuple[tuple[int, int],
         and (
             any(_same_kind(other, one) for other in given)
             if one.kind != PLAIN
-            else values is _Values.WORDS and one.in_value
+            else values is _OTHER_WORDS and one.in_value
         )
     )
 
