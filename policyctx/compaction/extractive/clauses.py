@@ -18,7 +18,7 @@ from policyctx.compaction.extractive.statements import NAME, NUMBER, PATH, QUOTE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from policyctx.compaction.extractive.lexicon import Lexicon, Word
+    from policyctx.compaction.extractive.lexicon import Lexicon
     from policyctx.compaction.extractive.statements import Value
 
 PROPER, LETTER, PLAIN = "proper", "letter", "plain"
@@ -103,7 +103,6 @@ _GRAMMAR = Role.PARTICLE | Role.NEGATION | Role.CORRECTION | Role.UPDATE | Role.
 # A verb with a meaning of its own, which a verb of change has not.
 _TOPIC = Role.MEANING | Role.REVISION
 _CHANGES = Role.REVISION | Role.UPDATE | Role.CORRECTION
-_BEFORE_VALUES = Role.DENIAL | Role.NEGATION | Role.TARGET | Role.SETTER
 _MAY_DENY = Role.DENIAL | Role.NEGATION | Role.PARTICLE | Role.PLACE | Role.REVISION | Role.UPDATE
 
 
@@ -119,7 +118,7 @@ class ClauseReader:
 
     def clauses(self) -> Iterator[Clause]:
         """Yield the clauses in order."""
-        drafts = list(self._drafts())
+        drafts = self._drafts()
         gathered: list[_Draft] = []
         for i, draft in enumerate(drafts):
             # All that may be a stop has a role.
@@ -141,33 +140,34 @@ class ClauseReader:
         if gathered:
             yield self._clause(gathered)
 
-    def _drafts(self) -> Iterator[_Draft]:
-        """Yield the words outside of exact values, and the values, in order."""
+    def _drafts(self) -> list[_Draft]:
+        """Return the words outside of exact values, and the values, in order."""
+        drafts: list[_Draft] = []
         at, used = 0, 0
         for value in self._values:
             if value.start < at:
                 continue
             if at < value.start:
-                yield from self._words(at, value.start, used)
+                self._add_words(drafts, at, value.start, used)
             at = value.end
             unit, used = dimension_of(self._text, value)
             word = value.text.casefold()
             # A day of the week has a name in one language and a numeral in another.
             name = self._lexicon.meaning_of(word) if value.kind == NUMBER else word
             kind = KIND_OF.get(name, NUMBER) if value.kind == NUMBER else value.kind
-            yield _Draft(name, kind, unit, 0, value.start, value.end, used, is_token=True)
-        yield from self._words(at, len(self._text), used)
+            drafts.append(_Draft(name, kind, unit, 0, value.start, value.end, used, is_token=True))
+        self._add_words(drafts, at, len(self._text), used)
+        return drafts
 
-    def _words(self, at: int, to: int, used: int) -> Iterator[_Draft]:
-        words: Iterator[Word] = self._lexicon.words_in(self._text[at:to])
-        for name, roles, start, end, raw in words:
+    def _add_words(self, drafts: list[_Draft], at: int, to: int, used: int) -> None:
+        for name, roles, start, end, raw in self._lexicon.words_in(self._text[at:to]):
             if start + at < used:
                 continue
             kind = KIND_OF.get(name)
             if kind is None:
                 kind = self._kind_of(raw, roles, start + at) if raw[0].isupper() else PLAIN
             is_token = not roles or _is_token(roles)
-            yield _Draft(name, kind, "", roles, start + at, end + at, end + at, is_token)
+            drafts.append(_Draft(name, kind, "", roles, start + at, end + at, end + at, is_token))
 
     def _kind_of(self, raw: str, roles: int, start: int) -> str:
         """Return the kind of a word with a capital letter."""
@@ -239,15 +239,15 @@ def _tokens(
     """Return the tokens of a clause, and whether it forbids or denies."""
     tokens: list[Token] = []
     place, negative, denied, joined = "", False, False, False
+    first, after = value
     for i, one in enumerate(drafts):
         roles = one.roles
-        if roles & _BEFORE_VALUES:
-            if roles & Role.DENIAL and _denies(drafts, i):
-                denied = True
-            elif roles & (Role.TARGET | Role.SETTER) and not one.is_token:
-                denied = False
-            if roles & Role.NEGATION and not denied:
-                negative = True
+        if roles & Role.DENIAL and _denies(drafts, i):
+            denied = True
+        elif roles & (Role.TARGET | Role.SETTER) and not one.is_token:
+            denied = False
+        if roles & Role.NEGATION and not denied:
+            negative = True
         if not one.is_token:
             joined = False
             if roles & (Role.PLACE | Role.TARGET):
@@ -255,16 +255,18 @@ def _tokens(
             elif roles & (Role.SETTER | Role.NEGATION):
                 place = ""
             continue
+        word, kind, unit, _, begin, end, until, _ = one
         verb = bool(roles & Role.ACTION) and not (i and drafts[i - 1].roles & Role.ARTICLE)
-        if may_begin_with_verb and not (tokens or place or roles) and one.kind == PLAIN:
+        if may_begin_with_verb and not (tokens or place or roles) and kind == PLAIN:
             verb = _is_imperative(drafts, i)
-        unit = one.unit or (_counted(drafts, i) if one.kind == NUMBER else "")
         topic = not verb or roles & _TOPIC == Role.MEANING
-        in_value = value[0] <= i < value[1] and not verb
+        if kind == NUMBER and not unit:
+            unit = _counted(drafts, i)
+        in_value = first <= i < after and not verb
         tokens.append(
             Token(
-                one.word, one.kind, unit, not verb, topic, in_value, denied, place, joined,
-                one.start, one.end, one.until,
+                word, kind, unit, not verb, topic, in_value, denied, place, joined,
+                begin, end, until,
             )
         )  # fmt: skip
         joined = not verb
@@ -274,8 +276,9 @@ def _tokens(
 def _made(tokens: tuple[Token, ...], *, negative: bool, sets: bool, adds: bool) -> Clause:
     stated = [one for one in tokens if not one.denied]
     telling = [one for one in stated if one.tells_apart]
-    slot = [one for one in telling if not one.in_value]
-    given = [one for one in stated if one.in_value]
+    slot = [one for one in telling if not one.in_value] if sets else telling
+    given = [one for one in stated if one.in_value] if sets else []
+    words = frozenset([one.word for one in stated])
     # "Write it in German": the last word is the value, though no word gives it.
     last = tokens[-1] if tokens and tokens[-1].place and tokens[-1].kind in KINDS else None
     gives = given if sets else stated
@@ -285,9 +288,9 @@ def _made(tokens: tuple[Token, ...], *, negative: bool, sets: bool, adds: bool) 
         negative,
         sets,
         adds,
-        words=frozenset([one.word for one in stated]),
+        words=words,
         topics=frozenset([one.word for one in stated if one.tells_topic]),
-        telling=frozenset([one.word for one in telling]),
+        telling=words if len(telling) == len(stated) else frozenset([one.word for one in telling]),
         slot=frozenset(
             [one.word for one in slot if sets or (one.kind not in EXACT and one is not last)]
         ),
@@ -370,12 +373,12 @@ def _measure(drafts: Sequence[_Draft]) -> tuple[int, int]:
 def _last_setter(drafts: Sequence[_Draft]) -> int:
     """Return the position of the last word that gives a value; -1 without one."""
     changes = any(one.roles & _CHANGES for one in drafts)
-    last_token = max([i for i, one in enumerate(drafts) if one.is_token], default=0)
+    last_token = len(drafts) - 1
+    while last_token > 0 and not drafts[last_token].is_token:
+        last_token -= 1
     setter, has_value = -1, False
     for i, one in enumerate(drafts[:last_token]):
         has_value = has_value or (setter >= 0 and one.kind in _MEASURED)
-        if not one.roles & _BEFORE_VALUES:
-            continue
         if one.roles & Role.SETTER or (changes and not has_value and one.roles & Role.TARGET):
             setter, changes, has_value = i, True, False
     return setter

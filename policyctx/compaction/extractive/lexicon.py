@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,20 +69,10 @@ _VOWEL = re.compile("[aeiouy]")
 _MOST_CACHED = 20_000
 
 
-class Word(NamedTuple):
-    """A word or phrase in its place."""
-
-    name: str
-    """Its meaning, or its stem; of CJK without an entry one character."""
-    roles: int
-    start: int
-    end: int
-    text: str
-
-    @property
-    def is_content(self) -> bool:
-        """Whether it says what the statement is about."""
-        return self.roles in {0, Role.MEANING}
+# A word or phrase in its place: its meaning or its stem (of CJK without an entry one character),
+# its roles, where it begins and ends, and its text. A plain tuple, since each word of a history is
+# read.
+Word: TypeAlias = tuple[str, int, int, int, str]
 
 
 # What an inflected form of a word keeps of its roles.
@@ -163,13 +153,13 @@ class Lexicon:
                     name, roles, _ = self._read(raw)
                 elif raw == "A" and not start:
                     name, roles, _ = self._read("a")
-                yield Word(name, roles, start, end, raw)
+                yield (name, roles, start, end, raw)
             elif kind == "run":
                 yield from self._run(text, start, end)
             elif kind == "colon":
-                yield Word(COLON, Role.SETTER | Role.PARTICLE, start, end, piece[0])
+                yield (COLON, Role.SETTER | Role.PARTICLE, start, end, piece[0])
             else:
-                yield Word(STOP, Role.PARTICLE, start, end, piece[0])
+                yield (STOP, Role.PARTICLE, start, end, piece[0])
 
     def _end_of_phrase(self, text: str, found: list[re.Match[str]], i: int, most: int) -> int:
         """Return the position of the last of the at most so many words of a phrase from `i`."""
@@ -224,9 +214,9 @@ class Lexicon:
                     len(word) > 1 or (role and not role & _CONTENT) for word, role in beside
                 )
             if roles and known:
-                yield Word(self._names.get(key) or key, roles, at, at + len(key), key)
+                yield (self._names.get(key) or key, roles, at, at + len(key), key)
             else:
-                yield Word(key, 0, at, at + len(key), key)
+                yield (key, 0, at, at + len(key), key)
             at += len(key)
 
 
