@@ -65,6 +65,16 @@ class Frame(_Read):
         )
 
     @cached_property
+    def named(self) -> frozenset[str]:
+        """The names, values and members of kinds in its slots."""
+        return frozenset().union(*[one.named for one in self.clauses])
+
+    @cached_property
+    def named_beside_values(self) -> frozenset[str]:
+        """Those in clauses that give a value, or forbid."""
+        return frozenset().union(*[one.named for one in self.clauses if one.sets or one.negative])
+
+    @cached_property
     def befores(self) -> tuple[tuple[str, str], ...]:
         """The pairs of words that stand side by side in a slot."""
         return tuple(_befores(self.clauses))

@@ -40,18 +40,6 @@ class Effect(IntEnum):
     REPLACES = 2
 
 
-class Update(NamedTuple):
-    """What a later statement does to an earlier one, and the parts that hold no longer."""
-
-    effect: Effect
-    gone: tuple[tuple[int, int], ...] = ()
-    """Where they begin and end in the earlier statement, in characters."""
-    opposite: bool = False
-    """Whether the one allows or demands what the other forbids."""
-    partly: bool = False
-    """Whether the earlier statement says more of what it is about than the later one."""
-
-
 class _Values(IntEnum):
     """How the values of two clauses compare."""
 
@@ -63,6 +51,22 @@ class _Values(IntEnum):
 
 # An attribute of an enumeration takes longer to read than a name of the module.
 _NO_VALUES, _OTHER_WORDS, _SAME_KIND = _Values
+
+
+class Update(NamedTuple):
+    """What a later statement does to an earlier one, and the parts that hold no longer."""
+
+    effect: Effect
+    gone: tuple[tuple[int, int], ...] = ()
+    """Where they begin and end in the earlier statement, in characters."""
+    opposite: bool = False
+    """Whether the one allows or demands what the other forbids."""
+    partly: bool = False
+    """Whether the earlier statement says more of what it is about than the later one."""
+    in_clause: Clause | None = None
+    """The earlier clause that it changes, where it is one."""
+    values: _Values = _NO_VALUES
+    """How the values of that clause and of the later one compare."""
 
 
 class _Match(NamedTuple):
@@ -95,7 +99,10 @@ def update_of(new: Frame, old: Frame) -> Update:
                 found = _update(later, before, new, old)
                 if found is not _NOTHING and found.effect > update.effect:
                     update = found
-    return _NOTHING if update is not _NOTHING and are_apart(new, old) else update
+    if update is _NOTHING or are_apart(new, old):
+        return _NOTHING
+    # Most similar statements are apart, so that what is gone is found last.
+    return update if update.in_clause is None else _with_gone(update, update.in_clause, new)
 
 
 def _update(later: Clause, before: Clause, new: Frame, old: Frame) -> Update:
@@ -131,11 +138,14 @@ def _update(later: Clause, before: Clause, new: Frame, old: Frame) -> Update:
         effect = _effect_of_words(match, new, old)
     if not effect:
         return _NOTHING
-    whole = flipped or values is _NO_VALUES
-    gone = (
-        ((before.tokens[0].start, before.tokens[-1].end),) if whole else _gone(values, before, new)
-    )
-    return Update(effect, gone, opposite=flipped, partly=bool(only_old))
+    return Update(effect, opposite=flipped, partly=bool(only_old), in_clause=before, values=values)
+
+
+def _with_gone(update: Update, before: Clause, new: Frame) -> Update:
+    """Return the update with what of the earlier clause holds no longer."""
+    if update.opposite or update.values is _NO_VALUES:
+        return update._replace(gone=((before.tokens[0].start, before.tokens[-1].end),))
+    return update._replace(gone=_gone(update.values, before, new))
 
 
 def _is_of_one_kind(later: Clause, before: Clause) -> bool:
@@ -268,9 +278,7 @@ def _name_different_things(new: Frame, old: Frame) -> bool:
 
 
 def _names_of_its_own(frame: Frame, other: Frame, *, every: bool) -> bool:
-    return any(
-        one.named - other.words for one in frame.clauses if every or one.sets or one.negative
-    )
+    return not (frame.named if every else frame.named_beside_values) <= other.words
 
 
 def _have_other_neighbours(new: Frame, old: Frame) -> bool:
