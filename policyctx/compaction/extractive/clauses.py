@@ -81,6 +81,8 @@ class Clause(NamedTuple):
     """The names, values and members of kinds in its slot."""
     special: tuple[Token, ...]
     """What it gives but for plain words: what another value of its kind may replace."""
+    gives_member: bool
+    """Whether it gives a member of a kind, such as a day."""
     exact: tuple[str, ...]
     """The exact values, names and letters in it, each as often as it occurs."""
 
@@ -301,6 +303,7 @@ def _made(tokens: tuple[Token, ...], *, negative: bool, sets: bool, adds: bool) 
             [one.word for one in slot if one.kind != PLAIN and (sets or one is not last)]
         ),
         special=tuple([one for one in gives if one.kind != PLAIN]),
+        gives_member=any(one.kind in KINDS for one in gives),
         exact=tuple([one.word for one in tokens if one.kind in _NAMED]),
     )
 

@@ -98,7 +98,13 @@ def frame_of(
     tokens = tuple([one for clause in clauses for one in clause.tokens])
     denied = frozenset([one.word for one in tokens if one.denied])
     words = frozenset([one.word for one in tokens])
-    kinds = [f"{one.kind}:" for clause in clauses for one in clause.given if one.kind in KINDS]
+    kinds = [
+        f"{one.kind}:"
+        for clause in clauses
+        if clause.gives_member
+        for one in clause.special
+        if one.kind in KINDS
+    ]
     return Frame(
         clauses=clauses,
         tokens=tokens,

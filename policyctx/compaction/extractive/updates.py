@@ -107,6 +107,10 @@ def update_of(new: Frame, old: Frame) -> Update:
 
 def _update(later: Clause, before: Clause, new: Frame, old: Frame) -> Update:
     flipped = later.negative != before.negative
+    # Without a word of revision, only an opposite order or another value changes something.
+    gives = (later.sets and before.sets) or (later.gives_member and before.gives_member)
+    if not flipped and (later.adds or not (new.cue or gives)):
+        return _NOTHING
     if flipped:
         shared, slot, held = later.words & before.words, later.telling, before.telling
     else:
