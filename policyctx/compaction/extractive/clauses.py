@@ -18,11 +18,12 @@ from policyctx.compaction.extractive.statements import NAME, NUMBER, PATH, QUOTE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from policyctx.compaction.extractive.lexicon import Lexicon, Word
+    from policyctx.compaction.extractive.lexicon import Lexicon
     from policyctx.compaction.extractive.statements import Value
 
 PROPER, LETTER, PLAIN = "proper", "letter", "plain"
 EXACT = frozenset((NUMBER, PATH, NAME, QUOTED))
+_NAMED = EXACT | {PROPER, LETTER}
 _MEASURED = frozenset((NUMBER, *KINDS))
 _SAYS = re.compile(r"\w")
 # Characters of a person's name in a language without capital letters.
@@ -78,6 +79,12 @@ class Clause(NamedTuple):
     """Whether it gives a value and does not say to what."""
     named: frozenset[str]
     """The names, values and members of kinds in its slot."""
+    special: tuple[Token, ...]
+    """What it gives but for plain words: what another value of its kind may replace."""
+    gives_member: bool
+    """Whether it gives a member of a kind, such as a day."""
+    exact: tuple[str, ...]
+    """The exact values, names and letters in it, each as often as it occurs."""
 
 
 class _Draft(NamedTuple):
@@ -113,14 +120,18 @@ class ClauseReader:
 
     def clauses(self) -> Iterator[Clause]:
         """Yield the clauses in order."""
-        drafts = list(self._drafts())
+        drafts = self._drafts()
         gathered: list[_Draft] = []
         for i, draft in enumerate(drafts):
+            # All that may be a stop has a role.
             is_stop = (
-                draft.word == STOP
-                or (draft.word == COLON and _ends_clause(gathered, drafts[i + 1 :]))
-                # "Use it and never open it" is an order and a prohibition.
-                or (draft.roles & Role.JOIN and _forbids(drafts[i + 1 : i + 2]))
+                draft.roles
+                and (
+                    draft.word == STOP
+                    or (draft.word == COLON and _ends_clause(gathered, drafts[i + 1 :]))
+                    # "Use it and never open it" is an order and a prohibition.
+                    or (draft.roles & Role.JOIN and _forbids(drafts[i + 1 : i + 2]))
+                )
             )
             if not is_stop:
                 gathered.append(draft)
@@ -131,33 +142,37 @@ class ClauseReader:
         if gathered:
             yield self._clause(gathered)
 
-    def _drafts(self) -> Iterator[_Draft]:
-        """Yield the words outside of exact values, and the values, in order."""
+    def _drafts(self) -> list[_Draft]:
+        """Return the words outside of exact values, and the values, in order."""
+        drafts: list[_Draft] = []
         at, used = 0, 0
         for value in self._values:
             if value.start < at:
                 continue
-            yield from self._words(at, value.start, used)
+            if at < value.start:
+                self._add_words(drafts, at, value.start, used)
             at = value.end
             unit, used = dimension_of(self._text, value)
             word = value.text.casefold()
             # A day of the week has a name in one language and a numeral in another.
             name = self._lexicon.meaning_of(word) if value.kind == NUMBER else word
             kind = KIND_OF.get(name, NUMBER) if value.kind == NUMBER else value.kind
-            yield _Draft(name, kind, unit, 0, value.start, value.end, used, is_token=True)
-        yield from self._words(at, len(self._text), used)
+            drafts.append(_Draft(name, kind, unit, 0, value.start, value.end, used, is_token=True))
+        self._add_words(drafts, at, len(self._text), used)
+        return drafts
 
-    def _words(self, at: int, to: int, used: int) -> Iterator[_Draft]:
-        words: Iterator[Word] = self._lexicon.words_in(self._text[at:to])
-        for name, roles, start, end, raw in words:
+    def _add_words(self, drafts: list[_Draft], at: int, to: int, used: int) -> None:
+        for name, roles, start, end, raw in self._lexicon.words_in(self._text[at:to]):
             if start + at < used:
                 continue
-            kind = KIND_OF.get(name) or self._kind_of(raw, roles, start + at)
-            yield _Draft(name, kind, "", roles, start + at, end + at, end + at, _is_token(roles))
+            kind = KIND_OF.get(name)
+            if kind is None:
+                kind = self._kind_of(raw, roles, start + at) if raw[0].isupper() else PLAIN
+            is_token = not roles or _is_token(roles)
+            drafts.append(_Draft(name, kind, "", roles, start + at, end + at, end + at, is_token))
 
     def _kind_of(self, raw: str, roles: int, start: int) -> str:
-        if not raw[0].isupper():
-            return PLAIN
+        """Return the kind of a word with a capital letter."""
         if len(raw) == 1 and raw != "I":
             return LETTER
         if roles or (raw[1:].islower() and not _SAYS.search(self._text, 0, start)):
@@ -177,6 +192,9 @@ class ClauseReader:
         article = 0
         for draft in drafts:
             roles = draft.roles
+            if not roles:
+                article = 0
+                continue
             adds = adds or bool(roles & Role.ADDITION)
             # "Do not change the port" is no change, and "the change" need not be one of this.
             verb = negative and roles & (Role.ACTION | Role.MEANING)
@@ -223,6 +241,7 @@ def _tokens(
     """Return the tokens of a clause, and whether it forbids or denies."""
     tokens: list[Token] = []
     place, negative, denied, joined = "", False, False, False
+    first, after = value
     for i, one in enumerate(drafts):
         roles = one.roles
         if roles & Role.DENIAL and _denies(drafts, i):
@@ -238,16 +257,18 @@ def _tokens(
             elif roles & (Role.SETTER | Role.NEGATION):
                 place = ""
             continue
+        word, kind, unit, _, begin, end, until, _ = one
         verb = bool(roles & Role.ACTION) and not (i and drafts[i - 1].roles & Role.ARTICLE)
-        if may_begin_with_verb and not (tokens or place or roles) and one.kind == PLAIN:
+        if may_begin_with_verb and not (tokens or place or roles) and kind == PLAIN:
             verb = _is_imperative(drafts, i)
-        unit = one.unit or (_counted(drafts, i) if one.kind == NUMBER else "")
         topic = not verb or roles & _TOPIC == Role.MEANING
-        in_value = value[0] <= i < value[1] and not verb
+        if kind == NUMBER and not unit:
+            unit = _counted(drafts, i)
+        in_value = first <= i < after and not verb
         tokens.append(
             Token(
-                one.word, one.kind, unit, not verb, topic, in_value, denied, place, joined,
-                one.start, one.end, one.until,
+                word, kind, unit, not verb, topic, in_value, denied, place, joined,
+                begin, end, until,
             )
         )  # fmt: skip
         joined = not verb
@@ -257,28 +278,33 @@ def _tokens(
 def _made(tokens: tuple[Token, ...], *, negative: bool, sets: bool, adds: bool) -> Clause:
     stated = [one for one in tokens if not one.denied]
     telling = [one for one in stated if one.tells_apart]
-    slot = [one for one in telling if not one.in_value]
-    given = [one for one in stated if one.in_value]
+    slot = [one for one in telling if not one.in_value] if sets else telling
+    given = [one for one in stated if one.in_value] if sets else []
+    words = frozenset([one.word for one in stated])
     # "Write it in German": the last word is the value, though no word gives it.
     last = tokens[-1] if tokens and tokens[-1].place and tokens[-1].kind in KINDS else None
+    gives = given if sets else stated
     bare = not sets and all(one.kind in KINDS or one.kind in EXACT for one in slot)
     return Clause(
         tokens,
         negative,
         sets,
         adds,
-        words=frozenset([one.word for one in stated]),
+        words=words,
         topics=frozenset([one.word for one in stated if one.tells_topic]),
-        telling=frozenset([one.word for one in telling]),
+        telling=words if len(telling) == len(stated) else frozenset([one.word for one in telling]),
         slot=frozenset(
             [one.word for one in slot if sets or (one.kind not in EXACT and one is not last)]
         ),
-        given=tuple(given if sets else stated),
+        given=tuple(gives),
         topic=telling[0].word if telling else "",
         is_elided=bool(given or slot) and (not slot or bare),
         named=frozenset(
             [one.word for one in slot if one.kind != PLAIN and (sets or one is not last)]
         ),
+        special=tuple([one for one in gives if one.kind != PLAIN]),
+        gives_member=any(one.kind in KINDS for one in gives),
+        exact=tuple([one.word for one in tokens if one.kind in _NAMED]),
     )
 
 
@@ -350,7 +376,9 @@ def _measure(drafts: Sequence[_Draft]) -> tuple[int, int]:
 def _last_setter(drafts: Sequence[_Draft]) -> int:
     """Return the position of the last word that gives a value; -1 without one."""
     changes = any(one.roles & _CHANGES for one in drafts)
-    last_token = max([i for i, one in enumerate(drafts) if one.is_token], default=0)
+    last_token = len(drafts) - 1
+    while last_token > 0 and not drafts[last_token].is_token:
+        last_token -= 1
     setter, has_value = -1, False
     for i, one in enumerate(drafts[:last_token]):
         has_value = has_value or (setter >= 0 and one.kind in _MEASURED)

@@ -5,6 +5,7 @@ Built once for each statement, so that comparing two of them is a matter of a fe
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,8 +30,8 @@ BORDER = "|"
 CLEAR, ADMITTED = 2, 3
 
 
-class Frame(NamedTuple):
-    """A statement as it is compared with others."""
+class _Read(NamedTuple):
+    """What is read of each statement."""
 
     clauses: tuple[Clause, ...]
     tokens: tuple[Token, ...]
@@ -40,16 +41,48 @@ class Frame(NamedTuple):
     """Those named as what no longer holds."""
     keys: frozenset[str]
     """The words, and the kinds of its values, that similar statements are looked up by."""
-    content: frozenset[str]
-    """The words outside of its values that tell it apart from others."""
-    befores: tuple[tuple[str, str], ...]
-    """The pairs of words that stand side by side in a slot."""
-    betweens: tuple[tuple[str, str, str], ...]
-    """The words in a slot, each with its neighbours; the last may be `BORDER`."""
     cue: int
     """How clearly it says that something changed: 0 (not at all) to 3 (an own mistake)."""
     excepts: bool
     """Whether it limits or suspends what holds, or only asks."""
+
+
+class Frame(_Read):
+    """A statement as it is compared with others.
+
+    Most statements are never so similar to another one that their neighbouring words matter.
+    """
+
+    @cached_property
+    def content(self) -> frozenset[str]:
+        """The words outside of its values that tell it apart from others."""
+        return frozenset(
+            [
+                one.word
+                for one in self.tokens
+                if one.tells_apart and not one.denied and not one.in_value and one.kind != NUMBER
+            ]
+        )
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """The names, values and members of kinds in its slots."""
+        return frozenset().union(*[one.named for one in self.clauses])
+
+    @cached_property
+    def named_beside_values(self) -> frozenset[str]:
+        """Those in clauses that give a value, or forbid."""
+        return frozenset().union(*[one.named for one in self.clauses if one.sets or one.negative])
+
+    @cached_property
+    def befores(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of words that stand side by side in a slot."""
+        return tuple(_befores(self.clauses))
+
+    @cached_property
+    def betweens(self) -> tuple[tuple[str, str, str], ...]:
+        """The words in a slot, each with its neighbours; the last may be `BORDER`."""
+        return tuple(_betweens(self.clauses))
 
 
 def frame_of(
@@ -62,23 +95,22 @@ def frame_of(
     reader = ClauseReader(text, values, lexicon)
     clauses = tuple(islice(reader.clauses(), _MOST_CLAUSES))
     asks = text.rstrip().endswith(_QUESTION_MARKS) or bool(reader.roles & Role.QUESTION)
-    tokens = tuple(one for clause in clauses for one in clause.tokens)
-    kinds = [f"{one.kind}:" for clause in clauses for one in clause.given if one.kind in KINDS]
+    tokens = tuple([one for clause in clauses for one in clause.tokens])
+    denied = frozenset([one.word for one in tokens if one.denied])
+    words = frozenset([one.word for one in tokens])
+    kinds = [
+        f"{one.kind}:"
+        for clause in clauses
+        if clause.gives_member
+        for one in clause.special
+        if one.kind in KINDS
+    ]
     return Frame(
         clauses=clauses,
         tokens=tokens,
-        words=frozenset([one.word for one in tokens if not one.denied]),
-        denied=frozenset([one.word for one in tokens if one.denied]),
-        keys=frozenset([one.word for one in tokens] + kinds),
-        content=frozenset(
-            [
-                one.word
-                for one in tokens
-                if one.tells_apart and not one.denied and not one.in_value and one.kind != NUMBER
-            ]
-        ),
-        befores=tuple(_befores(clauses)),
-        betweens=tuple(_betweens(clauses)),
+        words=frozenset([one.word for one in tokens if not one.denied]) if denied else words,
+        denied=denied,
+        keys=words.union(kinds) if kinds else words,
         cue=max(_cue_of(reader.roles), CLEAR if corrects else 0),
         excepts=asks or bool(reader.roles & Role.EXCEPTION),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,24 +66,13 @@ _PIECE = re.compile(
     r"|(?P<stop>[,;，；、。！!?？()（）]|(?<!\b[A-Z])(?<!\b[A-Z][a-z])(?<!\b[A-Z][a-z]{2})\.(?=\s)|(?<=\S)\s[—–-]+\s)|(?P<colon>[:：=]|->|→|=>)"  # noqa: RUF001
 )
 _VOWEL = re.compile("[aeiouy]")
-_LONGEST_PHRASE = 5
 _MOST_CACHED = 20_000
 
 
-class Word(NamedTuple):
-    """A word or phrase in its place."""
-
-    name: str
-    """Its meaning, or its stem; of CJK without an entry one character."""
-    roles: int
-    start: int
-    end: int
-    text: str
-
-    @property
-    def is_content(self) -> bool:
-        """Whether it says what the statement is about."""
-        return self.roles in {0, Role.MEANING}
+# A word or phrase in its place: its meaning or its stem (of CJK without an entry one character),
+# its roles, where it begins and ends, and its text. A plain tuple, since each word of a history is
+# read.
+Word: TypeAlias = tuple[str, int, int, int, str]
 
 
 # What an inflected form of a word keeps of its roles.
@@ -127,10 +116,19 @@ class Lexicon:
             for word in sorted(roles, reverse=True)
             if word.isascii() and " " not in word and roles[word] & (Role.ACTION | Role.MEANING)
         }
-        phrases = [word.split(" ") for word in roles if word.isascii() and " " in word]
-        self._phrase_starts = {phrase[0] for phrase in phrases}
+        # For each first word of a phrase, the most words that such a phrase has.
+        self._phrase_words: dict[str, int] = {}
+        for word in roles:
+            if word.isascii() and " " in word:
+                first, words = word.split(" ", 1)[0], len(_PIECE.findall(word))
+                self._phrase_words[first] = max(words, self._phrase_words.get(first, 0))
         self._read = lru_cache(maxsize=_MOST_CACHED)(self._read_word)
-        self._longest_run = max((len(word) for word in roles if not word.isascii()), default=1)
+        # For each first character the lengths of the entries that are no ASCII, longest first.
+        lengths: dict[str, set[int]] = {}
+        for word in roles:
+            if len(word) > 1 and not word.isascii():
+                lengths.setdefault(word[0], set()).add(len(word))
+        self._lengths = {first: sorted(all_, reverse=True) for first, all_ in lengths.items()}
 
     def meaning_of(self, word: str) -> str:
         """Return the name of a word's meaning; the word itself if it is in no table."""
@@ -139,7 +137,7 @@ class Lexicon:
     def words_in(self, text: str) -> Iterator[Word]:
         """Yield the words of a text and, as `,` and `:`, the signs between its clauses."""
         found = list(_PIECE.finditer(text))
-        skip = 0
+        read, skip = self._read, 0
         for i, piece in enumerate(found):
             if skip:
                 skip -= 1
@@ -148,44 +146,47 @@ class Lexicon:
             kind = piece.lastgroup
             if kind == "word":
                 raw = piece[0]
-                name, roles, may_begin_phrase = self._read(raw)
-                if may_begin_phrase and (last := self._end_of_phrase(text, found, i)) > i:
+                name, roles, most = read(raw)
+                if most and (last := self._end_of_phrase(text, found, i, most)) > i:
                     skip, end = last - i, found[last].end()
                     raw = text[start:end]
                     name, roles, _ = self._read(raw)
                 elif raw == "A" and not start:
                     name, roles, _ = self._read("a")
-                yield Word(name, roles, start, end, raw)
+                yield (name, roles, start, end, raw)
             elif kind == "run":
                 yield from self._run(text, start, end)
             elif kind == "colon":
-                yield Word(COLON, Role.SETTER | Role.PARTICLE, start, end, piece[0])
+                yield (COLON, Role.SETTER | Role.PARTICLE, start, end, piece[0])
             else:
-                yield Word(STOP, Role.PARTICLE, start, end, piece[0])
+                yield (STOP, Role.PARTICLE, start, end, piece[0])
 
-    def _end_of_phrase(self, text: str, found: list[re.Match[str]], i: int) -> int:
-        """Return the position of the last word of the longest phrase that begins at `i`."""
-        for last in range(min(i + _LONGEST_PHRASE, len(found)) - 1, i, -1):
+    def _end_of_phrase(self, text: str, found: list[re.Match[str]], i: int, most: int) -> int:
+        """Return the position of the last of the at most so many words of a phrase from `i`."""
+        for last in range(min(i + most, len(found)) - 1, i, -1):
             if found[last].lastgroup == "word":
                 phrase = " ".join(text[found[i].start() : found[last].end()].casefold().split())
                 if phrase in self._roles or phrase.removesuffix("s") in self._roles:
                     return last
         return i
 
-    def _read_word(self, raw: str) -> tuple[str, int, bool]:
-        """Return the name and the roles of a word or phrase; whether a phrase may begin with it."""
+    def _read_word(self, raw: str) -> tuple[str, int, int]:
+        """Return the name and the roles of a word or phrase.
+
+        The third is how many words a phrase may have that begins with it, 0 if none does.
+        """
         key = " ".join(raw.casefold().replace("\u2019", "'").split())
         if len(raw) == 1 and raw.isupper() and raw != "I":
-            return key, 0, False
+            return key, 0, 0
         if " " in key and key not in self._roles:
             key = key.removesuffix("s")
-        may_begin_phrase = key in self._phrase_starts
+        most = self._phrase_words.get(key, 0)
         roles = self._roles.get(key)
         if roles is None and (known := self._by_stem.get(stem(key))) is not None:
             # "The updated file" says nothing of an update.
             kept = _CONTENT if key.endswith("ed") else _INFLECTED
             key, roles = known, self._roles[known] & kept
-        return self._names.get(key) or stem(key), roles or 0, may_begin_phrase
+        return self._names.get(key) or stem(key), roles or 0, most
 
     def _run(self, text: str, start: int, end: int) -> Iterator[Word]:
         """Yield the longest known words of consecutive CJK characters, and the rest one by one.
@@ -193,25 +194,29 @@ class Lexicon:
         A character that could be a word of content counts as one only between known words, since
         in most places it is a part of another word.
         """
+        roles_of, lengths_of = self._roles, self._lengths
         pieces: list[tuple[str, int]] = []
         at = start
         while at < end:
-            for length in range(min(self._longest_run, end - at), 0, -1):
-                key = text[at : at + length]
-                if length == 1 or key in self._roles:
-                    pieces.append((key, self._roles.get(key, 0)))
-                    at += length
+            key = text[at]
+            for length in lengths_of.get(key, ()):
+                if at + length <= end and text[at : at + length] in roles_of:
+                    key = text[at : at + length]
                     break
+            pieces.append((key, roles_of.get(key, 0)))
+            at += len(key)
         at = start
         for i, (key, roles) in enumerate(pieces):
-            known = len(key) > 1 or not roles & _CONTENT
+            known = not roles & _CONTENT or len(key) > 1
             if not known:
                 beside = (*pieces[max(0, i - 1) : i], *pieces[i + 1 : i + 2])
                 known = all(
                     len(word) > 1 or (role and not role & _CONTENT) for word, role in beside
                 )
-            name = self._names.get(key) if known else None
-            yield Word(name or key, roles if known else 0, at, at + len(key), key)
+            if roles and known:
+                yield (self._names.get(key) or key, roles, at, at + len(key), key)
+            else:
+                yield (key, 0, at, at + len(key), key)
             at += len(key)
 
 

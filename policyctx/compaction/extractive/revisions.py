@@ -16,8 +16,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict, deque
 from functools import cached_property
-from heapq import nlargest, nsmallest
-from itertools import islice
+from itertools import chain, islice
 from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -81,7 +80,7 @@ def revised(told: Sequence[Told], cues: Cues) -> list[Told]:
     return standing.left()
 
 
-_REPLACES = Effect.REPLACES
+_NONE, _REPLACES = Effect.NONE, Effect.REPLACES
 
 
 class _Standing:
@@ -105,7 +104,7 @@ class _Standing:
         if self.told[i].message >= 0:
             similar: list[int] = []
             for old, update in self._updated_by(i):
-                if update.effect is Effect.REPLACES:
+                if update.effect is _REPLACES:
                     left = _left_of(self._held[old], self._frames[old], self._frames[i], update)
                     self._remove(old)
                     statement = _with_notes(statement, left)
@@ -135,7 +134,7 @@ class _Standing:
             (old, update)
             for old in self._likeliest(frame)
             if self._may_revise(i, old)
-            and (update := update_of(frame, self._frames[old])).effect is not Effect.NONE
+            and (update := update_of(frame, self._frames[old])).effect is not _NONE
             # An order does not refute what the agent found.
             and (self.told[old].user or frame.cue >= CLEAR or not update.opposite)
         ]
@@ -161,13 +160,16 @@ class _Standing:
 
     def _likeliest(self, frame: Frame) -> list[int]:
         """Return the standing statements that share most words, of equals the newest."""
-        standing = [(len(held), word) for word in frame.keys if (held := self._by_word.get(word))]
-        shared: Counter[int] = Counter()
+        by_word = self._by_word
+        standing = [(len(held), word) for word in frame.keys if (held := by_word.get(word))]
         # The rarest words first; of a word in many statements only the newest are looked at, so
         # that the cost of one more statement does not grow with their number.
-        for _, word in nsmallest(_WORDS_LOOKED_UP, standing):
-            shared.update(islice(reversed(self._by_word[word]), _LOOKED_BACK))
-        return [old for _, old in nlargest(_LIKELIEST, zip(shared.values(), shared, strict=True))]
+        rarest = sorted(standing)[:_WORDS_LOOKED_UP]
+        newest = [islice(reversed(by_word[word]), _LOOKED_BACK) for _, word in rarest]
+        shared = Counter(chain.from_iterable(newest))
+        return sorted(sorted(shared, reverse=True), key=shared.__getitem__, reverse=True)[
+            :_LIKELIEST
+        ]
 
     def _may_revise(self, i: int, old: int) -> bool:
         """Whether `i` may take `old` back: the agent may not what the user said.

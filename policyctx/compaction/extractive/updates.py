@@ -16,7 +16,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from policyctx.compaction.extractive.clauses import EXACT, LETTER, PLAIN, PROPER
+from policyctx.compaction.extractive.clauses import LETTER, PLAIN, PROPER
 from policyctx.compaction.extractive.frames import ADMITTED, BORDER, CLEAR
 from policyctx.compaction.extractive.meanings import IMPLIED, KINDS
 from policyctx.compaction.extractive.statements import NAME, NUMBER, PATH, QUOTED
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from policyctx.compaction.extractive.frames import Frame
 
 _NAMES = frozenset((NAME, PATH, PROPER, QUOTED))
-_NAMED = EXACT | {PROPER, LETTER}
 # Shares of the words of the later slot that the earlier statement has.
 _SAME_THING, _SIMILAR = 0.6, 0.34
 
@@ -41,6 +40,19 @@ class Effect(IntEnum):
     REPLACES = 2
 
 
+class _Values(IntEnum):
+    """How the values of two clauses compare."""
+
+    NONE = 0
+    WORDS = 1
+    """Other words, of which no one can say that they exclude each other."""
+    SAME_KIND = 2
+
+
+# An attribute of an enumeration takes longer to read than a name of the module.
+_NO_VALUES, _OTHER_WORDS, _SAME_KIND = _Values
+
+
 class Update(NamedTuple):
     """What a later statement does to an earlier one, and the parts that hold no longer."""
 
@@ -51,15 +63,10 @@ class Update(NamedTuple):
     """Whether the one allows or demands what the other forbids."""
     partly: bool = False
     """Whether the earlier statement says more of what it is about than the later one."""
-
-
-class _Values(IntEnum):
-    """How the values of two clauses compare."""
-
-    NONE = 0
-    WORDS = 1
-    """Other words, of which no one can say that they exclude each other."""
-    SAME_KIND = 2
+    in_clause: Clause | None = None
+    """The earlier clause that it changes, where it is one."""
+    values: _Values = _NO_VALUES
+    """How the values of that clause and of the later one compare."""
 
 
 class _Match(NamedTuple):
@@ -90,13 +97,20 @@ def update_of(new: Frame, old: Frame) -> Update:
         for later in new.clauses:
             for before in old.clauses:
                 found = _update(later, before, new, old)
-                if found.effect > update.effect:
+                if found is not _NOTHING and found.effect > update.effect:
                     update = found
-    return _NOTHING if update.effect and are_apart(new, old) else update
+    if update is _NOTHING or are_apart(new, old):
+        return _NOTHING
+    # Most similar statements are apart, so that what is gone is found last.
+    return update if update.in_clause is None else _with_gone(update, update.in_clause, new)
 
 
 def _update(later: Clause, before: Clause, new: Frame, old: Frame) -> Update:
     flipped = later.negative != before.negative
+    # Without a word of revision, only an opposite order or another value changes something.
+    gives = (later.sets and before.sets) or (later.gives_member and before.gives_member)
+    if not flipped and (later.adds or not (new.cue or gives)):
+        return _NOTHING
     if flipped:
         shared, slot, held = later.words & before.words, later.telling, before.telling
     else:
@@ -112,7 +126,7 @@ def _update(later: Clause, before: Clause, new: Frame, old: Frame) -> Update:
         )
         return Update(Effect.MAY_REPLACE) if alike else _NOTHING
     only_new, only_old = len(slot - old.words - IMPLIED), len(held - new.words - IMPLIED)
-    weight = len(shared) + sum([one.kind in _NAMED for one in later.tokens if one.word in shared])
+    weight = len(shared) + sum([word in shared for word in later.exact])
     overlap = weight / (weight + only_new)
     if overlap < _SIMILAR:
         return _NOTHING
@@ -122,17 +136,20 @@ def _update(later: Clause, before: Clause, new: Frame, old: Frame) -> Update:
         effect = _effect_of_opposite(match, later, before)
     elif later.adds:
         effect = Effect.NONE
-    elif values is _Values.SAME_KIND:
+    elif values is _SAME_KIND:
         effect = _effect_of_value(match, later, before, new.cue)
     else:
         effect = _effect_of_words(match, new, old)
     if not effect:
         return _NOTHING
-    whole = flipped or values is _Values.NONE
-    gone = (
-        ((before.tokens[0].start, before.tokens[-1].end),) if whole else _gone(values, before, new)
-    )
-    return Update(effect, gone, opposite=flipped, partly=bool(only_old))
+    return Update(effect, opposite=flipped, partly=bool(only_old), in_clause=before, values=values)
+
+
+def _with_gone(update: Update, before: Clause, new: Frame) -> Update:
+    """Return the update with what of the earlier clause holds no longer."""
+    if update.opposite or update.values is _NO_VALUES:
+        return update._replace(gone=((before.tokens[0].start, before.tokens[-1].end),))
+    return update._replace(gone=_gone(update.values, before, new))
 
 
 def _is_of_one_kind(later: Clause, before: Clause) -> bool:
@@ -143,7 +160,7 @@ def _is_of_one_kind(later: Clause, before: Clause) -> bool:
 
 def _effect_of_opposite(match: _Match, later: Clause, before: Clause) -> Effect:
     """Return the effect of an order on an opposite one."""
-    if match.values is _Values.SAME_KIND:
+    if match.values is _SAME_KIND:
         return Effect.NONE
     if not match.only_new and match.only_old <= match.shared:
         return Effect.REPLACES
@@ -175,7 +192,7 @@ def _effect_of_value(match: _Match, later: Clause, before: Clause, cue: int) -> 
 def _effect_of_words(match: _Match, new: Frame, old: Frame) -> Effect:
     """Return the effect where no value of the same kind is given."""
     cue = new.cue
-    if match.values is _Values.WORDS and not match.only_new and (cue or not match.only_old):
+    if match.values is _OTHER_WORDS and not match.only_new and (cue or not match.only_old):
         certain = cue and match.only_old < cue and match.only_old <= match.shared
         return Effect.REPLACES if certain else Effect.MAY_REPLACE
     if cue == ADMITTED:
@@ -190,17 +207,21 @@ def _other_topics(later: Clause, before: Clause) -> bool:
 
 
 def _compared(later: Clause, before: Clause, old: Frame) -> _Values:
+    # A plain word is of no kind.
+    for one in later.special:
+        if one.word not in old.words:
+            for other in before.special:
+                if other.word not in later.words and _same_kind(one, other):
+                    return _SAME_KIND
+    if not (later.sets and before.sets):
+        return _NO_VALUES
     given = [one for one in later.given if one.word not in old.words]
     held = [one for one in before.given if one.word not in later.words]
-    for one in given:
-        for other in held:
-            if _same_kind(one, other):
-                return _Values.SAME_KIND
-    if not (later.sets and before.sets and given and held):
-        return _Values.NONE
+    if not (given and held):
+        return _NO_VALUES
     # A day does not replace a place.
     special = any(one.kind in KINDS or one.kind == NUMBER for one in (*given, *held))
-    return _Values.NONE if special else _Values.WORDS
+    return _NO_VALUES if special else _OTHER_WORDS
 
 
 def _same_kind(one: Token, other: Token) -> bool:
@@ -224,7 +245,7 @@ def _gone(values: _Values, before: Clause, new: Frame) -> tuple[tuple[int, int],
         and (
             any(_same_kind(other, one) for other in given)
             if one.kind != PLAIN
-            else values is _Values.WORDS and one.in_value
+            else values is _OTHER_WORDS and one.in_value
         )
     )
 
@@ -261,9 +282,7 @@ def _name_different_things(new: Frame, old: Frame) -> bool:
 
 
 def _names_of_its_own(frame: Frame, other: Frame, *, every: bool) -> bool:
-    return any(
-        one.named - other.words for one in frame.clauses if every or one.sets or one.negative
-    )
+    return not (frame.named if every else frame.named_beside_values) <= other.words
 
 
 def _have_other_neighbours(new: Frame, old: Frame) -> bool:
