@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 PROPER, LETTER, PLAIN = "proper", "letter", "plain"
 EXACT = frozenset((NUMBER, PATH, NAME, QUOTED))
 _MEASURED = frozenset((NUMBER, *KINDS))
-_SAYS = re.compile(r"\w")
+# The place of a word with a capital letter that need not be a name.
+_BEGINS = re.compile(r"(?:^|(?<!\b[A-Z])(?<!\b[A-Z][a-z])(?<!\b[A-Z][a-z]{2})[.!?]\s)\W*\Z")
 # Characters of a person's name in a language without capital letters.
 _LENGTHS_OF_NAMES = (2, 3)
 
@@ -160,7 +161,7 @@ class ClauseReader:
             return PLAIN
         if len(raw) == 1 and raw != "I":
             return LETTER
-        if roles or (raw[1:].islower() and not _SAYS.search(self._text, 0, start)):
+        if roles or (raw[1:].islower() and _BEGINS.search(self._text, 0, start)):
             return PLAIN
         return PROPER
 
@@ -222,7 +223,7 @@ def _tokens(
 ) -> tuple[tuple[Token, ...], bool]:
     """Return the tokens of a clause, and whether it forbids or denies."""
     tokens: list[Token] = []
-    place, negative, denied, joined = "", False, False, False
+    place, negative, denied, joined, has_noun = "", False, False, False, False
     for i, one in enumerate(drafts):
         roles = one.roles
         if roles & Role.DENIAL and _denies(drafts, i):
@@ -231,6 +232,7 @@ def _tokens(
             denied = False
         if roles & Role.NEGATION and not denied:
             negative = True
+        has_noun = has_noun or bool(roles & (Role.ARTICLE | Role.SETTER))
         if not one.is_token:
             joined = False
             if roles & (Role.PLACE | Role.TARGET):
@@ -239,7 +241,8 @@ def _tokens(
                 place = ""
             continue
         verb = bool(roles & Role.ACTION) and not (i and drafts[i - 1].roles & Role.ARTICLE)
-        if may_begin_with_verb and not (tokens or place or roles) and one.kind == PLAIN:
+        begins = may_begin_with_verb and not (tokens or place or roles or has_noun)
+        if begins and one.kind == PLAIN:
             verb = _is_imperative(drafts, i)
         unit = one.unit or (_counted(drafts, i) if one.kind == NUMBER else "")
         topic = not verb or roles & _TOPIC == Role.MEANING

@@ -42,6 +42,8 @@ class Frame(NamedTuple):
     """The words, and the kinds of its values, that similar statements are looked up by."""
     content: frozenset[str]
     """The words outside of its values that tell it apart from others."""
+    about: frozenset[str]
+    """All words that may show what it is about, in its values too."""
     befores: tuple[tuple[str, str], ...]
     """The pairs of words that stand side by side in a slot."""
     betweens: tuple[tuple[str, str, str], ...]
@@ -77,6 +79,7 @@ def frame_of(
                 if one.tells_apart and not one.denied and not one.in_value and one.kind != NUMBER
             ]
         ),
+        about=frozenset([one.word for one in tokens if one.tells_topic and one.kind != NUMBER]),
         befores=tuple(_befores(clauses)),
         betweens=tuple(_betweens(clauses)),
         cue=max(_cue_of(reader.roles), CLEAR if corrects else 0),

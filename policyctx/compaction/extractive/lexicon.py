@@ -67,6 +67,7 @@ _PIECE = re.compile(
 )
 _VOWEL = re.compile("[aeiouy]")
 _LONGEST_PHRASE = 5
+_SHORTEST_STEM = 4
 _MOST_CACHED = 20_000
 
 
@@ -125,7 +126,11 @@ class Lexicon:
         self._by_stem = {
             stem(word): word
             for word in sorted(roles, reverse=True)
-            if word.isascii() and " " not in word and roles[word] & (Role.ACTION | Role.MEANING)
+            if word.isascii()
+            and " " not in word
+            and roles[word] & (Role.ACTION | Role.MEANING)
+            # "Wedding" is no form of "wed".
+            and (roles[word] & Role.ACTION or len(word) >= _SHORTEST_STEM)
         }
         phrases = [word.split(" ") for word in roles if word.isascii() and " " in word]
         self._phrase_starts = {phrase[0] for phrase in phrases}

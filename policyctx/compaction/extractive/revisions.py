@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.compaction.extractive.frames import ADMITTED, CLEAR, frame_of
 from policyctx.compaction.extractive.lexicon import lexicon_of
+from policyctx.compaction.extractive.likeness import may_be_meant
 from policyctx.compaction.extractive.sentences import one_line, shortened
 from policyctx.compaction.extractive.statements import USER
 from policyctx.compaction.extractive.updates import (
@@ -58,6 +59,8 @@ _WORDS_LOOKED_UP = 8
 _LONGEST_NOTE, _LONGEST_MARK = 300, 100
 # Statements looked back at for each word, and by one that has no subject of its own.
 _LOOKED_BACK, _LOOKED_BACK_FOR_ANY = 24, 100
+# Statements of the same message that tell what one is about.
+_AROUND = 4
 
 
 class Told(NamedTuple):
@@ -91,6 +94,7 @@ class _Standing:
         self.told = told
         lexicon = lexicon_of(cues.languages)
         self._frames = list(_frames_of(told, lexicon))
+        self._message_before = list(_messages_before(told))
         self._held: dict[int, Statement] = {}
         # For each word the standing statements that have it, the newest last.
         self._by_word: dict[str, dict[int, None]] = defaultdict(dict)
@@ -133,13 +137,40 @@ class _Standing:
                 return found
         found = [
             (old, update)
-            for old in self._likeliest(frame)
+            for old in dict.fromkeys((*self._likeliest(frame), *self._right_before(i)))
             if self._may_revise(i, old)
-            and (update := update_of(frame, self._frames[old])).effect is not Effect.NONE
+            and (update := self._update_of(i, old)).effect is not Effect.NONE
             # An order does not refute what the agent found.
             and (self.told[old].user or frame.cue >= CLEAR or not update.opposite)
         ]
         return self._resolved(i, found)
+
+    def _update_of(self, i: int, old: int) -> Update:
+        """Return what `i` does to `old`; where its own words do not say, they may be marked."""
+        update = update_of(self._frames[i], self._frames[old])
+        new, before = self.told[i], self.told[old]
+        if update.effect or not new.user or new.message == before.message:
+            return update
+        around = [
+            self._frames[k]
+            for k in range(max(0, i - _AROUND), min(len(self.told), i + _AROUND + 1))
+            if k != i and self.told[k].message == new.message and self.told[k].user
+        ]
+        may = may_be_meant(
+            self._frames[i], self._frames[old], around, is_next=self._is_next_message(old, i)
+        )
+        return Update(Effect.MAY_REPLACE) if may else update
+
+    def _right_before(self, i: int) -> Iterator[int]:
+        """Yield the standing statements of the user's message before that of `i`, newest first."""
+        if self.told[i].user:
+            for old in islice(reversed(self._held), _AROUND):
+                if self._is_next_message(old, i):
+                    yield old
+
+    def _is_next_message(self, old: int, i: int) -> bool:
+        """Whether the user sent no message between those of two statements of the user."""
+        return self.told[old].user and self.told[old].message == self._message_before[i]
 
     def _resolved(self, i: int, found: list[tuple[int, Update]]) -> list[tuple[int, Update]]:
         """Return the updates; of several statements that say more, it means the one right before.
@@ -218,6 +249,15 @@ def _frames_of(told: Sequence[Told], lexicon: Lexicon) -> Iterator[Frame]:
         if frame.cue == ADMITTED:
             corrects = one.message
         yield frame
+
+
+def _messages_before(told: Sequence[Told]) -> Iterator[int]:
+    """Yield for each statement the user's last message before that of the statement."""
+    last, before = -1, -1
+    for one in told:
+        if one.user and one.message != last:
+            last, before = one.message, last
+        yield before if one.message == last else last
 
 
 def _said_once(told: Sequence[Told]) -> list[Told]:

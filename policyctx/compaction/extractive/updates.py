@@ -128,11 +128,21 @@ def _update(later: Clause, before: Clause, new: Frame, old: Frame) -> Update:
         effect = _effect_of_words(match, new, old)
     if not effect:
         return _NOTHING
+    if effect is Effect.REPLACES and _misread(later, shared):
+        effect = Effect.MAY_REPLACE
     whole = flipped or values is _Values.NONE
     gone = (
         ((before.tokens[0].start, before.tokens[-1].end),) if whole else _gone(values, before, new)
     )
     return Update(effect, gone, opposite=flipped, partly=bool(only_old))
+
+
+def _misread(clause: Clause, shared: frozenset[str]) -> bool:
+    """Whether what a clause is about stands in what was read as its value, before a number."""
+    if not (clause.sets and clause.is_elided):
+        return False
+    number = next((i for i, one in enumerate(clause.given) if one.kind == NUMBER), 0)
+    return any(one.kind == PLAIN and one.word in shared for one in clause.given[:number])
 
 
 def _is_of_one_kind(later: Clause, before: Clause) -> bool:
