@@ -52,6 +52,8 @@ class Frame(NamedTuple):
     """How clearly it says that something changed: 0 (not at all) to 3 (an own mistake)."""
     excepts: bool
     """Whether it limits or suspends what holds, or only asks."""
+    requests: bool
+    """Whether it is a request in the form of a question."""
 
 
 def frame_of(
@@ -84,6 +86,7 @@ def frame_of(
         betweens=tuple(_betweens(clauses)),
         cue=max(_cue_of(reader.roles), CLEAR if corrects else 0),
         excepts=asks or bool(reader.roles & Role.EXCEPTION),
+        requests=bool(asks and reader.roles & Role.REQUEST and not reader.roles & Role.EXCEPTION),
     )
 
 

@@ -37,6 +37,7 @@ class Role:
     MAKER = 8192
     ARTICLE = 16384
     JOIN = 32768
+    REQUEST = 131072
     MEANING = 65536
     """It has an entry among the words of one meaning."""
 
@@ -56,6 +57,7 @@ _TABLES = {
     "additions": Role.ADDITION,
     "exceptions": Role.EXCEPTION,
     "questions": Role.QUESTION,
+    "requests": Role.REQUEST,
     "makers": Role.MAKER,
     "articles": Role.ARTICLE,
     "conjunctions": Role.JOIN,

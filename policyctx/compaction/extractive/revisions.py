@@ -56,7 +56,7 @@ _CJK_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _LIKELIEST = 6
 # Words of a statement by which earlier ones are looked up.
 _WORDS_LOOKED_UP = 8
-_LONGEST_NOTE, _LONGEST_MARK = 300, 100
+_LONGEST_NOTE, _LONGEST_MARK = 300, 60
 # Statements looked back at for each word, and by one that has no subject of its own.
 _LOOKED_BACK, _LOOKED_BACK_FOR_ANY = 24, 100
 # Statements of the same message that tell what one is about.
@@ -129,9 +129,9 @@ class _Standing:
 
     def _updated_by(self, i: int) -> list[tuple[int, Update]]:
         frame = self._frames[i]
-        if frame.excepts or not frame.tokens:
+        if (frame.excepts and not frame.requests) or not frame.tokens:
             return []
-        if self.told[i].user and frame.cue >= CLEAR:
+        if self.told[i].user and frame.cue >= CLEAR and not frame.excepts:
             found = self._newest_without_subject(i)
             if found:
                 return found
@@ -147,18 +147,20 @@ class _Standing:
 
     def _update_of(self, i: int, old: int) -> Update:
         """Return what `i` does to `old`; where its own words do not say, they may be marked."""
-        update = update_of(self._frames[i], self._frames[old])
+        frame = self._frames[i]
+        update = update_of(frame, self._frames[old])
         new, before = self.told[i], self.told[old]
-        if update.effect or not new.user or new.message == before.message:
+        # Most of what the agent says binds nothing.
+        speaks = (new.user and before.user) or frame.cue >= CLEAR
+        if update.effect or not speaks or new.message in (before.message, -1):
             return update
         around = [
             self._frames[k]
             for k in range(max(0, i - _AROUND), min(len(self.told), i + _AROUND + 1))
-            if k != i and self.told[k].message == new.message and self.told[k].user
+            if k != i and self.told[k].message == new.message
         ]
-        may = may_be_meant(
-            self._frames[i], self._frames[old], around, is_next=self._is_next_message(old, i)
-        )
+        is_next = self._is_next_message(old, i)
+        may = may_be_meant(frame, self._frames[old], around, is_next=is_next)
         return Update(Effect.MAY_REPLACE) if may else update
 
     def _right_before(self, i: int) -> Iterator[int]:

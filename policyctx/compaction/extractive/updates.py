@@ -128,7 +128,9 @@ def _update(later: Clause, before: Clause, new: Frame, old: Frame) -> Update:
         effect = _effect_of_words(match, new, old)
     if not effect:
         return _NOTHING
-    if effect is Effect.REPLACES and _misread(later, shared):
+    if effect is Effect.REPLACES and (
+        _misread(later, shared) or _begin_with_one_kind(later, before)
+    ):
         effect = Effect.MAY_REPLACE
     whole = flipped or values is _Values.NONE
     gone = (
@@ -143,6 +145,14 @@ def _misread(clause: Clause, shared: frozenset[str]) -> bool:
         return False
     number = next((i for i, one in enumerate(clause.given) if one.kind == NUMBER), 0)
     return any(one.kind == PLAIN and one.word in shared for one in clause.given[:number])
+
+
+def _begin_with_one_kind(later: Clause, before: Clause) -> bool:
+    """Whether both begin with another member of one kind, which may be what they are about."""
+    kinds = {one.word: one.kind for one in (*later.tokens, *before.tokens)}
+    kind = kinds.get(later.topic, PLAIN)
+    differ = later.topic != before.topic and kind == kinds.get(before.topic)
+    return differ and kind in KINDS and not (later.is_elided or before.is_elided)
 
 
 def _is_of_one_kind(later: Clause, before: Clause) -> bool:
