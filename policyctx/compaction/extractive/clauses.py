@@ -8,24 +8,26 @@ things apart; differences in the value are the old and the new value of one thin
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.compaction.extractive.lexicon import COLON, STOP, Role
 from policyctx.compaction.extractive.meanings import KIND_OF, KINDS
 from policyctx.compaction.extractive.measures import MEASURES, dimension_of
-from policyctx.compaction.extractive.statements import NAME, NUMBER, PATH, QUOTED
+from policyctx.compaction.extractive.statements import NAME, NUMBER, PATH, QUOTED, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from policyctx.compaction.extractive.lexicon import Lexicon
-    from policyctx.compaction.extractive.statements import Value
 
 PROPER, LETTER, PLAIN = "proper", "letter", "plain"
 EXACT = frozenset((NUMBER, PATH, NAME, QUOTED))
 _NAMED = EXACT | {PROPER, LETTER}
 _MEASURED = frozenset((NUMBER, *KINDS))
-_SAYS = re.compile(r"\w")
+# The place of a word with a capital letter that need not be a name.
+_BEGINS = re.compile(r"(?:^|(?<!\b[A-Z])(?<!\b[A-Z][a-z])(?<!\b[A-Z][a-z]{2})[.!?]\s)\W*\Z")
+_ONE = re.compile(r"一(?=个?(?:月|小时|星期|礼拜|季度)|[天年周晚次米斤元块倍]|分钟|公斤)")
 # Characters of a person's name in a language without capital letters.
 _LENGTHS_OF_NAMES = (2, 3)
 
@@ -114,7 +116,8 @@ class ClauseReader:
     def __init__(self, text: str, values: Sequence[Value], lexicon: Lexicon) -> None:
         self._text = text
         self._is_ascii = text.isascii()
-        self._values = sorted(values, key=lambda value: value.start)
+        ones = () if self._is_ascii else _ones_in(text)
+        self._values = sorted((*values, *ones), key=lambda value: value.start)
         self._lexicon = lexicon
         self.roles = 0
 
@@ -175,7 +178,7 @@ class ClauseReader:
         """Return the kind of a word with a capital letter."""
         if len(raw) == 1 and raw != "I":
             return LETTER
-        if roles or (raw[1:].islower() and not _SAYS.search(self._text, 0, start)):
+        if roles or (raw[1:].islower() and _BEGINS.search(self._text, 0, start)):
             return PLAIN
         return PROPER
 
@@ -190,6 +193,8 @@ class ClauseReader:
         tokens, negative = _tokens(drafts, (start, end), may_begin_with_verb=self._is_ascii)
         adds = False
         article = 0
+        if _changes_to_value(drafts):
+            self.roles |= Role.UPDATE
         for draft in drafts:
             roles = draft.roles
             if not roles:
@@ -211,12 +216,29 @@ class ClauseReader:
         )
 
 
+def _ones_in(text: str) -> Iterator[Value]:
+    """Yield the numerals for one that stand before a measure; elsewhere it is an article."""
+    for one in _ONE.finditer(text):
+        yield Value(one[0], one.start(), one.end(), NUMBER)
+
+
 def _is_token(roles: int) -> bool:
     if not roles:
         return True
     if roles & _GRAMMAR:
         return False
     return bool(roles & Role.MEANING) or not roles & ~Role.ACTION
+
+
+def _changes_to_value(drafts: Sequence[_Draft]) -> bool:
+    """Whether a clause brings something to a value, by whatever verb: "cut the dose to 1 ml"."""
+    has_word = False
+    for one, after in pairwise(drafts):
+        if one.roles & Role.TARGET and has_word and after.kind in _MEASURED:
+            return True
+        # "9 to 5" is a range.
+        has_word = (one.is_token and one.kind not in _MEASURED) or (has_word and not one.is_token)
+    return False
 
 
 def _forbids(next_words: Sequence[_Draft]) -> bool:
@@ -240,7 +262,7 @@ def _tokens(
 ) -> tuple[tuple[Token, ...], bool]:
     """Return the tokens of a clause, and whether it forbids or denies."""
     tokens: list[Token] = []
-    place, negative, denied, joined = "", False, False, False
+    place, negative, denied, joined, has_noun = "", False, False, False, False
     first, after = value
     for i, one in enumerate(drafts):
         roles = one.roles
@@ -250,6 +272,7 @@ def _tokens(
             denied = False
         if roles & Role.NEGATION and not denied:
             negative = True
+        has_noun = has_noun or bool(roles & (Role.ARTICLE | Role.SETTER))
         if not one.is_token:
             joined = False
             if roles & (Role.PLACE | Role.TARGET):
@@ -259,7 +282,8 @@ def _tokens(
             continue
         word, kind, unit, _, begin, end, until, _ = one
         verb = bool(roles & Role.ACTION) and not (i and drafts[i - 1].roles & Role.ARTICLE)
-        if may_begin_with_verb and not (tokens or place or roles) and kind == PLAIN:
+        begins = may_begin_with_verb and not (tokens or place or roles or has_noun)
+        if begins and kind == PLAIN:
             verb = _is_imperative(drafts, i)
         topic = not verb or roles & _TOPIC == Role.MEANING
         if kind == NUMBER and not unit:
@@ -318,6 +342,11 @@ def _denies(drafts: Sequence[_Draft], i: int) -> bool:
         return False
     after = next((draft for draft in drafts[i + 1 :] if draft.is_token), None)
     if after is None or (after.kind == PLAIN and after.roles & Role.ACTION):
+        return False
+    if one.roles & Role.PLACE and not any(
+        draft.roles & (Role.TARGET | Role.SETTER | Role.REVISION) for draft in drafts
+    ):
+        # "Sail from Split" names a place, "move from Split to Zadar" one that holds no longer.
         return False
     return after.kind != PLAIN or not one.roles & (Role.NEGATION | Role.PLACE)
 

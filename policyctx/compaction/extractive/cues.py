@@ -63,6 +63,8 @@ class Language:
     """Words of a sentence that limits or suspends what holds, but does not end it."""
     questions: tuple[str, ...] = ()
     """How a question ends, or begins, that has no question mark."""
+    requests: tuple[str, ...] = ()
+    """Words of a question that asks to do something."""
     meanings: tuple[tuple[str, ...], ...] = ()
     """Words of one meaning; the first of each is its name, in English in every language."""
     asides: tuple[str, ...] = ()
@@ -241,6 +243,7 @@ ENGLISH = Language(
         "next", "i'll", "i will", "let me", "now i", "going to", "then i", "about to", "let's",
         "remaining", "still need", "plan to", "start with", "todo", "left to do", "we'll",
     ),
+    requests=("can you", "could you", "would you", "will you", "can we", "could we"),
     meanings=ENGLISH_MEANINGS,
     failures=(
         "error", "traceback", "exception", "failed", "failure", "fatal", "not found", "denied",
@@ -345,7 +348,9 @@ CHINESE = Language(
         "提前", "推迟", "顺延", "改回", "撤回", "废弃", "不用了", "移到", "迁到", "搬到", "交给",
         "接手", "接替", "降为", "升为", "提到", "加到", "减到", "改叫", "更名", "收回", "放开",
         "改由", "从今天起", "缩短到", "延长到", "放宽到", "收紧到", "固定到", "停用", "切到",
-        "切换到", "切换成", "替换",
+        "切换到", "切换成", "替换", "改去", "改在", "改走", "改坐", "改送", "改从", "改放", "改让",
+        "改做", "改写", "改发", "改按", "改跟", "改上", "改回", "换个", "换了", "换去", "换在",
+        "换做", "撤掉", "去掉", "撤下", "缩到", "涨到", "压到", "加长到", "退回",
     ),
     corrections=(
         "说错", "弄错", "搞错", "记错", "看错", "判断错", "我错了", "错了", "更正", "纠正", "抱歉",
@@ -353,7 +358,7 @@ CHINESE = Language(
     ),
     updates=(
         "现在", "今后", "以后", "从现在", "起", "新", "已经", "目前", "如今", "吧", "即日",
-        "够了", "就行",
+        "够了", "就行", "就好", "够用",
     ),
     targets=("到", "成", "为", "至", "给"),
     places=("在", "对", "从", "关于", "针对", "按", "以", "跟", "与", "除", "当", "因为", "由于"),
@@ -387,8 +392,11 @@ CHINESE = Language(
         "增加到", "减少到", "延期到", "提前到", "提高到", "降到", "变成", "挪到", "延到", "升到",
         "升级到", "调到", "调成", "调为", "改回", "移到", "迁到", "搬到", "降为", "升为", "提到",
         "加到", "减到", "改叫", "切到", "切换到", "切换成", "缩短到", "延长到", "放宽到", "收紧到",
-        "改由", "交给", "卡在", "付", "换", "需", "给",
+        "改去", "改在", "改走", "改坐", "改送", "改从", "改放", "改让", "改做", "改写", "改发",
+        "改按", "缩到", "涨到", "压到", "加长到", "改由", "交给", "卡在", "付", "换", "需", "给",
+        "想要", "要",
     ),
+    articles=("一", "每"),
     conjunctions=("并", "并且", "而且", "但", "但是"),
     surnames=tuple(
         "王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘蒋蔡余杜叶程苏魏吕丁任沈姚卢姜崔钟谭"
@@ -404,6 +412,7 @@ CHINESE = Language(
         "长度", "大小", "数量", "时间", "日期",
     ),
     plans=("接下来", "下一步", "然后", "准备", "将", "我来", "让我", "随后", "打算", "剩下"),
+    requests=("能不能", "能否", "可不可以", "可以不可以"),
     meanings=CHINESE_MEANINGS,
     failures=("错误", "失败", "异常", "找不到", "无法", "拒绝", "超时", "不存在", "无效"),
     finished=("完成", "已完成", "取消", "已取消", "关闭"),

@@ -45,6 +45,8 @@ class _Read(NamedTuple):
     """How clearly it says that something changed: 0 (not at all) to 3 (an own mistake)."""
     excepts: bool
     """Whether it limits or suspends what holds, or only asks."""
+    requests: bool
+    """Whether it is a request in the form of a question."""
 
 
 class Frame(_Read):
@@ -62,6 +64,13 @@ class Frame(_Read):
                 for one in self.tokens
                 if one.tells_apart and not one.denied and not one.in_value and one.kind != NUMBER
             ]
+        )
+
+    @cached_property
+    def about(self) -> frozenset[str]:
+        """All words that may show what it is about, in its values too."""
+        return frozenset(
+            [one.word for one in self.tokens if one.tells_topic and one.kind != NUMBER]
         )
 
     @cached_property
@@ -113,6 +122,7 @@ def frame_of(
         keys=words.union(kinds) if kinds else words,
         cue=max(_cue_of(reader.roles), CLEAR if corrects else 0),
         excepts=asks or bool(reader.roles & Role.EXCEPTION),
+        requests=bool(asks and reader.roles & Role.REQUEST and not reader.roles & Role.EXCEPTION),
     )
 
 

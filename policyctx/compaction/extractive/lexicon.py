@@ -37,6 +37,7 @@ class Role:
     MAKER = 8192
     ARTICLE = 16384
     JOIN = 32768
+    REQUEST = 131072
     MEANING = 65536
     """It has an entry among the words of one meaning."""
 
@@ -56,6 +57,7 @@ _TABLES = {
     "additions": Role.ADDITION,
     "exceptions": Role.EXCEPTION,
     "questions": Role.QUESTION,
+    "requests": Role.REQUEST,
     "makers": Role.MAKER,
     "articles": Role.ARTICLE,
     "conjunctions": Role.JOIN,
@@ -66,6 +68,7 @@ _PIECE = re.compile(
     r"|(?P<stop>[,;，；、。！!?？()（）]|(?<!\b[A-Z])(?<!\b[A-Z][a-z])(?<!\b[A-Z][a-z]{2})\.(?=\s)|(?<=\S)\s[—–-]+\s)|(?P<colon>[:：=]|->|→|=>)"  # noqa: RUF001
 )
 _VOWEL = re.compile("[aeiouy]")
+_SHORTEST_STEM = 4
 _MOST_CACHED = 20_000
 
 
@@ -114,7 +117,11 @@ class Lexicon:
         self._by_stem = {
             stem(word): word
             for word in sorted(roles, reverse=True)
-            if word.isascii() and " " not in word and roles[word] & (Role.ACTION | Role.MEANING)
+            if word.isascii()
+            and " " not in word
+            and roles[word] & (Role.ACTION | Role.MEANING)
+            # "Wedding" is no form of "wed".
+            and (roles[word] & Role.ACTION or len(word) >= _SHORTEST_STEM)
         }
         # For each first word of a phrase, the most words that such a phrase has.
         self._phrase_words: dict[str, int] = {}

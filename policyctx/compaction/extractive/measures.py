@@ -36,7 +36,7 @@ _SHAPES = (
     ("clock", re.compile(r"\d{1,2}:\d\d(?:[ap]m)?")),
     ("version", re.compile(r"v?\d+(?:\.\d+)+|v\d+")),
 )
-_AFTER = re.compile(r"\s?([A-Za-z]+(?:/[A-Za-z]+)?|%|[\u3400-\u9fff])")
+_AFTER = re.compile(r"\s?个?([A-Za-z]+(?:/[A-Za-z]+)?|%|[\u3400-\u9fff])")
 _BEFORE = re.compile(rf"([{_CURRENCIES}]|[A-Za-z]+)\s?$")
 _ENDING = re.compile(r"[A-Za-z%]+$")
 _REACH = 12

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.compaction.extractive.frames import ADMITTED, CLEAR, frame_of
 from policyctx.compaction.extractive.lexicon import lexicon_of
+from policyctx.compaction.extractive.likeness import may_be_meant
 from policyctx.compaction.extractive.sentences import one_line, shortened
 from policyctx.compaction.extractive.statements import USER
 from policyctx.compaction.extractive.updates import (
@@ -54,9 +55,11 @@ _CJK_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _LIKELIEST = 6
 # Words of a statement by which earlier ones are looked up.
 _WORDS_LOOKED_UP = 8
-_LONGEST_NOTE, _LONGEST_MARK = 300, 100
+_LONGEST_NOTE, _LONGEST_MARK = 300, 60
 # Statements looked back at for each word, and by one that has no subject of its own.
 _LOOKED_BACK, _LOOKED_BACK_FOR_ANY = 24, 100
+# Statements of the same message that tell what one is about.
+_AROUND = 4
 
 
 class Told(NamedTuple):
@@ -90,6 +93,7 @@ class _Standing:
         self.told = told
         lexicon = lexicon_of(cues.languages)
         self._frames = list(_frames_of(told, lexicon))
+        self._message_before = list(_messages_before(told))
         self._held: dict[int, Statement] = {}
         # For each word the standing statements that have it, the newest last.
         self._by_word: dict[str, dict[int, None]] = defaultdict(dict)
@@ -124,21 +128,50 @@ class _Standing:
 
     def _updated_by(self, i: int) -> list[tuple[int, Update]]:
         frame = self._frames[i]
-        if frame.excepts or not frame.tokens:
+        if (frame.excepts and not frame.requests) or not frame.tokens:
             return []
-        if self.told[i].user and frame.cue >= CLEAR:
+        if self.told[i].user and frame.cue >= CLEAR and not frame.excepts:
             found = self._newest_without_subject(i)
             if found:
                 return found
         found = [
             (old, update)
-            for old in self._likeliest(frame)
+            for old in dict.fromkeys((*self._likeliest(frame), *self._right_before(i)))
             if self._may_revise(i, old)
-            and (update := update_of(frame, self._frames[old])).effect is not _NONE
+            and (update := self._update_of(i, old)).effect is not _NONE
             # An order does not refute what the agent found.
             and (self.told[old].user or frame.cue >= CLEAR or not update.opposite)
         ]
         return self._resolved(i, found)
+
+    def _update_of(self, i: int, old: int) -> Update:
+        """Return what `i` does to `old`; where its own words do not say, they may be marked."""
+        frame = self._frames[i]
+        update = update_of(frame, self._frames[old])
+        new, before = self.told[i], self.told[old]
+        # Most of what the agent says binds nothing.
+        speaks = (new.user and before.user) or frame.cue >= CLEAR
+        if update.effect or not speaks or new.message in (before.message, -1):
+            return update
+        around = [
+            self._frames[k]
+            for k in range(max(0, i - _AROUND), min(len(self.told), i + _AROUND + 1))
+            if k != i and self.told[k].message == new.message
+        ]
+        is_next = self._is_next_message(old, i)
+        may = may_be_meant(frame, self._frames[old], around, is_next=is_next)
+        return Update(Effect.MAY_REPLACE) if may else update
+
+    def _right_before(self, i: int) -> Iterator[int]:
+        """Yield the standing statements of the user's message before that of `i`, newest first."""
+        if self.told[i].user:
+            for old in islice(reversed(self._held), _AROUND):
+                if self._is_next_message(old, i):
+                    yield old
+
+    def _is_next_message(self, old: int, i: int) -> bool:
+        """Whether the user sent no message between those of two statements of the user."""
+        return self.told[old].user and self.told[old].message == self._message_before[i]
 
     def _resolved(self, i: int, found: list[tuple[int, Update]]) -> list[tuple[int, Update]]:
         """Return the updates; of several statements that say more, it means the one right before.
@@ -220,6 +253,15 @@ def _frames_of(told: Sequence[Told], lexicon: Lexicon) -> Iterator[Frame]:
         if frame.cue == ADMITTED:
             corrects = one.message
         yield frame
+
+
+def _messages_before(told: Sequence[Told]) -> Iterator[int]:
+    """Yield for each statement the user's last message before that of the statement."""
+    last, before = -1, -1
+    for one in told:
+        if one.user and one.message != last:
+            last, before = one.message, last
+        yield before if one.message == last else last
 
 
 def _said_once(told: Sequence[Told]) -> list[Told]:

@@ -132,16 +132,15 @@ def _update(later: Clause, before: Clause, new: Frame, old: Frame) -> Update:
         return _NOTHING
     values = _compared(later, before, old)
     match = _Match(values, len(shared), weight, only_new, only_old, overlap)
-    if flipped:
-        effect = _effect_of_opposite(match, later, before)
-    elif later.adds:
-        effect = Effect.NONE
-    elif values is _SAME_KIND:
-        effect = _effect_of_value(match, later, before, new.cue)
-    else:
-        effect = _effect_of_words(match, new, old)
+    effect = (
+        _effect_of_opposite(match, later, before)
+        if flipped
+        else _effect_of_change(match, later, before, new, old)
+    )
     if not effect:
         return _NOTHING
+    if _misread(later, shared) or _begin_with_one_kind(later, before):
+        effect = Effect.MAY_REPLACE
     return Update(effect, opposite=flipped, partly=bool(only_old), in_clause=before, values=values)
 
 
@@ -150,6 +149,22 @@ def _with_gone(update: Update, before: Clause, new: Frame) -> Update:
     if update.opposite or update.values is _NO_VALUES:
         return update._replace(gone=((before.tokens[0].start, before.tokens[-1].end),))
     return update._replace(gone=_gone(update.values, before, new))
+
+
+def _misread(clause: Clause, shared: frozenset[str]) -> bool:
+    """Whether what a clause is about stands in what was read as its value, before a number."""
+    if not (clause.sets and clause.is_elided):
+        return False
+    number = next((i for i, one in enumerate(clause.given) if one.kind == NUMBER), 0)
+    return any(one.kind == PLAIN and one.word in shared for one in clause.given[:number])
+
+
+def _begin_with_one_kind(later: Clause, before: Clause) -> bool:
+    """Whether both begin with another member of one kind, which may be what they are about."""
+    kinds = {one.word: one.kind for one in (*later.tokens, *before.tokens)}
+    kind = kinds.get(later.topic, PLAIN)
+    differ = later.topic != before.topic and kind == kinds.get(before.topic)
+    return differ and kind in KINDS and not (later.is_elided or before.is_elided)
 
 
 def _is_of_one_kind(later: Clause, before: Clause) -> bool:
@@ -166,6 +181,16 @@ def _effect_of_opposite(match: _Match, later: Clause, before: Clause) -> Effect:
         return Effect.REPLACES
     both_differ = match.only_new and match.only_old and match.overlap < _SAME_THING
     return Effect.NONE if both_differ or _other_topics(later, before) else Effect.MAY_REPLACE
+
+
+def _effect_of_change(
+    match: _Match, later: Clause, before: Clause, new: Frame, old: Frame
+) -> Effect:
+    if later.adds:
+        return Effect.NONE
+    if match.values is _SAME_KIND:
+        return _effect_of_value(match, later, before, new.cue)
+    return _effect_of_words(match, new, old)
 
 
 def _effect_of_value(match: _Match, later: Clause, before: Clause, cue: int) -> Effect:

@@ -88,6 +88,31 @@ def test_an_update_takes_the_old_value_back_or_is_marked(pair: Pair) -> None:
     assert judged(pair).outcome is not Outcome.KEPT
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Look at part 2 and mend it.", "Now look at part 3 and mend it."),
+        ("Row 4 gets clay pots.", "Row 6 gets new pots, painted white."),
+        ("Can you check my booking for the ferry?", "The ferry leaves at 9:40."),
+        (
+            "Cut the hedge of the north garden to 80 cm.",
+            "The south garden: cut its hedge to 90 cm.",
+        ),
+    ],
+)
+def test_what_names_another_thing_or_answers_a_question_has_no_mark(
+    first: str, second: str
+) -> None:
+    assert judged(Pair("p", "en", "independent", first, second)).outcome is Outcome.KEPT
+
+
+def test_a_correction_is_understood_from_the_rest_of_its_message() -> None:
+    summary = summary_of(
+        "Dye the weft with madder red.", "We ran out of madder. Weft dark blue then."
+    )
+    assert "may replace: Dye the weft with madder red." in summary
+
+
 def summary_of(*told: str) -> str:
     """The summary of a conversation in which a user says these, each in a message of its own."""
     reply = {"role": "assistant", "content": "Fine."}
