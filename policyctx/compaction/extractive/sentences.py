@@ -333,11 +333,16 @@ def _spoken(text: str) -> int:
     return len(text.split()) + len(_CJK.findall(text)) // 2
 
 
+_ENDS = (".", "!", "?", ";", ":", ",", "。", "！", "？", "；", "：", "，")
+# What may follow the sign at the end of a quoted sentence.
+_CLOSING = "\"'”’»)]」』）"
+
+
 def _side_by_side(texts: Iterable[str]) -> str:
     """Return the texts as one, each of which ends as a sentence does."""
     first, *others = texts
     for text in others:
-        ended = first.endswith((".", "!", "?", ";", ":", ",", "。", "！", "？", "；", "：", "，"))
+        ended = first.rstrip(_CLOSING).endswith(_ENDS)
         first = f"{first} {text}" if ended else f"{first}; {text}"
     return first
 

@@ -104,6 +104,7 @@ def test_what_the_user_typed_is_not_taken_for_a_programs_text(text: str, typed: 
 UNITS = {
     "No. Use tabs.": ["No. Use tabs."],
     "yes\nport 8080": ["yes", "port 8080"],
+    'It says "Use tabs." That is old.': ['It says "Use tabs." That is old.'],
     f"The key is in /srv/key. Use it for the deploy only. {'Now read on. ' * 9}".strip(): [
         "The key is in /srv/key. Use it for the deploy only.",
         *["Now read on."] * 9,
