@@ -335,7 +335,7 @@ def _spoken(text: str) -> int:
 
 _ENDS = (".", "!", "?", ";", ":", ",", "。", "！", "？", "；", "：", "，")
 # What may follow the sign at the end of a quoted sentence.
-_CLOSING = "\"'”’»)]」』）"
+_CLOSING = "\"'”\u2019»)]」』\uff09"
 
 
 def _side_by_side(texts: Iterable[str]) -> str:

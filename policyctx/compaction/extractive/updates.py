@@ -177,7 +177,7 @@ def _effect_of_opposite(match: _Match, later: Clause, before: Clause) -> Effect:
     """Return the effect of an order on an opposite one."""
     if match.values is _SAME_KIND:
         return Effect.NONE
-    if not match.only_new and match.only_old <= match.shared:
+    if not (match.only_new or match.only_old):
         return Effect.REPLACES
     both_differ = match.only_new and match.only_old and match.overlap < _SAME_THING
     return Effect.NONE if both_differ or _other_topics(later, before) else Effect.MAY_REPLACE
@@ -207,8 +207,7 @@ def _effect_of_value(match: _Match, later: Clause, before: Clause, cue: int) -> 
     if _other_topics(later, before) and cue < ADMITTED:
         return Effect.NONE
     if cue >= CLEAR:
-        more_alike = not match.only_old and match.overlap >= _SAME_THING
-        certain = later.topic == before.topic or more_alike
+        certain = not match.only_old and match.overlap >= _SAME_THING
         return Effect.REPLACES if certain else Effect.MAY_REPLACE
     similar = cue or match.overlap >= _SAME_THING
     return Effect.MAY_REPLACE if similar and both_set else Effect.NONE
