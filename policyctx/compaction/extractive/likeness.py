@@ -1,9 +1,9 @@
 """Whether a later statement may mean an earlier one, where their words do not decide it.
 
-A note that a statement may replace another one costs little, and an old value that stands without
-one misleads. So it takes less than what takes a statement back: two different values of one type,
-and words that link what they are about, in the statement or in the rest of its message. The less
-the type and a word of revision say, the more words there must be.
+An old value that stands without a note misleads, and so does a note on what still holds. So a note
+takes a word of revision, two different values of one type, and words that link what they are about,
+in the statement or in the rest of its message. The less the type says, the more words there must
+be.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from policyctx.compaction.extractive.clauses import Clause, Token
     from policyctx.compaction.extractive.frames import Frame
 
-# How much must speak for it: a shared word counts 1, a word of revision 1, a type 1 or 2.
-_ENOUGH = 3.0
+# How much must speak for it: a shared word counts 1, the word of revision 1, a type 1 or 2.
+_ENOUGH, _REVISED = 3.0, 1.0
 _ONE_CHARACTER, _IN_OTHER_SENTENCE = 0.5, 0.5
 _SAME_UNIT, _PERHAPS_ONE_TYPE = 2, 1
 # Shared words of an order and its opposite.
@@ -43,16 +43,16 @@ def may_be_meant(new: Frame, old: Frame, around: Sequence[Frame], *, is_next: bo
     `around` are the other statements of its message; `is_next` says that `old` was said in the
     message before it.
     """
-    if old.excepts or (new.excepts and not (new.requests and new.cue >= CLEAR)):
+    # Without a word of revision, too many statements that only add would have a note.
+    if not new.cue or old.excepts or (new.excepts and not (new.requests and new.cue >= CLEAR)):
         return False
-    cue = max([new.cue, *(one.cue for one in around)])
     shared = new.about & old.about
     others = frozenset[str]().union(*(one.about for one in around)) & old.about - shared
     link = _weight(shared) + _IN_OTHER_SENTENCE * _weight(others)
     if not link and not is_next:
         return False
     said = _weight(shared) if new.cue >= CLEAR else 0.0
-    link += min(cue, 1)
+    link += _REVISED
     return any(
         _compared(later, before, new, old, link, is_next=is_next)
         or _changed(later, before, new, old, said)
@@ -100,9 +100,6 @@ def _compared(i: int, k: int, new: Frame, old: Frame, link: float, *, is_next: b
         for other in _values(before):
             closeness = _closeness(one, other)
             if not closeness or link + closeness < _ENOUGH:
-                continue
-            # Who repeats the old value, and gives one to something else, adds to it.
-            if other.word in new.words and not new.cue and not later.topics & before.topics:
                 continue
             if not _apart(i, k, new, old, (one, other)):
                 return True

@@ -106,11 +106,10 @@ def test_what_names_another_thing_or_answers_a_question_has_no_mark(
     assert judged(Pair("p", "en", "independent", first, second)).outcome is Outcome.KEPT
 
 
-def test_a_correction_is_understood_from_the_rest_of_its_message() -> None:
-    summary = summary_of(
-        "Dye the weft with madder red.", "We ran out of madder. Weft dark blue then."
-    )
-    assert "may replace: Dye the weft with madder red." in summary
+def test_without_a_word_of_revision_the_later_one_stands_behind_the_earlier() -> None:
+    told = ("Dye the weft with madder red.", "We ran out of madder. Weft dark blue then.")
+    lines = summary_of(*told).split("\n")
+    assert lines[-2:] == [f"- {text}" for text in told]
 
 
 def summary_of(*told: str) -> str:
