@@ -107,7 +107,7 @@ Feature: The history of a coding agent gives way late
       | replace_in_file | path      |
 
   Scenario: A file over the limit comes back by the lines that it read
-    Given the working directory has the file "large.py" of 6,000 tokens
+    Given the working directory has the file "large.py" of 60,000 characters
     And a user message of 160,000 tokens
     And the messages:
       """

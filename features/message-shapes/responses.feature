@@ -6,7 +6,7 @@ Feature: Items of OpenAI's Responses API
     Given the messages have the OpenAI Responses shape
 
   Scenario: Old results of a Codex session are offloaded
-    Given the policy "coding-agent"
+    Given the policy "small-context"
     And a user message that reads "Fix the test."
     And the messages:
       | type     | id | tool  | size         | text           |
