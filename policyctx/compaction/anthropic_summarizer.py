@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from policyctx.compaction.in_place import in_place_anthropic
 from policyctx.compaction.prompt import (
     instructions,
     instructions_in_place,
@@ -23,6 +22,7 @@ from policyctx.compaction.sdk_summarizer import (
     with_objection,
 )
 from policyctx.errors import SummaryError
+from policyctx.messages.in_place import in_place_anthropic
 from policyctx.policy.values import Share
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
-from policyctx.compaction.in_place import in_place_chat
 from policyctx.compaction.prompt import (
     instructions,
     instructions_in_place,
@@ -23,6 +22,7 @@ from policyctx.compaction.sdk_summarizer import (
     with_objection,
 )
 from policyctx.errors import SummaryError
+from policyctx.messages.in_place import in_place_chat
 from policyctx.policy.values import Share
 from policyctx.pricing.rows import row_of
 

@@ -21,7 +21,7 @@ from policyctx.tokens.words import words_in
 
 if TYPE_CHECKING:
     from policyctx.compaction.assembly import History
-    from policyctx.compaction.in_place import SessionRequest
+    from policyctx.messages.in_place import SessionRequest
     from policyctx.policy.models.compaction import Summary
     from policyctx.tokens.counter import TokenCounter
     from policyctx.tokens.usage import Usage

@@ -20,10 +20,10 @@ from policyctx.compaction.assembly import (
     assembled,
 )
 from policyctx.compaction.file_access import accesses, unknown_readers
-from policyctx.compaction.in_place import SessionRequest
 from policyctx.compaction.restoration import WorkingFiles
 from policyctx.compaction.summarizers import SummaryRequest
 from policyctx.errors import StoreError
+from policyctx.messages.in_place import SessionRequest
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
 from policyctx.planning.decisions import Reason

@@ -30,7 +30,7 @@ def test_the_export_of_an_imported_policy_is_what_was_imported() -> None:
 
 
 def test_what_stays_behind_is_listed_with_its_place_and_reason() -> None:
-    run = policyctx("export", "anthropic", "coding-agent")
+    run = policyctx("export", "anthropic", "small-context")
     assert run.returncode == 0
     assert [edit["type"] for edit in json.loads(run.stdout)["edits"]] == [
         "clear_tool_uses_20250919",
@@ -39,14 +39,14 @@ def test_what_stays_behind_is_listed_with_its_place_and_reason() -> None:
     lines = run.stderr.splitlines()
     assert lines[1] == "8 steps or keys stay behind:"
     assert lines[2] == (
-        "  coding-agent.yaml:28:5: steps.retire-old-results.do: the server saves nothing, so what"
+        "  small-context.yaml:19:5: steps.retire-old-results.do: the server saves nothing, so what"
         " it clears cannot be read again"
     )
     assert lines[-1].startswith("  by default: compaction.summary.by: ")
 
 
 def test_the_page_shows_what_the_command_prints() -> None:
-    run = policyctx("export", "anthropic", "coding-agent")
+    run = policyctx("export", "anthropic", "small-context")
     assert run.stderr in PAGE
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx import Session
-from policyctx.compaction.in_place import SessionRequest, in_place_anthropic, in_place_chat
 from policyctx.compaction.summarizers import summarizer_for
 from policyctx.errors import SummaryError
+from policyctx.messages.in_place import SessionRequest, in_place_anthropic, in_place_chat
 from tests.chat_server import calling, chat_server
 from tests.compaction.messages_server import messages_server, saying
 from tests.conversations import call, chat_calls, chat_result, results, thinking, user
