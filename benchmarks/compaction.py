@@ -42,7 +42,7 @@ MOST = 120
 ASKED, ANSWERED, PROSE_TURNS, CHINESE_TURNS = 8, 25, 450, 400
 # `json.dumps` of it takes over 2 ms, and over 1.5 ms where it is Chinese.
 MOST_OF_PROSE, MOST_OF_CHINESE = 240, 320
-# A history of so many times the size may take this power of it as much time.
+# The time may grow with at most this power of the size of the history.
 GROWTH, EXPONENT = 8, 1.1
 _WORD = re.compile(r"\w+")
 
@@ -155,7 +155,7 @@ def history_messages() -> list[Message]:
 
 
 def json_result(rows: int) -> list[Message]:
-    """Return a question, one call whose result is a JSON list of so many rows, and an answer."""
+    """Return a question, a call whose result is a JSON list with `rows` rows, and an answer."""
     listed = [
         {"id": i, "name": f"row {i}", "total": i * 7, "note": "as before"} for i in range(rows)
     ]

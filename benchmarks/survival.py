@@ -185,7 +185,7 @@ def fate_of(fact: Fact, lines: Sequence[SourcedLine]) -> Fate:
 
 
 def _stands_in(value: str, text: str) -> bool:
-    """Return whether a text has a value that is no part of a longer word or number."""
+    """Return whether a text has a value as a whole word or number."""
     before = r"(?<![a-z0-9.,:])" if value[:1].isascii() else ""
     behind = r"(?![a-z0-9]|[.,:]\d)" if value[-1:].isascii() else ""
     return re.search(f"{before}{re.escape(value)}{behind}", text) is not None

@@ -46,13 +46,13 @@ def summary(
         ),
     ] = 1,
     max_words: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="At most so many words.")
+        int | None, typer.Option(metavar="N", min=1, help="The most words of a summary.")
     ] = None,
     max_tokens: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="At most so many tokens.")
+        int | None, typer.Option(metavar="N", min=1, help="The most tokens of a summary.")
     ] = None,
     max_chars: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="At most so many characters.")
+        int | None, typer.Option(metavar="N", min=1, help="The most characters of a summary.")
     ] = None,
     max_share: Annotated[
         str | None,
