@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from policyctx.planning.compiled import OffloadPolicy
     from policyctx.planning.decisions import Decision, Reason
     from policyctx.planning.plan import Plan
+    from policyctx.policy.agent_options import AgentOptions
     from policyctx.policy.loading import load_policy
+    from policyctx.policy.tools import tool
     from policyctx.recipes.compacting import (
         CompactOptions,
         CompactResult,
@@ -63,6 +65,7 @@ __version__ = "0.1.0"
 
 # Where each public name lives. Nothing is imported before it is asked for.
 _HOMES = {
+    "AgentOptions": "policyctx.policy.agent_options",
     "AmbiguousSessionError": "policyctx.errors",
     "AsyncFileWriter": "policyctx.store.writer_store",
     "BeforeCompaction": "policyctx.turns.asking",
@@ -114,9 +117,11 @@ _HOMES = {
     "offload_tool_results": "policyctx.recipes.offloading",
     "offload_tool_results_async": "policyctx.recipes.offloading",
     "register_summarizer": "policyctx.compaction.summarizers",
+    "tool": "policyctx.policy.tools",
 }
 
 __all__ = [
+    "AgentOptions",
     "AmbiguousSessionError",
     "AsyncFileWriter",
     "BeforeCompaction",
@@ -168,6 +173,7 @@ __all__ = [
     "offload_tool_results",
     "offload_tool_results_async",
     "register_summarizer",
+    "tool",
 ]
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from policyctx.messages.shapes.shape import Shape
+    from policyctx.policy.agent_options import AgentOptions
     from policyctx.turns.asking import BeforeCompaction
 
 
@@ -24,14 +25,16 @@ def for_agent(
     root: str | os.PathLike[str] | None = None,
     session_id: str | None = None,
     directory: str | os.PathLike[str] | None = None,
+    tools: Iterable[object] = (),
+    options: AgentOptions | None = None,
     before_compaction: BeforeCompaction | None = None,
     shapes: Iterable[Shape] = (),
 ) -> Session:
     """Return a session under the policy that `policyctx.yaml` assigns to the agent.
 
     The nearest file counts: first `directory` is searched, by default the working directory, then
-    each folder above it. `root`, `session_id`, `before_compaction` and `shapes` are those of
-    `Session`.
+    each folder above it. `root`, `session_id`, `tools`, `options`, `before_compaction` and `shapes`
+    are those of `Session`.
 
     Raises `PolicyError` if no such file exists, if it has no entry for the agent, or if the agent's
     policy is wrong.
@@ -41,6 +44,8 @@ def for_agent(
         policy_for(agent, file),
         root=root,
         session_id=session_id,
+        tools=tools,
+        options=options,
         before_compaction=before_compaction,
         shapes=shapes,
     )

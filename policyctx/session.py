@@ -21,7 +21,6 @@ from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import Facts
 from policyctx.planning.planner import BOTH
 from policyctx.planning.taken_out import taken_out
-from policyctx.policy.models import Policy
 from policyctx.policy.options import checks_options
 from policyctx.policy.templates import parsed_template
 from policyctx.store.filesystem import session_store
@@ -51,6 +50,8 @@ if TYPE_CHECKING:
     from policyctx.planning.ledger import ItemKey, Ledger
     from policyctx.planning.plan import Plan
     from policyctx.planning.planner import Moment
+    from policyctx.policy.agent_options import AgentOptions
+    from policyctx.policy.models import Policy
     from policyctx.store.read import FoundLine
     from policyctx.tokens.counter import MemoStats
     from policyctx.tokens.usage import Correction, Usage
@@ -69,15 +70,19 @@ class Session:
 
     `policy` is the name of a preset, the path of a file, or a policy that was read before. `root`
     replaces the policy's `store.root`; a `store` replaces the folder and has a root of its own.
-    `hints` are rules by tool name, such as `{"browser": {"keep_recent": 3}}`; the policy's own
-    rules override them. `on_invalid` says what happens when a provider would reject the edited
-    list: `raise` an `InvalidResultError`, or `keep` the list without this turn's decisions and
-    warn. `clock` returns the time in seconds. `summarizer` replaces the one that the policy names,
-    and `reader` reads the files that are restored after a compaction. `before_compaction` is called
-    with a `CompactionAhead` before a summary is asked for, and may decline it; see
-    `BeforeCompaction`. `shapes` read and edit the message objects of a framework, before the shapes
-    of the providers' APIs; see `Shape`. A value among them that is not a shape raises `ShapeError`.
-    `expects_usage` says whether to warn when gates compare tokens and no usage is observed.
+    `tools` are the tools of the agent: those that `tool` says are ephemeral keep so many results.
+    `hints` are such rules by tool name, `{"browser": {"keep_recent": 3}}`, and override the tools;
+    the policy's own rules for a tool or an item type override both. `options` change the policy by
+    the settings of the requirements documents; see `AgentOptions`.
+
+    `on_invalid` says what happens when a provider would reject the edited list: `raise` an
+    `InvalidResultError`, or `keep` the list without this turn's decisions and warn. `clock` returns
+    the time in seconds. `summarizer` replaces the one that the policy names, and `reader` reads the
+    files that are restored after a compaction. `before_compaction` is called with a
+    `CompactionAhead` before a summary is asked for, and may decline it; see `BeforeCompaction`.
+    `shapes` read and edit the message objects of a framework, before the shapes of the providers'
+    APIs; see `Shape`. A value among them that is not a shape raises `ShapeError`. `expects_usage`
+    says whether to warn when gates compare tokens and no usage is observed.
 
     Raises `UnknownSummarizerError` if the policy has a `compact` step whose `summary.by` names no
     built-in or registered summarizer, and `MissingExtraError` if that summarizer needs a package
@@ -97,6 +102,8 @@ class Session:
         session_id: str | None = None,
         store: SessionStore | None = None,
         hints: Mapping[str, Mapping[str, Any]] | None = None,
+        tools: Iterable[object] = (),
+        options: AgentOptions | None = None,
         on_invalid: Literal["raise", "keep"] = "raise",
         clock: Callable[[], float] = time.time,
         summarizer: Summarizer | Summarize | None = None,
@@ -105,11 +112,7 @@ class Session:
         shapes: Iterable[Shape] = (),
         expects_usage: bool = True,
     ) -> None:
-        if isinstance(policy, Policy):
-            policy = OffloadPolicy(policy, hints=hints)
-        elif not isinstance(policy, OffloadPolicy):
-            policy = OffloadPolicy.load(policy, hints=hints)
-        self.policy = policy
+        self.policy = OffloadPolicy.of(policy, hints=hints, tools=tools, options=options)
         settings = self.policy.store
         self.session_id = _new_session_id(settings.session_id) if session_id is None else session_id
         self._clock = clock
@@ -120,7 +123,7 @@ class Session:
         model = self.policy.model
         self._counter = counter_for(model.tokenizer, language_model=model.name)
         self._keeps_state = self.policy.store.keeps_state
-        self._summarizer = _summarizer(policy, summarizer)
+        self._summarizer = _summarizer(self.policy, summarizer)
         self._reader = reader
         self._before_compaction = before_compaction
         self._shapes = Shapes(shapes)
@@ -131,7 +134,7 @@ class Session:
         self.takes_markers = True
         """Whether the API takes `cache_control` markers, if the lists do not show another one."""
         self._notices = Notices(store)
-        self._reporting = Reporting(self.session_id, policy.policy.name)
+        self._reporting = Reporting(self.session_id, self.policy.name)
         self._memory: Memory | None = None
         self._announced_tool = ""
         self._read_tools: tuple[tuple[str, ...], str] = (), self.policy.read_tool()

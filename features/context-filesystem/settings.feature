@@ -110,3 +110,59 @@ Feature: The settings
     When the policy is applied
     Then the session's id matches "session_20[0-9]{2}[01][0-9][0-3][0-9]_[0-2][0-9][0-5][0-9][0-5][0-9]_[a-z0-9]{6}"
     And the result "a" reads like "*/.agent/context/{session_id}/tool_result/Read/a.json*"
+
+  @BR-3.1-1
+  Scenario: The agent's option switches offloading off
+    Given the policy "context-filesystem"
+    And the options
+      | offload_enabled | false |
+    And the tool Read is ephemeral and keeps 1 result
+    And a session with 2 Read results of 300 tokens
+    When the policy is applied
+    Then the same list is returned
+    And no file is written
+
+  @BR-3.1-2
+  Scenario Outline: The agent's option gives the threshold
+    Given the policy "context-filesystem"
+    And the options
+      | offload_token_threshold | <threshold> |
+    And the request's system prompt has 155,000 tokens
+    And a session with a Bash result of 1,500 tokens
+    And a Bash result of 6,000 tokens
+    And a user message that reads "go on"
+    When the policy is applied
+    Then the first result is <state>
+
+    Examples:
+      | threshold | state   |
+      | 1000      | dropped |
+      | 2000      | kept    |
+
+  @BR-3.1-3
+  Scenario: The agent's option names the folder
+    Given the policy "context-filesystem"
+    And the options
+      | offload_root_path | ./contexts/{session_id} |
+    And the session "s-1"
+    And the tool Read is ephemeral and keeps 0 results
+    And the policy's own root folder
+    And a session with a result "a" of 300 tokens from Read
+    When the policy is applied
+    Then the result "a" reads like "*/contexts/s-1/tool_result/Read/a.json*"
+
+  @BR-3.1-4 @BR-6.1-1
+  Scenario: The agent's option overrides what every tool says of itself
+    Given the policy "context-filesystem"
+    And the options
+      | ephemeral_keep_recent | 1 |
+    And the tool Read is ephemeral and keeps 5 results
+    And the tool search is ephemeral and keeps 3 results
+    And a session with 3 Read results of 300 tokens
+    And 3 search results of 300 tokens
+    And 3 Bash results of 300 tokens
+    When the policy is applied
+    Then 2 Read results are offloaded
+    And 2 search results are offloaded
+    And the first Read result is offloaded because "3rd newest of Read, 1 kept"
+    And every Bash result is kept

@@ -49,6 +49,14 @@ def explain(
     largest: Annotated[
         int, typer.Option(help="How many items to show, the largest first; 0 is all.", min=0)
     ] = _LARGEST,
+    ephemeral: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TOOL=N",
+            help="Let N results of a tool stay, as @tool(ephemeral=N) does in code.",
+            show_default=False,
+        ),
+    ] = None,
     root: arguments.Root = None,
     session_id: arguments.SessionId = None,
     recorded: arguments.Recorded = None,
@@ -61,7 +69,8 @@ def explain(
     """
     # No summary is made, so the policy's summarizer need not be there.
     nobody = ExtractiveSummarizer()
-    session = Session(policy, root=root, session_id=session_id, summarizer=nobody)
+    hints = dict(map(_hint, ephemeral or ()))
+    session = Session(policy, root=root, session_id=session_id, summarizer=nobody, hints=hints)
     given = read_messages(messages, RecordedChoice(recorded, call))
     given.teach(session)
     planned = session.plan(given.messages, system=given.system, tools=given.tools)
@@ -81,6 +90,14 @@ def explain(
     left = _number_of_items(planned, why_not=why_not) - len(positions)
     if item is None and left > 0:
         out.print(f"{left:,} smaller items are not shown; --largest 0 shows all")
+
+
+def _hint(given: str) -> tuple[str, dict[str, int]]:
+    """Return the rule of `--ephemeral TOOL=N`."""
+    tool, _, number = given.rpartition("=")
+    if not tool or not number.isdecimal():
+        raise typer.BadParameter(f"expected TOOL=N, got {given!r}", param_hint="--ephemeral")
+    return tool, {"keep_recent": int(number)}
 
 
 def _chosen(planned: Plan, item: str | None, *, why_not: bool, largest: int) -> list[int]:

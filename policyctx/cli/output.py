@@ -255,7 +255,7 @@ def place(policy: OffloadPolicy, rule: RulePath) -> str:
     found = policy.place(rule)
     if found is None:
         return "by default" if rule else "always so"
-    return f"{found.file}:{found.line}"
+    return f"{found.file}:{found.line}" if found.line else found.file
 
 
 def reason_report(reason: Reason) -> dict[str, Any]:

@@ -9,15 +9,17 @@ import hashlib
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.definitions.item_types import BUILT_IN_TYPES
 from policyctx.definitions.recalling import READ_TOOL, recall_tool
 from policyctx.planning.decisions import Reason
 from policyctx.planning.paths import path_parts
 from policyctx.planning.placeholders import CompactionForms, Wording
-from policyctx.policy.loading import loaded
+from policyctx.policy.agent_options import tree_of, with_options
+from policyctx.policy.loading import loaded, validated
 from policyctx.policy.lookup import (
+    HINTS,
     Level,
     RulePath,
     compaction_of,
@@ -29,22 +31,26 @@ from policyctx.policy.lookup import (
     why_never,
     wording,
 )
-from policyctx.policy.models.rules import ToolRule
+from policyctx.policy.models import Policy
 from policyctx.policy.sources import policy_source
+from policyctx.policy.tools import Hint, tool_hints
 from policyctx.policy.values import Share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any, TypeAlias
 
     from policyctx.definitions.items import Item
     from policyctx.errors import Location
     from policyctx.planning.facts import Unit
-    from policyctx.policy.models import KeepRecent, Model, Policy, Step
+    from policyctx.policy.models import KeepRecent, Model, Step
     from policyctx.policy.models.compaction import Compaction, FileSource
-    from policyctx.policy.models.rules import ItemRule, LineFields, Match, TextMatch
+    from policyctx.policy.models.rules import ItemRule, LineFields, Match, TextMatch, ToolRule
     from policyctx.policy.models.store import Store
     from policyctx.policy.nodes import Node
     from policyctx.policy.sources import PolicyName
+
+    Hints: TypeAlias = Mapping[str, Mapping[str, Any] | Hint]
 
 
 _IN_GLOBS = frozenset("*?[")
@@ -126,15 +132,17 @@ class Treatment:
 class OffloadPolicy:
     """A policy compiled for planning; its only state is the rules already looked up.
 
-    `hints` are rules by tool name that code gives, such as `{"browser": {"keep_recent": 3}}`;
-    every rule that the policy gives for a tool or a type is nearer than they are.
+    `hints` are rules by tool name that code gives, such as `{"browser": {"keep_recent": 3}}`, and
+    `tools` are tools that may say so themselves; see `tool`. Every rule that the policy gives for a
+    tool or a type is nearer than they are.
     """
 
     def __init__(
         self,
         policy: Policy,
         *,
-        hints: Mapping[str, Mapping[str, Any]] | None = None,
+        hints: Hints | None = None,
+        tools: Iterable[object] = (),
         root: Node | None = None,
     ) -> None:
         self.policy = policy
@@ -142,8 +150,7 @@ class OffloadPolicy:
         self.types = TypeTable(policy.items)
         self.tree = root
         """The file of the policy, with the place of each value; None for a policy from code."""
-        self.hints = hints or {}
-        self._hints = {tool: ToolRule.model_validate(rule) for tool, rule in (hints or {}).items()}
+        self.hints: Mapping[str, Hint] = tool_hints(tools, hints or {})
         self._steps = {
             moment: tuple(step for step in policy.steps if step.on == moment)
             for moment in ("arrival", "model_call")
@@ -152,11 +159,37 @@ class OffloadPolicy:
 
     @classmethod
     def load(
-        cls, name: PolicyName, *, hints: Mapping[str, Mapping[str, Any]] | None = None
+        cls, name: PolicyName, *, hints: Hints | None = None, tools: Iterable[object] = ()
     ) -> OffloadPolicy:
         """Compile the preset or file called `name`; raises `PolicyError`."""
-        policy, root = loaded(policy_source(name))
-        return cls(policy, hints=hints, root=root)
+        return cls.of(name, hints=hints, tools=tools)
+
+    @classmethod
+    def of(
+        cls,
+        policy: PolicyName | Policy | OffloadPolicy,
+        *,
+        hints: Hints | None = None,
+        tools: Iterable[object] = (),
+        options: Mapping[str, Any] | None = None,
+    ) -> OffloadPolicy:
+        """Compile a policy by its name or file, or one that was read or compiled before.
+
+        `hints` and `tools` are nearer than those that it was compiled with. `options` change the
+        policy; see `AgentOptions`. Raises `PolicyError`, `UnknownOptionError` and `InputError`.
+        """
+        if isinstance(policy, OffloadPolicy):
+            known, root, earlier = policy.policy, policy.tree, policy.hints
+            if not (hints or tools or options):
+                return policy
+        else:
+            known, root, earlier = _read(policy)
+        if options:
+            if root is None or Policy.model_validate(root.plain()) != known:
+                root = tree_of(known.model_dump(mode="json", exclude_unset=True))
+            root = with_options(root, options)
+            known = validated(root)
+        return cls(known, hints={**earlier, **tool_hints(tools, hints or {})}, root=root)
 
     @cached_property
     def digest(self) -> str:
@@ -193,7 +226,8 @@ class OffloadPolicy:
     def keeps_by_tokens(self) -> bool:
         """Whether a `keep_recent` counts tokens."""
         policy = self.policy
-        rules = (*policy.items.values(), *policy.tools.values(), *self._hints.values())
+        from_code = (hint.rule for hint in self.hints.values())
+        rules = (*policy.items.values(), *policy.tools.values(), *from_code)
         kept = [rule.keep_recent for rule in rules]
         kept += [step.select.keep_recent for step in policy.steps]
         return any(keep is not None and keep.tokens is not None for keep in kept)
@@ -233,7 +267,12 @@ class OffloadPolicy:
         return self._steps[moment]
 
     def place(self, rule: RulePath) -> Location | None:
-        """Return the place of a key in the file; None for a default or a policy from code."""
+        """Return the place of a key in the file; None for a default or a policy from code.
+
+        Of what code says of a tool, it is the place of that code.
+        """
+        if rule[:1] == (HINTS,):
+            return self.hints[rule[1]].place
         return self.tree.written(rule) if self.tree is not None and rule else None
 
     def typed(self, item: Item, built_in: str | None = None) -> Item:
@@ -377,8 +416,9 @@ class OffloadPolicy:
         )
 
     def _levels(self, item_type: str, tool: str | None) -> list[Level]:
-        hint = None if tool is None else self._hints.get(tool)
-        return levels(self.policy, self.types.lineage(item_type), tool, hint=hint)
+        hint = None if tool is None else self.hints.get(tool)
+        rule = None if hint is None else hint.rule
+        return levels(self.policy, self.types.lineage(item_type), tool, hint=rule)
 
     def _refusal(
         self, step: Step, item_type: str, tool: str | None, given: list[Level]
@@ -415,6 +455,12 @@ class OffloadPolicy:
 
     def _wording(self, step: Step, given: list[Level]) -> Wording:
         return Wording.of(wording(self.policy, step, given))
+
+
+def _read(policy: PolicyName | Policy) -> tuple[Policy, Node | None, Mapping[str, Hint]]:
+    """Return a policy, its tree if it was read from a file now, and no hints."""
+    known, root = (policy, None) if isinstance(policy, Policy) else loaded(policy_source(policy))
+    return known, root, {}
 
 
 def _path_fields_of(rule: ToolRule, source: FileSource) -> tuple[str, ...] | None:

@@ -345,7 +345,7 @@ class Candidates:
         """Return the verdict on a candidate that nothing holds."""
         treatment, item = self.treatment(position), self._in.items[position]
         recency, threshold = self._recency.values(position, at), treatment.threshold
-        if threshold is None:
+        if threshold is None or not threshold.amount:  # a threshold of 0 decides nothing
             rule = treatment.keep_recent_rule if recency else ("steps", self.step.name, "select")
             return ItemVerdict(
                 taken=True, reason=Reason("old" if recency else "selected", recency), rule=rule

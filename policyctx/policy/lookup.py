@@ -62,6 +62,8 @@ def why_never(step: Step, of_type: Sequence[str]) -> str | None:
     return None
 
 
+# The first part of the path of a rule that code gives, such as ("hints", "Read", "keep_recent").
+HINTS = "hints"
 # A key of the policy by its parts, such as ("tools", "mcp__*", "min_tokens"); a step by its name.
 RulePath: TypeAlias = tuple[str, ...]
 # A map of the policy that may give a rule key, and where it stands.
@@ -76,7 +78,7 @@ def levels(
 
     `lineage` is the type, then the types that it refines; `hint` what code says of the tool.
     """
-    from_code: list[Level] = [] if hint is None else [((), hint)]
+    from_code: list[Level] = [] if hint is None else [((HINTS, tool or ""), hint)]
     return [*tool_levels(policy, tool), *type_levels(policy, lineage), *from_code, ((), policy)]
 
 
@@ -114,7 +116,7 @@ def offload_given(given: Sequence[Level]) -> tuple[bool, RulePath]:
     """
     of_tools = [found for level in given if level[0][:1] == ("tools",) for found in _given(level)]
     of_type = nearest_given([level for level in given if level[0][:1] == ("items",)], "offload")
-    from_code = [f for level in given if not level[0] for f in _given(level)]
+    from_code = [f for level in given if level[0][:1] in {(), (HINTS,)} for f in _given(level)]
     typed = [] if of_type[0] is None else [of_type]
     refused = next((path for value, path in (*of_tools, *typed) if value is False), None)
     if refused is not None:

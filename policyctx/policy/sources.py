@@ -18,8 +18,9 @@ MAX_BYTES = 64 * 1024
 AGENTS_FILE = "policyctx.yaml"
 _FRAGMENTS = "fragments"
 
+PathName: TypeAlias = str | os.PathLike[str]
 # A preset's name or a file's path.
-PolicyName: TypeAlias = str | os.PathLike[str]
+PolicyName: TypeAlias = PathName
 
 
 @dataclass(frozen=True, slots=True)

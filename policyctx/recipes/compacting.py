@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from policyctx.compaction.assembly import CompactStats
 from policyctx.compaction.summarizers import summarizer_for
-from policyctx.errors import Diagnostic, Location, PolicyError
-from policyctx.policy.loading import parsed_policy
+from policyctx.policy.agent_options import AgentOptions, with_options
+from policyctx.policy.loading import resolved, validated
 from policyctx.policy.options import check_options
 from policyctx.policy.sources import PolicySource
 from policyctx.session import Session
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Unpack
 
     from policyctx.compaction.restoration import FileReader
@@ -34,7 +32,16 @@ _REMOVED = {
     " (max_restore_files). Delete the option; a policy with `compaction: {keep_recent: …}` keeps"
     " the newest messages"
 }
-_LIMITS = ("max_files", "max_tokens_per_file", "max_tokens_total")
+# Each call stands alone.
+_POLICY = PolicySource(
+    "compact_messages",
+    """\
+apiVersion: policyctx/v1
+name: compact-messages
+extends: context-compact
+store: {state: none}
+""",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,52 +126,17 @@ def _session(function: str, options: CompactOptions) -> Session:
     summarizer = options.get("summarizer") or summarizer_for(
         "extractive" if client is None else "anthropic", client
     )
-    policy = parsed_policy(PolicySource("compact_messages", json.dumps(_document(options))))
+    of_policy = {
+        key: value for key, value in options.items() if key in AgentOptions.__annotations__
+    }
+    root = with_options(resolved(_POLICY), of_policy, function="compact_messages")
     return Session(
-        policy,
+        validated(root),
         root=options.get("output_dir"),
         summarizer=summarizer,
         reader=options.get("file_reader"),
         shapes=options.get("shapes", ()),
     )
-
-
-def _document(options: CompactOptions) -> dict[str, Any]:
-    """Return a policy document that extends the preset by the options."""
-    work_dir = options.get("work_dir")
-    restore = {key: options.get(f"max_restore_{key[4:]}") for key in _LIMITS}
-    document: dict[str, Any] = {
-        "apiVersion": "policyctx/v1",
-        "name": "compact-messages",
-        "extends": "context-compact",
-        "model": _given(context_window=options.get("context_window")),
-        "store": {"state": "none"},
-        "tools": _readers(options.get("reads_file", {})),
-        "compaction": {
-            "summary": _given(model=options.get("model")),
-            "restore": _given(**restore, work_dir=None if work_dir is None else str(work_dir)),
-        },
-    }
-    if "threshold" in options:
-        gate = {"tokens": {"at_least": options["threshold"]}}
-        document["steps"] = [{"name": "summarise", "do": "compact", "when": gate}]
-    return document
-
-
-def _readers(reads_file: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
-    """Return the policy's `tools` for the tools that read files; raises `PolicyError`."""
-    if not isinstance(reads_file, Mapping):
-        place = Location("compact_messages, option reads_file")
-        sentence = f"expected a map such as {{'Read': 'file_path'}}, got {reads_file!r}"
-        raise PolicyError([Diagnostic(place, "PC103", sentence)])
-    return {
-        tool: {"reads_file": list(fields) if isinstance(fields, tuple) else fields}
-        for tool, fields in reads_file.items()
-    }
-
-
-def _given(**values: object) -> dict[str, object]:
-    return {key: value for key, value in values.items() if value is not None}
 
 
 def _compacted(result: Result) -> CompactResult:

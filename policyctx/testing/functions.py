@@ -164,8 +164,13 @@ def _defaults(name: str, world: World) -> dict[str, Any]:
     return {**folder, "work_dir": world.work, **summarizer}
 
 
+def yaml_values(texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of texts in YAML, such as `1000`, `"80%"` or `{Read: path}`."""
+    return {name: read_yaml(PolicySource(name, text)).plain() for name, text in texts.items()}
+
+
 def _read(options: Mapping[str, str], world: World) -> dict[str, Any]:
-    found = {name: read_yaml(PolicySource(name, text)).plain() for name, text in options.items()}
+    found = yaml_values(options)
     if "writer" in found:
         kind = found["writer"]
         if kind not in _WRITERS:

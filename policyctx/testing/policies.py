@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from policyctx.errors import UnknownPolicyError
 from policyctx.planning.compiled import OffloadPolicy
@@ -60,10 +60,8 @@ def written_source(text: str, feature: Path, line: int, *, shown: str) -> Policy
     return PolicySource(shown, above + "".join(f"{key}\n" for key in head) + text, str(feature))
 
 
-def compiled(
-    source: PolicySource, variables: Mapping[str, str], hints: Mapping[str, Mapping[str, Any]]
-) -> OffloadPolicy:
-    """Compile a policy with these variables for its environment, and rules by tool from code.
+def compiled(source: PolicySource, variables: Mapping[str, str]) -> OffloadPolicy:
+    """Compile a policy with these variables for its environment.
 
     Scenarios write to a folder that is thrown away, so none waits for stable storage
     (`store.sync`). Raises `PolicyError`.
@@ -72,8 +70,7 @@ def compiled(
     change = changed.change if changed is not None and changed.path == source.path else None
     # Of the many scenarios of one policy, only the first compiles it.
     kept = {name: value for name, value in variables.items() if name != _EVER_CHANGING}
-    found = _compiled(source, tuple(sorted(kept.items())), change)
-    return OffloadPolicy(found.policy, hints=hints, root=found.tree) if hints else found
+    return _compiled(source, tuple(sorted(kept.items())), change)
 
 
 @contextmanager

@@ -8,11 +8,13 @@ import time
 from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from policyctx.definitions.actions import BY_STATE
 from policyctx.errors import PolicyctxError
 from policyctx.messages.reading import items_of
+from policyctx.planning.compiled import OffloadPolicy
+from policyctx.policy.tools import tool
 from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.testing.contents import Message, MessageBuilder, filler
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from policyctx.planning.compiled import OffloadPolicy
     from policyctx.planning.decisions import Decision
     from policyctx.planning.plan import Plan
     from policyctx.policy.sources import PolicySource
@@ -81,7 +82,8 @@ class World:
         self.error_is_known = False
         self._observe = observe
         self._source: PolicySource | None = None
-        self._hints: dict[str, dict[str, int]] = {}
+        self._tools: dict[str, object] = {}
+        self._options: dict[str, Any] = {}
         self._session: Session | None = None
         self._has_own_root = False
         self._files_before: frozenset[str] | None = None
@@ -91,9 +93,19 @@ class World:
         self._source = source
         self._session = None
 
-    def hint(self, tool: str, keep_recent: int) -> None:
-        """Have code say how many results of a tool stay."""
-        self._hints[tool] = {"keep_recent": keep_recent}
+    def add_tool(self, name: str, ephemeral: int) -> None:
+        """Give the session a tool that says how many of its results stay."""
+
+        def function() -> None:
+            """Return a result."""
+
+        function.__name__ = name
+        self._tools[name] = tool(ephemeral=ephemeral)(function)
+        self._session = None
+
+    def use_options(self, options: Mapping[str, Any]) -> None:
+        """Give the session these options."""
+        self._options = dict(options)
         self._session = None
 
     def use_own_root(self) -> None:
@@ -128,7 +140,8 @@ class World:
             raise WordingError('no policy is given; write `Given the policy "coding-agent"`')
         given = {**os.environ, **self.variables}
         known = {name: value for name, value in given.items() if value is not None}
-        return compiled(self._source, known, self._hints)
+        found = compiled(self._source, known)
+        return OffloadPolicy.of(found, tools=self._tools.values(), options=self._options)
 
     @property
     def session(self) -> Session:

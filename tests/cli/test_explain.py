@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -141,3 +142,21 @@ def test_what_was_read_back_is_explained(tmp_path: Path) -> None:
     found = {(i["item_id"], i["decision"]): i["read_back"] for i in report}
     assert found["r", "offload"]
     assert not found["f", "clear"]
+
+
+def test_a_number_of_results_from_code_is_shown_as_such(tmp_path: Path, messages: Path) -> None:
+    given = ("context-filesystem", messages, "--root", tmp_path / "root")
+    run = policyctx("explain", *given, "--ephemeral", "Bash=1", "--item", "2")
+    assert "retire  takes it  old: 3rd newest of Bash, 1 kept  code" in re.sub(
+        " {2,}", "  ", run.stdout
+    )
+    [item] = report(*given, "--ephemeral", "Bash=1", "--item", "2")["items"]
+    verdict = next(v for v in item["verdicts"] if v["step"] == "retire")
+    assert (verdict["rule"], verdict["place"]) == ("hints.Bash.keep_recent", "code")
+
+
+@pytest.mark.parametrize("given", ["Bash", "=2", "Bash=two"])
+def test_a_wrong_number_of_results_is_an_error(messages: Path, given: str) -> None:
+    run = policyctx("explain", "context-filesystem", messages, "--ephemeral", given)
+    assert run.returncode == 2
+    assert "expected TOOL=N" in run.stderr

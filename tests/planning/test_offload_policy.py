@@ -138,7 +138,8 @@ def test_a_hint_overrides_the_top_level() -> None:
     )
     found = compiled.treatment(compiled.steps("model_call")[0], "tool_result", "Bash")
     assert found is not None
-    assert found.threshold == (5, "chars", ("min_chars",))
+    assert found.threshold == (5, "chars", ("hints", "Bash", "min_chars"))
+    assert str(compiled.place(("hints", "Bash", "min_chars"))) == "code"
 
 
 def test_a_hint_is_for_the_tool_of_its_exact_name() -> None:

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 from policyctx.testing import faults
 from policyctx.testing.failures import WordingError
+from policyctx.testing.functions import yaml_values
 from policyctx.testing.policies import named_source, written_source
 from policyctx.testing.reporting import shown_path
 from policyctx.testing.running import running_step
 from policyctx.testing.step_definitions import given, when
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pytest
 
     from policyctx.testing.world import World
@@ -62,10 +65,20 @@ def _(policyctx_world: World, name: str, value: str | None = None) -> None:
     "the tool read_file is ephemeral and keeps 3 results",
 )
 def _(policyctx_world: World, tool: str, count: int) -> None:
-    """What code says of a tool, as by the `hints` of `Session`; the policy's own rules for a tool
-    or a type are nearer.
+    """What code says of a tool by `@tool(ephemeral=3)`; the policy's own rules for a tool or a
+    type are nearer.
     """
-    policyctx_world.hint(tool, count)
+    policyctx_world.add_tool(tool, count)
+
+
+@given(
+    "the options",
+    "the options\n| offload_token_threshold | 1000 |\n| ephemeral_keep_recent | 1 |",
+)
+def _(policyctx_world: World, datatable: Sequence[Sequence[object]]) -> None:
+    """The `options` of `Session`, by name, with their values as YAML."""
+    given = {str(row[0]): str(row[1]) for row in datatable}
+    policyctx_world.use_options(yaml_values(given))
 
 
 @given("the session {session_id:text}", 'the session "session-abc123"')

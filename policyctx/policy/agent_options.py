@@ -1,0 +1,271 @@
+"""`AgentOptions`: the settings of the requirements documents, as options that change a policy.
+
+Each option is one setting of one of the documents. This module alone says which keys of a policy it
+sets; `docs/agent-options.md` has the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from policyctx.definitions.actions import STEP_ACTIONS
+from policyctx.errors import Diagnostic, Location, PolicyError
+from policyctx.policy.nodes import Node
+from policyctx.policy.options import check_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from policyctx.definitions.actions import Action
+    from policyctx.policy.sources import PathName
+
+
+class AgentOptions(TypedDict, total=False):
+    """The options by name; None is the same as leaving an option out."""
+
+    offload_enabled: bool | None
+    """False removes the steps that move items to files: those that offload and those that drop."""
+    offload_token_threshold: int | str | None
+    """From this many tokens on an item leaves before a model call: the `min_tokens` of each such
+    step whose own is above 0, else that of the policy's top level."""
+    offload_char_threshold: int | None
+    """The same in characters: `min_chars`."""
+    offload_ratio_threshold: float | None
+    """What the items of a step must be of all messages: the `ratio` of each step that has one."""
+    offload_root_path: PathName | None
+    """The folder of the files, `store.root`; `{session_id}` and `~` stand for what they say."""
+    ephemeral_keep_recent: int | None
+    """How many results of each ephemeral tool stay, whatever the tools say: `keep_recent` in the
+    `select` of each step with `ephemeral: true`."""
+    threshold: int | str | None
+    """Tokens, or a share of the window such as `"80%"`, from which on history is summarised."""
+    context_window: int | None
+    """The context window of the agent's model, in tokens: `model.context_window`."""
+    model: str | None
+    """The model that makes the summary: `compaction.summary.model`."""
+    summary_max_words: int | None
+    """`compaction.summary.max_words`."""
+    max_restore_files: int | None
+    """`compaction.restore.max_files`."""
+    max_restore_tokens_per_file: int | None
+    """`compaction.restore.max_tokens_per_file`."""
+    max_restore_tokens_total: int | None
+    """`compaction.restore.max_tokens_total`."""
+    work_dir: PathName | None
+    """The folder of the files that may be restored: `compaction.restore.work_dir`."""
+    reads_file: Mapping[str, str | Sequence[str]] | None
+    """Tools that read files, each with the field of its input that has the path:
+    `tools.<name>.reads_file`."""
+
+
+def with_options(root: Node, options: Mapping[str, Any], *, function: str = "Session") -> Node:
+    """Return the tree of a policy with the keys that options set.
+
+    A key that an option sets has the option as its place, also in errors; `function` is what was
+    called with the options. Raises `UnknownOptionError` for an unknown option, and `PolicyError`
+    if the policy has no step that an option could set, or for a `reads_file` that is not a map.
+    Values are not checked: `validated` does that.
+    """
+    check_options(function, options, AgentOptions.__annotations__)
+    for name, value in options.items():
+        if value is not None:
+            place = Location(f"{function}, option {name}")
+            root = _CHANGES[name](_Option(value, place), root)
+    return root
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """The value of an option, and the place that its keys get."""
+
+    value: Any
+    place: Location
+
+    def node(self) -> Node:
+        """Return the value as a tree."""
+        return _node(self.value, self.place)
+
+    def error(self, sentence: str, code: str = "PC107") -> PolicyError:
+        """Return the error of an option that this policy cannot take."""
+        return PolicyError([Diagnostic(self.place, code, sentence)])
+
+
+def _node(value: object, place: Location) -> Node:
+    if isinstance(value, Mapping):
+        return Node({key: _node(child, place) for key, child in value.items()}, place, place)
+    if isinstance(value, list | tuple):
+        return Node([_node(child, place) for child in value], place, place)
+    path = getattr(value, "__fspath__", None)
+    return Node(value if path is None else path(), place, place)
+
+
+def tree_of(document: Mapping[str, Any]) -> Node:
+    """Return a tree of plain values, as `Policy.model_dump` gives them."""
+    return _node(document, Location("code"))
+
+
+def _key(*path: str) -> Callable[[_Option, Node], Node]:
+    """Return the change that sets one key of a policy."""
+
+    def change(option: _Option, root: Node) -> Node:
+        return _set(root, path, option.node())
+
+    return change
+
+
+def _set(node: Node, path: Sequence[str], value: Node) -> Node:
+    """Return the tree with a value at a path; a scalar on the way gives way to a map."""
+    if not path:
+        return value
+    children = dict(node.value) if node.is_map else {}
+    below = children.get(path[0], Node({}, value.place, value.place))
+    return replace(node, value={**children, path[0]: _set(below, path[1:], value)}, raw=None)
+
+
+def _without_offloading(option: _Option, root: Node) -> Node:
+    if not isinstance(option.value, bool):
+        raise option.error(f"expected True or False, got {option.value!r}", "PC103")
+    if option.value:
+        return root
+    return _with_steps(root, [step for step in _steps(root) if not _moves_items(step)])
+
+
+def _threshold(key: str, other: str) -> Callable[[_Option, Node], Node]:
+    """Return the change of a least size in one unit, which replaces one in the other."""
+
+    def change(option: _Option, root: Node) -> Node:
+        steps = [_over(step, key, other, option) for step in _steps(root)]
+        if any(new is not old for new, old in zip(steps, _steps(root), strict=True)):
+            return _with_steps(root, steps)
+        return _set(_without(root, other), [key], option.node())
+
+    return change
+
+
+def _over(step: Node, key: str, other: str, option: _Option) -> Node:
+    """Return a step with another threshold if it takes items by one that is above 0."""
+    select, moment = step.child("select"), step.child("on")
+    is_on_arrival = moment is not None and moment.value == "arrival"
+    given = None if select is None else select.child(key) or select.child(other)
+    if select is None or given is None or not given.value or is_on_arrival:
+        return step
+    return _set(step, ["select"], _set(_without(select, other), [key], option.node()))
+
+
+def _ratio(option: _Option, root: Node) -> Node:
+    def with_ratio(gates: Node) -> Node:
+        if isinstance(gates.value, list):
+            return replace(gates, value=[with_ratio(each) for each in gates.value])
+        if (ratio := gates.child("ratio")) is None:
+            return gates
+        kept = {key: child for key, child in ratio.value.items() if key == "of"}
+        limit = {"at_least": option.node(), **kept}
+        return _set(gates, ["ratio"], Node(limit, option.place, ratio.key))
+
+    def changed(step: Node) -> Node:
+        gates = step.child("when")
+        return step if gates is None else _set(step, ["when"], with_ratio(gates))
+
+    def has_ratio(gates: Node | None) -> bool:
+        alternatives = [] if gates is None else [gates]
+        if gates is not None and isinstance(gates.value, list):
+            alternatives = gates.value
+        return any(each.child("ratio") is not None for each in alternatives)
+
+    return _with_some_steps(
+        option, root, lambda step: has_ratio(step.child("when")), changed, "a gate `ratio`"
+    )
+
+
+def _recency(option: _Option, root: Node) -> Node:
+    def is_ephemeral(step: Node) -> bool:
+        select = step.child("select")
+        found = None if select is None else select.child("ephemeral")
+        return found is not None and found.value is True
+
+    def changed(step: Node) -> Node:
+        return _set(step, ["select", "keep_recent"], option.node())
+
+    return _with_some_steps(option, root, is_ephemeral, changed, "`select: {ephemeral: true}`")
+
+
+def _when_to_summarise(option: _Option, root: Node) -> Node:
+    def compacts(step: Node) -> bool:
+        action = _action(step)
+        return action is not None and action.takes_messages
+
+    def changed(step: Node) -> Node:
+        gate = {"tokens": {"at_least": option.value}}
+        return _set(step, ["when"], _node(gate, option.place))
+
+    return _with_some_steps(option, root, compacts, changed, "`do: compact`")
+
+
+def _readers(option: _Option, root: Node) -> Node:
+    if not isinstance(option.value, Mapping):
+        sentence = f"expected a map such as {{'Read': 'file_path'}}, got {option.value!r}"
+        raise option.error(sentence, "PC103")
+    for tool, fields in option.value.items():
+        root = _set(root, ["tools", tool, "reads_file"], _node(fields, option.place))
+    return root
+
+
+def _with_some_steps(
+    option: _Option,
+    root: Node,
+    concerns: Callable[[Node], bool],
+    changed: Callable[[Node], Node],
+    needed: str,
+) -> Node:
+    """Return the tree with the steps that an option concerns changed; at least one must be."""
+    steps = _steps(root)
+    if not any(concerns(step) for step in steps):
+        name = root.child("name")
+        policy = "" if name is None else f" {name.value}"
+        raise option.error(f"no step of the policy{policy} has {needed}")
+    return _with_steps(root, [changed(step) if concerns(step) else step for step in steps])
+
+
+def _steps(root: Node) -> list[Node]:
+    steps = root.child("steps")
+    return list(steps.value) if steps is not None and isinstance(steps.value, list) else []
+
+
+def _with_steps(root: Node, steps: list[Node]) -> Node:
+    old = root.child("steps")
+    return root if old is None else _set(root, ["steps"], replace(old, value=steps))
+
+
+def _moves_items(step: Node) -> bool:
+    action = _action(step)
+    return action is not None and action.saves and not action.takes_messages
+
+
+def _action(step: Node) -> Action | None:
+    do = step.child("do")
+    return None if do is None else STEP_ACTIONS.get(str(do.value))
+
+
+def _without(node: Node, key: str) -> Node:
+    return replace(node, value={name: child for name, child in node.value.items() if name != key})
+
+
+_CHANGES: dict[str, Callable[[_Option, Node], Node]] = {
+    "offload_enabled": _without_offloading,
+    "offload_token_threshold": _threshold("min_tokens", "min_chars"),
+    "offload_char_threshold": _threshold("min_chars", "min_tokens"),
+    "offload_ratio_threshold": _ratio,
+    "offload_root_path": _key("store", "root"),
+    "ephemeral_keep_recent": _recency,
+    "threshold": _when_to_summarise,
+    "context_window": _key("model", "context_window"),
+    "model": _key("compaction", "summary", "model"),
+    "summary_max_words": _key("compaction", "summary", "max_words"),
+    "max_restore_files": _key("compaction", "restore", "max_files"),
+    "max_restore_tokens_per_file": _key("compaction", "restore", "max_tokens_per_file"),
+    "max_restore_tokens_total": _key("compaction", "restore", "max_tokens_total"),
+    "work_dir": _key("compaction", "restore", "work_dir"),
+    "reads_file": _readers,
+}
