@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         SummaryRequest,
         register_summarizer,
     )
+    from policyctx.definitions.authors import written_by
     from policyctx.definitions.items import Item, Medium
     from policyctx.errors import (
         AmbiguousSessionError,
@@ -114,6 +115,7 @@ _HOMES = {
     "offload_tool_results": "policyctx.recipes.offloading",
     "offload_tool_results_async": "policyctx.recipes.offloading",
     "register_summarizer": "policyctx.compaction.summarizers",
+    "written_by": "policyctx.definitions.authors",
 }
 
 __all__ = [
@@ -168,6 +170,7 @@ __all__ = [
     "offload_tool_results",
     "offload_tool_results_async",
     "register_summarizer",
+    "written_by",
 ]
 
 
