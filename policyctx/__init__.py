@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         SummaryRequest,
         register_summarizer,
     )
+    from policyctx.definitions.authors import written_by
     from policyctx.definitions.items import Item, Medium
     from policyctx.errors import (
         AmbiguousSessionError,
@@ -118,6 +119,7 @@ _HOMES = {
     "offload_tool_results_async": "policyctx.recipes.offloading",
     "register_summarizer": "policyctx.compaction.summarizers",
     "tool": "policyctx.policy.tools",
+    "written_by": "policyctx.definitions.authors",
 }
 
 __all__ = [
@@ -174,6 +176,7 @@ __all__ = [
     "offload_tool_results_async",
     "register_summarizer",
     "tool",
+    "written_by",
 ]
 
 

@@ -95,6 +95,7 @@ def summary(
             counter_for(compiled.model.tokenizer),
             count=count,
             path_fields=compiled.path_fields,
+            author_of=compiled.author_by_text,
         ):
             made.append(one)
             progress.update(task, description=f"round {one.number + 1} of {count}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,11 +18,12 @@ from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.policy.templates import parsed_template
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     from policyctx.compaction.restoration import RestoredFile
-    from policyctx.definitions.items import Message
+    from policyctx.definitions.authors import Author
+    from policyctx.definitions.items import Item, Message
     from policyctx.messages.shapes.built_in import Shapes
     from policyctx.policy.models.compaction import CompactionWording
 
@@ -49,6 +51,8 @@ class History:
     """What reads the messages."""
     archive: str = ""
     """The name of the archive that the messages will be in; empty if there will be none."""
+    author_of: Callable[[Item], Author | Literal[""]] = attrgetter("author")
+    """Returns who wrote an item, empty if its kind says it; by default what the item says."""
 
 
 def path_in(given: Mapping[str, Any], fields: PathFields | None) -> str | None:

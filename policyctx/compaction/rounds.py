@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.summary import summary_lines
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from policyctx.compaction.assembly import PathFields
-    from policyctx.definitions.items import Message
+    from policyctx.definitions.authors import Author
+    from policyctx.definitions.items import Item, Message
     from policyctx.messages.shapes.built_in import Shapes
     from policyctx.policy.models.compaction import Summary
     from policyctx.tokens.counter import TokenCounter
@@ -68,14 +70,15 @@ def rounds(
     *,
     count: int = 1,
     path_fields: Callable[[str], PathFields | None] = lambda _: None,
+    author_of: Callable[[Item], Author | Literal[""]] = attrgetter("author"),
     shapes: Shapes = BUILT_IN,
 ) -> Iterator[Round]:
     """Yield the rounds of a conversation that is compacted `count` times, each when it is made.
 
     The conversation is cut into parts of about equal size, where no call is open; a short one has
     fewer parts. Leading system messages are not summarised. `path_fields` returns the input fields
-    with the path of the file that a tool reads. Raises `MessagesError` if `messages` is no message
-    list.
+    with the path of the file that a tool reads, `author_of` who wrote an item. Raises
+    `MessagesError` if `messages` is no message list.
     """
     reading = Reading(shapes)
     reading.extend(messages)
@@ -91,11 +94,15 @@ def rounds(
     edges = _edges(reading, sizes, head, count)
     for number, (start, end) in enumerate(pairwise(edges), 1):
         new = list(messages[start:end])
-        history = History(new, reads_file=reads_file, shapes=shapes)
+        history = History(new, reads_file=reads_file, shapes=shapes, author_of=author_of)
         if before:
             summary: Message = {"role": "user", "content": before}
             history = History(
-                [summary, *new], earlier={0: before}, reads_file=reads_file, shapes=shapes
+                [summary, *new],
+                earlier={0: before},
+                reads_file=reads_file,
+                shapes=shapes,
+                author_of=author_of,
             )
         offset = start - bool(before)
         lines = tuple(_sourced(history, settings, counter, offset, known))

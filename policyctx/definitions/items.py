@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from policyctx.definitions.authors import Author
 
 # A message of any shape: a dict as a provider takes it, or an object of an SDK or a framework.
 Message: TypeAlias = Any
@@ -80,6 +83,8 @@ class Item(NamedTuple):
     """
     number: int = 0
     """The 1-based number among the items inside one result; 0 outside."""
+    author: Author | Literal[""] = ""
+    """Who wrote the text, where its message or block says so; empty otherwise."""
 
     @property
     def item_id(self) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from policyctx.definitions.authors import author_of
 from policyctx.definitions.items import Item
 from policyctx.errors import MessagesError, ShapeError
 from policyctx.messages.markers import MARKER
@@ -226,12 +227,15 @@ class _New:
             is_whole = not shape.splits_replies and any(part.kind == "thinking" for part in parts)
             self._reply(index, len(parts), role, splits=shape.splits_replies, is_whole=is_whole)
         turn, reply = self._turns, index if self._begun is None else self._begun
-        for path, kind, text, counted, media, tool, call_id, error, media_type, number in parts:
+        by = "" if type(message) is dict else author_of(message)
+        for part in parts:
+            path, kind, text, counted, media, tool, call_id, error, media_type, number, own = part
             call_message = reply if kind == "tool_call" else None
             self.items.append(
                 Item(
                     index, path, kind, kind, role, text, text if counted is None else counted,
                     media, turn, tool, call_id, call_message, error, media_type, None, number,
+                    own or by,
                 )
             )  # fmt: skip
 

@@ -9,7 +9,7 @@ import hashlib
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from policyctx.definitions.item_types import BUILT_IN_TYPES
 from policyctx.definitions.recalling import READ_TOOL, recall_tool
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
+    from policyctx.definitions.authors import Author
     from policyctx.definitions.items import Item
     from policyctx.errors import Location
     from policyctx.planning.facts import Unit
@@ -332,6 +333,24 @@ class OffloadPolicy:
         """Return the input fields that say which lines of a file a tool reads."""
         found = (rule.reads_lines for rule in self._tool_rules(tool))
         return next((fields for fields in found if fields is not None), None)
+
+    def author_of(self, item: Item) -> Author | Literal[""]:
+        """Return who wrote an item: as the nearest rule of its type says, else as it says itself.
+
+        It is empty where neither says it.
+        """
+        given = (self.policy.items.get(name) for name in self.types.lineage(item.type))
+        authors = (rule.author for rule in given if rule is not None)
+        return next((one for one in authors if one is not None), item.author)
+
+    @cached_property
+    def names_authors(self) -> bool:
+        """Whether a rule says who wrote the items of a type."""
+        return any(rule.author is not None for rule in self.policy.items.values())
+
+    def author_by_text(self, item: Item) -> Author | Literal[""]:
+        """Return who wrote an item whose type is not known yet."""
+        return self.author_of(self.typed(item)) if self.names_authors else item.author
 
     def _tool_rules(self, tool: str) -> Iterator[ToolRule]:
         """Yield the rules for a tool, the nearest first."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from policyctx.compaction.assembly import (
     ITEM_TYPE,
@@ -35,12 +35,13 @@ from policyctx.turns.sources import indices, joined, within
 from policyctx.turns.summarising import Summarising
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from policyctx.compaction.assembly import WrittenMessage
     from policyctx.compaction.restoration import FileReader, Restoration
     from policyctx.compaction.summarizers import Summarizer
-    from policyctx.definitions.items import Message
+    from policyctx.definitions.authors import Author
+    from policyctx.definitions.items import Item, Message
     from policyctx.planning.compact import Replacing
     from policyctx.planning.facts import Facts
     from policyctx.policy.models import Policy
@@ -256,7 +257,19 @@ class Compacting:
             restored={file.path: file.content for file in restoration.files},
             shapes=self._shapes,
             archive=self._archive_name if self._settings.archive else "",
+            author_of=self._author_of(),
         )
+
+    def _author_of(self) -> Callable[[Item], Author | Literal[""]]:
+        """Return what says who wrote an item; a result that was offloaded says nothing itself."""
+        conversation, policy = self._conversation, self._policy
+        ids = (conversation.items[position].tool_use_id for position in conversation.fates)
+        gone = frozenset(one for one in ids if one is not None)
+
+        def author_of(item: Item) -> Author | Literal[""]:
+            return "" if item.tool_use_id in gone else policy.author_by_text(item)
+
+        return author_of
 
     def _summary_in(self, message: Message) -> str | None:
         """Return the earlier summary in a message, known by its record or its wording."""

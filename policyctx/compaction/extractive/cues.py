@@ -107,6 +107,8 @@ class Language:
     """What points to the end of a list."""
     whole: tuple[str, ...] = ()
     """What points to all of a list."""
+    users: tuple[str, ...] = ()
+    """Names of a section that repeats what the user wrote."""
     goals: tuple[str, ...] = ()
     """Names of a section for what was asked and decided."""
     files: tuple[str, ...] = ()
@@ -309,6 +311,10 @@ ENGLISH = Language(
     firsts=("first", "top"),
     lasts=("last",),
     whole=("all of them", "all of these", "all of those", "all three", "both", "everything"),
+    users=(
+        "user messages", "user's messages", "messages from the user", "messages of the user",
+        "user said", "user's words", "user prompts", "user requests", "user instructions",
+    ),
     goals=(
         "goal", "goals", "decision", "decisions", "requirements", "instructions", "constraints",
         "request", "intent", "preferences", "rules", "objective", "facts", "context", "user",
@@ -449,6 +455,7 @@ CHINESE = Language(
     firsts=("前", "头"),
     lasts=("最后", "后"),
     whole=("全部", "都做", "全都", "所有的", "都要"),
+    users=("用户消息", "用户的消息", "用户原话", "用户说", "用户指令"),
     goals=("目标", "决策", "决定", "需求", "要求", "指令", "约束", "偏好", "规则", "用户", "背景"),
     files=("文件", "代码", "路径"),
     tools=("工具", "调用", "命令"),
@@ -602,6 +609,7 @@ class Cues:
     roles: Presence
     aims: Presence
     states: Presence
+    users: Presence
     picks: Picks
     failures: re.Pattern[str]
     goals: re.Pattern[str]
@@ -642,6 +650,7 @@ def cues_of(languages: tuple[Language, ...]) -> Cues:
         roles=_presence_of(cues("roles")),
         aims=_presence_of(cues("aims")),
         states=_presence_of(cues("states")),
+        users=_presence_of(cues("users")),
         picks=_picks_of(languages),
         failures=_any_of(cues("failures")),
         goals=_any_of(cues("goals")),

@@ -36,9 +36,11 @@ class Group(StrEnum):
     FOUND = "In results:"
     CARRIED = "Earlier summary:"
     FILES = "Files, last used first:"
+    EDITS = "Last edits:"
     TOOLS = "Tools:"
     REPOSITORY = "Repository:"
     RUNNING = "Running:"
+    CHECKS = "Checks, last run:"
     DONE = "Done last:"
     NEXT = "Next:"
     OPEN = "Still open:"
@@ -135,9 +137,11 @@ class Digest:
     found: tuple[Statement, ...] = ()
     carried: tuple[Statement, ...] = ()
     files: tuple[FileState, ...] = ()
+    edits: tuple[Statement, ...] = ()
     tools: tuple[ToolCount, ...] = ()
     repository: tuple[Statement, ...] = ()
     running: tuple[Statement, ...] = ()
+    checks: tuple[Statement, ...] = ()
     done: tuple[Statement, ...] = ()
     next: tuple[Statement, ...] = ()
     open: tuple[Statement, ...] = ()
@@ -209,6 +213,8 @@ def statements_of(digest: Digest, group: Group) -> tuple[Statement, ...]:
         Group.CARRIED: digest.carried,
         Group.REPOSITORY: digest.repository,
         Group.RUNNING: digest.running,
+        Group.EDITS: digest.edits,
+        Group.CHECKS: digest.checks,
         Group.DONE: digest.done,
         Group.NEXT: digest.next,
         Group.OPEN: digest.open,
@@ -337,6 +343,8 @@ def _digest(found: dict[Group, list[tuple[str, dict[str, str]]]]) -> Digest:
         ),
         repository=statements(Group.REPOSITORY),
         running=statements(Group.RUNNING),
+        edits=statements(Group.EDITS),
+        checks=statements(Group.CHECKS),
         done=statements(Group.DONE),
         next=statements(Group.NEXT),
         open=statements(Group.OPEN),

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 _ASKED = (Group.TOLD, Group.PASTED, Group.AGENT, Group.FOUND, Group.CARRIED)
 _BY_USER = (Group.TOLD, Group.PASTED)
-_STATUS = (Group.REPOSITORY, Group.RUNNING, Group.DONE, Group.NEXT, Group.OPEN)
+_STATUS = (
+    Group.REPOSITORY, Group.RUNNING, Group.CHECKS, Group.DONE, Group.NEXT, Group.OPEN,
+)  # fmt: skip
+_FILES = (Group.FILES, Group.EDITS)
 
 
 class SummaryLine(NamedTuple):
@@ -49,7 +52,7 @@ class Layout:
         self._cues = cues
         kinds = {
             _ASKED: cues.goals,
-            (Group.FILES,): cues.files,
+            _FILES: cues.files,
             (Group.TOOLS,): cues.tools,
             _STATUS: cues.status,
             (Group.FAILURES,): cues.errors,
@@ -76,7 +79,7 @@ class Layout:
             return counts.index(max(counts))
         if self._own:
             return min(self._own)
-        left_out = groups in {(Group.FILES,), (Group.TOOLS,)} and self.names
+        left_out = groups in {_FILES, (Group.TOOLS,)} and self.names
         return None if left_out else 0
 
     def place_of(self, entry: DigestEntry | Unit) -> int | None:

@@ -29,6 +29,21 @@ _BRANCH_SAID = re.compile(
     r"^(?:Switched to (?:a new )?branch '([^']+)'|On branch (\S+))", re.MULTILINE
 )
 _COMMIT = re.compile(r"^\[(\S+)(?: \([^)\n]*\))? ([0-9a-f]{7,40})\] ([^\n]*)", re.MULTILINE)
+# Labels of the state of a repository.
+_TREE, _HEAD, _REMOTE = "working tree", "newest commit", "remote"
+_STATES = (_TREE, _HEAD, _REMOTE)
+_CHANGED = re.compile(
+    r"^\s+(?:modified|new file|deleted|renamed|both modified):\s+(\S+)"
+    r"|^(?:[MADRCU][MADRCU ]| [MADRCU]|\?\?) (\S+)",
+    re.MULTILINE,
+)
+_MOST_NAMED = 4
+_CLEAN = re.compile(r"working tree clean")
+_AHEAD = re.compile(r"(?:ahead of|behind|up to date with) '[^'\n]+'(?: by \d+ commits?)?")
+_LOGGED = re.compile(r"^[0-9a-f]{7,12} [^\n]+", re.MULTILINE)
+_PUSHED = re.compile(
+    r"(?:[0-9a-f]{7,40}\.{2,3}[0-9a-f]{7,40}|\[new (?:branch|tag)\])\s+\S+\s+->\s+\S+"
+)
 _MAKES_REQUEST = re.compile(r"\bcreate\b|\bgit push\b")
 _LINK = re.compile(r"https?://[^\s<>\"'()]+/(?:pull|pulls|issues|merge_requests)/\d+")
 
@@ -78,15 +93,20 @@ class _Repository:
         self._branch: list[Statement] = []
         self._commits: dict[str, Statement] = {}
         self._links: dict[str, Statement] = {}
+        self._states: dict[str, Statement] = {}
+        """By its label: what was seen or done last, such as the state of the working tree."""
 
     def statements(self) -> tuple[Statement, ...]:
         commits, links = [*self._commits.values()], [*self._links.values()]
-        return (*self._branch, *commits[-_MOST_COMMITS:], *links[-_MOST_LINKS:])
+        kept = (*commits[-_MOST_COMMITS:], *self._states.values(), *links[-_MOST_LINKS:])
+        return (*self._branch, *kept)
 
     def take_back(self, one: Statement) -> None:
         """Take a statement of an earlier summary."""
         if one.text.startswith(_BRANCH):
             self._branch = [one]
+        elif (label := one.text.partition(": ")[0]) in _STATES:
+            self._states[label] = one
         else:
             kind = self._links if _LINK.search(one.text) else self._commits
             kind[one.text] = one
@@ -99,6 +119,12 @@ class _Repository:
             for branch, commit, subject in _COMMIT.findall(printed):
                 text = shortened(one_line(f"commit {commit} on {branch}: {subject}"), _LONGEST_LINE)
                 self._commits[text] = Statement(text, source=call.message)
+                self._states.pop(_TREE, None)
+                self._states.pop(_HEAD, None)
+            for label, said in _states_in(command, printed):
+                self._states.pop(label, None)
+                text = shortened(one_line(f"{label}: {said}"), _LONGEST_LINE)
+                self._states[label] = Statement(text, source=call.message)
         if call.created or (command is not None and _MAKES_REQUEST.search(command)):
             self.add_links(printed, call.message)
 
@@ -106,6 +132,23 @@ class _Repository:
         for link in _LINK.findall(text):
             self._links.pop(link, None)
             self._links[link] = Statement(link, source=message)
+
+
+def _states_in(command: str, printed: str) -> Iterator[tuple[str, str]]:
+    """Yield what a command of git showed of a repository, or did to another one."""
+    if "git status" in command:
+        changed = [one or other for one, other in _CHANGED.findall(printed)]
+        if changed:
+            more = f" and {len(changed) - _MOST_NAMED} more" if len(changed) > _MOST_NAMED else ""
+            yield _TREE, f"not committed {', '.join(changed[:_MOST_NAMED])}{more}"
+        elif _CLEAN.search(printed):
+            yield _TREE, "clean"
+        if (ahead := _AHEAD.search(printed)) is not None:
+            yield _REMOTE, ahead[0]
+    if "git log" in command and (newest := _LOGGED.search(printed)) is not None:
+        yield _HEAD, newest[0]
+    if "git push" in command and (pushed := _PUSHED.search(printed)) is not None:
+        yield _REMOTE, f"pushed {one_line(pushed[0])}"
 
 
 def _branches_in(command: str, printed: str) -> Iterator[str]:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from policyctx.compaction.extractive.digest import Statement
 from policyctx.compaction.extractive.revisions import references_to, subject_words
-from policyctx.compaction.extractive.sentences import one_line, shortened
-from policyctx.compaction.extractive.statements import AGENT, PATH, USER, values_in
-from policyctx.compaction.extractive.work import words_of
+from policyctx.compaction.extractive.sentences import one_line, shortened, words_of
+from policyctx.compaction.extractive.statements import AGENT, PATH, PROGRAM, USER, values_in
 from policyctx.tokens.words import words_in
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ _LOOKED_BACK = 3
 _LONGEST = 300
 _CHECKBOX = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~/-])\]\s+(\S.*)$", re.MULTILINE)
 _SAME_TASK = 1 / 3
+_SAYING = ("user_message", "assistant_message")
 # How a sentence ends that announces the call beside it.
 _LEADS_TO_CALL = (":", "：")
 # How a task is marked that is being worked on.
@@ -59,13 +59,17 @@ def status_of(
     """
     listed = _listed(items, calls, cues)
     by_agent = [one for one in said if one.speaker == AGENT and not one.pasted]
-    open_before = [*earlier.open]
+    open_before = [one for one in earlier.open if not _is_finished(one.text, by_agent, cues)]
     done, announced = earlier.done, earlier.next
     if by_agent or calls:
+        # What the agent announced before it went on itself, it did.
+        is_left = bool(items) and items[0].kind == "user_message" and items[0].author != PROGRAM
         open_before += [
             one
             for one in earlier.next
-            if not one.text.endswith(_LEADS_TO_CALL) and not _spoken_of(one.text, said, calls, cues)
+            if (is_left or cues.unfinished.found_in(one.text))
+            and not one.text.endswith(_LEADS_TO_CALL)
+            and not _spoken_of(one.text, said, calls, cues)
         ]
         announced = _announced(by_agent, {call.message for call in calls})
         done = _done(by_agent, calls, announced)
@@ -102,7 +106,9 @@ def _done(
 ) -> tuple[Statement, ...]:
     """Return the last calls, and the last that the agent said of what it did, in order."""
     planned = {one.text for one in announced}
-    told = [(one.message, one.text) for one in said[-20:] if one.text not in planned]
+    told = [
+        (one.message, one.text) for one in said[-20:] if one.text not in planned and not one.leads
+    ]
     lines = told[-_LAST_SENTENCES:]
     # A list of tasks is shown by what is open.
     for call in [call for call in calls if '"status"' not in call.text][-_LAST_CALLS:]:
@@ -114,12 +120,25 @@ def _done(
 
 
 def _spoken_of(text: str, said: Iterable[Said], calls: Iterable[Call], cues: Cues) -> bool:
-    """Whether anything later is about the same thing: a third of the words come in one place."""
+    """Whether anything later is about the same thing: a third of the words come in one message."""
     words = subject_words(text, cues)
     if not words:
         return True
-    later = [one.text for one in said] + [call.name for call in calls]
+    messages: dict[int, list[str]] = {}
+    for one in said:
+        messages.setdefault(one.message, []).append(one.text)
+    later = [" ".join(texts) for texts in messages.values()] + [call.name for call in calls]
     return any(len(words & subject_words(one, cues)) >= _SAME_TASK * len(words) for one in later)
+
+
+def _is_finished(text: str, said: Sequence[Said], cues: Cues) -> bool:
+    """Whether the agent said later of a thing that it is done: a third of its words, and so."""
+    words = subject_words(text, cues)
+    return any(
+        len(words & subject_words(one.text, cues)) >= max(1, _SAME_TASK * len(words))
+        for one in said
+        if cues.finished.found_in(one.text) and not cues.unfinished.found_in(one.text)
+    )
 
 
 def _listed(items: Iterable[Item], calls: Iterable[Call], cues: Cues) -> dict[str, Task]:
@@ -138,7 +157,7 @@ def _listed(items: Iterable[Item], calls: Iterable[Call], cues: Cues) -> dict[st
     for tasks in lists.values():
         listed |= tasks
     for item in items:
-        if item.kind in ("user_message", "assistant_message") and "[" in item.text:
+        if item.kind in _SAYING and item.author != PROGRAM and "[" in item.text:
             for box, text in _CHECKBOX.findall(item.text):
                 listed[shortened(one_line(text), _LONGEST)] = "open" if box in " ~/-" else "closed"
     return listed

@@ -63,10 +63,12 @@ _CHANGED_FILE, _OTHER_FILE = 16.0, 2.0
 _RATES = {
     Group.PASTED: 2.0,
     Group.FOUND: 5.0,
-    Group.CARRIED: 25.0,
+    Group.CARRIED: 40.0,
     Group.TOOLS: 0.7,
     Group.REPOSITORY: 8.0,
     Group.RUNNING: 10.0,
+    Group.EDITS: 6.0,
+    Group.CHECKS: 10.0,
     Group.DONE: 8.0,
     Group.NEXT: 10.0,
     Group.OPEN: 16.0,
@@ -83,6 +85,8 @@ _STATE = 4.0
 # What a sentence of the user weighs more that tells a lasting wish, the part of a person, an aim or
 # a decision, and less if it only asks for one act.
 _WISH, _ROLE, _AIM, _DECIDED, _ERRAND = 1.0, 1.0, 2.0, 1.0, 1.0
+# What a sentence of another writer's summary weighs more that has the words of an order or an aim.
+_BINDING = 2.0
 # What a name weighs: nobody can guess it.
 _NAMED = 2.0
 # How much the size of a sentence takes from its weight: with 1 what counts is weight by token.
@@ -188,7 +192,9 @@ def _weighed(entry: DigestEntry, position: int, count: int, cues: Cues) -> tuple
     match entry.group:
         case Group.FILES | Group.TOOLS | Group.NEXT:
             return -position, False
-        case Group.DONE | Group.OPEN | Group.REPOSITORY | Group.RUNNING:
+        case (
+            Group.DONE | Group.OPEN | Group.REPOSITORY | Group.RUNNING | Group.EDITS | Group.CHECKS
+        ):
             return recency, False
         case Group.FAILURES:
             return recency - (1 if notes else 0), False
@@ -202,6 +208,8 @@ def _weighed(entry: DigestEntry, position: int, count: int, cues: Cues) -> tuple
         weight += _UNFINISHED if cues.unfinished.found_in(line) else 0
         label = _LABEL.match(line)
         weight += _STATE if label is not None and cues.states.found_in(label[0]) else 0
+        if entry.group is Group.CARRIED:
+            weight += _BINDING if cues.orders.found_in(line) or cues.aims.found_in(line) else 0
         return weight + recency, False
     strength = cues.orders.count_in(line)
     weight += _STRONGER * min(strength - 1, _MOST_STRONGER) if strength else 0

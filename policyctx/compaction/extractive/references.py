@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from policyctx.compaction.extractive.revisions import subject_words
 from policyctx.compaction.extractive.sentences import one_line, sentences_in, shortened
 from policyctx.compaction.extractive.statements import USER
 
@@ -31,6 +32,10 @@ _WORD = re.compile(r"[A-Za-z']+|[\u3400-\u9fff]")
 # Beside its numbers a reply that picks from a list has few words.
 _MOST_WORDS_BESIDE = 6
 _MOST_ACKNOWLEDGING = 4
+# Words of a question that does not say what it is about; sentences that then do; and how far above
+# the question a list may end, in characters.
+_LONGEST_NAME = 40
+_LITTLE, _MOST_SENTENCES, _NEAR = 2, 2, 400
 _NO_LETTER = re.compile(r"[\W_]+")
 
 
@@ -52,7 +57,8 @@ def _before(said: Sequence[Said], words: Sequence[Item]) -> Iterator[str | None]
         while at < len(words) and words[at].message < one.message:
             text = words[at].text
             at += 1
-        yield text if one.speaker == USER and not one.pasted else None
+        refers = one.speaker == USER and not (one.pasted or one.answered)
+        yield text if refers else None
 
 
 def _is_acknowledgement(one: Said, cues: Cues) -> bool:
@@ -68,36 +74,79 @@ def _resolved(one: Said, agents: str, cues: Cues) -> Said:
     if len(one.text) > _LONGEST_REPLY:
         return one
     folded = one.text.casefold()
-    entries = _last_list(agents[-_LOOKED_AT:])
-    picked = _picked(folded, entries, cues) if entries else []
-    if not picked and len(folded) <= _LONGEST_AGREEMENT and not one.statement.answers:
-        picked = _offer(agents, cues) if cues.agreements.found_in(folded) else []
+    lists = _lists(agents[-_LOOKED_AT:])
+    entries = lists[-1] if lists else []
+    # "The first five" are not of a list of four.
+    picks = (_picked(folded, one, cues) for one in reversed(lists))
+    picked = next(filter(None, picks), [])
+    agrees = len(folded) <= _LONGEST_AGREEMENT and _agrees(folded, cues)
+    if not picked and agrees and not one.statement.answers:
+        picked = _offer(agents, cues)
+    asked = one.statement.answers or " ".join(picked)
+    if not picked and asked and not agrees and _says_little(asked, cues):
+        picked = [entry for entry in entries if folded.strip(" .!\"'") in _begins(entry)]
+        picked = [asked, *picked] if len(picked) == 1 else []
+    if not asked and cues.agreements.found_in(folded) and len(folded) <= _LONGEST_AGREEMENT:
+        picked = _proposal(agents, "", entries)
+    if agrees and asked and _says_little(asked, cues):
+        picked = [*_proposal(agents, asked, entries), asked]
     if not picked:
         return one
     note = shortened("; ".join(one_line(entry) for entry in picked), _LONGEST_NOTE)
     return one._replace(statement=one.statement._replace(answers=note))
 
 
-def _last_list(text: str) -> list[str]:
-    """Return the entries of the last list in a text; of one entry there is no list."""
-    entries: list[str] = []
+def _agrees(folded: str, cues: Cues) -> bool:
+    return cues.agreements.found_in(folded) or not _NO_LETTER.sub(
+        "", cues.acknowledged.sub("", folded)
+    )
+
+
+def _says_little(question: str, cues: Cues) -> bool:
+    """Whether a question does not name what it asks for: "Shall I proceed?"."""
+    return len(subject_words(question, cues)) <= _LITTLE
+
+
+def _begins(entry: str) -> str:
+    """Return the name of an entry: what it begins with."""
+    return entry.casefold()[:_LONGEST_NAME]
+
+
+def _proposal(agents: str, asked: str, entries: Sequence[str]) -> list[str]:
+    """Return what the agent proposed before a question: the list right above it, or what it said.
+
+    `entries` are those of the agent's last list.
+    """
+    before = agents[-_LOOKED_AT:]
+    before = before[: before.rfind(asked)] if asked in before else before
+    if entries and entries[-1] in before[-_NEAR - len(entries[-1]) :]:
+        return list(entries)
+    sentences = [one.text for one in sentences_in(before) if not one.pasted]
+    return [text for text in sentences if text != asked][-_MOST_SENTENCES:]
+
+
+def _lists(text: str) -> list[list[str]]:
+    """Return the lists in a text, each with its entries; of one entry there is no list."""
+    lists: list[list[str]] = []
     end = -1
     for found in _ENTRY.finditer(text):
         first = found[1] in ("1", "a", "A")
         between = text[end : found.start()].strip() if end >= 0 else ""
-        if first or (between and found[1] is None):
-            entries = []
-        entries.append(found[2])
+        if not lists or first or (between and found[1] is None):
+            lists.append([])
+        lists[-1].append(found[2])
         end = found.end()
-    return entries if len(entries) > 1 else []
+    return [entries for entries in lists if len(entries) > 1]
 
 
 def _picked(folded: str, entries: Sequence[str], cues: Cues) -> list[str]:
     picks = cues.picks
     if (counted := picks.first.search(folded)) is not None:
-        return list(entries[: _number(counted, cues)])
+        number = _number(counted, cues)
+        return list(entries[:number]) if number <= len(entries) else []
     if (counted := picks.last.search(folded)) is not None:
-        return list(entries[-_number(counted, cues) :])
+        number = _number(counted, cues)
+        return list(entries[-number:]) if number <= len(entries) else []
     if picks.whole.found_in(folded):
         return list(entries)
     chosen = [picks.ordinals[word] for word in picks.ordinal.findall(folded)]

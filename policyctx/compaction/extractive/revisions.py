@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from policyctx.compaction.extractive.frames import ADMITTED, CLEAR, frame_of
 from policyctx.compaction.extractive.lexicon import lexicon_of
 from policyctx.compaction.extractive.likeness import may_be_meant
-from policyctx.compaction.extractive.sentences import one_line, shortened
+from policyctx.compaction.extractive.sentences import one_line, shortened, words_of
 from policyctx.compaction.extractive.statements import USER
 from policyctx.compaction.extractive.updates import (
     Effect,
@@ -33,7 +33,6 @@ from policyctx.compaction.extractive.updates import (
     update_of,
     values_replaced,
 )
-from policyctx.compaction.extractive.work import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -8,6 +8,7 @@ beginning and its end.
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
@@ -214,6 +215,8 @@ _LONGEST = 480
 _LONGEST_CLAUSE = 240
 # Words that a list and what leads to it may have to be one sentence.
 _LONGEST_LIST = 40
+# Words of a lead that is the label of what follows it.
+_LONGEST_LABEL = 6
 
 
 def _both_cases(words: Iterable[str]) -> list[str]:
@@ -348,38 +351,52 @@ def _side_by_side(texts: Iterable[str]) -> str:
 
 
 def _with_lists_joined(lines: Iterator[Line]) -> Iterator[Line]:
-    """Put the items of a list after what leads to it: into one line when that is short."""
+    """Put the items of a list after what leads to it: into one line when that is short.
+
+    A short lead without a list goes before the line that follows it.
+    """
     lead: Line | None = None
     items: list[str] = []
+    inside = -1
     for line in lines:
         bullet = BULLET.match(line.text)
-        if bullet and lead is not None and line.pasted == lead.pasted:
+        indent = len(line.text) - len(line.text.lstrip())
+        if bullet and lead is not None and line.pasted == lead.pasted and indent > inside:
             items.append(line.text[bullet.end() :])
             continue
-        if lead is not None:
+        plain = line.text[bullet.end() :] if bullet else line.text
+        if lead is not None and not items and _goes_before(lead, line):
+            plain = f"{lead.text} {plain.strip()}"
+        elif lead is not None:
             yield from _led(lead, items)
         lead, items = None, []
-        plain = line.text[bullet.end() :] if bullet else line.text
         if plain.rstrip().endswith((":", "：")):
             *before, last = _SENTENCE_END.split(plain.strip())
             yield from (Line(sentence, line.pasted) for sentence in before)
             lead = Line(last, line.pasted)
+            # An entry of a list leads to what is indented further.
+            inside = indent if bullet else -1
         else:
             yield Line(plain, line.pasted)
     if lead is not None:
         yield from _led(lead, items)
 
 
+def _goes_before(lead: Line, line: Line) -> bool:
+    """Whether a lead without a list is a label of the line behind it."""
+    is_short = len(lead.text.split()) <= _LONGEST_LABEL
+    return is_short and line.pasted == lead.pasted and not line.text.rstrip().endswith((":", "："))
+
+
 def _led(lead: Line, items: list[str]) -> Iterator[Line]:
     one = f"{lead.text} {'; '.join(items)}"
-    if len(one.split()) <= _LONGEST_LIST and len(one) <= _LONGEST:
-        yield Line(one, lead.pasted)
+    if not items or (len(one.split()) <= _LONGEST_LIST and len(one) <= _LONGEST):
+        yield Line(one.rstrip() if items else lead.text, lead.pasted)
         return
-    yield lead
-    # An item that is no sentence by itself says nothing without its lead.
+    # A lead says nothing without its list, nor an item that is no sentence without its lead.
     short = 6
-    for item in items:
-        text = item if len(item.split()) > short else f"{lead.text} {item}"
+    for i, item in enumerate(items):
+        text = item if i and len(item.split()) > short else f"{lead.text} {item}"
         yield Line(text, lead.pasted)
 
 
@@ -425,3 +442,19 @@ def shortened(text: str, most: int) -> str:
 def one_line(text: str) -> str:
     """Return the text with each run of white space, line breaks among them, as one space."""
     return " ".join(text.split())
+
+
+_BLOCKS = re.compile(r'\[\{(?:"text":|[^\n]{0,300}?"type":")')
+
+
+def words_of(text: str) -> str:
+    """Return the words of a result: of a list of blocks, the texts in it."""
+    # A result that is one large document is not parsed only to see that it has no blocks.
+    if not _BLOCKS.match(text):
+        return text
+    try:
+        blocks = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    texts = (block.get("text") for block in blocks if isinstance(block, dict))
+    return "\n".join(part for part in texts if isinstance(part, str)) or text

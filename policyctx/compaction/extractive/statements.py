@@ -19,19 +19,21 @@ import re
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
+from policyctx.compaction.extractive.answers import answers_in
 from policyctx.compaction.extractive.digest import Statement
 from policyctx.compaction.extractive.sentences import (
     one_line,
     sentences_in,
     shortened,
     units_in,
+    words_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from policyctx.compaction.extractive.cues import Cues
-    from policyctx.definitions.items import Item
+    from policyctx.definitions.items import Item, Path
 
 _QUOTED = re.compile(
     r"`([^`\n]{1,200})`|\"([^\"\n]{2,120})\"|“([^”\n]{1,120})”|「([^」\n]{1,120})」"
@@ -136,7 +138,7 @@ def _is_alternative(word: str) -> bool:
     return first.isalpha() and second.isalpha() and len(word) < 2 * _SHORTEST
 
 
-USER, AGENT = "user", "agent"
+USER, AGENT, PROGRAM = "user", "agent", "program"
 
 _ORDER, _CHOICE, _VALUE, _MOST_VALUES, _LAST_WORDS = 4.0, 3.0, 1.0, 3, 2.0
 # With its weight as a value, the first that the user gives has that of an order.
@@ -150,6 +152,10 @@ _QUESTION_MARK = ("?", "？")
 _OPTION = re.compile(r"^\W{0,6}(\w{1,2})\W{0,3}[.):、：]\W*\s*(\S[^\n]*)", re.MULTILINE)
 _LETTERS = re.compile(r"\w+")
 _SMALL = 2
+
+
+# The kinds of items that hold what somebody said.
+_SPOKEN = ("user_message", "assistant_message")
 
 
 class Said(NamedTuple):
@@ -166,11 +172,18 @@ class Said(NamedTuple):
     """Whether it announces what comes next."""
     last: bool = False
     """Whether it is of the agent's last words in a turn."""
+    answered: bool = False
+    """Whether it is the user's answer to a tool that asked."""
 
     @property
     def text(self) -> str:
         """Its words."""
         return self.statement.text
+
+    @property
+    def leads(self) -> bool:
+        """Whether it only leads to what is not there, such as a call or code."""
+        return self.speaker == AGENT and self.text.rstrip("*_ ").endswith((":", "："))
 
     @property
     def weight(self) -> float:
@@ -179,15 +192,32 @@ class Said(NamedTuple):
         return weight + (_LAST_WORDS if self.last else 0)
 
 
-def said_in(items: Iterable[Item], cues: Cues) -> Iterator[Said]:
-    """Yield the sentences of user and agent, in order."""
-    texts = [item for item in items if item.kind in ("user_message", "assistant_message")]
+def said_in(
+    items: Iterable[Item], cues: Cues, asked: Mapping[tuple[int, Path], str] | None = None
+) -> Iterator[Said]:
+    """Yield the sentences of user and agent, in order, and what a program put beside them.
+
+    The `author` of an item says whose words it has if its kind does not. `asked` has the input of
+    the call that a result answers, by the message and path of the result.
+    """
+    texts = [item for item in items if item.kind in _SPOKEN or item.author == USER]
     question = ""
     for item, after in zip_longest(texts, texts[1:]):
         if item.kind == "assistant_message":
             question = item.text
-            last = after is None or after.kind == "user_message"
+            last = after is None or after.kind != "assistant_message"
             yield from _said_by_agent(item, cues, last=last)
+            continue
+        if item.kind == "tool_result":
+            call = (asked or {}).get((item.message, item.path), "")
+            for one in answers_in(call, words_of(item.text)):
+                values = values_in(one.text)
+                yield Said(one, item.message, USER, values, answered=True)
+            continue
+        if item.author == PROGRAM:
+            for text, _ in sentences_in(item.text):
+                one = Statement(text)
+                yield Said(one, item.message, PROGRAM, values_in(text), pasted=True)
             continue
         for text, pasted in units_in(item.text):
             statement = Statement(text)

@@ -17,31 +17,41 @@ from policyctx.compaction.extractive.budget import (
     tokens_limit,
     words_limit,
 )
+from policyctx.compaction.extractive.checks import checks_of, edits_of
 from policyctx.compaction.extractive.cues import SHIPPED, cues_of
 from policyctx.compaction.extractive.digest import (
     NOTHING,
     Digest,
+    FileRead,
     Group,
     LeftOut,
     Statement,
     entries_of,
     read_summary,
 )
+from policyctx.compaction.extractive.foreign import read_foreign
 from policyctx.compaction.extractive.layout import Layout, SummaryLine
 from policyctx.compaction.extractive.outside import repository_of, running_of
 from policyctx.compaction.extractive.progress import findings_of, status_of
 from policyctx.compaction.extractive.ranking import ranked
 from policyctx.compaction.extractive.references import resolved
 from policyctx.compaction.extractive.revisions import Told, revised
-from policyctx.compaction.extractive.sentences import sentences_in
-from policyctx.compaction.extractive.statements import AGENT, USER, Said, said_in, values_in
+from policyctx.compaction.extractive.sentences import sentences_in, shortened
+from policyctx.compaction.extractive.statements import (
+    AGENT,
+    PROGRAM,
+    USER,
+    Said,
+    said_in,
+    values_in,
+)
 from policyctx.compaction.extractive.work import calls_in, counted, failures_of, files_of
 from policyctx.messages.reading import Reading
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.words import CJK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
     from fractions import Fraction
 
     from policyctx.compaction.assembly import History
@@ -49,6 +59,7 @@ if TYPE_CHECKING:
     from policyctx.compaction.extractive.cues import Cues, Language
     from policyctx.compaction.extractive.digest import DigestEntry
     from policyctx.compaction.extractive.ranking import Unit
+    from policyctx.definitions.items import Item, Path
     from policyctx.policy.models.compaction import Summary
     from policyctx.tokens.counter import TokenCounter
 
@@ -58,6 +69,10 @@ _LEAST_WEIGHT, _MOST_SENTENCES = 1.0, 80
 
 # Characters that a note has at most which only points to another statement.
 _LONGEST_POINTER = 40
+# Sentences of what programs put into the user's messages: a program can say them again.
+_MOST_OF_PROGRAMS = 6
+# Characters that a note has at most of what the agent took back.
+_LONGEST_OF_AGENT = 120
 
 _SENTENCE_ENDS = (".", "!", "。", "！")
 # What a file may show as well.
@@ -72,43 +87,92 @@ def gathered(history: History, cues: Cues) -> Digest:
     reading = Reading(history.shapes)
     reading.extend(history.messages)
     skipped = frozenset(history.earlier) | history.written
-    items = [item for item in reading.items if item.message not in skipped]
+    items, others = _items_in(history, reading, skipped)
     calls = list(calls_in(reading, skipped, cues))
-    said = resolved(list(said_in(items, cues)), items, cues)
-    read = {i: read_summary(text) for i, text in sorted(history.earlier.items())}
+    said = resolved(list(said_in(items, cues, _inputs(items, reading))), items, cues)
+    read = {i: read_summary(text) for i, text in history.earlier.items()}
+    read |= {i: _read_other(text, cues) for i, text in others.items()}
+    read = dict(sorted(read.items()))
     before = _joined([found.digest for found in read.values()])
     left_over = [
         Statement(sentence.text)
         for found in read.values()
         for sentence in sentences_in(found.left_over)
     ]
-    status = status_of(before, items, said, calls, cues)
+    spoken = [one for one in said if one.speaker != PROGRAM]
+    status = status_of(before, items, spoken, calls, cues)
     told = _told({i: _with_done_told(found.digest) for i, found in read.items()}, said)
     standing = [_pointing(_with_source(one)) for one in revised(told, cues)]
     results = [item for item in items if item.kind == "tool_result"]
     in_status = {one.text for one in (*status.done, *status.next)}
     return Digest(
         told=tuple(one.statement for one in standing if one.user),
-        pasted=_once(
-            [*before.pasted, *(_with_source(one).statement for one in said if one.pasted)]
-        ),
+        pasted=_once([*before.pasted, *(_with_source(one).statement for one in _pasted(said))]),
         agent=tuple(
             one.statement
             for one in standing
             if not one.user and one.statement.text not in in_status
         ),
-        found=_once([*before.found, *findings_of(results, said, calls, cues)]),
+        found=_once([*before.found, *findings_of(results, spoken, calls, cues)]),
         carried=_once([*before.carried, *left_over]),
         files=files_of(before.files, calls, history.reads_file),
         tools=counted(before.tools, calls),
-        repository=repository_of(before.repository, calls, said),
+        repository=repository_of(before.repository, calls, spoken),
         running=running_of(before.running, calls),
+        edits=edits_of(before.edits, calls, history.reads_file, history.restored),
+        checks=checks_of(before.checks, calls, history.reads_file, cues),
         done=status.done,
         next=status.next,
         open=status.open,
         failures=failures_of(before.failures, calls, said, cues),
         left_out=before.left_out,
     )
+
+
+def _items_in(
+    history: History, reading: Reading, skipped: Container[int]
+) -> tuple[list[Item], dict[int, str]]:
+    """Return the items, each with its author, and by message the summaries of other writers."""
+    items: list[Item] = []
+    others: dict[int, str] = {}
+    for item in reading.items:
+        if item.message in skipped:
+            continue
+        author = history.author_of(item)
+        if author == "summary" and item.kind in ("user_message", "tool_result"):
+            others[item.message] = "\n".join(filter(None, (others.get(item.message), item.text)))
+        elif author == USER and item.kind not in ("user_message", "tool_result"):
+            items.append(item)
+        else:
+            items.append(item if author == item.author else item._replace(author=author))
+    return items, others
+
+
+def _pasted(said: Sequence[Said]) -> list[Said]:
+    """Return what was pasted; of what programs added only that with most values, the newest."""
+    added = (one for one in said if one.speaker == PROGRAM)
+    most = sorted(added, key=lambda one: (len(one.values), one.message))[-_MOST_OF_PROGRAMS:]
+    kept = {id(one) for one in most}
+    return [one for one in said if one.pasted and (one.speaker != PROGRAM or id(one) in kept)]
+
+
+def _inputs(items: Iterable[Item], reading: Reading) -> dict[tuple[int, Path], str]:
+    """Return the input of each call whose result holds the user's words, by the result's place."""
+    wanted = {(item.message, item.path) for item in items if item.author == USER}
+    if not wanted:
+        return {}
+    found: dict[tuple[int, Path], str] = {}
+    for position, item in enumerate(reading.items):
+        place = item.message, item.path
+        if place in wanted and item.kind == "tool_result" and position in reading.partners:
+            found[place] = reading.items[reading.partners[position]].text
+    return found
+
+
+def _read_other(text: str, cues: Cues) -> FileRead:
+    """Read a summary that the history does not know as one of its own."""
+    found = read_summary(text)
+    return FileRead(read_foreign(text, cues), "") if found.digest == Digest() else found
 
 
 def _begun(text: str) -> str:
@@ -129,8 +193,14 @@ def _with_source(one: _T) -> _T:
 
 
 def _pointing(one: Told) -> Told:
-    """Return a statement with no more of the one that it may replace than what finds it."""
+    """Return a statement with no more of the one that it may replace than what finds it.
+
+    The agent's statements stand in order, and nobody but the agent is bound by them.
+    """
     statement = one.statement
+    if not one.user:
+        replaces = shortened(statement.replaces, _LONGEST_OF_AGENT)
+        return one._replace(statement=statement._replace(replaces=replaces, unresolved=""))
     return one._replace(statement=statement._replace(unresolved=_begun(statement.unresolved)))
 
 
@@ -146,6 +216,8 @@ def _joined(digests: Sequence[Digest]) -> Digest:
         tools=tuple(one for digest in digests for one in digest.tools),
         repository=tuple(one for digest in digests for one in digest.repository),
         running=tuple(one for digest in digests for one in digest.running),
+        edits=tuple(one for digest in digests for one in digest.edits),
+        checks=tuple(one for digest in digests for one in digest.checks),
         done=digests[-1].done,
         next=digests[-1].next,
         open=tuple(one for digest in digests for one in digest.open),
@@ -175,7 +247,7 @@ def _told(earlier: Mapping[int, Digest], said: Sequence[Said]) -> list[Told]:
         for user, statements in ((True, digest.told), (False, digest.agent))
         for statement in statements
     ]
-    weights = ((one.weight, one) for one in said if one.speaker == AGENT)
+    weights = ((one.weight, one) for one in said if one.speaker == AGENT and not one.leads)
     heavy = [pair for pair in weights if pair[0] >= _LEAST_WEIGHT]
     heaviest = sorted(heavy, key=lambda pair: -pair[0])[:_MOST_SENTENCES]
     worth = {id(one) for _, one in heaviest}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.compaction.assembly import path_in
 from policyctx.compaction.extractive.digest import FileState, ToolCount, ToolFailure
-from policyctx.compaction.extractive.sentences import one_line, shortened
+from policyctx.compaction.extractive.sentences import one_line, shortened, words_of
 from policyctx.compaction.extractive.statements import AGENT
 
 if TYPE_CHECKING:
@@ -26,8 +26,10 @@ _LONGEST_ERROR = 200
 # What tells that a result failed stands at its beginning or its end.
 _LOOKED_AT = 300
 
-_BLOCKS = re.compile(r'\[\{(?:"text":|[^\n]{0,300}?"type":")')
 _EXIT = re.compile(r"exit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}[1-9]", re.IGNORECASE)
+# Words of a line that tells why something failed, if nothing else marks it.
+_LEAST_WORDS = 3
+_ONLY_EXIT = re.compile(r"\W*exit(?:ed)?[ _](?:with )?(?:code|status)\W{0,3}\d+\W*", re.IGNORECASE)
 _SAID = re.compile(r'\W{0,3}"?(?:error"?:\s*"[^"]|success"?:\s*false)', re.IGNORECASE)
 _BEFORE_WORDS = re.compile(r"(?:\W|<[\w-]+>)*")
 _EXCEPTION = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception)(?::|\s*$)", re.MULTILINE)
@@ -87,6 +89,11 @@ class Call(NamedTuple):
         return None
 
     @property
+    def tool_words(self) -> tuple[str, ...]:
+        """The words that the tool's name is put together from."""
+        return tuple(_NAME_WORD.findall(self.tool))
+
+    @property
     def created(self) -> bool:
         """Whether the tool's name says that it makes something."""
         return _verb_in(self.tool) == "written"
@@ -119,19 +126,6 @@ def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[
         yield call
 
 
-def words_of(text: str) -> str:
-    """Return the words of a result: of a list of blocks, the texts in it."""
-    # A result that is one large document is not parsed only to see that it has no blocks.
-    if not _BLOCKS.match(text):
-        return text
-    try:
-        blocks = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    texts = (block.get("text") for block in blocks if isinstance(block, dict))
-    return "\n".join(part for part in texts if isinstance(part, str)) or text
-
-
 def _fields(text: str) -> dict[str, object]:
     try:
         value = json.loads(text)
@@ -152,12 +146,34 @@ def _failed(text: str, cues: Cues) -> bool:
     return bool(said or _EXIT.search(start) or _EXIT.search(ends))
 
 
+def command_parts(command: str) -> list[str]:
+    """Return the commands that a text for a shell is put together from, quoted texts left out."""
+    plain = _QUOTED_LINES.sub("''", _HERE_DOCUMENT.sub(r"<<\2\3", command))
+    plain = _OPEN_QUOTE.sub("", _QUOTED.sub("''", plain))
+    return [part.strip() for part in _COMMAND_END.split(plain) if part.strip()]
+
+
+def shows_text(part: str) -> bool:
+    """Whether one command shows the text of something else, which may speak of errors."""
+    word = _FIRST_WORD.match(part)
+    return word is None or word[1] in _SHOWS_TEXT
+
+
+def subject_of(part: str) -> str:
+    """Return what one command runs: its program and the first word behind it that is no option."""
+    word = _FIRST_WORD.match(part)
+    if word is None:
+        return part
+    rest = (one for one in part[word.end() :].split() if not one.startswith(("-", "'", '"')))
+    first = next(rest, "")
+    # `npm run test` and `npm run build` are different things.
+    second = next(rest, "") if first == "run" else ""
+    return " ".join(filter(None, (word[1].rpartition("/")[2], first, second)))
+
+
 def _runs(command: str | None) -> bool:
     """Whether a command runs a program that may fail; others show text that may speak of errors."""
-    if command is None:
-        return False
-    words = (_FIRST_WORD.match(part) for part in _COMMAND_END.split(command))
-    return any(word is not None and word[1] not in _SHOWS_TEXT for word in words)
+    return command is not None and not all(map(shows_text, _COMMAND_END.split(command)))
 
 
 def _reported_failure(text: str) -> bool:
@@ -178,9 +194,14 @@ def error_in(text: str, cues: Cues) -> str:
         or next((line for line in lines if _ERROR_LINE.search(line)), None)
         or next((line for line in reversed(lines) if _tells(line, cues)), None)
         or next((line for line in reversed(lines) if _REPORTS.search(line)), None)
+        or next((line for line in lines if _says_why(line)), None)
         or (lines[0] if lines else "failed")
     )
     return shortened(one_line(line), _LONGEST_ERROR)
+
+
+def _says_why(line: str) -> bool:
+    return len(line.split()) >= _LEAST_WORDS and not _ONLY_EXIT.fullmatch(line)
 
 
 def _words_at(line: str) -> int:
@@ -251,6 +272,8 @@ _HERE_DOCUMENT = re.compile(
     r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n(?:.*?\n)??\s*\2\b|<<-?\s*['\"]?\w+['\"]?[^\n]*\n.*\Z",
     re.DOTALL,
 )
+_QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")
+_OPEN_QUOTE = re.compile(r"['\"](?!['\"])[^'\"]*\Z")
 _QUOTED_LINES = re.compile(r"'[^'\n]*\n[^']*'|\"[^\"\n]*\n[^\"]*\"")
 # Of a longer command only the beginning is looked through.
 _LONGEST_COMMAND = 4_000
@@ -335,6 +358,13 @@ def _after(file: FileState, use: _Use, call: Call) -> FileState:
     return FileState(file.path, tuple(counts.items()), last, lines, call.message)
 
 
+def changed_in(call: Call, reads_file: Mapping[str, PathFields]) -> list[str]:
+    """Return the files that a call changed; none if it failed."""
+    if call.failed:
+        return []
+    return [use.path for use in _uses(call, reads_file) if use.verb in CHANGED]
+
+
 def _uses(call: Call, reads_file: Mapping[str, PathFields]) -> Iterator[_Use]:
     # An editor reads by one of its commands; the others are taken as those of any other tool.
     if call.tool in reads_file and _commanded(call) in {None, "read"}:
@@ -416,22 +446,39 @@ def failures_of(
     open_ones: dict[str, list[tuple[str, str]]] = {}
     for key, failure in failures.items():
         if not failure.resolved:
-            open_ones.setdefault(failure.call, []).append(key)
+            open_ones.setdefault(_things_of(failure.call)[-1], []).append(key)
     failed_at: dict[str, int] = {}
     for i, call in enumerate(calls):
+        *others, thing = _things_of(call.name)
         if call.failed:
             key = (call.name, error_in(call.result or "", cues))
             before = failures.pop(key, ToolFailure(*key, times=0))
             failures[key] = before._replace(
                 times=before.times + 1, resolved="", source=call.message
             )
-            open_ones.setdefault(call.name, []).append(key)
-            failed_at[call.name] = i
-        elif call.result is not None and call.name in open_ones:
-            how = _resolution(calls, failed_at.pop(call.name, 0), i, said)
-            for key in open_ones.pop(call.name):
+            open_ones.setdefault(thing, []).append(key)
+            failed_at[thing] = i
+            continue
+        succeeded = () if call.result is None else (*others, thing)
+        for done in (one for one in succeeded if one in open_ones):
+            how = _resolution(calls, failed_at.pop(done, 0), i, said)
+            for key in open_ones.pop(done):
                 failures[key] = failures[key]._replace(resolved=how)
     return tuple(failures.values())
+
+
+def _things_of(name: str) -> list[str]:
+    """Return what a call tried by its name, so that another way to try it has the same name.
+
+    Of several commands each is one; which of them failed is not known, and taken as the last.
+    """
+    tool, _, command = name.partition(" ")
+    if not _ABSOLUTE.match(command):
+        parts = command_parts(command)
+        ran = [part for part in parts if not shows_text(part) or part.startswith("git ")]
+        if ran:
+            return [f"{tool} {subject_of(part)}" for part in ran]
+    return [name]
 
 
 def _resolution(calls: Sequence[Call], start: int, end: int, said: Sequence[Said]) -> str:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
+from policyctx.definitions.authors import author_of
 from policyctx.definitions.items import UNKNOWN
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.markers import MARKER, marker_of, unmarked, unmarked_block, unmarked_blocks
@@ -62,11 +63,15 @@ def _add_block(parts: list[Part], role: str, i: int, block: Mapping[str, Any]) -
     kind = block.get("type")
     is_text = kind in _TEXT_BLOCKS and role not in RESULT_ROLES  # a result holds no messages
     if is_text and isinstance(text := block.get("text"), str):
-        parts.append(Part(_path(i, "text"), kind_of_text(role), text, text))
+        part = Part(_path(i, "text"), kind_of_text(role), text, text)
+        parts.append(part if type(block) is dict else part._replace(author=author_of(block)))
     elif kind == "tool_result":
         error = block.get("is_error") is True
         call_id = word(block.get("tool_use_id"))
-        parts += result_parts(_path(i, "content"), block.get("content"), call_id, error=error)
+        found = result_parts(_path(i, "content"), block.get("content"), call_id, error=error)
+        if type(block) is not dict:
+            found[0] = found[0]._replace(author=author_of(block))
+        parts += found
     elif kind == "tool_use":
         text = compact_json(block.get("input"))
         tool, call_id = word(block.get("name")), word(block.get("id"))

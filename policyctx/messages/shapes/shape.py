@@ -7,11 +7,12 @@ see items and roles only; whatever depends on the fields of a message is here.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from policyctx.definitions.authors import Author
     from policyctx.definitions.items import Item, Medium, Message, Path
     from policyctx.messages.json_text import JSON
     from policyctx.messages.markers import Ttl
@@ -56,6 +57,10 @@ class Part(NamedTuple):
     """The media type of an image or document, such as `image/png`."""
     number: int = 0
     """The 1-based number among the images and documents inside the result before; 0 outside."""
+    author: Author | Literal[""] = ""
+    """Who wrote a text or a result, if it is not who the kind says: `program` for what a program
+    put into a user's message, `summary` for the summary of another compaction, `user` for a result
+    that holds the user's answer."""
 
 
 class Shape(Protocol):

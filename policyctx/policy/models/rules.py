@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, Strict
 
+from policyctx.definitions.authors import Author
 from policyctx.definitions.item_types import BuiltInType
 from policyctx.policy.models.base import Amount, Count, OneOrMore, Section
 from policyctx.policy.models.placeholder import Wording
@@ -104,6 +105,11 @@ class ItemRule(Rule):
         Match | None, Field(examples=[{"type": "tool_result", "tool": ["web_*", "fetch"]}])
     ] = None
     """Makes this a type of your own, which inherits the keys of the type that it refines."""
+    author: Annotated[Author | None, Field(examples=["program"])] = None
+    """Who wrote what such items say, for a summary: `user` (the user's words, such as the result of
+    a tool that asks the user), `program` (put into the user's message by a program, such as a
+    skill), `summary` (what another writer's compaction left). For a user message or a tool result;
+    default: what the host or the recording says, else the user for a user message."""
 
 
 PathFields = Annotated[

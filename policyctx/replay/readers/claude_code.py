@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from itertools import takewhile
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from policyctx.definitions.authors import Authored, written_by
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
 from policyctx.messages.pieces import request_content
 from policyctx.messages.reading import is_message
@@ -31,6 +32,7 @@ from policyctx.tokens.counter import counter_for
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from policyctx.definitions.authors import Author
     from policyctx.definitions.items import Message
     from policyctx.replay.readers.source import Source
     from policyctx.replay.recording import Recording
@@ -192,7 +194,9 @@ class ClaudeAgent:
         `is_said` tells that the user wrote it, and not the program.
         """
         link = self._link(record)
-        node, block = _settled(link.node), {"type": "text", "text": text}
+        node = _settled(link.node)
+        block: Record = {"type": "text", "text": text}
+        block = block if is_said else written_by("program", block)
         if node is None or node is not self._tip or node.is_reply:
             message: Message = {"role": "user", "content": [block]}
             node = self._appended({**record, "isMeta": not is_said}, message, link)
@@ -342,9 +346,21 @@ def _node(record: Record, message: Message, link: _Link, *, is_answer: bool) -> 
     content, parent = message["content"], _settled(link.node)
     own = list(content) if isinstance(content, list) else content
     is_said = not is_answer and record.get("isMeta") is not True
-    node = _Node({"role": _role(record), "content": own}, parent, link.uuid, is_said=is_said)
+    shown: Message = {"role": _role(record), "content": own}
+    if (author := _author(record)) and not is_answer:
+        shown = Authored(shown, author)
+    node = _Node(shown, parent, link.uuid, is_said=is_said)
     node.reply_id = _reply_id(record)
     return node
+
+
+def _author(record: Record) -> Author | Literal[""]:
+    """Return who wrote a record where it says that the user did not; empty elsewhere."""
+    if record.get("isCompactSummary") is True:
+        return "summary"
+    # The blocks of an attachment say it themselves.
+    is_program = record.get("isMeta") is True and record.get("type") == "user"
+    return "program" if is_program else ""
 
 
 def _role(record: Record) -> str:

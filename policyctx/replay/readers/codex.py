@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from policyctx.definitions.authors import Authored, written_by
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import is_message
 from policyctx.replay.readers.building import RecordingBuilder
-from policyctx.replay.readers.fields import Record, mapping, number, seconds, word
+from policyctx.replay.readers.fields import Record, mapping, number, objects, seconds, word
 from policyctx.tokens.usage import Usage
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def recordings(source: Source) -> Iterator[Recording]:
     rollout = _Rollout()
     for record in source.objects():
         rollout.read(record)
+    rollout.end()
     if not rollout.builder.is_empty:
         yield rollout.builder.recording(source.name, FORMAT)
 
@@ -69,6 +71,18 @@ class _Rollout:
         self._call: int | None = None
         """The newest call, until it is known what was billed for it."""
         self._billed: object = None
+        self._typed: set[str] = set()
+        """The texts that the user typed, as the events for the screen repeat them."""
+        self._of_users: list[Authored] = []
+        """The messages of the user's role."""
+
+    def end(self) -> None:
+        """Mark what the user did not type; the oldest rollouts do not say it."""
+        if not self._typed:
+            return
+        for message in self._of_users:
+            if not message.author and not _is_typed(_text(message), self._typed):
+                message.author = "program"
 
     def read(self, record: Record) -> None:
         self.builder.records += 1
@@ -90,6 +104,8 @@ class _Rollout:
         """Take from a record beside the prompt what says something of the calls."""
         if kind == "turn_context":
             self._model = word(payload.get("model")) or self._model
+        elif payload.get("type") == "user_message":
+            self._typed |= {text} if (text := word(payload.get("message")).strip()) else set()
         elif payload.get("type") == "token_count":
             self._bill(mapping(payload.get("info")))
         elif kind in ("session_meta", ""):
@@ -121,7 +137,16 @@ class _Rollout:
             at = seconds(record.get("timestamp"))
             self._call = self.builder.called(None, self._model, at, self._system)
         self._is_replying = is_reply
-        self.builder.add(item)
+        self.builder.add(self._marked(item))
+
+    def _marked(self, item: Message, summary: str = "") -> Message:
+        """Return an item so that it can say who wrote it, if it is a message of the user."""
+        if _role(item) != "user":
+            return item
+        is_summary = bool(summary) and summary in _text(item)
+        message = Authored(item, "summary" if is_summary else "")
+        self._of_users.append(message)
+        return message
 
     def _end_reply(self) -> None:
         self._is_replying, self._call = False, None
@@ -130,11 +155,14 @@ class _Rollout:
         history = payload.get("replacement_history")
         if isinstance(history, list):
             items = (_sent(mapping(item)) for item in history)
-            context = [item for item in items if word(item.get("type")) not in _NOT_SENT]
+            sent = (item for item in items if word(item.get("type")) not in _NOT_SENT)
+            summary = word(payload.get("message")).strip()
+            context = [self._marked(item, summary) for item in sent]
         else:
             context = [one for one in self.builder.context if _role(one) in ("user", "developer")]
             summary = word(payload.get("message"))
-            context.append({"type": "message", "role": "user", "content": summary})
+            item: Message = {"type": "message", "role": "user", "content": summary}
+            context.append(written_by("summary", item))
         self.builder.begin_anew(context, why="compaction")
         self._end_reply()
 
@@ -160,6 +188,23 @@ def _sent(item: Record) -> Message:
     if word(item.get("type")) not in _RESULTS or not isinstance(output, dict):
         return item
     return {**item, "output": output.get("content", compact_json(output))}
+
+
+def _text(item: Message) -> str:
+    """Return the texts of a message."""
+    content = item.get("content")
+    if isinstance(content, str):
+        return content
+    return "\n".join(word(part.get("text")) for part in objects(content))
+
+
+# A shorter text may well be a part of another one by chance.
+_LONG = 40
+
+
+def _is_typed(text: str, typed: set[str]) -> bool:
+    """Whether a text is one that was typed, or has one in it."""
+    return text.strip() in typed or any(one in text for one in typed if len(one) >= _LONG)
 
 
 def _role(item: Message) -> Any:  # noqa: ANN401 - whatever is recorded

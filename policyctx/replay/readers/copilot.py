@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.authors import written_by
 from policyctx.messages.json_text import compact_json
 from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
 from policyctx.replay.readers.fields import (
@@ -183,4 +184,4 @@ def _compact(builder: RecordingBuilder, fields: Record) -> None:
     """Begin the context anew with its system prompt and the summary."""
     head = [message for message in builder.context if message["role"] == "system"]
     summary = {"role": "user", "content": word(fields.get("summaryContent"))}
-    builder.begin_anew([*head, summary], why="compaction")
+    builder.begin_anew([*head, written_by("summary", summary)], why="compaction")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.authors import written_by
 from policyctx.messages.json_text import compact_json
 from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
 from policyctx.replay.readers.fields import (
@@ -111,7 +112,8 @@ class Events:
         elif kind in NOT_PROMPT:
             self._builder.pass_over(kind)
         else:
-            self._builder.add({"role": "user", "content": self._shown(event)})
+            shown = {"role": "user", "content": self._shown(event)}
+            self._builder.add(written_by("program", shown))
 
     def _shown(self, event: Record) -> str:
         """Return what of an observation was put into the prompt: a long one lost its middle."""
@@ -135,7 +137,7 @@ class Events:
         if summary := word(args.get("summary")):
             places = [i for i, message in enumerate(context) if id(message) in gone]
             place = places[0] if places else len(kept)
-            kept.insert(place, {"role": "user", "content": summary})
+            kept.insert(place, written_by("summary", {"role": "user", "content": summary}))
         self._builder.begin_anew(kept, why="compaction")
 
 
@@ -237,9 +239,12 @@ class SdkEvents:
         by_agent = event.get("source") == "agent" or said.get("role") == "assistant"
         if by_agent:
             self._called(event)
-        content = [*objects(said.get("content")), *objects(event.get("extended_content"))]
-        role = "assistant" if by_agent else "user"
-        self._add(event, {"role": role, "content": [_part(part) for part in content]})
+        content = [_part(part) for part in objects(said.get("content"))]
+        added = [_part(part) for part in objects(event.get("extended_content"))]
+        content += [written_by("program", part) for part in added]
+        message: Message = {"role": "assistant" if by_agent else "user", "content": content}
+        is_program = event.get("source") == "environment"
+        self._add(event, written_by("program", message) if is_program else message)
 
     def _called(self, event: Record) -> None:
         self._builder.called(at=seconds(event.get("timestamp")), tools=self._tools)
@@ -269,7 +274,7 @@ class SdkEvents:
         if summary := word(event.get("summary")):
             offset = event.get("summary_offset")
             place = offset if isinstance(offset, int) else len(kept)
-            kept.insert(place, {"role": "user", "content": summary})
+            kept.insert(place, written_by("summary", {"role": "user", "content": summary}))
         self._builder.begin_anew(kept, why="compaction")
 
 
@@ -423,7 +428,7 @@ class _BareEvents:
     def _observe(self, event: Record, kind: str) -> None:
         text = observed(event if "extras" in event else {**event, "extras": event})
         if not self._open:
-            self._builder.add({"role": "user", "content": text})
+            self._builder.add(written_by("program", {"role": "user", "content": text}))
             return
         same = (one for one in self._open if one["function"]["name"] == kind)
         call = next(same, self._open[0])

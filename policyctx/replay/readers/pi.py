@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from policyctx.definitions.authors import written_by
 from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.fields import Record, mapping, number, objects, seconds, word
 from policyctx.tokens.usage import Usage
@@ -20,6 +21,7 @@ from policyctx.tokens.usage import Usage
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from policyctx.definitions.authors import Author
     from policyctx.definitions.items import Message
     from policyctx.replay.readers.source import Source
     from policyctx.replay.recording import Anew, Recording
@@ -31,18 +33,22 @@ def message_of(record: Record) -> Message | None:
     """Return the message that an entry is; None for what is no message, or an empty one."""
     kind = record.get("type")
     if kind == "custom_message":
-        return _said("user", record.get("content"))
+        return _by("program", _said("user", record.get("content")))
     if kind == "branch_summary":
-        return _said("user", record.get("summary"))
+        return _by("summary", _said("user", record.get("summary")))
     message = mapping(record.get("message"))
-    role = message.get("role")
-    if kind != "message" or role not in ROLES:
-        return None
+    return _message(message) if kind == "message" and message.get("role") in ROLES else None
+
+
+def _message(message: Record) -> Message | None:
+    role = message["role"]
     if role == "toolResult":
         return {"role": "user", "content": [_result(message)]}
     if role == "bashExecution":
-        return None if message.get("excludeFromContext") else _said("user", _ran(message))
-    return _said("assistant" if role == "assistant" else "user", message.get("content"))
+        hidden = message.get("excludeFromContext")
+        return None if hidden else _by("program", _said("user", _ran(message)))
+    said = _said("assistant" if role == "assistant" else "user", message.get("content"))
+    return _by("program", said) if role == "custom" else said
 
 
 def billed(reply: Record) -> Usage | None:
@@ -58,6 +64,10 @@ def is_result(message: Message) -> bool:
     """Whether a message holds results of calls and nothing else."""
     content = message["content"]
     return isinstance(content, list) and content[0].get("type") == "tool_result"
+
+
+def _by(author: Author, message: Message | None) -> Message | None:
+    return None if message is None else written_by(author, message)
 
 
 def _said(role: str, content: object) -> Message | None:
@@ -240,8 +250,8 @@ class _Session:
     def _compacted(self, record: Record, before: _Entry | None) -> _Entry:
         """Return the new context: the summary, then what the compaction kept."""
         kept = self._kept(record, _path(before))
-        summary: dict[str, Any] = {"role": "user", "content": word(record.get("summary"))}
-        tip = _Entry(summary, None)
+        summary = {"role": "user", "content": word(record.get("summary"))}
+        tip = _Entry(written_by("summary", summary), None)
         for message in kept:
             tip = _Entry(message, tip)
         self._compaction, self._is_behind = tip, False
