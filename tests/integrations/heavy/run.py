@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 from tests.integrations.heavy.environments import ROOT, Environment, environments
 
 # What the tests themselves need.
-TESTS = ".[bdd,hypothesis]", "pytest-timeout"
+TESTS = ".[anthropic,bdd,hypothesis,openai]", "pytest-timeout"
 VERSIONS = "import importlib.metadata as m, sys; print(*map(m.version, sys.argv[1:]))"
 
 
@@ -74,7 +74,7 @@ def outcome(host: Environment, requirements: tuple[str, ...], cache: Path) -> Ou
     print(f"{host.host}: {shown}", flush=True)  # noqa: T201 - a program
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        options = ["--quiet", "--timeout", "300", f"--junitxml={report}"]
+        options = ["--quiet", "--timeout", "300", "-Wdefault", f"--junitxml={report}"]
         code = subprocess.run(
             [python, "-m", "pytest", *options, *host.tests], cwd=ROOT, check=False
         ).returncode
