@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.cli.running import stop_server
+from tests.integrations.heavy.environments import left_out
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -25,6 +26,12 @@ settings.register_profile(
 )
 settings.register_profile("long", max_examples=10_000, deadline=None, suppress_health_check=SLOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_report_header() -> list[str]:
+    """Name the hosts whose tests are left out."""
+    hosts = ", ".join(each.host for each in left_out())
+    return [f"hosts not installed, see scripts/test-integrations: {hosts}"] if hosts else []
 
 
 def pytest_unconfigure() -> None:

@@ -1,4 +1,4 @@
-"""The contents of Google's SDK, with the shape that `docs/shapes.md` shows."""
+"""The contents of Google's SDK, with its shape and with the one that `docs/shapes.md` shows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from google.genai import types
+
+from policyctx.integrations.google_contents import GoogleShape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,9 +29,7 @@ class Google:
     joins_results = True
 
     def __init__(self) -> None:
-        names: dict[str, Any] = {}
-        exec(compile(example(), PAGE, "exec"), names)  # noqa: S102 - the document is ours
-        self.shape: Shape = names["GoogleShape"]()
+        self.shape: Shape = GoogleShape()
 
     def user(self, text: str) -> types.Content:
         return types.Content(role="user", parts=[types.Part(text=text)])
@@ -68,3 +68,10 @@ class Google:
 
     def loaded(self, messages: Sequence[types.Content]) -> list[types.Content]:
         return [types.Content.model_validate_json(m.model_dump_json()) for m in messages]
+
+
+class DocumentedGoogle(Google):
+    def __init__(self) -> None:
+        names: dict[str, Any] = {}
+        exec(compile(example(), PAGE, "exec"), names)  # noqa: S102 - the document is ours
+        self.shape = names["GoogleShape"]()

@@ -76,6 +76,7 @@ EACH_POLICY = pytest.mark.parametrize(
         pytest.param("bedrock.Bedrock", id="bedrock"),
         # Their packages take a second each to import.
         pytest.param("google.Google", id="google", marks=pytest.mark.slow),
+        pytest.param("google.DocumentedGoogle", id="google_page", marks=pytest.mark.slow),
         pytest.param("langchain.LangChain", id="langchain", marks=pytest.mark.slow),
         pytest.param("pydantic_ai.PydanticAI", id="pydantic_ai", marks=pytest.mark.slow),
     ]

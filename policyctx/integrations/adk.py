@@ -1,0 +1,224 @@
+"""`PolicyPlugin`: sessions in the runs of Google's Agent Development Kit.
+
+    runner = InMemoryRunner(agent, plugins=[PolicyPlugin("coding-agent")])
+
+The runner calls the plugin before and after each model call. The events of ADK's session stay the
+originals. `GoogleShape` reads and edits the contents of Google's SDK.
+
+Importing this module raises `MissingExtraError` without ADK, and `InstallationError` with a version
+that has no plugins.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
+from weakref import WeakValueDictionary
+
+from policyctx.errors import InputError, InstallationError, MissingExtraError
+from policyctx.integrations.agent_loop import AgentLoop, Asked, SentTurn
+from policyctx.session import Session
+from policyctx.tokens.usage import Usage
+
+try:
+    from google import adk
+except ImportError as error:
+    raise MissingExtraError("the plugin for Google's ADK", extra="adk") from error
+try:
+    from google.adk.plugins.base_plugin import BasePlugin
+except ImportError as error:
+    raise InstallationError(
+        "the plugin for Google's ADK needs google-adk>=1.7, and"
+        f" {getattr(adk, '__version__', 'another')} is installed: pip install 'google-adk>=1.7'"
+    ) from error
+
+from policyctx.integrations.google_contents import GoogleShape
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    from policyctx.planning.compiled import OffloadPolicy
+    from policyctx.policy.models import Policy
+
+    SessionOf: TypeAlias = Callable[[Any, Any], Session | None]
+    PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | OffloadPolicy
+
+__all__ = ["GoogleShape", "PolicyPlugin"]
+
+# The sessions that are kept between calls; the store has what is needed to go on with another one.
+_MOST_SESSIONS = 64
+# The model calls whose usage is awaited at the same time.
+_MOST_CALLS = 256
+
+
+class PolicyPlugin(BasePlugin):  # type: ignore[misc]
+    """Applies a policy to the model calls of a runner's agents, and observes their usage.
+
+    With a policy each agent has one session in each session of ADK: see `session_of`; `options` are
+    those of `Session`. With a `Session`, which needs `shapes=[GoogleShape()]`, all calls are one
+    conversation, and those of another one pass unchanged: see `AgentLoop.is_own`. With a function
+    from ADK's callback context and request to a session or None, its answer holds, and None means
+    unchanged.
+
+    A request with a `previous_interaction_id` passes unchanged: the server holds its history. The
+    warnings of turns are logged. ADK wraps the errors of `Session.apply` in a `RuntimeError`.
+    """
+
+    def __init__(
+        self,
+        session: Session | SessionOf | PolicyLike,
+        *,
+        name: str = "policyctx",
+        **options: Any,  # noqa: ANN401 - those of `Session`
+    ) -> None:
+        super().__init__(name=name)
+        self._session = session
+        self._options = {**options, "shapes": [*options.get("shapes", ()), GoogleShape()]}
+        self._lock = Lock()
+        self._recent: OrderedDict[str, Session] = OrderedDict()
+        # A session that is in use stays the only one of its conversation.
+        self._in_use: WeakValueDictionary[str, Session] = WeakValueDictionary()
+        self._sent: OrderedDict[object, tuple[Session, SentTurn]] = OrderedDict()
+        if options and (isinstance(session, Session) or callable(session)):
+            raise InputError("options of a session need a policy, not a session")
+
+    def session_of(
+        self, session_id: str, *, app_name: str, user_id: str, agent_name: str
+    ) -> Session:
+        """Return the session of an agent in a session of ADK; the given one if there is only one.
+
+        ADK's session ids differ only within an application and a user, so the session id has all
+        of them: `app_name/user_id/session_id/agent_name`.
+        """
+        if isinstance(self._session, Session):
+            return self._session
+        if callable(self._session):
+            raise InputError("the sessions are chosen by a function, not by id")
+        key = "/".join(map(_escaped, (app_name, user_id, session_id, agent_name)))
+        with self._lock:
+            session = self._in_use.get(key)
+            if session is None:
+                session = Session(self._session, session_id=key, **self._options)
+                self._in_use[key] = session
+            self._recent[key] = session
+            self._recent.move_to_end(key)
+            while len(self._recent) > _MOST_SESSIONS:
+                self._recent.popitem(last=False)
+            return session
+
+    async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:  # noqa: ANN401
+        """Put the edited list into a request."""
+        call = _key(callback_context)
+        self._sent.pop(call, None)
+        contents = llm_request.contents
+        session = self._chosen(callback_context, llm_request)
+        held = getattr(llm_request, "previous_interaction_id", None)
+        if session is None or not contents or held:
+            return
+        loop, config = AgentLoop.of(session), llm_request.config
+        asked = Asked(
+            uuid4().hex,
+            contents,
+            _system(config),
+            _tools(config),
+            callback_context.agent_name,
+            _compared,
+        )
+        is_given = callable(self._session) and not isinstance(self._session, Session)
+        if loop.is_applying or not (is_given or loop.is_own(session, asked)):
+            return
+        sent = await loop.apply_async(session, asked)
+        loop.finish(asked)  # the model repeats an attempt without coming here
+        self._sent[call] = session, sent
+        while len(self._sent) > _MOST_CALLS:
+            self._sent.popitem(last=False)
+        if sent.messages is not contents:
+            llm_request.contents = list(sent.messages)
+
+    async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:  # noqa: ANN401
+        """Observe the usage of a response, of a stream that of its last part."""
+        if llm_response.partial or (usage := _usage(llm_response)) is None:
+            return
+        if (last := self._sent.get(_key(callback_context))) is not None:
+            session, sent = last
+            await AgentLoop.of(session).observe_async(session, sent, usage)
+
+    def _chosen(self, context: Any, request: Any) -> Session | None:  # noqa: ANN401
+        if isinstance(self._session, Session):
+            return self._session
+        if callable(self._session):
+            return self._session(context, request)
+        given = _session(context)
+        return self.session_of(
+            given.id,
+            app_name=given.app_name,
+            user_id=given.user_id,
+            agent_name=context.agent_name,
+        )
+
+
+class _Call(NamedTuple):
+    """What names a model call that has not been answered."""
+
+    session: tuple[str, str, str]
+    invocation: str
+    agent: str
+    branch: str | None
+
+
+def _key(context: Any) -> _Call:  # noqa: ANN401
+    session = _session(context)
+    return _Call(
+        (session.app_name, session.user_id, session.id),
+        context.invocation_id,
+        context.agent_name,
+        context._invocation_context.branch,  # noqa: SLF001 - the first versions have no other name
+    )
+
+
+def _session(context: Any) -> Any:  # noqa: ANN401
+    return context._invocation_context.session  # noqa: SLF001 - see above
+
+
+def _escaped(name: str) -> str:
+    """Return a name without slashes, so that different names give different session ids."""
+    return name.replace("%", "%25").replace("/", "%2F")
+
+
+def _compared(content: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return what the contents of two requests are compared by."""
+    return {"role": content.role, "content": content.model_dump_json(exclude_none=True)}
+
+
+def _system(config: Any) -> object:  # noqa: ANN401
+    """Return the system prompt as a text or as blocks."""
+    given = getattr(config, "system_instruction", None)
+    parts = getattr(given, "parts", None)
+    if parts is None:
+        return given
+    return [{"type": "text", "text": part.text} for part in parts if part.text]
+
+
+def _tools(config: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+    """Return what the tools add to a request; a built-in tool has its fields."""
+    found: list[dict[str, Any]] = []
+    for tool in getattr(config, "tools", None) or ():
+        declared = getattr(tool, "function_declarations", None)
+        each = declared if declared is not None else [tool]
+        found += [one.model_dump(mode="json", exclude_none=True) for one in each]
+    return found
+
+
+def _usage(response: Any) -> Usage | None:  # noqa: ANN401
+    """Return the usage of a response, None if it has none."""
+    given = response.usage_metadata
+    if given is None or not given.prompt_token_count:
+        return None
+    whole = given.prompt_token_count + (getattr(given, "tool_use_prompt_token_count", None) or 0)
+    read = min(given.cached_content_token_count or 0, whole)
+    output = (given.candidates_token_count or 0) + (given.thoughts_token_count or 0)
+    return Usage(whole - read, read, 0, output)

@@ -1,0 +1,138 @@
+"""`GoogleShape`: the contents of Google's SDK, `google.genai.types.Content`.
+
+A `thought_signature` stays with its part: an edit copies the part and sets one field.
+Importing this module raises `MissingExtraError` without Google's SDK.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+from policyctx.definitions.items import Medium
+from policyctx.errors import MissingExtraError
+from policyctx.messages.shapes.shape import Part, Shape, kind_of_text
+
+try:
+    from google.genai import types
+except ImportError as error:
+    raise MissingExtraError("the shape for Google's contents", extra="adk") from error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Literal, TypeAlias
+
+    from policyctx.definitions.items import Path
+    from policyctx.messages.json_text import JSON
+
+    MediumKind: TypeAlias = Literal["image", "document", "sound"]
+
+# The field of a response that may hold all of its text; ADK names it `result`.
+_TEXT_FIELDS = frozenset({"output", "result", "error"})
+_KINDS: dict[str, MediumKind] = {"image": "image", "audio": "sound", "video": "sound"}
+
+
+class GoogleShape(Shape):
+    """The shape of Google's contents. A call without an id is paired by the name of its tool."""
+
+    def recognises(self, message: object) -> bool:
+        """Return whether a value is a content of Google's SDK."""
+        return isinstance(message, types.Content)
+
+    def role(self, message: Any) -> str:  # noqa: ANN401 - of a package without types here
+        """Return `assistant` for the model, `user` for everything else."""
+        return "assistant" if message.role == "model" else "user"
+
+    def parts(self, message: Any) -> Iterator[Part]:  # noqa: ANN401
+        """Yield the parts of a content."""
+        text_kind = kind_of_text(self.role(message))
+        for i, part in enumerate(message.parts or ()):
+            if call := part.function_call:
+                text, call_id = _json(call.args or {}), call.id or call.name
+                yield Part((i,), "tool_call", text, tool=call.name, call_id=call_id)
+            elif response := part.function_response:
+                yield _result((i,), response)
+            elif part.text is not None:
+                yield Part((i,), "thinking" if part.thought else text_kind, part.text)
+            elif part.inline_data or part.file_data:
+                yield _medium_part((i,), part)
+            else:
+                yield Part((i,), "unknown", part.model_dump_json(exclude_none=True))
+
+    def replaced(self, message: Any, texts: Mapping[Path, str | None]) -> Any:  # noqa: ANN401
+        """Return a copy of the content with these parts replaced or removed.
+
+        The media of a replaced response leave with it.
+        """
+        new = message.model_copy(deep=True)
+        for (i,), text in texts.items():
+            part = new.parts[i]
+            if part.function_call and text is not None:
+                part.function_call.args = json.loads(text)
+            elif response := part.function_response:
+                response.response = {_text_field(response.response or {}): text}
+                if _media_of(response):
+                    response.parts = None
+            elif part.text is not None:
+                part.text = text
+            else:
+                new.parts[i] = types.Part(text=text)
+        new.parts = [part for i, part in enumerate(new.parts) if texts.get((i,), "") is not None]
+        return new if new.parts else None
+
+    def written(self, role: str, text: str) -> Any:  # noqa: ANN401
+        """Return a content of the model or of the user."""
+        part = types.Part(text=text)
+        return types.Content(role="model" if role == "assistant" else role, parts=[part])
+
+    def plain(self, message: Any) -> JSON:  # noqa: ANN401
+        """Return what `Content.model_validate` takes."""
+        found: JSON = message.model_dump(mode="json", exclude_none=True)
+        return found
+
+    def block(self, message: Any, path: Path) -> JSON:  # noqa: ANN401
+        """Return the JSON values of a part."""
+        return self.plain(message.parts[path[0]])
+
+
+def _result(path: Path, response: Any) -> Part:  # noqa: ANN401
+    """Return the part of a response; one with media is saved as JSON with them."""
+    given, call_id = response.response or {}, response.id or response.name
+    field = _text_field(given)
+    is_text = list(given) == [field] and isinstance(given[field], str)
+    said = given[field] if is_text else _json(given)
+    media = tuple(_medium(part) for part in _media_of(response))
+    text = response.model_dump_json(exclude_none=True) if media else said
+    error = "error" in given
+    return Part(path, "tool_result", text, said, media, call_id=call_id, error=error)
+
+
+def _text_field(response: Mapping[str, Any]) -> str:
+    """Return the field that holds the text of a response, or that will hold it."""
+    if len(response) == 1 and (only := next(iter(response))) in _TEXT_FIELDS:
+        return only
+    return "error" if "error" in response else "output"
+
+
+def _media_of(response: Any) -> list[Any]:  # noqa: ANN401
+    """Return the media of a response, which older SDKs do not have."""
+    return list(getattr(response, "parts", None) or ())
+
+
+def _medium_part(path: Path, part: Any) -> Part:  # noqa: ANN401
+    medium, text = _medium(part), part.model_dump_json(exclude_none=True)
+    kind = "unknown" if medium.kind == "sound" else medium.kind
+    media_type = (part.inline_data or part.file_data).mime_type
+    return Part(path, kind, text, "", (medium,), media_type=media_type)
+
+
+def _medium(part: Any) -> Medium:  # noqa: ANN401
+    media_type = str(getattr(part.inline_data or part.file_data, "mime_type", None))
+    kind = _KINDS.get(media_type.partition("/")[0], "document")
+    given = getattr(part.inline_data, "data", None)
+    return Medium(kind, "openai", base64.b64encode(given).decode() if given else "")
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,260 @@
+"""`PolicyHook`: sessions in the requests that pass through the proxy of LiteLLM.
+
+    # policy_hook.py, beside the proxy's config.yaml with `callbacks: policy_hook.policy`
+    policy = PolicyHook("coding-agent")
+
+The proxy calls the hook before it sends a request to `/v1/messages`, `/v1/chat/completions` or
+`/v1/responses` on. The client keeps its own list.
+
+Importing this module raises `MissingExtraError` without LiteLLM, and `InstallationError` with a
+version that has no such hook.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
+from weakref import WeakValueDictionary
+
+from policyctx.errors import InputError, InstallationError, MissingExtraError
+from policyctx.integrations.agent_loop import AgentLoop, Asked, SentTurn
+from policyctx.messages.markers import MARKER
+from policyctx.session import Session
+
+try:
+    import litellm
+except ImportError as error:
+    raise MissingExtraError("the hook for LiteLLM's proxy", extra="litellm") from error
+try:
+    from litellm.integrations.custom_logger import CustomLogger
+except ImportError as error:
+    raise InstallationError(
+        "the hook for LiteLLM's proxy needs litellm>=1.80, and"
+        f" {getattr(litellm, '__version__', 'another')} is installed: pip install 'litellm>=1.80'"
+    ) from error
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import TypeAlias
+
+    from policyctx.definitions.items import Message
+    from policyctx.planning.compiled import OffloadPolicy
+    from policyctx.policy.models import Policy
+
+    SessionOf: TypeAlias = Callable[[Any, Mapping[str, Any]], Session | None]
+    PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | OffloadPolicy
+
+_log = logging.getLogger(__name__)
+
+# The sessions that are kept between calls; the store has what is needed to go on with another one.
+_MOST_SESSIONS = 256
+# The model calls whose usage is awaited at the same time.
+_MOST_CALLS = 1024
+# With one of these in a request the server holds the history, or makes a summary of its own.
+_HELD_BY_SERVER = (
+    "previous_response_id",
+    "conversation",
+    "thread",
+    "previous_message_id",
+    "compaction",
+)
+# Headers that name a session, the most particular first; then those of any client.
+_HEADERS = ("x-claude-code-session-id", "session-id", "thread-id", "x-litellm-session-id")
+_AGENT_HEADER = "x-claude-code-agent-id"
+
+
+class _Kind(NamedTuple):
+    """A kind of request, by the names of its fields."""
+
+    messages: str
+    system: str = ""
+    takes_markers: bool = False
+
+
+_KINDS = {
+    **dict.fromkeys(("completion", "acompletion"), _Kind("messages")),
+    **dict.fromkeys(
+        ("anthropic_messages", "aanthropic_messages"),
+        _Kind("messages", "system", takes_markers=True),
+    ),
+    **dict.fromkeys(("responses", "aresponses"), _Kind("input", "instructions")),
+}
+
+
+class PolicyHook(CustomLogger):  # type: ignore[misc]
+    """Applies a policy to the requests of a proxy, and observes their usage.
+
+    With a policy there is one session for each `session_id` of a request and credential; `options`
+    are those of `Session`. A request that names no session passes unchanged, with one warning in
+    the log, and so does one of another conversation in the same session: see `AgentLoop.is_own`.
+    With a function from LiteLLM's `UserAPIKeyAuth` and the request to a session or None, its answer
+    holds, and None means unchanged.
+
+    A request whose history is held by the server passes unchanged. The warnings of turns are
+    logged. The proxy answers with status 500 if `Session.apply` raises an error.
+    """
+
+    def __init__(self, session: SessionOf | PolicyLike, **options: Any) -> None:  # noqa: ANN401 - those of `Session`
+        super().__init__()
+        if options and callable(session):
+            raise InputError("options of a session need a policy, not a function")
+        self._session = session
+        self._options = options
+        self._lock = Lock()
+        self._recent: OrderedDict[str, Session] = OrderedDict()
+        # A session that is in use stays the only one of its conversation.
+        self._in_use: WeakValueDictionary[str, Session] = WeakValueDictionary()
+        self._sent: OrderedDict[str, tuple[Session, SentTurn]] = OrderedDict()
+        self._has_warned = False
+
+    def session_of(self, session_id: str, user_api_key_dict: Any) -> Session:  # noqa: ANN401 - of LiteLLM
+        """Return the session of this id for a credential; no two credentials share one.
+
+        Its own id is `CREDENTIAL/session_id`, where CREDENTIAL is a digest of the hashed key, the
+        user and the team.
+        """
+        if callable(self._session):
+            raise InputError("the sessions are chosen by a function, not by id")
+        key = f"{_credential(user_api_key_dict)}/{session_id}"
+        with self._lock:
+            session = self._in_use.get(key)
+            if session is None:
+                session = Session(self._session, session_id=key, **self._options)
+                self._in_use[key] = session
+            self._recent[key] = session
+            self._recent.move_to_end(key)
+            while len(self._recent) > _MOST_SESSIONS:
+                self._recent.popitem(last=False)
+            return session
+
+    async def async_pre_call_hook(
+        self,
+        user_api_key_dict: Any,  # noqa: ANN401
+        cache: Any,  # noqa: ANN401, ARG002 - as the proxy calls it
+        data: dict[str, Any],
+        call_type: str,
+    ) -> dict[str, Any]:
+        """Return the request with the edited list."""
+        kind = _KINDS.get(call_type)
+        messages = data.get(kind.messages) if kind else None
+        if kind is None or not (messages and isinstance(messages, list)):
+            return data
+        if any(map(data.get, _HELD_BY_SERVER)):
+            return data
+        session = self._chosen(user_api_key_dict, data)
+        if session is None or (loop := AgentLoop.of(session)).is_applying:
+            return data
+        if not kind.takes_markers:
+            session.takes_markers = False
+        system, tools = data.get(kind.system) or None, data.get("tools") or None
+        asked = Asked(uuid4().hex, messages, system, tools)
+        if not (callable(self._session) or loop.is_own(session, asked)):
+            return data
+        sent = await loop.apply_async(session, asked)
+        loop.finish(asked)  # the proxy repeats an attempt without coming here
+        if (call_id := data.get("litellm_call_id")) is not None:
+            with self._lock:
+                self._sent[str(call_id)] = session, sent
+                while len(self._sent) > _MOST_CALLS:
+                    self._sent.popitem(last=False)
+        _edit(data, kind, messages, sent)
+        return data
+
+    async def async_log_success_event(
+        self,
+        kwargs: dict[str, Any],
+        response_obj: Any,  # noqa: ANN401
+        start_time: Any,  # noqa: ANN401, ARG002
+        end_time: Any,  # noqa: ANN401, ARG002
+    ) -> None:
+        """Observe the usage of a response, which the proxy reports when it has ended."""
+        with self._lock:
+            call = self._sent.pop(str(kwargs.get("litellm_call_id")), None)
+        if call is None or (usage := _usage(response_obj)) is None:
+            return
+        session, sent = call
+        await AgentLoop.of(session).observe_async(session, sent, usage)
+
+    def _chosen(self, user: Any, data: Mapping[str, Any]) -> Session | None:  # noqa: ANN401
+        if callable(self._session):
+            return self._session(user, data)
+        if (session_id := session_id_of(data)) is not None:
+            return self.session_of(session_id, user)
+        if not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "a request was sent unchanged, since it names no session: a client can do so by"
+                " the header x-litellm-session-id"
+            )
+        return None
+
+
+def session_id_of(data: Mapping[str, Any]) -> str | None:
+    """Return the session that a request names in its headers or its body, None if it names none.
+
+    A sub-agent of Claude Code has a session of its own.
+    """
+    request = data.get("proxy_server_request") or {}
+    headers = {str(name).lower(): text for name, text in (request.get("headers") or {}).items()}
+    agent = headers.get(_AGENT_HEADER)
+    for name in _named_ids(data, headers):
+        if name and isinstance(name, str):
+            return f"{name}/{agent}" if agent else name
+    return None
+
+
+def _named_ids(data: Mapping[str, Any], headers: Mapping[str, Any]) -> Iterator[object]:
+    for header in _HEADERS:
+        yield headers.get(header)
+    yield data.get("prompt_cache_key")
+    for name in ("metadata", "litellm_metadata"):
+        metadata = data.get(name)
+        if isinstance(metadata, dict):
+            yield _session_in(metadata.get("user_id"))
+            yield metadata.get("session_id")
+    yield data.get("litellm_session_id")
+    for header in sorted(headers):
+        if header.startswith("x-") and header.endswith("-session-id"):
+            yield headers[header]
+
+
+def _session_in(user_id: object) -> object:
+    """Return the session in the user id of Claude Code, which is JSON."""
+    try:
+        found = json.loads(user_id) if isinstance(user_id, str) else None
+    except ValueError:
+        return None
+    return found.get("session_id") if isinstance(found, dict) else None
+
+
+def _credential(user: Any) -> str:  # noqa: ANN401
+    """Return a digest of who asks; the key is hashed by LiteLLM already."""
+    names = ("api_key", "user_id", "team_id")
+    who = json.dumps([getattr(user, name, None) for name in names], default=str)
+    return hashlib.sha256(who.encode()).hexdigest()[:16]
+
+
+def _edit(data: dict[str, Any], kind: _Kind, given: Sequence[Message], sent: SentTurn) -> None:
+    """Put what a turn changed into a request."""
+    if sent.messages is not given:
+        data[kind.messages] = list(sent.messages)
+    if sent.sets_breakpoints:
+        data.pop(MARKER, None)  # a marker of the whole request would be one breakpoint more
+        for name, value in (("system", sent.system), ("tools", sent.tools)):
+            if name in data:
+                data[name] = value
+
+
+def _usage(response: Any) -> object:  # noqa: ANN401
+    """Return the usage of a response of any endpoint as a dict, None if it has none."""
+    get = response.get if isinstance(response, dict) else lambda name: getattr(response, name, None)
+    usage = get("usage")
+    if callable(dump := getattr(usage, "model_dump", None)):
+        usage = dump()
+    return usage if isinstance(usage, dict) and any(usage.values()) else None

@@ -1,0 +1,412 @@
+"""`PolicyPlugin` in runs of Google's ADK, with its Gemini client and a server that checks."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import gc
+import logging
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from google.adk.agents import LlmAgent
+from google.adk.agents.run_config import RunConfig, StreamingMode
+from google.adk.runners import Runner
+from google.adk.sessions import InMemorySessionService
+from google.adk.tools.agent_tool import AgentTool
+from google.genai import types
+
+from policyctx import Session
+from policyctx.errors import InputError
+from policyctx.integrations import adk as integration
+from policyctx.integrations.adk import GoogleShape, PolicyPlugin
+from tests.integrations.examples import (
+    ANSWER,
+    FILES,
+    added_lines,
+    check_sent,
+    example,
+    offloaded_path,
+    printed_by,
+    without_policyctx,
+)
+from tests.integrations.heavy.google_api import GoogleAPI, google_api, results
+from tests.integrations.loops import BIG, GATED, LONG, OLD, SECOND, WINDOW, long_results
+from tests.integrations.openai_api import Reply, calling, saying
+from tests.integrations.openai_loops import long_reply
+from tests.policies import policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+DROP = """\
+    steps: [{name: s, do: drop, select: {types: [tool_call], keep_recent: 1}}]
+    """
+COMPACT = """\
+    compaction: {keep_recent: {messages: 1}, keep_newest_user_message: true}
+    steps: [{name: s, do: compact, when: {messages: {at_least: 4}}}]
+    """
+
+
+def read(name: str) -> str:
+    """Read a file."""
+    return {"a": BIG, "b": SECOND}[name]
+
+
+def script() -> list[Reply]:
+    return [
+        calling(("c0", "read", {"name": "a"}), reasons=True),
+        calling(("c1", "read", {"name": "b"})),
+        saying("Done."),
+    ]
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleAPI]:
+    with google_api() as server:
+        server.script = script()
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", server.url)
+        monkeypatch.setenv("GOOGLE_API_KEY", "k")
+        yield server
+        assert server.refused == []
+
+
+@pytest.fixture
+def plugin_of(tmp_path: Path) -> Callable[[str], PolicyPlugin]:
+    def make(text: str) -> PolicyPlugin:
+        return PolicyPlugin(policy(text), root=tmp_path)
+
+    return make
+
+
+def agent_of(**options: Any) -> Any:
+    given = {"name": "worker", "model": "gemini-3-pro", "tools": [read], **options}
+    return LlmAgent(**given)
+
+
+def only(plugin: PolicyPlugin, id_: str = "s", agent: str = "worker") -> Session:
+    """Return the session of an agent in a session of ADK."""
+    return plugin.session_of(id_, app_name="app", user_id="u", agent_name=agent)
+
+
+class Host:
+    """A runner, and ADK's service, which keeps the events of its sessions."""
+
+    def __init__(
+        self, plugin: Any, service: Any = None, *, streams: bool = False, **agent: Any
+    ) -> None:
+        self.service = service or InMemorySessionService()
+        self.agent = agent.pop("agent", None) or agent_of(**agent)
+        self.plugin = plugin
+        mode = StreamingMode.SSE if streams else StreamingMode.NONE
+        self.config = RunConfig(streaming_mode=mode)
+
+    def run(self, text: str = "Read both.", *, id_: str = "s", user: str = "u") -> list[Any]:
+        """Run the agent on a message and return the contents of the session's events."""
+        return asyncio.run(self.go(text, id_=id_, user=user))
+
+    async def go(self, text: str = "Read both.", *, id_: str = "s", user: str = "u") -> list[Any]:
+        runner = Runner(
+            app_name="app",
+            agent=self.agent,
+            session_service=self.service,
+            plugins=[self.plugin] if self.plugin else [],
+        )
+        names = {"app_name": "app", "user_id": user, "session_id": id_}
+        if await self.service.get_session(**names) is None:
+            await self.service.create_session(**names)
+        message = types.Content(role="user", parts=[types.Part(text=text)])
+        run = runner.run_async(
+            user_id=user, session_id=id_, new_message=message, run_config=self.config
+        )
+        async with aclosing(run) as events:
+            async for _ in events:
+                pass
+        kept = (await self.service.get_session(**names)).events
+        return [event.content for event in kept if event.content]
+
+
+def kept_results(contents: list[Any]) -> list[str]:
+    parts = [part for content in contents for part in content.parts if part.function_response]
+    return [str(part.function_response.response["result"]) for part in parts]
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+def test_the_model_gets_the_edited_list_and_the_events_keep_the_originals(
+    api: GoogleAPI, plugin_of: Any, streams: bool
+) -> None:
+    plugin = plugin_of(OLD)
+    events = Host(plugin, streams=streams).run()
+    first, second = results(api.bodies[2]["contents"])
+    assert first.startswith("[")
+    assert second == SECOND
+    assert kept_results(events) == [BIG, SECOND]
+    session = only(plugin)
+    [file] = [item.offload_path for item in session.items if item.offload_path]
+    assert session.read(file) == BIG
+    totals = session.totals()
+    assert (totals.calls, totals.tokens_sent) == (3, sum(api.prompts))
+
+
+def test_a_message_without_a_decision_is_the_same_object(tmp_path: Path) -> None:
+    host_shape = GoogleShape()
+    session = Session(policy(OLD), root=tmp_path, session_id="s", shapes=[host_shape])
+    call = types.Part(function_call=types.FunctionCall(name="read", args={}))
+    found = [types.FunctionResponse(name="read", response={"result": t}) for t in (BIG, SECOND)]
+    messages = [types.Content(role="user", parts=[types.Part(text="go")])]
+    for one in found:
+        messages.append(types.Content(role="model", parts=[call]))
+        messages.append(types.Content(role="user", parts=[types.Part(function_response=one)]))
+    sent = session.apply(messages).messages
+    pairs = zip(sent, messages, strict=True)
+    assert [i for i, (new, old) in enumerate(pairs) if new is not old] == [2]
+    assert list(sent[2].parts[0].function_response.response) == ["result"]
+
+
+def test_a_dropped_call_leaves_with_its_result(api: GoogleAPI, plugin_of: Any) -> None:
+    events = Host(plugin_of(DROP)).run()
+    assert results(api.bodies[2]["contents"]) == [SECOND]
+    assert kept_results(events) == [BIG, SECOND]
+
+
+def test_parallel_calls_are_offloaded_one_by_one(api: GoogleAPI, plugin_of: Any) -> None:
+    both = calling(("c0", "read", {"name": "a"}), ("c1", "read", {"name": "b"}))
+    api.script = [both, calling(("c2", "read", {"name": "b"})), saying("Done.")]
+    Host(plugin_of(OLD)).run()
+    assert results(api.bodies[1]["contents"]) == [BIG, SECOND]
+    *old, newest = results(api.bodies[2]["contents"])
+    assert [text[0] for text in old] == ["[", "["]
+    assert newest == SECOND
+
+
+def test_history_is_replaced_by_a_summary(api: GoogleAPI, plugin_of: Any) -> None:
+    plugin = plugin_of(COMPACT)
+    events = Host(plugin, instruction="Be brief.").run()
+    assert only(plugin).totals().compactions == 1
+    assert "alpha" not in str(results(api.bodies[2]["contents"]))
+    assert "Be brief." in str(api.bodies[2]["systemInstruction"])
+    assert kept_results(events) == [BIG, SECOND]
+
+
+@pytest.mark.parametrize("text", [OLD, DROP, COMPACT], ids=["offload", "drop", "compact"])
+def test_a_restart_sends_the_same_bytes(api: GoogleAPI, plugin_of: Any, text: str) -> None:
+    service = InMemorySessionService()
+    api.script = [*script()[:2], Reply(status=400)]
+    with pytest.raises(Exception, match="scripted"):
+        Host(plugin_of(text), service).run()
+    twin = copy.deepcopy(service)
+    for each in (service, twin):
+        api.script = [saying("Done.")]
+        Host(plugin_of(text), each).run("Go on.")
+    assert api.bodies[-1]["contents"] == api.bodies[-2]["contents"]
+    assert BIG not in str(api.bodies[-1])
+
+
+def test_an_error_of_the_api_goes_through_and_the_next_run_sends_the_same_list(
+    api: GoogleAPI, plugin_of: Any
+) -> None:
+    plugin, service = plugin_of(OLD), InMemorySessionService()
+    api.script = [*script()[:2], Reply(status=400), saying("Done.")]
+    host = Host(plugin, service)
+    with pytest.raises(Exception, match="scripted"):
+        host.run()
+    Host(plugin, service).run("Go on.")
+    failed, again = api.bodies[2]["contents"], api.bodies[3]["contents"]
+    assert again[: len(failed) - 1] == failed[:-1]
+    assert len(only(plugin).ledger) >= 1
+
+
+def test_users_with_one_session_id_have_a_session_each(api: GoogleAPI, plugin_of: Any) -> None:
+    plugin, service = plugin_of(OLD), InMemorySessionService()
+    for user in ("u", "v"):
+        api.script = script()
+        Host(plugin, service).run(user=user)
+    mine, other = (
+        plugin.session_of("s", app_name="app", user_id=user, agent_name="worker")
+        for user in ("u", "v")
+    )
+    assert mine is not other
+    assert [len(each.ledger) for each in (mine, other)] == [1, 1]
+    assert mine.session_id == "app/u/s/worker"
+    split = plugin.session_of("s", app_name="app", user_id="u/s", agent_name="worker")
+    assert split.session_id != mine.session_id
+
+
+def test_ten_sessions_run_at_the_same_time(api: GoogleAPI, plugin_of: Any) -> None:
+    def reply(body: Any) -> Reply:
+        done = len(results(body["contents"]))
+        return calling((f"t{done}", "read", {"name": "ab"[done % 2]})) if done < 5 else saying("x")
+
+    api.script = reply
+    plugin = plugin_of(OLD)
+    host = Host(plugin)
+
+    async def go() -> None:
+        await asyncio.gather(*(host.go(id_=f"{i}") for i in range(10)))
+
+    asyncio.run(go())
+    sessions = [only(plugin, f"{i}") for i in range(10)]
+    assert [len(session.ledger) for session in sessions] == [4] * 10
+    assert sum(session.totals().tokens_sent for session in sessions) == sum(api.prompts)
+
+
+def test_a_bounded_number_of_sessions_is_kept(
+    plugin_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(integration, "_MOST_SESSIONS", 2)
+    plugin = plugin_of(OLD)
+    held = only(plugin, "0")
+    for name in "123":
+        only(plugin, name)
+    gc.collect()
+    assert [key.split("/")[2] for key in sorted(plugin._in_use)] == ["0", "2", "3"]
+    assert only(plugin, "0") is held
+
+
+def test_a_given_session_serves_all_runs_of_its_conversation(
+    api: GoogleAPI, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = Session(policy(OLD), root=tmp_path, session_id="mine", shapes=[GoogleShape()])
+    Host(PolicyPlugin(session)).run()
+    assert results(api.bodies[2]["contents"])[0].startswith("[")
+    assert only(PolicyPlugin(session)) is session
+    api.script = [calling((f"c{i}", "look", {})) for i in range(2)]
+
+    def look() -> str:
+        """Look around."""
+        return "gamma " * 400
+
+    with caplog.at_level(logging.WARNING):
+        Host(PolicyPlugin(session), name="other", tools=[look]).run("Something else.")
+    assert results(api.bodies[-1]["contents"]) == [look()] * 2
+    assert "sent unchanged" in caplog.text
+
+
+def test_a_function_chooses_the_session_of_a_call(api: GoogleAPI, tmp_path: Path) -> None:
+    session = Session(policy(OLD), root=tmp_path, session_id="s", shapes=[GoogleShape()])
+    plugin = PolicyPlugin(lambda context, _: session if context.agent_name == "mine" else None)
+    for name, count in (("other", 0), ("mine", 1)):
+        api.script = script()
+        Host(plugin, name=name).run()
+        assert len(session.ledger) == count
+    with pytest.raises(InputError, match="by a function"):
+        only(plugin)
+
+
+def test_options_need_a_policy(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="need a policy"):
+        PolicyPlugin(lambda *_: None, root=tmp_path)
+
+
+def test_an_error_of_the_session_ends_the_run(api: GoogleAPI) -> None:
+    def broken(*_: object) -> None:
+        raise InputError("no session for this user")
+
+    with pytest.raises(RuntimeError, match="no session for this user"):
+        Host(PolicyPlugin(broken)).run()
+    assert api.bodies == []
+
+
+def test_the_system_prompt_and_the_tools_count_towards_the_gates(
+    api: GoogleAPI, plugin_of: Any
+) -> None:
+    Host(plugin_of(GATED), instruction="rule " * 20_000).run()
+    assert results(api.bodies[2]["contents"])[0].startswith("[")
+
+
+def test_an_agent_as_a_tool_has_a_session_of_its_own(api: GoogleAPI, plugin_of: Any) -> None:
+    plugin = plugin_of(OLD.replace("keep_recent: 1", "keep_recent: 0"))
+    helper = agent_of(name="helper", instruction="Look.")
+    found = saying(f"Found. {BIG}")
+    calls = [calling(("q", "helper", {"request": "Where?"})), *script()[:2], found, *script()[1:]]
+    api.script = calls
+    Host(plugin, agent=agent_of(tools=[read, AgentTool(helper)])).run()
+    assert len(api.bodies) == 6
+    inner, outer = results(api.bodies[3]["contents"]), results(api.bodies[5]["contents"])
+    assert len(inner) == len(outer) == 2
+    assert all(text.startswith("[") for text in outer)
+    assert only(plugin).totals().calls == 3
+
+
+def test_an_agent_that_takes_over_has_a_session_of_its_own(api: GoogleAPI, plugin_of: Any) -> None:
+    plugin = plugin_of(OLD)
+    helper = agent_of(name="helper", description="Reads.", instruction="Look.")
+    handover = calling(("q", "transfer_to_agent", {"agent_name": "helper"}))
+    api.script = [handover, *script()]
+    Host(plugin, agent=agent_of(tools=[], sub_agents=[helper])).run()
+    assert results(api.bodies[-1]["contents"])[0].startswith("[")
+    assert len(only(plugin, agent="helper").ledger) == 1
+    assert only(plugin).totals().calls == 1
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+def test_a_hundred_turns_stay_valid_and_within_the_window(
+    api: GoogleAPI, plugin_of: Any, streams: bool
+) -> None:
+    texts = {id_: text for turn in range(100) for id_, text in long_results(turn)}
+    turns = iter(range(100))
+    api.window = WINDOW
+    api.script = lambda _: long_reply(next(turns))
+
+    def Bash(n: int, i: int) -> str:  # noqa: N802 - the name of the tool
+        """Run a command."""
+        return texts[f"t{n}_{i}"]
+
+    plugin, service = plugin_of(LONG), InMemorySessionService()
+    events: list[Any] = []
+    for part in range(10):
+        # Every third part runs after a restart.
+        plugin = plugin_of(LONG) if part % 3 == 2 else plugin
+        prompt = "You are careful. " * 120
+        host = Host(plugin, service, streams=streams, tools=[Bash], instruction=prompt)
+        events = host.run(f"Do part {part}.")
+    assert len(api.prompts) == 100
+    assert max(api.prompts) <= WINDOW
+    assert sum(map(len, kept_results(events))) // 3 > 10 * WINDOW
+    assert set(kept_results(events)) <= set(texts.values())
+    totals = only(plugin).totals()
+    assert "offloaded" in totals.items
+    assert totals.compactions > 2
+
+
+NAME, PAGE = "adk_agent", "adk"
+
+
+def reading(body: Any) -> Reply:
+    """Read one file after the other, then the file of the first placeholder, then answer."""
+    found = results(body["contents"])
+    turn = len(found)
+    if turn < FILES:
+        return calling((f"t{turn}", "read_file", {"path": f"{turn}.txt"}), reasons=turn % 2 == 0)
+    if turn == FILES:
+        return calling((f"t{turn}", "read_file", {"path": offloaded_path(body["contents"])}))
+    return saying(f"The first begins with {found[-1][:6]}.")
+
+
+def run_example(program: Path, folder: Path) -> list[int]:
+    with google_api() as api:
+        api.script = reading
+        given = {"GOOGLE_GEMINI_BASE_URL": api.url, "GOOGLE_API_KEY": "k"}
+        assert printed_by(program, folder, given) == ANSWER
+        assert api.refused == []
+        return api.prompts
+
+
+def test_the_example_and_the_program_without_policyctx_give_the_same_answer(
+    tmp_path: Path,
+) -> None:
+    bare = tmp_path / "bare.py"
+    bare.write_text(without_policyctx(NAME, PAGE))
+    sent, sent_bare = run_example(example(NAME), tmp_path / "a"), run_example(bare, tmp_path / "b")
+    [folder] = (tmp_path / "a" / ".agent" / "context").iterdir()
+    check_sent(sent, sent_bare, FILES + 2, [tmp_path / "read-the-folder"])
+    assert folder.name == "files%2Fme%2Fread-the-folder%2Freader"
+
+
+def test_the_program_without_policyctx_differs_by_two_lines_and_imports() -> None:
+    assert [line.strip() for line in added_lines(NAME, PAGE)] == [
+        'policy = PolicyPlugin("small-context")',
+        "runner = Runner(agent=agent, **names, plugins=[policy])",
+    ]
