@@ -367,8 +367,8 @@ def test_the_system_prompt_of_langchain_stays_before_the_summary(tmp_path: Path)
 
 @pytest.mark.slow
 def test_a_request_with_a_system_prompt_survives_a_compaction(tmp_path: Path) -> None:
-    module = importlib.import_module("tests.hosts.pydantic_ai")
-    host = module.PydanticAI()
+    host = importlib.import_module("tests.hosts.pydantic_ai").PydanticAI()
+    module = importlib.import_module("pydantic_ai.messages")
     prompt = module.SystemPromptPart("Be brief.")
     first = module.ModelRequest([prompt, module.UserPromptPart("the task")])
     messages = [first, *conversation(host)[1:]]

@@ -20,12 +20,14 @@ PACKAGES = {
     "openai": ("openai", {"__init__.py": "__version__ = '1.99.0'"}),
     "openai_agents": ("agents", {"__init__.py": "", "run.py": ""}),
     "langchain": ("langchain", {"__init__.py": ""}),
+    "pydantic_ai": ("pydantic_ai", {"__init__.py": "__version__ = '1.70.0'"}),
 }
 TOO_OLD = {
     "anthropic": "needs anthropic>=0.110, and 0.105.0 is installed",
     "openai": "needs openai>=2.2, and 1.99.0 is installed",
     "openai_agents": "needs openai-agents>=0.4",
     "langchain": "needs langchain>=1.0",
+    "pydantic_ai": "needs pydantic-ai-slim>=2.0, and 1.70.0 is installed",
 }
 
 

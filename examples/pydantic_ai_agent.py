@@ -1,0 +1,28 @@
+"""An agent that reads the files of a folder, with Pydantic AI.
+
+OPENAI_API_KEY=… python examples/pydantic_ai_agent.py FOLDER
+"""
+
+import sys
+from pathlib import Path
+
+from pydantic_ai import Agent
+
+from policyctx.integrations.pydantic_ai import PolicyCapability
+
+
+def read_file(path: str) -> str:
+    """Read a file of the folder, or one that a placeholder names."""
+    try:
+        return (folder / path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        return f"error: {error}"
+
+
+folder = Path(sys.argv[1])
+names = ", ".join(sorted(path.name for path in folder.iterdir()))
+task = f"Read each of these files and compare them: {names}"
+policy = PolicyCapability("small-context")
+agent = Agent("openai:gpt-6-sol", tools=[read_file], capabilities=[policy])
+result = agent.run_sync(task, conversation_id="read-the-folder")
+print(result.output)

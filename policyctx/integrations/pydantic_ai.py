@@ -1,0 +1,385 @@
+"""`PolicyCapability`: sessions in the agents of Pydantic AI.
+
+    policy = PolicyCapability("coding-agent")
+    agent = Agent(model, tools=tools, capabilities=[policy])
+    result = await agent.run(task, conversation_id="fix-the-tests")
+
+The agent calls the capability before and after each model request. `PydanticAIShape` reads and
+edits the requests and responses of Pydantic AI.
+
+Importing this module raises `MissingExtraError` without Pydantic AI, and `InstallationError` with a
+version that is too old.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import OrderedDict
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from policyctx.errors import InstallationError, MissingExtraError
+from policyctx.integrations.agent_loop import Asked, SentTurn
+from policyctx.integrations.host_sessions import HostSessions, Turn
+from policyctx.messages.shapes.media import medium_of
+from policyctx.messages.shapes.shape import REMOVED, Part, Shape
+from policyctx.tokens.usage import Usage
+
+try:
+    import pydantic_ai
+except ImportError as error:
+    raise MissingExtraError("the capability for Pydantic AI", extra="pydantic-ai") from error
+try:
+    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.messages import (
+        ModelMessagesTypeAdapter,
+        ModelRequest,
+        ModelResponse,
+        TextPart,
+        ToolReturnPart,
+        UserPromptPart,
+    )
+except ImportError as error:
+    raise InstallationError(
+        "the capability for Pydantic AI needs pydantic-ai-slim>=2.0, and"
+        f" {getattr(pydantic_ai, '__version__', 'another')} is installed:"
+        " pip install 'pydantic-ai-slim>=2.0'"
+    ) from error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import TypeAlias
+
+    from pydantic_ai import RunContext
+    from pydantic_ai.models import ModelRequestContext
+
+    from policyctx.definitions.items import Path
+    from policyctx.integrations.host_sessions import PolicyLike
+    from policyctx.messages.json_text import JSON
+    from policyctx.session import Session
+
+    SessionOf: TypeAlias = Callable[[RunContext[Any]], Session | None]
+
+# The requests whose usage is awaited; one that failed is never answered.
+_MOST_AWAITED = 256
+
+# The time of a message that a compaction writes, which has to be the same in another process.
+_WRITTEN = datetime(2026, 1, 1, tzinfo=UTC)
+
+# The parts that are one text, by their field `part_kind`.
+_TEXTS = {"system-prompt": "system_prompt", "user-prompt": "user_message"}
+_TEXTS |= {"text": "assistant_message", "thinking": "thinking"}
+# Parts that the agent or the provider reads as state, and that no summary can tell.
+_STATE = frozenset(
+    {
+        "system-prompt",
+        "compaction",
+        "instruction-baseline",
+        "instruction-delta",
+        "capability-load-delta",
+        "model-settings-delta",
+        "tool-availability-delta",
+    }
+)
+# The blocks of Anthropic's API as which the files of a message are sized.
+_FILES = {"image": "image", "application": "document", "text": "document", "audio": "input_audio"}
+_URLS = {"image-url": "image", "document-url": "document", "audio-url": "input_audio"}
+# What differs between messages that mean the same to the provider, and what may be any object.
+_PART_FIELDS = {"timestamp": True, "metadata": True}
+_FIELDS = {"run_id", "conversation_id", "usage", "cost", "instructions", "provider_response_id"}
+_NOT_COMPARED: Any = {
+    "__all__": {
+        **dict.fromkeys(_FIELDS, True),
+        **_PART_FIELDS,
+        "parts": {"__all__": _PART_FIELDS},
+    }
+}
+
+
+class PydanticAIShape(Shape):
+    """The shape of the requests and responses of Pydantic AI."""
+
+    def recognises(self, message: object) -> bool:
+        """Return whether a value is a message of Pydantic AI."""
+        return isinstance(message, ModelRequest | ModelResponse)
+
+    def role(self, message: Any) -> str:  # noqa: ANN401 - a `ModelRequest` or a `ModelResponse`
+        """Return `user` for a request and `assistant` for a response."""
+        return "user" if isinstance(message, ModelRequest) else "assistant"
+
+    def parts(self, message: Any) -> Iterator[Part]:  # noqa: ANN401
+        """Yield the parts, and the pieces of a prompt or the files in a result as parts."""
+        for i, part in enumerate(message.parts):
+            kind = part.part_kind
+            if _is_result(part):
+                yield from self._result(i, part, message)
+            elif kind == "tool-call" and not _has_kind(part):
+                text = _json(_arguments(part))
+                yield Part((i,), "tool_call", text, tool=part.tool_name, call_id=part.tool_call_id)
+            elif kind == "user-prompt" and not isinstance(part.content, str):
+                yield from self._pieces(i, part, message)
+            elif kind in _TEXTS:
+                text = part.content or ("" if kind != "thinking" else _json(self._at(message, i)))
+                if text:
+                    yield Part((i,), _TEXTS[kind], text)
+            else:
+                yield Part((i,), "unknown", _json(self._at(message, i)))
+
+    def _result(self, i: int, part: Any, message: Any) -> Iterator[Part]:  # noqa: ANN401
+        """Yield a result, then the files in it."""
+        error = getattr(part, "outcome", "failed") in {"failed", "retried"}
+        content, seen = part.content, _result_text(part)
+        files = [(j, piece) for j, piece in enumerate(_listed(content)) if _block(piece)]
+        media = tuple(medium_of(_block(piece)) for _, piece in files)
+        text = _json(self._at(message, i)["content"]) if files else seen
+        call_id = part.tool_call_id
+        yield Part((i,), "tool_result", text, seen, media, call_id=call_id, error=error)
+        shown = [(j, piece) for j, piece in files if _block(piece)["type"] != "input_audio"]
+        for number, (j, piece) in enumerate(shown, 1):
+            whole = self._at(message, i)["content"]
+            value = whole[j] if isinstance(content, list) else whole
+            yield _file((i, j), piece, value)._replace(call_id=call_id, error=error, number=number)
+
+    def _pieces(self, i: int, part: Any, message: Any) -> Iterator[Part]:  # noqa: ANN401
+        for j, piece in enumerate(part.content):
+            text = piece if isinstance(piece, str) else getattr(piece, "content", None)
+            if isinstance(text, str):
+                if text:
+                    yield Part((i, j), "user_message", text)
+            elif _kind(piece) != "cache-point":  # it is a mark, and says nothing
+                value = self._at(message, i)["content"][j]
+                if _block(piece):
+                    yield _file((i, j), piece, value)
+                else:
+                    yield Part((i, j), "unknown", _json(value))
+
+    def _at(self, message: Any, i: int) -> Any:  # noqa: ANN401
+        found: Any = self.plain(message)
+        return found["parts"][i]
+
+    def replaced(self, message: Any, texts: Mapping[Path, str | None]) -> Any:  # noqa: ANN401
+        """Return a copy of the message with these parts replaced or removed."""
+        parts = []
+        for i, part in enumerate(message.parts):
+            mine = {path[1:]: text for path, text in texts.items() if path[0] == i}
+            if not mine:
+                parts.append(_copy(part))
+            elif (edited := _edited(part, mine)) is not None:
+                parts.append(edited)
+        new = _copy(replace(message, parts=[]))
+        new.parts = parts
+        return new if any(True for _ in self.parts(new)) else None
+
+    def written(self, role: str, text: str) -> Any:  # noqa: ANN401
+        """Return a response of the model, or a request with a prompt of the user."""
+        if role == "assistant":
+            return ModelResponse([TextPart(text)], timestamp=_WRITTEN)
+        return ModelRequest([UserPromptPart(text, timestamp=_WRITTEN)])
+
+    def plain(self, message: Any) -> JSON:  # noqa: ANN401
+        """Return what `ModelMessagesTypeAdapter` takes, without times, ids of runs and usage."""
+        found: JSON = ModelMessagesTypeAdapter.dump_python(
+            [message], mode="json", exclude=_NOT_COMPARED
+        )[0]
+        return found
+
+    def block(self, message: Any, path: Path) -> JSON:  # noqa: ANN401
+        """Return the part at a path, or the piece of its content."""
+        found = self._at(message, int(path[0]))
+        if len(path) > 1:
+            content = found["content"]
+            found = content[int(path[1])] if isinstance(content, list) else content
+        block: JSON = found
+        return block
+
+    def stays(self, message: Any) -> bool:  # noqa: ANN401
+        """Return whether the message has a part that the agent or the provider reads as state."""
+        return any(part.part_kind in _STATE or _has_kind(part) for part in message.parts)
+
+
+def _is_result(part: Any) -> bool:  # noqa: ANN401
+    """Return whether a part is a result, or asks to repeat a call."""
+    if part.part_kind == "retry-prompt":
+        return part.tool_name is not None
+    return bool(part.part_kind == "tool-return") and not _has_kind(part)
+
+
+def _has_kind(part: Any) -> bool:  # noqa: ANN401
+    """Return whether a call or a result is one of those that the agent itself reads."""
+    return getattr(part, "tool_kind", None) is not None
+
+
+def _result_text(part: Any) -> str:  # noqa: ANN401
+    """Return what the model reads of a result, without files and without the mark of an error."""
+    if isinstance(part.content, str):
+        return part.content
+    if part.part_kind == "retry-prompt":
+        text: str = part.model_response()
+    elif getattr(part, "outcome", "success") == "success":
+        text = part.model_response_str()
+    else:
+        text = replace(part, outcome="success").model_response_str()
+    return text
+
+
+def _arguments(part: Any) -> Any:  # noqa: ANN401
+    try:
+        return part.args_as_dict()
+    except (AssertionError, ValueError):  # older versions raise for what is not JSON
+        return {"INVALID_JSON": part.args}
+
+
+def _kind(piece: object) -> str:
+    return str(getattr(piece, "kind", ""))
+
+
+def _listed(content: object) -> list[Any]:
+    return content if isinstance(content, list) else [content]
+
+
+def _block(piece: Any) -> Mapping[str, Any]:  # noqa: ANN401
+    """Return a file as the block by which it is sized, an empty map for any other value."""
+    if (kind := _kind(piece)) == "binary":
+        media_type = str(piece.media_type)
+        source = {"type": "base64", "media_type": media_type, "data": piece.base64}
+        block = _FILES.get(media_type.partition("/")[0])
+    else:
+        source, block = {"type": "url", "url": str(getattr(piece, "url", ""))}, _URLS.get(kind)
+    return {} if block is None else {"type": block, "source": source}
+
+
+def _file(path: Path, piece: Any, value: JSON) -> Part:  # noqa: ANN401
+    block = _block(piece)
+    kind = "unknown" if block["type"] == "input_audio" else block["type"]
+    media_type = block["source"].get("media_type")
+    return Part(path, kind, _json(value), "", (medium_of(block),), media_type=media_type)
+
+
+def _copy(value: Any) -> Any:  # noqa: ANN401
+    """Return a deep copy of a message or a part; its metadata may be anything, and is shared."""
+    metadata = getattr(value, "metadata", None)
+    shared = {} if metadata is None else {id(metadata): metadata}
+    new = object.__new__(type(value))  # `copy` would warn about parts that are deprecated
+    vars(new).update(copy.deepcopy(vars(value), shared))
+    return new
+
+
+def _edited(part: Any, texts: Mapping[Path, str | None]) -> Any:  # noqa: ANN401
+    """Return a copy of a part with new texts at the paths in it, None if nothing is left."""
+    new = _copy(part)
+    if () in texts:
+        text = texts[()]
+        if text is None:
+            return None
+        if part.part_kind == "tool-call":
+            new.args = json.loads(text)
+        elif part.part_kind == "retry-prompt":  # which adds a sentence to its text
+            name, call_id = part.tool_name, part.tool_call_id
+            kept = {"timestamp": part.timestamp, "outcome": "failed"}
+            new = ToolReturnPart(name, text, call_id, **kept)
+        else:
+            new.content = text
+        return new
+    whole = {int(path[0]): text for path, text in texts.items()}
+    pieces = enumerate(_listed(new.content) if _is_result(part) else new.content)
+    left = [whole.get(j, piece) for j, piece in pieces if whole.get(j, piece) is not None]
+    if _is_result(part):
+        new.content = left if isinstance(new.content, list) and left else (left or [REMOVED])[0]
+    else:
+        new.content = left
+    return new if any(_kind(piece) != "cache-point" for piece in left) or _is_result(part) else None
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+class _Awaited(NamedTuple):
+    """A request of which the usage is still to come."""
+
+    turn: Turn
+    sent: SentTurn
+
+
+class PolicyCapability(AbstractCapability[Any]):  # type: ignore[misc]
+    """Applies a policy to the model requests of an agent, and observes their usage.
+
+    With a policy there is one session for each `conversation_id` of a run, which is its session id;
+    `options` are those of `Session`. With a `Session`, which needs `shapes=[PydanticAIShape()]`,
+    all runs are one conversation. Requests of other conversations pass unchanged, such as those of
+    an agent that runs inside a tool: see `AgentLoop.is_own`. With a function from the `RunContext`
+    to a session or None, its answer holds, and None means unchanged.
+
+    The warnings of turns are logged. `Session.apply` raises its errors through the run.
+    """
+
+    def __init__(self, session: Session | SessionOf | PolicyLike, **options: Any) -> None:  # noqa: ANN401 - those of `Session`
+        self._sessions = HostSessions(session, PydanticAIShape(), options)
+        self._shape = PydanticAIShape()
+        self._awaited: OrderedDict[tuple[object, int], _Awaited] = OrderedDict()
+
+    @classmethod
+    def get_serialization_name(cls) -> None:
+        """Return None: a specification in YAML cannot hold a session."""
+
+    def session_of(self, conversation_id: str) -> Session:
+        """Return the session of a conversation; the one that was given if there is only one."""
+        return self._sessions.of_id(conversation_id)
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Return the request with the edited list."""
+        session = self._sessions.chosen(
+            ctx, ctx.conversation_id, "a session needs the conversation_id of a run"
+        )
+        if (turn := self._sessions.turn(session, self._asked(ctx, request_context))) is None:
+            return request_context
+        sent = await turn.loop.apply_async(turn.session, turn.asked)
+        turn.loop.finish(turn.asked)  # the agent repeats an attempt without coming here
+        while len(self._awaited) >= _MOST_AWAITED:
+            self._awaited.popitem(last=False)
+        self._awaited[ctx.run_id, ctx.run_step] = _Awaited(turn, sent)
+        if sent.messages is not turn.asked.messages:
+            request_context.messages = list(sent.messages)
+        return request_context
+
+    async def after_model_request(
+        self,
+        ctx: RunContext[Any],
+        *,
+        request_context: ModelRequestContext,  # noqa: ARG002 - as the agent calls it
+        response: ModelResponse,
+    ) -> ModelResponse:
+        """Observe the usage of a response, and return it unchanged."""
+        awaited = self._awaited.pop((ctx.run_id, ctx.run_step), None)
+        usage = response.usage
+        if awaited is not None and usage.input_tokens:
+            whole = usage.input_tokens
+            read = min(usage.cache_read_tokens, whole)
+            written = min(usage.cache_write_tokens, whole - read)
+            billed = Usage(whole - read - written, read, written, usage.output_tokens)
+            turn, sent = awaited
+            await turn.loop.observe_async(turn.session, sent, billed)
+        return response
+
+    def _asked(self, ctx: RunContext[Any], request: ModelRequestContext) -> Asked:
+        given = request.model_request_parameters
+        system = "\n\n".join(part.content for part in given.instruction_parts or ())
+        tools = [
+            {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters_json_schema,
+            }
+            for tool in (*given.function_tools, *given.output_tools)
+        ]
+        key = f"{ctx.run_id} {ctx.run_step}"
+        return Asked(key, list(request.messages), system, tools, plain=self._compared)
+
+    def _compared(self, message: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Return what the messages of two requests are compared by."""
+        found: Any = self._shape.plain(message)
+        return {"kind": message.kind, "content": found["parts"]}

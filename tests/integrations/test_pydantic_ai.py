@@ -1,0 +1,499 @@
+"""`PolicyCapability` in agents of Pydantic AI, against a server that checks each request.
+
+The tests run with the oldest supported version too: see `scripts/test-oldest`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import warnings
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pydantic_ai")
+
+import openai
+import pydantic_ai
+from pydantic_ai import Agent
+from pydantic_ai.messages import (
+    BinaryContent,
+    ImageUrl,
+    ModelRequest,
+    ModelResponse,
+    RetryPromptPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from policyctx import Session
+from policyctx.errors import InputError, MessagesError
+from policyctx.integrations.pydantic_ai import PolicyCapability, PydanticAIShape
+from tests.integrations.loops import (
+    BIG,
+    GATED,
+    LONG,
+    OLD,
+    SECOND,
+    WINDOW,
+    long_results,
+)
+from tests.integrations.openai_api import (
+    BROKEN,
+    OVERLOADED,
+    OpenAIAPI,
+    Reply,
+    calling,
+    openai_api,
+    saying,
+)
+from tests.integrations.openai_loops import long_reply
+from tests.policies import policy
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from pathlib import Path
+
+# Pydantic AI takes seconds to import.
+pytestmark = pytest.mark.slow
+
+# Before, the agent keeps the edited list as its history.
+KEEPS_ORIGINALS = tuple(map(int, pydantic_ai.__version__.split(".")[:2])) >= (2, 54)
+DROP = """\
+    steps: [{name: s, do: drop, select: {types: [tool_call], keep_recent: 1}}]
+    """
+COMPACT = """\
+    compaction: {keep_recent: {messages: 1}, keep_newest_user_message: true}
+    steps: [{name: s, do: compact, when: {messages: {at_least: 4}}}]
+    """
+
+
+def script() -> list[Reply]:
+    return [
+        calling(("c0", "read", {"name": "a"}), reasons=True),
+        calling(("c1", "read", {"name": "b"})),
+        saying("Done."),
+    ]
+
+
+@pytest.fixture
+def api() -> Iterator[OpenAIAPI]:
+    with openai_api() as server:
+        server.script = script()
+        yield server
+
+
+@pytest.fixture
+def capability_of(tmp_path: Path) -> Callable[[str], PolicyCapability]:
+    def make(text: str) -> PolicyCapability:
+        return PolicyCapability(policy(text), root=tmp_path)
+
+    return make
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    return Session(policy(OLD), root=tmp_path, session_id="s", shapes=[PydanticAIShape()])
+
+
+@asynccontextmanager
+async def model_of(api: OpenAIAPI, *, chat: bool = False) -> AsyncIterator[Any]:
+    kind = OpenAIChatModel if chat else OpenAIResponsesModel
+    async with openai.AsyncOpenAI(base_url=api.url, api_key="k") as client:
+        yield kind("gpt-some", provider=OpenAIProvider(openai_client=client))
+
+
+def read(name: str) -> str:
+    """Read a file."""
+    return {"a": BIG, "b": SECOND}[name]
+
+
+def agent_of(model: Any, capability: Any, **options: Any) -> Any:
+    given = {"tools": [read], "instructions": "Read.", "retries": 3, **options}
+    return Agent(model, capabilities=[capability], **given)
+
+
+async def run(api: OpenAIAPI, capability: Any, *, chat: bool = False, **options: Any) -> Any:
+    async with model_of(api, chat=chat) as model:
+        given = {"conversation_id": "s", **options}
+        return await agent_of(model, capability).run("Read both.", **given)
+
+
+def outputs(body: Any) -> list[str]:
+    """The outputs of the calls in a request of either API."""
+    found = [
+        item.get("output") or item.get("content")
+        for item in body.get("input") or body["messages"]
+        if item.get("type") == "function_call_output" or item.get("role") == "tool"
+    ]
+    return [str(text) for text in found]
+
+
+def results(messages: Any) -> list[str]:
+    """The texts of the results in a list of messages."""
+    parts = (part for message in messages for part in message.parts)
+    return [str(part.content) for part in parts if isinstance(part, ToolReturnPart)]
+
+
+@pytest.mark.parametrize("chat", [False, True], ids=["responses", "chat"])
+def test_the_model_gets_the_edited_list_and_the_history_keeps_the_originals(
+    api: OpenAIAPI, capability_of: Any, chat: bool
+) -> None:
+    capability = capability_of(OLD)
+    result = asyncio.run(run(api, capability, chat=chat))
+    assert result.output == "Done."
+    assert api.refused == []
+    first, second = outputs(api.bodies[2])
+    assert first.startswith("[")
+    assert second == SECOND
+    kept = results(result.all_messages())
+    assert kept == ([BIG, SECOND] if KEEPS_ORIGINALS else [first, SECOND])
+    session = capability.session_of("s")
+    [file] = [item.offload_path for item in session.items if item.offload_path]
+    assert session.read(file) == BIG
+    totals = session.totals()
+    assert (totals.calls, totals.tokens_sent) == (3, sum(api.prompts))
+
+
+@pytest.mark.parametrize("chat", [False, True], ids=["responses", "chat"])
+def test_a_streamed_run_is_edited_and_its_usage_observed(
+    api: OpenAIAPI, capability_of: Any, chat: bool
+) -> None:
+    capability = capability_of(OLD)
+
+    async def go() -> None:
+        async with model_of(api, chat=chat) as model:
+            agent = agent_of(model, capability)
+            async with agent.run_stream("Read both.", conversation_id="s") as stream:
+                assert [text async for text in stream.stream_text()][-1] == "Done."
+
+    asyncio.run(go())
+    assert api.refused == []
+    assert outputs(api.bodies[2])[0].startswith("[")
+    totals = capability.session_of("s").totals()
+    assert (totals.calls, totals.tokens_sent) == (3, sum(api.prompts))
+
+
+def test_a_synchronous_run_is_edited(api: OpenAIAPI, capability_of: Any) -> None:
+    client = openai.AsyncOpenAI(base_url=api.url, api_key="k")
+    model = OpenAIResponsesModel("gpt-some", provider=OpenAIProvider(openai_client=client))
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        agent_of(model, capability_of(OLD)).run_sync("Read both.", conversation_id="s")
+        loop.run_until_complete(client.close())
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+    assert outputs(api.bodies[2])[0].startswith("[")
+
+
+def test_a_message_without_a_decision_is_the_same_object(
+    api: OpenAIAPI, capability_of: Any
+) -> None:
+    seen: list[Any] = []
+
+    class Look(PolicyCapability):
+        async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
+            before = list(request_context.messages)
+            after = (await super().before_model_request(ctx, request_context)).messages
+            seen.append([i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a is b])
+            return request_context
+
+    asyncio.run(run(api, Look(capability_of(OLD).session_of("s"))))
+    assert seen == [[0], [0, 1, 2], [0, 1, 3, 4]]
+
+
+@pytest.mark.parametrize("chat", [False, True], ids=["responses", "chat"])
+def test_a_dropped_call_leaves_with_its_result(
+    api: OpenAIAPI, capability_of: Any, chat: bool
+) -> None:
+    thought = Reply("Let me see.", calling(("c0", "read", {"name": "a"})).calls, reasons=True)
+    api.script = [thought, *script()[1:]]
+    asyncio.run(run(api, capability_of(DROP), chat=chat))
+    assert api.refused == []
+    assert outputs(api.bodies[2]) == [SECOND]
+    assert "c0" not in json.dumps(api.bodies[2])
+
+
+def test_parallel_calls_are_offloaded_one_by_one(api: OpenAIAPI, capability_of: Any) -> None:
+    both = calling(("c0", "read", {"name": "a"}), ("c1", "read", {"name": "b"}))
+    api.script = [both, calling(("c2", "read", {"name": "b"})), saying("Done.")]
+    asyncio.run(run(api, capability_of(OLD)))
+    assert outputs(api.bodies[1]) == [BIG, SECOND]
+    *old, newest = outputs(api.bodies[2])
+    assert [text[0] for text in old] == ["[", "["]
+    assert newest == SECOND
+
+
+@pytest.mark.parametrize("chat", [False, True], ids=["responses", "chat"])
+def test_history_is_replaced_by_a_summary(api: OpenAIAPI, capability_of: Any, chat: bool) -> None:
+    capability = capability_of(COMPACT)
+    asyncio.run(run(api, capability, chat=chat))
+    assert api.refused == []
+    assert capability.session_of("s").totals().compactions == 1
+    assert outputs(api.bodies[2]) in ([], [SECOND])
+
+
+@pytest.mark.parametrize("text", [OLD, DROP, COMPACT], ids=["offload", "drop", "compact"])
+def test_a_restart_sends_the_same_bytes(capability_of: Any, text: str) -> None:
+    """The saved history goes on in a new process, with and without the ids and times in it."""
+
+    def going_on(history: list[Any]) -> bytes:
+        with openai_api() as api:
+            made = api_items
+            api.made, api.script = made, [saying("Again.")]
+            options: dict[str, Any] = {"message_history": history, "conversation_id": "s"}
+            asyncio.run(run(api, capability_of(text), **options))
+            assert api.refused == []
+            return api.raw[0]
+
+    with openai_api() as api:
+        api.script = script()
+        history = asyncio.run(run(api, capability_of(text))).all_messages()
+        api_items = api.made
+    shape = PydanticAIShape()
+    first = going_on(history)
+    assert going_on(shape_loaded(shape, history)) == first
+    assert BIG.encode() not in first
+
+
+def shape_loaded(shape: PydanticAIShape, messages: list[Any]) -> list[Any]:
+    """The messages as an archive holds them."""
+    adapter = pydantic_ai.messages.ModelMessagesTypeAdapter
+    return list(adapter.validate_python([shape.plain(message) for message in messages]))
+
+
+@pytest.mark.parametrize("error", [OVERLOADED, BROKEN], ids=["529", "500"])
+def test_a_retried_request_is_sent_byte_for_byte(
+    api: OpenAIAPI, capability_of: Any, error: Reply
+) -> None:
+    assert isinstance(api.script, list)
+    api.script.insert(2, error)
+    capability = capability_of(OLD)
+    asyncio.run(run(api, capability))
+    assert api.raw[2] == api.raw[3]
+    assert len(capability.session_of("s").ledger) == 1
+
+
+def test_a_run_after_one_that_failed_sends_the_same_list(
+    api: OpenAIAPI, capability_of: Any
+) -> None:
+    assert isinstance(api.script, list)
+    api.script[2:] = [Reply(status=400), saying("Done.")]
+    capability, seen = capability_of(OLD), list[Any]()
+
+    async def go() -> None:
+        async with model_of(api) as model:
+            agent = agent_of(model, capability)
+            with pydantic_ai.capture_run_messages() as seen:
+                with pytest.raises(pydantic_ai.ModelHTTPError):
+                    await agent.run("Read both.", conversation_id="s")
+                await agent.run(message_history=list(seen), conversation_id="s")
+
+    asyncio.run(go())
+    assert seen == []
+    assert outputs(api.bodies[2]) == outputs(api.bodies[3])
+    assert len(capability.session_of("s").ledger) == 1
+
+
+def test_two_conversations_have_a_session_each(api: OpenAIAPI, capability_of: Any) -> None:
+    capability = capability_of(OLD)
+    for name in ("one", "two"):
+        api.script = script()
+        asyncio.run(run(api, capability, conversation_id=name))
+    one, two = capability.session_of("one"), capability.session_of("two")
+    assert [each.session_id for each in (one, two)] == ["one", "two"]
+    assert [len(each.ledger) for each in (one, two)] == [1, 1]
+
+
+def test_a_history_goes_on_in_the_session_of_its_conversation(
+    api: OpenAIAPI, capability_of: Any
+) -> None:
+    capability = capability_of(OLD)
+    history = asyncio.run(run(api, capability, conversation_id=None)).all_messages()
+    name = history[0].conversation_id
+    api.script = [saying("Again.")]
+    asyncio.run(run(api, capability, conversation_id=None, message_history=history))
+    assert capability.session_of(name).totals().calls == 4
+
+
+def test_ten_conversations_run_at_the_same_time(api: OpenAIAPI, capability_of: Any) -> None:
+    def reply(body: Any) -> Reply:
+        turn = len(outputs(body))
+        return calling((f"t{turn}", "read", {"name": "ab"[turn % 2]})) if turn < 5 else saying("x")
+
+    api.script = reply
+    capability = capability_of(OLD)
+
+    async def go() -> None:
+        await asyncio.gather(*(run(api, capability, conversation_id=f"{i}") for i in range(10)))
+
+    asyncio.run(go())
+    assert api.refused == []
+    sessions = [capability.session_of(f"{i}") for i in range(10)]
+    assert [len(session.ledger) for session in sessions] == [4] * 10
+    assert sum(session.totals().tokens_sent for session in sessions) == sum(api.prompts)
+
+
+def test_a_given_session_serves_every_run(api: OpenAIAPI, session: Session) -> None:
+    asyncio.run(run(api, PolicyCapability(session), conversation_id=None))
+    assert outputs(api.bodies[2])[0].startswith("[")
+    assert session.totals().calls == 3
+
+
+def test_a_function_chooses_the_session_of_a_run(api: OpenAIAPI, session: Session) -> None:
+    capability = PolicyCapability(lambda ctx: session if ctx.deps == "mine" else None)
+    for deps, count in (("other", 0), ("mine", 1)):
+        api.script = script()
+        asyncio.run(run(api, capability, deps=deps))
+        assert len(session.ledger) == count
+
+
+def test_options_need_a_policy(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="need a policy"):
+        PolicyCapability(lambda _: None, root=tmp_path)
+
+
+def test_instructions_and_tools_count_towards_the_gates(api: OpenAIAPI, capability_of: Any) -> None:
+    async def go() -> None:
+        async with model_of(api) as model:
+            agent = agent_of(model, capability_of(GATED), instructions="rule " * 20_000)
+            await agent.run("Go.", conversation_id="s")
+
+    asyncio.run(go())
+    assert outputs(api.bodies[2])[0].startswith("[")
+
+
+def test_an_agent_inside_a_tool_is_no_part_of_the_session(
+    api: OpenAIAPI, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = OLD.replace("keep_recent: 1", "keep_recent: 0")
+    session = Session(policy(text), root=tmp_path, session_id="s", shapes=[PydanticAIShape()])
+    capability = PolicyCapability(session)
+    inner = [calling((f"i{i}", "read", {"name": name})) for i, name in enumerate("ab")]
+    api.script = [
+        calling(("c0", "ask", {"question": "Where?"})),
+        *inner,
+        saying(f"Found. {BIG}"),
+        calling(("c1", "read", {"name": "b"})),
+        saying("Done."),
+    ]
+
+    async def go() -> None:
+        async with model_of(api) as model:
+            helper = agent_of(model, capability, instructions="Look.")
+
+            async def ask(question: str) -> str:
+                return str((await helper.run(question)).output)
+
+            await agent_of(model, capability, tools=[read, ask]).run("Go.")
+
+    asyncio.run(go())
+    assert api.refused == []
+    assert outputs(api.bodies[3]) == [BIG, SECOND]
+    assert all(text.startswith("[") for text in outputs(api.bodies[5]))
+    assert session.totals().calls == 3
+    [record] = [record for record in caplog.records if record.name.startswith("policyctx")]
+    assert "not of this conversation" in record.getMessage()
+
+
+def test_an_error_of_the_session_ends_the_run(api: OpenAIAPI, tmp_path: Path) -> None:
+    session = Session(policy(OLD), root=tmp_path)  # without the shape
+    with pytest.raises(MessagesError, match="message 0"):
+        asyncio.run(run(api, PolicyCapability(session)))
+    assert api.bodies == []
+
+
+def test_warnings_of_a_turn_are_logged(
+    api: OpenAIAPI, capability_of: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "tool_result").write_text("a file in place of the folder")
+    asyncio.run(run(api, capability_of(OLD)))
+    records = [record for record in caplog.records if record.name.startswith("policyctx")]
+    assert any("session s: " in record.getMessage() for record in records)
+    assert outputs(api.bodies[2]) == [BIG, SECOND]
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["plain", "streamed"])
+@pytest.mark.parametrize("chat", [False, True], ids=["responses", "chat"])
+def test_a_hundred_turns_stay_valid_and_within_the_window(
+    capability_of: Any, streams: bool, chat: bool
+) -> None:
+    texts = {id_: text for turn in range(100) for id_, text in long_results(turn)}
+
+    def bash(n: int, i: int) -> str:
+        """Run a command."""
+        return texts[f"t{n}_{i}"]
+
+    async def go(api: OpenAIAPI) -> list[Any]:
+        capability, history = capability_of(LONG), list[Any]()
+        async with model_of(api, chat=chat) as model:
+            for part in range(10):
+                # Every part runs in an agent of its own, and every third one after a restart.
+                capability = capability_of(LONG) if part % 3 == 2 else capability
+                lines: list[Reply] = []
+                for turn in range(10 * part, 10 * part + 10):
+                    lines += [[OVERLOADED, BROKEN][turn % 2]] if turn % 13 == 5 else []
+                    lines.append(long_reply(turn))
+                api.script = lines
+                bash_tool = pydantic_ai.Tool(bash, name="Bash")
+                options = {"tools": [bash_tool], "instructions": "You are careful. " * 120}
+                agent = agent_of(model, capability, **options)
+                given = {"message_history": history, "conversation_id": "s"}
+                if streams:
+                    async with agent.run_stream(f"Do part {part}.", **given) as stream:
+                        await stream.get_output()
+                        history = stream.all_messages()
+                else:
+                    history = (await agent.run(f"Do part {part}.", **given)).all_messages()
+        return history
+
+    with openai_api(WINDOW) as api:
+        history = asyncio.run(go(api))
+        assert api.refused == []
+        assert len(api.prompts) == 100
+        assert max(api.prompts) <= WINDOW
+    if KEEPS_ORIGINALS:
+        assert len(json.dumps(results(history))) // 3 > 10 * WINDOW
+    totals = capability_of(LONG).session_of("s").totals()
+    assert "offloaded" in totals.items
+    assert totals.compactions > 2
+
+
+def test_the_shape_reads_files_retries_and_calls_that_are_not_json() -> None:
+    shape = PydanticAIShape()
+    image = BinaryContent(data=b"\x89PNG", media_type="image/png")
+    sound = BinaryContent(data=b"RIFF", media_type="audio/wav")
+    result = ToolReturnPart("shot", ["seen", image, {"size": 2}, sound], "a", metadata=object())
+    request = ModelRequest([result, UserPromptPart(["look", ImageUrl("https://x.org/a.png")])])
+    kinds = [(part.kind, part.number) for part in shape.parts(request)]
+    assert kinds == [("tool_result", 0), ("image", 1), ("user_message", 0), ("image", 0)]
+    first = next(iter(shape.parts(request)))
+    assert "iVBO" not in str(first.counted)
+    assert len(first.media) == 2
+    edited = shape.replaced(request, {(0, 1): "see a file", (1, 0): None})
+    assert edited.parts[0].content == ["seen", "see a file", {"size": 2}, sound]
+    assert edited.parts[0].metadata is result.metadata
+    assert edited.parts[1].content == [ImageUrl("https://x.org/a.png")]
+    assert json.dumps(shape.plain(request))
+    with warnings.catch_warnings():  # newer versions have another part for it
+        warnings.simplefilter("ignore")
+        asks = RetryPromptPart("no such file", tool_name="read", tool_call_id="b")
+    retry = ModelRequest([asks])
+    [part] = shape.parts(retry)
+    assert (part.kind, part.error, part.text) == ("tool_result", True, "no such file")
+    [part] = shape.parts(shape.replaced(retry, {(0,): "see a file"}))
+    assert (part.kind, part.error, part.text) == ("tool_result", True, "see a file")
+    wrong = ModelResponse([ThinkingPart("", signature="E"), ToolCallPart("read", "{no", "c")])
+    assert [part.kind for part in shape.parts(wrong)] == ["thinking", "tool_call"]
+    said = ModelResponse([TextPart("x"), ToolCallPart("read", '{"a": 1}', "d")])
+    assert shape.replaced(said, {(1,): '{"a": 2}'}).parts[1].args_as_dict() == {"a": 2}
+    assert said.parts[1].args == '{"a": 1}'

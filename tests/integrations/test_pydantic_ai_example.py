@@ -1,0 +1,29 @@
+"""The example for Pydantic AI, and the same program without policyctx."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integrations.examples import added_lines
+from tests.integrations.openai_examples import check_example
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAME, PAGE = "pydantic_ai_agent", "pydantic-ai"
+
+
+@pytest.mark.slow
+def test_the_example_and_the_program_without_policyctx_give_the_same_answer(
+    tmp_path: Path,
+) -> None:
+    check_example(NAME, tmp_path, PAGE)
+
+
+def test_the_program_without_policyctx_differs_by_two_lines_and_imports() -> None:
+    assert added_lines(NAME, PAGE) == [
+        'policy = PolicyCapability("small-context")',
+        'agent = Agent("openai:gpt-6-sol", tools=[read_file], capabilities=[policy])',
+    ]
