@@ -83,6 +83,28 @@ ID_USED_AGAIN: list[Message] = [
     chat_result("call_5", "text"),
     _ODD_RESULT,
 ]
+# Drops an image inside a result, and then the result; a later one has the same id and text.
+IMAGE_FIRST = stored(
+    policy_of(
+        """\
+        model: {tokenizer: approximate}
+        steps:
+          - {name: images, do: drop, select: {types: [image], min_chars: 0}}
+          - {name: results, do: drop, when: {messages: {over: 2}},
+             select: {types: [tool_result], min_chars: 0}}
+        """
+    ),
+    sync="never",
+)
+SAME_WITHOUT_IMAGE: list[Message] = [
+    {"role": "user", "content": "go on"},
+    {"role": "tool", "tool_call_id": "lost", "content": [{"type": "text", "text": "x"}, _PICTURE]},
+    {"role": "user", "content": "again"},
+    {"role": "assistant", "content": "done"},
+    {"role": "tool", "tool_call_id": "lost", "content": [{"type": "text", "text": "x"}]},
+    {"role": "assistant", "content": "done again"},
+    {"role": "user", "content": "and again"},
+]
 any_policy = policies()
 compacting_policy = st.one_of(st.just(COMPACTING), any_policy)
 marking = st.randoms(use_true_random=False).map(Marking)
@@ -131,6 +153,7 @@ def test_the_original_sent_again_comes_out_byte_identical(
 
 
 @given(messages=message_lists(), policy=any_policy)
+@example(messages=SAME_WITHOUT_IMAGE, policy=IMAGE_FIRST)
 def test_a_turn_keeps_the_bytes_of_the_last_up_to_its_first_new_decision(
     messages: list[Message], policy: OffloadPolicy
 ) -> None:

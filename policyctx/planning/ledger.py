@@ -225,10 +225,14 @@ class Ledger:
     def rendered(self, item: Item) -> dict[ItemKey, LedgerEntry]:
         """Return the entries that left this very text, oldest first."""
         found = self._rendered.get((item.kind, item.tool_use_id, item.text))
-        if found is None and (item.kind, item.tool_use_id) in self._has_rewritten:
+        if found is None and self.may_be_rewritten(item):
             place = item.kind, item.tool_use_id, content_hash(item.text)
             found = self._rendered.get(place)
         return found or {}
+
+    def may_be_rewritten(self, item: Item) -> bool:
+        """Return whether a result like this one ever stood with something inside it removed."""
+        return (item.kind, item.tool_use_id) in self._has_rewritten
 
     def is_dropped(self, key: ItemKey) -> bool:
         """Return whether the newest decision on an item removed it."""
@@ -264,6 +268,8 @@ class Identities:
         self._replaced: dict[int, LedgerEntry] = {}
         self._looked_at = 0
         self._unclaimed: dict[RenderedKey, Iterator[LedgerEntry]] = {}
+        self._whole: defaultdict[tuple[str, str | None, str], int] = defaultdict(int)
+        """How many results stand whole, of those that may also stand rewritten."""
 
     def entry(self, position: int) -> LedgerEntry | None:
         """Return the ledger's entry of an item, whether it is whole or replaced.
@@ -279,8 +285,12 @@ class Identities:
     def replaced(self, position: int) -> LedgerEntry | None:
         """Return the entry of what a placeholder stands for; None for an item that stands whole."""
         for i in range(self._looked_at, len(self._items)):
-            if found := self._ledger.rendered(self._items[i]):
-                self._replaced[i] = self._next_of(found)
+            item = self._items[i]
+            found = self._ledger.rendered(item)
+            if found and (entry := self._next_of(found)) is not None:
+                self._replaced[i] = entry
+            elif self._ledger.may_be_rewritten(item):
+                self._whole[item.kind, item.tool_use_id, content_hash(item.text)] += 1
         self._looked_at = len(self._items)
         return self._replaced.get(position)
 
@@ -293,9 +303,8 @@ class Identities:
         before = sum(self._hash(i) == found for i in alike[: bisect_left(alike, position)])
         if (result := self._items[position].inside) is not None:
             before += self._left_inside(result, (kind, call, found))
-        for occurrence in self._gone.get((kind, call, found), ()):
-            before += occurrence <= before
-        return ItemKey(kind, call, found, before)
+        gone = self._gone.get((kind, call, found), ())
+        return ItemKey(kind, call, found, _not_gone(before, gone))
 
     def _left_inside(self, result: int, equal: tuple[str, str | None, str]) -> int:
         """Return how many of the equal texts are placeholders inside results instead of items.
@@ -322,21 +331,31 @@ class Identities:
         gone = self._gone.get((kind, call, found), ())
         return sum(self._hash(i) == found for i in self._of_likeness(position)) + len(gone)
 
-    def _next_of(self, found: dict[ItemKey, LedgerEntry]) -> LedgerEntry:
+    def _next_of(self, found: dict[ItemKey, LedgerEntry]) -> LedgerEntry | None:
         """Return the first of equal placeholders that is not in the list yet, else the last.
 
-        Those that still stand come before those of items that were dropped later.
+        Those that still stand come before those of items that were dropped later. A rewritten text
+        is a tool's own, so one more of it is another result: None.
         """
         last = next(reversed(found.values()))
         if last.place not in self._unclaimed:
-            here = [key for key in found if not self._is_gone(key)]
+            here = [key for key in found if not self._is_gone(key) and not self._stands_whole(key)]
             here.sort(key=self._ledger.is_dropped)
             self._unclaimed[last.place] = iter([found[key] for key in here])
-        return next(self._unclaimed[last.place], last)
+        return next(self._unclaimed[last.place], last if last.rewritten is None else None)
 
     def _is_gone(self, key: ItemKey) -> bool:
         kind, call, sha256, occurrence = key
         return occurrence in self._gone.get((kind, call, sha256), ())
+
+    def _stands_whole(self, key: ItemKey) -> bool:
+        """Return whether a result that may stand rewritten was seen whole."""
+        kind, call, sha256, occurrence = key
+        gone = self._gone.get((kind, call, sha256), ())
+        for before in range(self._whole.get((kind, call, sha256), 0)):
+            if occurrence == _not_gone(before, gone):
+                return True
+        return False
 
     def _of_likeness(self, position: int) -> list[int]:
         """Return the positions of all items that may be equal to the one at this position."""
@@ -357,3 +376,10 @@ class Identities:
             text = self._items[position].text
             self._hashes[position] = content_hash(text) if replaced is None else replaced.key.sha256
         return self._hashes[position]
+
+
+def _not_gone(before: int, gone: Iterable[int]) -> int:
+    """Return the occurrence of an item with so many equal ones before it, `gone` ones left out."""
+    for occurrence in gone:
+        before += occurrence <= before
+    return before
