@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import secrets
 import time
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, cast
 
 from policyctx.definitions.fields import SESSION_FIELDS
-from policyctx.errors import PolicyctxError, StoreError
+from policyctx.errors import InputError, PolicyctxError, StoreError
 from policyctx.messages.reading import listed
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.planning.compiled import OffloadPolicy
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _RANDOM = "abcdefghijklmnopqrstuvwxyz0123456789"
+_CHILD_NAME = re.compile("[A-Za-z0-9_-]+")
 
 
 class Session:
@@ -115,6 +117,10 @@ class Session:
         self.policy = OffloadPolicy.of(policy, hints=hints, tools=tools, options=options)
         settings = self.policy.store
         self.session_id = _new_session_id(settings.session_id) if session_id is None else session_id
+        self.shares: tuple[Session, ...] = ()
+        """The sessions whose files the model of this one may read too; see `child`."""
+        self._root = root if store is None else None
+        self._has_own_store = store is not None
         self._clock = clock
         self._cwd = _working_directory()
         if store is None:
@@ -126,7 +132,8 @@ class Session:
         self._summarizer = _summarizer(self.policy, summarizer)
         self._reader = reader
         self._before_compaction = before_compaction
-        self._shapes = Shapes(shapes)
+        self._given_shapes = tuple(shapes)
+        self._shapes = Shapes(self._given_shapes)
         self._on_invalid = on_invalid
         self.context_window: int | None = None
         """Tokens that the called model can see, for the gates; None for those of the policy."""
@@ -147,6 +154,38 @@ class Session:
             "a Session cannot be copied or pickled; make a new Session with the same policy, root"
             " and session_id, which goes on where this one was"
         )
+
+    def child(
+        self,
+        name: str,
+        policy: str | os.PathLike[str] | Policy | OffloadPolicy | None = None,
+        *,
+        share: bool = False,
+        **options: Any,  # noqa: ANN401 - those of `Session`
+    ) -> Session:
+        """Return the session of an agent that works for this one, under the same root.
+
+        Its id is `PARENT.name`, so the same name goes on with the same session after a restart. It
+        has a policy of its own, by default that of this session, its own decisions and its own
+        files: neither agent reads those of the other with `ReadBackTools`. With `share` the child's
+        tools may read this session's files, and those that this session shares. `options` are
+        those of `Session` but `root` and `session_id`; clock and shapes are those of this session.
+
+        Raises `InputError` for a name with other characters than letters, digits, `-` and `_`, and
+        if this session has a `store` of the caller's and the child is not given one.
+        """
+        if not _CHILD_NAME.fullmatch(name):
+            raise InputError(f"expected a name of letters, digits, - and _, got {name!r}")
+        if self._has_own_store and options.get("store") is None:
+            raise InputError("this session has a store of its own; give the child one: store=…")
+        if self._root is None and options.get("store") is None:
+            below = {"offload_root_path": self.policy.store.root}
+            options["options"] = below | dict(options.get("options") or {})
+        given = {"clock": self._clock, "shapes": self._given_shapes, "root": self._root, **options}
+        session_id = f"{self.session_id}.{name}"
+        made = Session(policy or self.policy, session_id=session_id, **given)
+        made.shares = (self, *self.shares) if share else ()
+        return made
 
     @property
     def ledger(self) -> Ledger:

@@ -11,11 +11,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Any
 
 from policyctx.definitions.recalling import READ_TOOL, SEARCH_TOOL
 from policyctx.session import Session
-from policyctx.store.excerpts import Answer, read_offloaded, search_offloaded
+from policyctx.store.excerpts import (
+    MOST_CHARS,
+    NOTHING,
+    Answer,
+    read_offloaded,
+    search_offloaded,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,14 +73,17 @@ _PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
 class ReadBackTools:
     """The tools `read_offloaded` and `search_offloaded` over the files of a session or a store.
 
-    From then on, new placeholders of the session in the default wording name `read_offloaded`.
+    From then on, new placeholders of the session in the default wording name `read_offloaded`. The
+    files of sessions that this one `shares` are found by a search, and read by their absolute path.
     """
 
     def __init__(self, session: Session | ReadableStore) -> None:
         self._store: ReadableStore
+        self._shared: tuple[ReadableStore, ...] = ()
         if isinstance(session, Session):
             session.announce_tool(READ_TOOL)
             self._store = session.store
+            self._shared = tuple(each.store for each in session.shares)
         else:
             self._store = session
 
@@ -130,7 +140,7 @@ class ReadBackTools:
             char: The first character of that line, for a line that is longer than a page.
 
         """
-        return read_offloaded(self._store, path, offset, limit, char).text
+        return self._read(path=path, offset=offset, limit=limit, char=char).text
 
     def search_offloaded(self, query: str) -> str:
         """Find the lines of all texts that were moved out of the context that contain the query.
@@ -141,7 +151,7 @@ class ReadBackTools:
             query: The text to look for, in any case.
 
         """
-        return search_offloaded(self._store, query).text
+        return self._search(query).text
 
     def answer(self, call: object) -> dict[str, Any] | None:
         """Return the result of a call of one of the tools, None for a call of another tool.
@@ -180,8 +190,27 @@ class ReadBackTools:
             text = f"unknown input {', '.join(unknown)[:200]}; {name} has {', '.join(known)}"
             return Answer(text, is_error=True)
         if name == SEARCH_TOOL:
-            return search_offloaded(self._store, values.get("query"))
-        return read_offloaded(self._store, **{"path": None, **values})
+            return self._search(values.get("query"))
+        return self._read(**{"path": None, **values})
+
+    def _read(self, **given: Any) -> Answer:  # noqa: ANN401 - what a model has written
+        """Read from the store of the session, else from those that it shares."""
+        first = read_offloaded(self._store, **given)
+        path = given["path"]
+        if not first.is_error or not (isinstance(path, str) and path.startswith("/")):
+            return first
+        others = (read_offloaded(store, **given, names_root=True) for store in self._shared)
+        return next((answer for answer in others if not answer.is_error), first)
+
+    def _search(self, query: object) -> Answer:
+        """Search the store of the session, then those that it shares, as far as there is room."""
+        answers = [search_offloaded(self._store, query)]
+        answers += (search_offloaded(store, query, names_root=True) for store in self._shared)
+        found = [answer.text for answer in answers if not answer.text.startswith(NOTHING)]
+        if answers[0].is_error or not found:
+            return answers[0]
+        kept = takewhile(lambda size: size <= MOST_CHARS, accumulate(map(len, found)))
+        return Answer("\n".join(found[: max(1, len([*kept]))]))
 
 
 def _value(part: object, key: str) -> object:

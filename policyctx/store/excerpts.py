@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 MOST_LINES = 1_000
 MOST_CHARS = 16_000
 MOST_MATCHES = 50
+# How the answer of a search without a match begins.
+NOTHING = "[nothing offloaded contains"
 _MOST_QUERY_CHARS = 1_000
 _MOST_PATH_CHARS = 4_096
 # The newest names among which the nearest one is looked for.
@@ -48,13 +50,20 @@ class Answer(NamedTuple):
 
 
 def read_offloaded(
-    store: ReadableStore, path: object, offset: object = 1, limit: object = None, char: object = 1
+    store: ReadableStore,
+    path: object,
+    offset: object = 1,
+    limit: object = None,
+    char: object = 1,
+    *,
+    names_root: bool = False,
 ) -> Answer:
     """Return lines of an offloaded text, from line `offset` and its character `char` on.
 
     `path` is absolute, below the store's root, or an item id. At most `limit` lines are returned,
     at most `MOST_LINES`, and at most `MOST_CHARS` characters. A last line in brackets says what
-    follows and how to ask for it; a text that is returned whole has none.
+    follows and how to ask for it; a text that is returned whole has none. With `names_root` it
+    shows absolute paths.
     """
     if not isinstance(path, str) or not path.strip() or len(path) > _MOST_PATH_CHARS:
         return _error("path must be the path in a placeholder, or an item id")
@@ -66,14 +75,16 @@ def read_offloaded(
         name, text = _found(store, path)
     except (StoreError, CorruptContentError) as error:
         return _error(str(error))
-    return _page(name, text, first, min(count, MOST_LINES), start)
+    return _page(
+        _shown(store, name, names_root=names_root), text, first, min(count, MOST_LINES), start
+    )
 
 
-def search_offloaded(store: ReadableStore, query: object) -> Answer:
+def search_offloaded(store: ReadableStore, query: object, *, names_root: bool = False) -> Answer:
     """Return the lines of offloaded texts that contain the query, in any case, newest last.
 
     At most `MOST_MATCHES` matches are returned, and at most `MOST_CHARS` characters; each begins
-    with the path and the line to read on from.
+    with the path and the line to read on from. With `names_root` the paths are absolute.
     """
     if not isinstance(query, str) or not query.strip():
         return _error("query is empty; give a text to look for")
@@ -83,7 +94,7 @@ def search_offloaded(store: ReadableStore, query: object) -> Answer:
         return _error("this store cannot search")
     try:
         with closing(_distinct(store, query)) as found:
-            return _matches(query, found)
+            return _matches(query, found, _shown(store, "", names_root=names_root))
     except StoreError as error:
         return _error(str(error))
 
@@ -157,6 +168,13 @@ def _found(store: ReadableStore, path: str) -> tuple[str, str]:
     return entry.path, store.read(entry.path)
 
 
+def _shown(store: ReadableStore, path: str, *, names_root: bool) -> str:
+    """Return a path below the root of a store as it is shown."""
+    if not names_root or not isinstance(store, ContextFileSystem) or path.startswith("/"):
+        return path
+    return f"{store.root}/{path}"
+
+
 def _unknown(store: ContextFileSystem, path: str) -> str:
     shown = path if len(path) <= _SHOWN_CHARS else f"{path[:_SHOWN_CHARS]}…"
     entries = store.list()
@@ -195,12 +213,12 @@ def _distinct(store: ContextFileSystem, query: str) -> Generator[FoundLine]:
             yield match
 
 
-def _matches(query: str, found: Generator[FoundLine]) -> Answer:
+def _matches(query: str, found: Generator[FoundLine], before: str) -> Answer:
     """Return matches within the bounds, each in a line, and a note where there are more."""
     shown: list[str] = []
     size = 0
     for match in islice(found, MOST_MATCHES):
-        where = f"{match.entry.path}:{match.line}"
+        where = f"{before}{match.entry.path}:{match.line}"
         # A line without its beginning is one to read in parts.
         where += f":{match.char}" if match.char > _SHOWN_CHARS else ""
         line = f"{where}: {' '.join(match.text.split(chr(10)))}"
@@ -209,7 +227,7 @@ def _matches(query: str, found: Generator[FoundLine]) -> Answer:
         shown.append(line)
         size += len(line) + 1
     if not shown:
-        return Answer(f"[nothing offloaded contains {_sendable(query[:_SHOWN_CHARS])!r}]")
+        return Answer(f"{NOTHING} {_sendable(query[:_SHOWN_CHARS])!r}]")
     return _with_more(shown) if next(found, None) is not None else Answer(_joined(shown))
 
 

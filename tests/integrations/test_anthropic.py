@@ -361,6 +361,22 @@ def test_count_tokens_counts_the_edited_list_and_decides_nothing(
     assert len(session.ledger) == 1
 
 
+def test_count_tokens_of_the_beta_counts_the_edited_list_and_decides_nothing(
+    api: AnthropicAPI, session: Session, tmp_path: Path
+) -> None:
+    counting: dict[str, Any] = {"model": "claude-some", "tools": TOOLS, "messages": MESSAGES}
+
+    async def count() -> int:
+        async with async_client_of(api, session) as client:
+            return (await client.beta.messages.count_tokens(**counting)).input_tokens
+
+    with client_of(api, session) as client:
+        counted = client.beta.messages.count_tokens(**counting).input_tokens
+    assert asyncio.run(count()) == counted
+    assert [is_edited(body) for body in api.counted] == [True, True]
+    assert (len(session.ledger), [*tmp_path.rglob("*.md")]) == (0, [])
+
+
 def test_the_policys_breakpoints_are_sent_also_in_system_and_tools(
     api: AnthropicAPI, tmp_path: Path
 ) -> None:

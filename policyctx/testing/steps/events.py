@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from policyctx.definitions.recalling import READ_TOOL, SEARCH_TOOL
 from policyctx.store.excerpts import read_offloaded, search_offloaded
@@ -137,7 +137,7 @@ def _(policyctx_world: World, item: str, first: int | None = None, last: int | N
     """The model calls `read_offloaded` with the path in a placeholder."""
     [fate] = policyctx_world.fates_of(item)
     _, decision = policyctx_world.saved(fate)
-    given: dict[str, object] = {"path": decision.file.path if decision.file else ""}
+    given: dict[str, Any] = {"path": decision.file.path if decision.file else ""}
     if first is not None and last is not None:
         given |= {"offset": first, "limit": last - first + 1}
     answer = read_offloaded(policyctx_world.store, **given)
