@@ -16,6 +16,7 @@ from __future__ import annotations
 import copy
 import json
 import logging
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import InstallationError, MissingExtraError
@@ -33,19 +34,19 @@ except ImportError as error:
         "the middleware for Agent Framework", extra="agent-framework"
     ) from error
 try:
-    from agent_framework import ChatMiddleware, Content, Message
-except ImportError as error:
+    from agent_framework import ChatContext, ChatMiddleware, Content, Message
+
+    signature(ChatContext).parameters["session"]
+except (ImportError, KeyError) as error:
     raise InstallationError(
-        "the middleware for Agent Framework needs agent-framework-core>=1.0, and"
+        "the middleware for Agent Framework needs agent-framework-core>=1.11, and"
         f" {getattr(agent_framework, '__version__', 'another')} is installed:"
-        " pip install 'agent-framework-core>=1.0'"
+        " pip install 'agent-framework-core>=1.11'"
     ) from error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
     from typing import TypeAlias
-
-    from agent_framework import ChatContext
 
     from policyctx.definitions.items import Path
     from policyctx.integrations.agent_loop import SentTurn

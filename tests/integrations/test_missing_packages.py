@@ -31,7 +31,7 @@ TOO_OLD = {
     "langchain": "needs langchain>=1.0",
     "pydantic_ai": "needs pydantic-ai-slim>=2.0, and 1.70.0 is installed",
     "strands": "needs strands-agents>=1.36",
-    "agent_framework": "needs agent-framework-core>=1.0, and 0.9 is installed",
+    "agent_framework": "needs agent-framework-core>=1.11, and 0.9 is installed",
 }
 
 

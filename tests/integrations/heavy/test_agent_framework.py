@@ -283,10 +283,10 @@ def test_a_policy_without_a_session_is_an_error(api: OpenAIAPI, middleware_of: A
 def test_a_function_chooses_the_session_of_a_call(api: OpenAIAPI, tmp_path: Path) -> None:
     session = Session(policy(OLD), root=tmp_path, session_id="s", shapes=[AgentFrameworkShape()])
     sessions = {"mine": session}
-    middleware = PolicyMiddleware(lambda context: sessions.get(context.session.session_id))
+    middleware = PolicyMiddleware(lambda context: sessions.get(context.options["user"]))
     for name, count in (("other", 0), ("mine", 1)):
         api.script = script()
-        asyncio.run(run(api, middleware, session=AgentSession(session_id=name)))
+        asyncio.run(run(api, middleware, options={"user": name}))
         assert len(session.ledger) == count
 
 
