@@ -17,6 +17,7 @@ import os
 import pkgutil
 import sys
 import traceback
+from contextlib import suppress
 from functools import cache
 from typing import Any, NoReturn
 
@@ -38,11 +39,13 @@ def serve() -> None:
 
 def _preload() -> None:
     import policyctx  # noqa: PLC0415
+    from policyctx.errors import MissingExtraError  # noqa: PLC0415
     from policyctx.tokens.encoders import measure_for  # noqa: PLC0415
 
     for module in pkgutil.walk_packages(policyctx.__path__, "policyctx."):
         if not module.name.startswith(NOT_PRELOADED):
-            importlib.import_module(module.name)
+            with suppress(MissingExtraError):  # of a host that is not installed; no command uses it
+                importlib.import_module(module.name)
     importlib.import_module("pytest")
     for fast in (None, False):  # each of the two libraries reads its vocabulary at the first count
         measure_for("o200k_base", fast=fast)([""])

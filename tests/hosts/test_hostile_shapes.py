@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx import MessagesError, Part, Session, Shape, ShapeError
-from tests.hosts.bedrock import BedrockShape
+from policyctx.integrations.bedrock_shape import BedrockShape
 from tests.policies import policy
 
 if TYPE_CHECKING:

@@ -21,6 +21,8 @@ PACKAGES = {
     "openai_agents": ("agents", {"__init__.py": "", "run.py": ""}),
     "langchain": ("langchain", {"__init__.py": ""}),
     "pydantic_ai": ("pydantic_ai", {"__init__.py": "__version__ = '1.70.0'"}),
+    "strands": ("strands", {"__init__.py": ""}),
+    "agent_framework": ("agent_framework", {"__init__.py": "__version__ = '0.9'"}),
 }
 TOO_OLD = {
     "anthropic": "needs anthropic>=0.110, and 0.105.0 is installed",
@@ -28,6 +30,8 @@ TOO_OLD = {
     "openai_agents": "needs openai-agents>=0.4",
     "langchain": "needs langchain>=1.0",
     "pydantic_ai": "needs pydantic-ai-slim>=2.0, and 1.70.0 is installed",
+    "strands": "needs strands-agents>=1.36",
+    "agent_framework": "needs agent-framework-core>=1.11, and 0.9 is installed",
 }
 
 

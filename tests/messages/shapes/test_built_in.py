@@ -8,8 +8,8 @@ import pytest
 from pydantic import BaseModel
 
 from policyctx import MessagesError
+from policyctx.integrations.bedrock_shape import BedrockShape
 from policyctx.messages.shapes.built_in import ANTHROPIC, BUILT_IN, CHAT, RESPONSES, Shapes
-from tests.hosts.bedrock import BedrockShape
 
 RESULT = {"type": "tool_result", "tool_use_id": "a", "content": "found"}
 REPLY = {"role": "assistant", "content": None}

@@ -1,0 +1,146 @@
+"""`BedrockShape`: the messages of Bedrock's Converse API, which Strands uses for all models.
+
+They are dicts with a `role` and a list of blocks that have no `type`. The module needs no package.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+from typing import TYPE_CHECKING, Any
+
+from policyctx.messages.shapes.media import medium_of
+from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from policyctx.definitions.items import Message, Path
+    from policyctx.messages.json_text import JSON
+
+_ROLES = frozenset({"user", "assistant"})
+# What Strands adds to a message for itself and does not send.
+_NOT_SENT = ("metadata", "tracking_id")
+# The blocks of media, and the blocks of the APIs as which they are sized.
+_MEDIA = {"image": "image", "document": "document", "audio": "input_audio"}
+_PDF = "pdf"
+
+
+class BedrockShape(Shape):
+    """The shape of messages of Bedrock's Converse API."""
+
+    def recognises(self, message: object) -> bool:
+        """Return whether a value is a dict with a list of blocks, none of which has a `type`."""
+        if not isinstance(message, dict) or message.get("role") not in _ROLES:
+            return False
+        blocks = message.get("content")
+        return isinstance(blocks, list) and all(
+            isinstance(block, dict) and "type" not in block for block in blocks
+        )
+
+    def role(self, message: Message) -> str:
+        """Return the role."""
+        role: str = message["role"]
+        return role
+
+    def parts(self, message: Message) -> Iterator[Part]:
+        """Yield the blocks, and the media in a result after it."""
+        kind = kind_of_text(message["role"])
+        for i, block in enumerate(message["content"]):
+            if isinstance(text := block.get("text"), str):
+                if text:
+                    yield Part((i,), kind, text)
+            elif call := block.get("toolUse"):
+                text, tool = _json(call["input"]), call["name"]
+                yield Part((i,), "tool_call", text, tool=tool, call_id=call["toolUseId"])
+            elif result := block.get("toolResult"):
+                yield from _result((i,), result)
+            elif thought := block.get("reasoningContent"):
+                said = thought.get("reasoningText", {}).get("text")
+                yield Part((i,), "thinking", said or _json(thought))
+            elif "cachePoint" not in block:  # it is a mark, and says nothing
+                yield _medium((i,), block) or Part((i,), "unknown", _json(block))
+
+    def replaced(self, message: Message, texts: Mapping[Path, str | None]) -> Message | None:
+        """Return a copy of the message with these parts replaced or removed."""
+        new = copy.deepcopy(message)
+        for path in sorted(texts, reverse=True):
+            *inside, last = path
+            blocks, text = new["content"], texts[path]
+            if inside:
+                blocks = blocks[inside[0]]["toolResult"]["content"]
+            if text is None:
+                del blocks[last]
+                if inside and not blocks:
+                    blocks.append({"text": REMOVED})
+            elif "toolUse" in blocks[last]:
+                blocks[last]["toolUse"]["input"] = json.loads(text)
+            elif "toolResult" in blocks[last]:
+                blocks[last]["toolResult"]["content"] = [{"text": text}]
+            else:
+                blocks[last] = {"text": text}
+        return new if any(True for _ in self.parts(new)) else None
+
+    def written(self, role: str, text: str) -> Message:
+        """Return a message with one text."""
+        return {"role": role, "content": [{"text": text}]}
+
+    def plain(self, message: Message) -> JSON:
+        """Return the message without what is not sent; bytes have the form of Strands' sessions."""
+        sent = {name: value for name, value in message.items() if name not in _NOT_SENT}
+        found: JSON = json.loads(_json(sent))
+        return found
+
+    def block(self, message: Message, path: Path) -> JSON:
+        """Return the block at a path."""
+        block = message["content"][path[0]]
+        if len(path) > 1:
+            block = block["toolResult"]["content"][path[1]]
+        found: JSON = json.loads(_json(block))
+        return found
+
+
+def _result(path: Path, result: Mapping[str, Any]) -> Iterator[Part]:
+    """Yield a result, then the images and documents in it."""
+    blocks, call_id = result["content"], result["toolUseId"]
+    error = result.get("status") == "error"
+    media = [part for j, block in enumerate(blocks) if (part := _medium((*path, j), block))]
+    seen = {part.path[-1] for part in media}
+    if len(blocks) == 1 and isinstance(blocks[0].get("text"), str):
+        text = counted = blocks[0]["text"]
+    else:
+        text = _json(blocks)
+        counted = _json([block for j, block in enumerate(blocks) if j not in seen])
+    held = tuple(medium for part in media for medium in part.media)
+    yield Part(path, "tool_result", text, counted, held, call_id=call_id, error=error)
+    shown = [part for part in media if part.kind != "unknown"]
+    for number, part in enumerate(shown, 1):
+        yield part._replace(call_id=call_id, error=error, number=number)
+
+
+def _medium(path: Path, block: Mapping[str, Any]) -> Part | None:
+    """Return the part of an image, a document or a sound, None for another block."""
+    name = next((name for name in _MEDIA if name in block), None)
+    if name is None:
+        return None
+    given = block[name]
+    suffix = str(given.get("format") or ("png" if name == "image" else _PDF))
+    media_type = f"application/{suffix}" if name == "document" else f"{name}/{suffix}"
+    data = given.get("source", {}).get("bytes") or b""
+    text = data if isinstance(data, str) else base64.b64encode(data).decode()
+    source = {"type": "base64", "media_type": media_type, "data": text}
+    medium = medium_of({"type": _MEDIA[name], "source": source})
+    kind = "unknown" if name == "audio" else name
+    return Part(path, kind, _json(block), "", (medium,), media_type=media_type)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=_encoded)
+
+
+def _encoded(value: object) -> object:
+    """Return bytes as Strands saves them, which `json` cannot write."""
+    if isinstance(value, bytes):
+        return {"__bytes_encoded__": True, "data": base64.b64encode(value).decode()}
+    raise TypeError(f"{type(value).__name__} is not JSON")

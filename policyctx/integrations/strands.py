@@ -1,0 +1,175 @@
+"""`PolicyPlugin`: sessions in the agents of Strands.
+
+    policy = PolicyPlugin("coding-agent", session_id="fix-the-tests")
+    agent = Agent(model, tools=tools, plugins=[policy])
+
+The agent calls the plugin before and after each model call. The plugin edits `agent.messages` in
+place, so the next call begins with the list that was sent. `BedrockShape` reads and edits the
+messages, which have the form of Bedrock's Converse API for every model.
+
+Importing this module raises `MissingExtraError` without Strands, and `InstallationError` with a
+version that is too old.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+from policyctx.errors import InstallationError, MissingExtraError
+from policyctx.integrations.agent_loop import Asked, SentTurn
+from policyctx.integrations.bedrock_shape import BedrockShape
+from policyctx.integrations.host_sessions import HostSessions, Turn
+from policyctx.tokens.usage import Usage
+
+try:
+    import strands  # noqa: F401 - to tell a missing package from one that is too old
+except ImportError as error:
+    raise MissingExtraError("the plugin for Strands", extra="strands") from error
+try:
+    from strands.agent.conversation_manager import NullConversationManager
+    from strands.hooks import AfterModelCallEvent, BeforeModelCallEvent
+    from strands.plugins import Plugin
+    from strands.types.content import MessageMetadata  # noqa: F401 - with it came the usage
+except ImportError as error:
+    raise InstallationError(
+        "the plugin for Strands needs strands-agents>=1.36: pip install 'strands-agents>=1.36'"
+    ) from error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import TypeAlias
+
+    from strands import Agent
+
+    from policyctx.definitions.items import Message
+    from policyctx.integrations.host_sessions import PolicyLike
+    from policyctx.session import Session
+
+    SessionOf: TypeAlias = Callable[[BeforeModelCallEvent], Session | None]
+
+__all__ = ["BedrockShape", "PolicyPlugin"]
+
+_log = logging.getLogger(__name__)
+
+# The id of an agent that was given none.
+_NO_AGENT_ID = "default"
+_LACKING = (
+    "a session needs an id: PolicyPlugin(policy, session_id=…), or give the agent a session_manager"
+)
+
+
+class _Sent(NamedTuple):
+    """What an agent's last model call was sent."""
+
+    turn: Turn
+    sent: SentTurn
+    messages: tuple[Message, ...]
+
+    def is_repeated(self, messages: list[Message]) -> bool:
+        """Return whether these are the messages that were sent, so no answer has come."""
+        return len(messages) == len(self.messages) and all(
+            one is other for one, other in zip(messages, self.messages, strict=True)
+        )
+
+
+class PolicyPlugin(Plugin):  # type: ignore[misc]
+    """Applies a policy to the model calls of agents, and observes their usage.
+
+    With a policy there is one session for each session and agent of Strands: its id is that of the
+    agent's `session_manager`, with the `agent_id` if the agent has one. An agent without a session
+    manager raises `InputError`. `options` are those of `Session`; with a `session_id` among them,
+    or with a `Session`, which needs `shapes=[BedrockShape()]`, all calls are one conversation.
+    Calls of other conversations pass unchanged, such as those of an agent that is used as a tool:
+    see `AgentLoop.is_own`. With a function from the `BeforeModelCallEvent` to a session or None,
+    its answer holds, and None means unchanged.
+
+    The warnings of turns are logged. `Session.apply` raises its errors through the agent.
+    """
+
+    name = "policyctx"
+
+    def __init__(self, session: Session | SessionOf | PolicyLike, **options: Any) -> None:  # noqa: ANN401 - those of `Session`
+        super().__init__()
+        self._shape = BedrockShape()
+        self._sessions = HostSessions(session, self._shape, options)
+        self._sent: WeakKeyDictionary[Agent, _Sent] = WeakKeyDictionary()
+
+    def init_agent(self, agent: Agent) -> None:
+        """Register the plugin for the model calls of an agent."""
+        agent.hooks.add_callback(BeforeModelCallEvent, self._before)
+        agent.hooks.add_callback(AfterModelCallEvent, self._after)
+        if not isinstance(manager := agent.conversation_manager, NullConversationManager):
+            _log.warning(
+                "the agent's %s removes messages too, and so changes what the policy decided:"
+                " Agent(conversation_manager=NullConversationManager())",
+                type(manager).__name__,
+            )
+
+    def session_of(self, session_id: str) -> Session:
+        """Return the session of an id; the one that was given if there is only one."""
+        return self._sessions.of_id(session_id)
+
+    async def _before(self, event: BeforeModelCallEvent) -> None:
+        """Replace the messages of the agent by the edited list."""
+        agent = event.agent
+        messages: list[Any] = agent.messages
+        last = self._sent.pop(agent, None)
+        if last is not None and last.is_repeated(messages):
+            self._sent[agent] = last
+            return
+        session = self._sessions.chosen(event, _conversation_id(agent), _LACKING)
+        system = agent.system_prompt
+        tools = [
+            {
+                "name": tool["name"],
+                "description": tool["description"],
+                "parameters": tool["inputSchema"].get("json", tool["inputSchema"]),
+            }
+            for tool in agent.tool_registry.get_all_tool_specs()
+        ]
+        asked = Asked(uuid4().hex, list(messages), system, tools, plain=self._compared)
+        if (turn := self._sessions.turn(session, asked)) is None:
+            return
+        sent = await turn.loop.apply_async(turn.session, asked)
+        turn.loop.finish(asked)  # a repeated call is recognised by its messages, which are edited
+        if sent.messages is not asked.messages:
+            messages[:] = sent.messages
+        self._sent[agent] = _Sent(turn, sent, tuple(messages))
+
+    async def _after(self, event: AfterModelCallEvent) -> None:
+        """Observe the usage of a response."""
+        last, response = self._sent.get(event.agent), event.stop_response
+        if last is None or response is None:
+            return
+        usage = (response.message.get("metadata") or {}).get("usage") or {}
+        if billed := _billed(usage):
+            await last.turn.loop.observe_async(last.turn.session, last.sent, billed)
+
+    def _compared(self, message: Message) -> dict[str, Any]:
+        """Return what the messages of two requests are compared by."""
+        return {"from": message.get("role"), "content": self._shape.plain(message)}
+
+
+def _conversation_id(agent: Agent) -> str | None:
+    """Return the id of the agent's session of Strands, with that of the agent if it has one."""
+    found = getattr(getattr(agent, "_session_manager", None), "session_id", None)
+    if found is None or agent.agent_id == _NO_AGENT_ID:
+        return found
+    return f"{found}.{agent.agent_id}"
+
+
+def _billed(usage: Mapping[str, int]) -> Usage | None:
+    """Return a usage; some of Strands' models count the cache in the input, and some beside it."""
+    given, output = usage.get("inputTokens") or 0, usage.get("outputTokens") or 0
+    read, written = (
+        usage.get("cacheReadInputTokens") or 0,
+        usage.get("cacheWriteInputTokens") or 0,
+    )
+    if given + output == usage.get("totalTokens"):
+        read = min(read, given)
+        written = min(written, given - read)
+        given -= read + written
+    return Usage(given, read, written, output) if given + read + written else None
