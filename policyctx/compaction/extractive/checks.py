@@ -48,7 +48,7 @@ _PARTS_OF_NAME = re.compile(r"[^A-Za-z0-9]+")
 _PROGRAM = re.compile(r"(?:\w+=\S*\s+)*[a-z0-9_./~-]+(?:\s+[^\s,;]+)*$")
 _TOTALS = re.compile(
     r"\b\d+ (?:passed|passing|failed|failing|failures?|errors?|warnings?|tests?|issues?|problems?)"
-    r"\b|^ok\b|\bpassed\b|\bsuccess|\bBUILD\b|\bFAIL",
+    r"\b|^(?:ok|PASS|FAIL|FAILED)\b|\bpassed\b|\bBUILD [A-Z]+|\bno (?:issues|problems|errors)\b",
     re.IGNORECASE,
 )
 _RESULT, _STALE, _FAILED = " => ", " (before the last edit)", "failed: "
