@@ -123,3 +123,19 @@ Feature: The history of a coding agent gives way late
       """
     When the policy is applied
     Then the file "large.py" is restored
+
+  Scenario Outline: What a tool that asks the user returns is the user's answer
+    Given a result "asked" of 20 tokens from <tool>
+    And a result "ran" of 20 tokens from Bash
+    When the policy is applied
+    Then the user answer is kept
+
+    Examples:
+      | tool                  |
+      | AskUserQuestion       |
+      | ExitPlanMode          |
+      | ask_followup_question |
+      | ask_questions         |
+      | question              |
+      | request_user_input    |
+      | ask_user              |

@@ -53,3 +53,9 @@ Feature: The history gives way late
       | str_replace_based_edit_tool | path          |
       | str_replace_editor          | path          |
       | file_editor                 | path          |
+
+  Scenario: What a tool that asks the user returns is the user's answer
+    Given a result "asked" of 20 tokens from AskUserQuestion
+    And a result "ran" of 20 tokens from Bash
+    When the policy is applied
+    Then the user answer is kept

@@ -87,7 +87,8 @@ def _pairs(questions: Sequence[str], result: str) -> Iterator[tuple[str, str]]:
         yield from _pairs_of(value, frozenset(questions))
         return
     places = sorted((at, one) for one in questions if (at := result.find(one)) >= 0)
-    for (at, question), (end, _) in zip(places, [*places[1:], (len(result), "")], strict=True):
+    ends = [*(at for at, _ in places[1:]), len(result)]
+    for (at, question), end in zip(places, ends, strict=False):
         behind = result[at + len(question) : end]
         between = _BETWEEN.match(behind)
         answer = behind[between.end() :] if between else behind

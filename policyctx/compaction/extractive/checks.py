@@ -37,6 +37,9 @@ _NAMED_FOR_CHECKING = re.compile(
     r"|gradlew?|mvn|msbuild|xcodebuild",
     re.IGNORECASE,
 )
+_WITH_TARGETS = frozenset(
+    {"make", "ninja", "gradle", "gradlew", "mvn", "msbuild", "xcodebuild", "ruff"}
+)
 # Programs that only prepare what another one checks.
 _PREPARES = frozenset(
     {"rm", "mkdir", "cp", "mv", "touch", "chmod", "ln", "kill", "pkill", "install"}
@@ -45,7 +48,7 @@ _PARTS_OF_NAME = re.compile(r"[^A-Za-z0-9]+")
 _PROGRAM = re.compile(r"(?:\w+=\S*\s+)*[a-z0-9_./~-]+(?:\s+[^\s,;]+)*$")
 _TOTALS = re.compile(
     r"\b\d+ (?:passed|passing|failed|failing|failures?|errors?|warnings?|tests?|issues?|problems?)"
-    r"\b|^ok\b|\bpassed\b|\bsuccess|\bBUILD\b|\bFAIL",
+    r"\b|^(?:ok|PASS|FAIL|FAILED)\b|\bpassed\b|\bBUILD [A-Z]+|\bno (?:issues|problems|errors)\b",
     re.IGNORECASE,
 )
 _RESULT, _STALE, _FAILED = " => ", " (before the last edit)", "failed: "
@@ -97,7 +100,15 @@ def _checks(part: str) -> bool:
 
 
 def _keys_of(command: str) -> frozenset[str]:
-    return frozenset(subject_of(part) for part in command_parts(command))
+    return frozenset(map(_key_of, command_parts(command)))
+
+
+def _key_of(part: str) -> str:
+    """Return what makes two checks one: the program, with a subcommand or target if it has any."""
+    subject = subject_of(part)
+    program = subject.partition(" ")[0]
+    is_one_check = _NAMED_FOR_CHECKING.fullmatch(program) and program not in _WITH_TARGETS
+    return program if is_one_check else subject
 
 
 def _result_of(call: Call, cues: Cues) -> str:

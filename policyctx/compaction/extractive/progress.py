@@ -31,7 +31,9 @@ _LAST_CALLS, _LAST_SENTENCES, _LAST_PLANS, _MOST_OPEN = 3, 2, 3, 30
 _LOOKED_BACK = 3
 _LONGEST = 300
 _CHECKBOX = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~/-])\]\s+(\S.*)$", re.MULTILINE)
-_SAME_TASK = 1 / 3
+_SAME_TASK, _SAME_COMMAND = 1 / 3, 1 / 2
+# Sentences behind an announcement in one message with which it is carried out.
+_CARRIED_OUT = 4
 _SAYING = ("user_message", "assistant_message")
 # How a sentence ends that announces the call beside it.
 _LEADS_TO_CALL = (":", "：")
@@ -59,7 +61,7 @@ def status_of(
     """
     listed = _listed(items, calls, cues)
     by_agent = [one for one in said if one.speaker == AGENT and not one.pasted]
-    open_before = [one for one in earlier.open if not _is_finished(one.text, by_agent, cues)]
+    open_before = [one for one in earlier.open if not _is_finished(one.text, by_agent, calls, cues)]
     done, announced = earlier.done, earlier.next
     if by_agent or calls:
         # What the agent announced before it went on itself, it did.
@@ -91,10 +93,11 @@ def _announced(said: Sequence[Said], calling: Container[int]) -> tuple[Statement
     """
     recent = sorted({one.message for one in said})[-_LOOKED_BACK:]
     for message in reversed(recent):
+        together = [one for one in said if one.message == message]
         plans = [
             Statement(one.text, source=message)
-            for one in said
-            if one.message == message and one.plans
+            for left, one in zip(range(len(together) - 1, -1, -1), together, strict=True)
+            if one.plans and left <= _CARRIED_OUT
         ]
         if plans and (message == recent[-1] or message not in calling):
             return tuple(plans[-_LAST_PLANS:])
@@ -131,14 +134,26 @@ def _spoken_of(text: str, said: Iterable[Said], calls: Iterable[Call], cues: Cue
     return any(len(words & subject_words(one, cues)) >= _SAME_TASK * len(words) for one in later)
 
 
-def _is_finished(text: str, said: Sequence[Said], cues: Cues) -> bool:
-    """Whether the agent said later of a thing that it is done: a third of its words, and so."""
-    words = subject_words(text, cues)
-    return any(
-        len(words & subject_words(one.text, cues)) >= max(1, _SAME_TASK * len(words))
+def _is_finished(text: str, said: Sequence[Said], calls: Sequence[Call], cues: Cues) -> bool:
+    """Whether a thing was done later.
+
+    The agent said so with a third of its words, or ran a command with half of them.
+    """
+    words = subject_words(text.removesuffix(_ACTIVE), cues)
+    if not words:
+        return False
+    told = (
+        one.text
         for one in said
         if cues.finished.found_in(one.text) and not cues.unfinished.found_in(one.text)
     )
+    ran = (call.command for call in calls if call.command is not None and not call.failed)
+    return _is_in(words, told, _SAME_TASK, cues) or _is_in(words, ran, _SAME_COMMAND, cues)
+
+
+def _is_in(words: frozenset[str], texts: Iterable[str], share: float, cues: Cues) -> bool:
+    """Whether one of the texts has such a share of the words."""
+    return any(len(words & subject_words(one, cues)) >= share * len(words) for one in texts)
 
 
 def _listed(items: Iterable[Item], calls: Iterable[Call], cues: Cues) -> dict[str, Task]:

@@ -68,7 +68,7 @@ _RATES = {
     Group.REPOSITORY: 8.0,
     Group.RUNNING: 10.0,
     Group.EDITS: 6.0,
-    Group.CHECKS: 10.0,
+    Group.CHECKS: 8.0,
     Group.DONE: 8.0,
     Group.NEXT: 10.0,
     Group.OPEN: 16.0,

@@ -35,6 +35,8 @@ _MOST_ACKNOWLEDGING = 4
 # Words of a question that does not say what it is about; sentences that then do; and how far above
 # the question a list may end, in characters.
 _LONGEST_NAME = 40
+# Words that a reply may have beside its agreement.
+_MOST_BESIDE_AGREEMENT = 2
 _LITTLE, _MOST_SENTENCES, _NEAR = 2, 2, 400
 _NO_LETTER = re.compile(r"[\W_]+")
 
@@ -86,7 +88,7 @@ def _resolved(one: Said, agents: str, cues: Cues) -> Said:
     if not picked and asked and not agrees and _says_little(asked, cues):
         picked = [entry for entry in entries if folded.strip(" .!\"'") in _begins(entry)]
         picked = [asked, *picked] if len(picked) == 1 else []
-    if not asked and cues.agreements.found_in(folded) and len(folded) <= _LONGEST_AGREEMENT:
+    if not asked and _only_agrees(folded, cues):
         picked = _proposal(agents, "", entries)
     if agrees and asked and _says_little(asked, cues):
         picked = [*_proposal(agents, asked, entries), asked]
@@ -100,6 +102,13 @@ def _agrees(folded: str, cues: Cues) -> bool:
     return cues.agreements.found_in(folded) or not _NO_LETTER.sub(
         "", cues.acknowledged.sub("", folded)
     )
+
+
+def _only_agrees(folded: str, cues: Cues) -> bool:
+    """Whether a reply accepts something and says next to nothing else."""
+    rest = cues.agreements.parts.sub(" ", cues.agreements.words.sub(" ", folded))
+    left = len(_WORD.findall(cues.acknowledged.sub(" ", rest)))
+    return rest != folded and left <= _MOST_BESIDE_AGREEMENT
 
 
 def _says_little(question: str, cues: Cues) -> bool:

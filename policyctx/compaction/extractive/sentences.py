@@ -33,9 +33,12 @@ _HEADING = re.compile(r"\s*#{1,6}\s")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,60})(?:\s[^<>]{0,200})?>")
 _ONLY_TAG = re.compile(r"\s*</?[A-Za-z][\w.-]{0,60}(?:\s[^<>]{0,200})?>\s*")
 # Elements whose text the user wrote, though a program put them there: `<command-args>`.
-_TYPED_NAME = re.compile(r"(?:[A-Za-z.]+[-_])*(?:args|arguments|query|request|task)")
+_TYPED_NAME = re.compile(
+    r"(?:[A-Za-z.]+[-_])*(?:args|arguments|query|request|task)|command[-_]name"
+)
 _TYPED = re.compile(
-    r"<((?:[A-Za-z.]+[-_])+(?:args|arguments|query|request|task))>(.*?)</\1>", re.DOTALL
+    r"<((?:[A-Za-z.]+[-_])+(?:args|arguments|query|request|task)|command[-_]name)>(.*?)</\1>",
+    re.DOTALL,
 )
 _LINE_ENDS = re.compile(r"[ \t]*(?:\n|$)")
 # A prompt of a shell or of an interpreter with a command; the head of a stack trace.
@@ -216,7 +219,7 @@ _LONGEST_CLAUSE = 240
 # Words that a list and what leads to it may have to be one sentence.
 _LONGEST_LIST = 40
 # Words of a lead that is the label of what follows it.
-_LONGEST_LABEL = 6
+_LONGEST_LABEL = 3
 
 
 def _both_cases(words: Iterable[str]) -> list[str]:
@@ -384,7 +387,7 @@ def _with_lists_joined(lines: Iterator[Line]) -> Iterator[Line]:
 
 def _goes_before(lead: Line, line: Line) -> bool:
     """Whether a lead without a list is a label of the line behind it."""
-    is_short = len(lead.text.split()) <= _LONGEST_LABEL
+    is_short = _spoken(lead.text) <= _LONGEST_LABEL
     return is_short and line.pasted == lead.pasted and not line.text.rstrip().endswith((":", "："))
 
 

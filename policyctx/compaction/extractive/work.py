@@ -27,6 +27,8 @@ _LONGEST_ERROR = 200
 _LOOKED_AT = 300
 
 _EXIT = re.compile(r"exit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}[1-9]", re.IGNORECASE)
+# The label above what a program printed, which stands below what the tool says of it.
+_PRINTED = re.compile(r"\s*(?:output|stdout|stderr):\s*", re.IGNORECASE)
 # Words of a line that tells why something failed, if nothing else marks it.
 _LEAST_WORDS = 3
 _ONLY_EXIT = re.compile(r"\W*exit(?:ed)?[ _](?:with )?(?:code|status)\W{0,3}\d+\W*", re.IGNORECASE)
@@ -189,6 +191,8 @@ def error_in(text: str, cues: Cues) -> str:
     calls an error, else the last one that begins like a failure.
     """
     lines = [line for line in text[-_LOOKED_AT * 20 :].split("\n") if line.strip()]
+    printed = next((i for i, line in enumerate(lines) if _PRINTED.fullmatch(line)), -1)
+    lines = lines[printed + 1 :] or lines
     line = (
         next((line for line in reversed(lines) if _EXCEPTION.match(line, _words_at(line))), None)
         or next((line for line in lines if _ERROR_LINE.search(line)), None)

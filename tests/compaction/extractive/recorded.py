@@ -60,6 +60,7 @@ def instructions(messages: Sequence[Message]) -> list[str]:
         item.text
         for item in items_of(messages)
         if item.kind == "user_message"
+        and item.author not in ("program", "summary")
         and not BY_A_PROGRAM.match(item.text)
         and not HEADING.search(item.text)
         and len(item.text) <= LONGEST_MESSAGE
