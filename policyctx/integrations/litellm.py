@@ -34,8 +34,9 @@ try:
     from litellm.integrations.custom_logger import CustomLogger
 except ImportError as error:
     raise InstallationError(
-        "the hook for LiteLLM's proxy needs litellm>=1.80, and"
-        f" {getattr(litellm, '__version__', 'another')} is installed: pip install 'litellm>=1.80'"
+        "the hook for LiteLLM's proxy needs litellm>=1.100, and"
+        f" {getattr(litellm, '__version__', 'another')} is installed:"
+        " pip install 'litellm[proxy]>=1.100'"
     ) from error
 
 if TYPE_CHECKING:

@@ -32,7 +32,13 @@ try:
 except ImportError as error:
     raise MissingExtraError("the callback for smolagents", extra="smolagents") from error
 try:
-    from smolagents.memory import ActionStep, MemoryStep, PlanningStep, TaskStep
+    from smolagents.memory import (
+        ActionStep,
+        CallbackRegistry,  # noqa: F401 - older versions do not have it
+        MemoryStep,
+        PlanningStep,
+        TaskStep,
+    )
     from smolagents.models import ChatMessage, MessageRole, get_tool_json_schema
 except ImportError as error:
     raise InstallationError(

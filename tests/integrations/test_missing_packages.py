@@ -23,7 +23,13 @@ PACKAGES = {
     "pydantic_ai": ("pydantic_ai", {"__init__.py": "__version__ = '1.70.0'"}),
     "strands": ("strands", {"__init__.py": ""}),
     "agent_framework": ("agent_framework", {"__init__.py": "__version__ = '0.9'"}),
+    "adk": ("google.adk", {"__init__.py": "__version__ = '1.6.0'"}),
+    "smolagents": ("smolagents", {"__init__.py": "__version__ = '1.19.0'"}),
+    "litellm": ("litellm", {"__init__.py": ""}),
+    "inspect_ai": ("inspect_ai", {"__init__.py": "__version__ = '0.3.163'"}),
 }
+# The extras that have another name than the integration.
+EXTRAS = {"inspect_ai": "inspect"}
 TOO_OLD = {
     "anthropic": "needs anthropic>=0.110, and 0.105.0 is installed",
     "openai": "needs openai>=2.2, and 1.99.0 is installed",
@@ -32,13 +38,17 @@ TOO_OLD = {
     "pydantic_ai": "needs pydantic-ai-slim>=2.0, and 1.70.0 is installed",
     "strands": "needs strands-agents>=1.36",
     "agent_framework": "needs agent-framework-core>=1.11, and 0.9 is installed",
+    "adk": "needs google-adk>=1.7, and 1.6.0 is installed",
+    "smolagents": "needs smolagents>=1.20, and 1.19.0 is installed",
+    "litellm": "needs litellm>=1.100",
+    "inspect_ai": "needs inspect-ai>=0.3.180, and 0.3.163 is installed",
 }
 
 
 def error_of_import(integration: str, files: dict[str, str], folder: Path) -> str:
     """Import an integration with these files as its package, and return what is on stderr."""
-    package = folder / PACKAGES[integration][0]
-    package.mkdir()
+    package = folder / PACKAGES[integration][0].replace(".", "/")
+    package.mkdir(parents=True)
     for name, code in files.items():
         (package / name).write_text(code)
     run = subprocess.run(
@@ -61,7 +71,7 @@ def test_a_package_that_is_too_old_is_reported(tmp_path: Path, integration: str)
 @pytest.mark.parametrize("integration", PACKAGES)
 def test_a_package_that_is_missing_is_reported(tmp_path: Path, integration: str) -> None:
     files = {"__init__.py": "raise ImportError('not there')"}
-    command = install_command(integration.replace("_", "-"))
+    command = install_command(EXTRAS.get(integration, integration.replace("_", "-")))
     assert command in error_of_import(integration, files, tmp_path)
 
 

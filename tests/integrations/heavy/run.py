@@ -56,8 +56,15 @@ def environment(requirements: tuple[str, ...], cache: Path, *, layered: bool) ->
             [packages] = folder.glob("lib/python*/site-packages")
             line = f"import site; site.addsitedir({base!r})\n"
             (packages / "base.pth").write_text(line, encoding="utf-8")
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        tests = [] if layered else ["--editable", *TESTS]
+        pip: list[str | Path] = [
+            python,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ]
+        tests: list[str] = [] if layered else ["--editable", *TESTS]
         subprocess.run([*pip, *tests, *requirements], cwd=ROOT, check=True)
         done.touch()
     return python

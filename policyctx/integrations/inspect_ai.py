@@ -1,0 +1,316 @@
+"""`PolicyCompaction`: sessions in the agents of Inspect.
+
+    agent = react(tools=[bash()], compaction=PolicyCompaction("coding-agent", threshold=0.5))
+
+Inspect calls the strategy when the input of the next model call is over the threshold, and goes on
+with the list that it returns. The messages of the sample's state stay the originals. `InspectShape`
+reads and edits Inspect's message objects; an edited message keeps its id.
+
+Importing this module raises `MissingExtraError` without Inspect, and `InstallationError` with a
+version that has no such strategies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+from weakref import WeakValueDictionary
+
+from policyctx.definitions.items import Medium
+from policyctx.errors import InputError, InstallationError, MissingExtraError
+from policyctx.integrations.agent_loop import AgentLoop, Asked
+from policyctx.messages.shapes.blocks import result_parts
+from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
+from policyctx.session import Session
+from policyctx.tokens.usage import Usage
+
+try:
+    import inspect_ai
+except ImportError as error:
+    raise MissingExtraError("the strategy for Inspect", extra="inspect") from error
+try:
+    from inspect_ai.log import transcript
+    from inspect_ai.log._samples import sample_active
+    from inspect_ai.model import (
+        ChatMessageAssistant,
+        ChatMessageBase,
+        ChatMessageUser,
+        CompactionStrategy,
+        ContentText,
+    )
+
+    CompactionStrategy.preserve_prefix  # noqa: B018 - the first version with it
+except (ImportError, AttributeError) as error:
+    raise InstallationError(
+        "the strategy for Inspect needs inspect-ai>=0.3.180, and"
+        f" {getattr(inspect_ai, '__version__', 'another')} is installed:"
+        " pip install 'inspect-ai>=0.3.180'"
+    ) from error
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import TypeAlias
+
+    from policyctx.definitions.items import Path
+    from policyctx.messages.json_text import JSON
+    from policyctx.planning.compiled import OffloadPolicy
+    from policyctx.policy.models import Policy
+
+    SessionOf: TypeAlias = Callable[[Sequence[Any]], Session | None]
+    PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | OffloadPolicy
+
+# The sessions that are kept between calls; the store has what is needed to go on with another one.
+_MOST_SESSIONS = 256
+# What differs between messages that mean the same to the provider.
+_NOT_COMPARED = {"id", "source", "metadata", "model"}
+# The largest factor between a provider's count of a prompt and Inspect's.
+_MOST_SCALE = 4.0
+
+
+class InspectShape(Shape):
+    """The shape of Inspect's chat messages."""
+
+    def recognises(self, message: object) -> bool:
+        """Return whether a value is a message of Inspect."""
+        return isinstance(message, ChatMessageBase)
+
+    def role(self, message: Any) -> str:  # noqa: ANN401 - Inspect has a class for each role
+        """Return the role, which has the same names here."""
+        return str(message.role)
+
+    def parts(self, message: Any) -> Iterator[Part]:  # noqa: ANN401
+        """Yield the parts of the content, then the calls."""
+        role, content = self.role(message), message.content
+        if role == "tool":
+            yield from _result(message)
+        elif isinstance(content, str):
+            if content:
+                yield Part(("content",), kind_of_text(role), content)
+        else:
+            for i, block in enumerate(content):
+                yield _block(("content", i), block, role)
+        for i, call in enumerate(getattr(message, "tool_calls", None) or ()):
+            text = _json(call.arguments)
+            yield Part(("tool_calls", i), "tool_call", text, tool=call.function, call_id=call.id)
+
+    def replaced(self, message: Any, texts: Mapping[Path, str | None]) -> Any:  # noqa: ANN401
+        """Return a copy of the message, with its id, with these parts replaced or removed."""
+        if message.role == "tool" and texts.get(("content",), "") is None:
+            return None
+        new = message.model_copy(deep=True)
+        for path, text in texts.items():
+            if path[0] == "tool_calls" and text is not None:
+                new.tool_calls[path[1]].arguments = json.loads(text)
+            elif path == ("content",) and getattr(new, "error", None) is not None:
+                new.error.message = text
+            elif path == ("content",):
+                new.content = text or ""
+            elif path[0] == "content":
+                old = new.content[path[1]]
+                keeps = text is not None and isinstance(old, ContentText)
+                changed = old.model_copy(update={"text": text}) if keeps else None
+                new.content[path[1]] = changed or ContentText(text=text or "")
+        for name in ("content", "tool_calls"):
+            values = getattr(new, name, None)
+            if isinstance(values, list):
+                left = [v for i, v in enumerate(values) if texts.get((name, i), "") is not None]
+                setattr(new, name, left)
+        if message.role == "tool":
+            new.content = new.content or REMOVED
+            return new
+        return new if any(True for _ in self.parts(new)) else None
+
+    def written(self, role: str, text: str) -> Any:  # noqa: ANN401
+        """Return a message of the model or of the user, with an id that follows from its text."""
+        id_ = f"policyctx-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        kind = ChatMessageAssistant if role == "assistant" else ChatMessageUser
+        return kind(id=id_, content=text)
+
+    def plain(self, message: Any) -> JSON:  # noqa: ANN401
+        """Return the values of a message without ids, metadata and source."""
+        found: JSON = message.model_dump(mode="json", exclude=_NOT_COMPARED, exclude_none=True)
+        return found
+
+    def block(self, message: Any, path: Path) -> JSON:  # noqa: ANN401
+        """Return the block or call at a path; the message if the part is all of its content."""
+        if len(path) == 1:
+            return self.plain(message)
+        dumped = message.model_dump(mode="json", exclude_none=True)
+        found: JSON = dumped[path[0]][path[1]]
+        return found
+
+
+def _result(message: Any) -> Iterator[Part]:  # noqa: ANN401
+    if message.error is not None:
+        text, id_ = message.error.message, message.tool_call_id
+        yield Part(("content",), "tool_result", text, call_id=id_, error=True)
+        return
+    content = message.content
+    if isinstance(content, list):
+        content = [_provider_block(block) for block in content]
+    yield from result_parts(("content",), content, message.tool_call_id, error=False)
+
+
+def _block(path: Path, block: Any, role: str) -> Part:  # noqa: ANN401
+    if block.type == "text":
+        return Part(path, kind_of_text(role), block.text)
+    if block.type == "reasoning" and role == "assistant":
+        return Part(path, "thinking", block.reasoning)
+    text = block.model_dump_json(exclude_none=True)
+    if block.type in {"image", "document"}:
+        data = block.image if block.type == "image" else block.document
+        start = data.find(",") + 1 if data.startswith("data:") else 0
+        medium = Medium(block.type, "openai", data if start else "", start)
+        return Part(path, block.type, text, "", (medium,))
+    return Part(path, "unknown", text)
+
+
+def _provider_block(block: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return a block of a result in the form of Anthropic's API."""
+    given: dict[str, Any] = block.model_dump(mode="json", exclude_none=True)
+    data = given.get("image", given.get("document"))
+    if block.type not in {"image", "document"} or not isinstance(data, str):
+        return {"type": "text", "text": block.text} if block.type == "text" else given
+    head, _, encoded = data.partition(",")
+    media_type = head.removeprefix("data:").partition(";")[0]
+    if not encoded:
+        return {"type": block.type, "source": {"type": "url", "url": data}}
+    source = {"type": "base64", "media_type": media_type, "data": encoded}
+    return {"type": block.type, "source": source}
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+class PolicyCompaction(CompactionStrategy):  # type: ignore[misc]
+    """Applies a policy to the input of model calls that are over the threshold.
+
+    `threshold` is in tokens of Inspect's count, or a share of the context window. With a policy
+    each conversation of a sample has one session: see `session_of`; `options` are those of
+    `Session`. With a `Session`, which needs `shapes=[InspectShape()]`, all calls are one
+    conversation, and the lists of others come back unchanged: see `AgentLoop.is_own`. With a
+    function from the messages to a session or None, its answer holds, and None means unchanged.
+
+    Inspect raises an error if the list that comes back is still over the threshold. The warnings of
+    turns are logged. `Session.apply` raises its errors through the agent.
+    """
+
+    def __init__(
+        self,
+        session: Session | SessionOf | PolicyLike,
+        *,
+        threshold: float = 0.5,
+        memory: bool = True,
+        **options: Any,  # noqa: ANN401 - those of `Session`
+    ) -> None:
+        super().__init__(type="edit", threshold=threshold, memory=memory)
+        self._session = session
+        self._options = {**options, "shapes": [*options.get("shapes", ()), InspectShape()]}
+        self._lock = Lock()
+        self._recent: OrderedDict[str, Session] = OrderedDict()
+        # A session that is in use stays the only one of its conversation.
+        self._in_use: WeakValueDictionary[str, Session] = WeakValueDictionary()
+        # The conversation of a list whose first message is a summary, by the id of the summary.
+        self._begins: OrderedDict[tuple[str, str], str] = OrderedDict()
+        if options and (isinstance(session, Session) or callable(session)):
+            raise InputError("options of a session need a policy, not a session")
+
+    @property
+    def preserve_prefix(self) -> bool:
+        """False: the policy says what stays, and Inspect adds only missing system messages."""
+        return False
+
+    def session_of(self, sample: str, first_message: str) -> Session:
+        """Return the session of a conversation: the uuid of its sample, and its first message's id.
+
+        The given one if there is only one. Its own id is `SAMPLE/FIRST_MESSAGE`.
+        """
+        if isinstance(self._session, Session):
+            return self._session
+        if callable(self._session):
+            raise InputError("the sessions are chosen by a function, not by sample")
+        key = f"{sample}/{first_message}"
+        with self._lock:
+            session = self._in_use.get(key)
+            if session is None:
+                session = Session(self._session, session_id=key, **self._options)
+                self._in_use[key] = session
+            self._recent[key] = session
+            self._recent.move_to_end(key)
+            while len(self._recent) > _MOST_SESSIONS:
+                self._recent.popitem(last=False)
+            return session
+
+    async def compact(
+        self,
+        model: Any,  # noqa: ANN401
+        messages: list[Any],
+        tools: list[Any],
+    ) -> tuple[list[Any], None]:
+        """Return the edited list, and no message for the history.
+
+        Inspect does not show a strategy what the list was billed, so the session learns it from
+        Inspect's count, scaled as the last model call was, and decides again with it.
+        """
+        session, first = self._chosen(messages)
+        if session is None or (loop := AgentLoop.of(session)).is_applying:
+            return messages, None
+        session.takes_markers = False
+        schemas = [tool.model_dump(mode="json", exclude_none=True) for tool in tools]
+        given = messages
+        for is_last in (False, True):
+            asked = Asked(uuid4().hex, given, None, schemas, plain=_compared)
+            is_given = callable(self._session) and not isinstance(self._session, Session)
+            if not (is_given or loop.is_own(session, asked)):
+                return messages, None
+            sent = await loop.apply_async(session, asked)
+            loop.finish(asked)
+            given = list(sent.messages)
+            if not is_last:
+                tokens = await _tokens(model, given, tools)
+                await loop.observe_async(session, sent, Usage(tokens))
+        if first is not None:
+            sample, begin = first
+            self._begins[sample, str(given[0].id)] = begin
+            while len(self._begins) > _MOST_SESSIONS:
+                self._begins.popitem(last=False)
+        return given, None
+
+    def _chosen(self, messages: Sequence[Any]) -> tuple[Session | None, tuple[str, str] | None]:
+        """Return the session of a list, and its sample and the id with which it began."""
+        if not messages:
+            return None, None
+        if isinstance(self._session, Session):
+            return self._session, None
+        if callable(self._session):
+            return self._session(messages), None
+        active = sample_active()
+        sample, found = active.id if active else "", str(messages[0].id)
+        begin = self._begins.get((sample, found), found)
+        return self.session_of(sample, begin), (sample, begin)
+
+
+async def _tokens(model: Any, messages: list[Any], tools: list[Any]) -> int:  # noqa: ANN401
+    """Return what a list will be billed: Inspect's count, scaled as in the last model call."""
+    for_tools = await model.count_tool_tokens(tools) if tools else 0
+    count = await model.count_tokens(messages) + for_tools
+    for event in reversed(list(transcript().events)):
+        usage = getattr(getattr(event, "output", None), "usage", None)
+        if event.event != "model" or usage is None or not event.input:
+            continue
+        names = ("input_tokens", "input_tokens_cache_read", "input_tokens_cache_write")
+        billed = sum(getattr(usage, name, None) or 0 for name in names)
+        counted = await model.count_tokens(list(event.input)) + for_tools
+        return int(count * min(max(billed / max(counted, 1), 1.0), _MOST_SCALE))
+    return int(count)
+
+
+def _compared(message: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return what the messages of two requests are compared by."""
+    return {"role": message.role, "content": str(message.id)}
