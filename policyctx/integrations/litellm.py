@@ -22,9 +22,10 @@ from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from policyctx.errors import InputError, InstallationError, MissingExtraError
-from policyctx.integrations.agent_loop import AgentLoop, Asked, SentTurn
+from policyctx.integrations.agent_loop import AgentLoop, SentTurn
 from policyctx.messages.markers import MARKER
 from policyctx.session import Session
+from policyctx.turns.asked import Asked
 
 try:
     import litellm

@@ -21,11 +21,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyctx.errors import InstallationError, MissingExtraError
-from policyctx.integrations.agent_loop import Asked, SentTurn
+from policyctx.integrations.agent_loop import SentTurn
 from policyctx.integrations.host_sessions import HostSessions, Turn
 from policyctx.messages.shapes.media import medium_of
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape
 from policyctx.tokens.usage import Usage
+from policyctx.turns.asked import Asked
 
 try:
     import pydantic_ai

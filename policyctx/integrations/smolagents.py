@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from policyctx.errors import InputError, InstallationError, MissingExtraError
-from policyctx.integrations.agent_loop import AgentLoop, Asked, SentTurn
+from policyctx.integrations.agent_loop import AgentLoop, SentTurn
 from policyctx.messages.shapes.shape import Part, Shape
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
+from policyctx.turns.asked import Asked
 
 try:
     import smolagents
