@@ -18,7 +18,7 @@ from policyctx.errors import PolicyctxError
 from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.proxy.bodies import shared_messages
 from policyctx.proxy.identity import Identity, beginning_of, session_name
-from policyctx.proxy.splicing import Written
+from policyctx.proxy.splicing import ListWriter
 from policyctx.turns.asked import Asked, is_alike
 from policyctx.turns.comparison import are_alike
 
@@ -60,7 +60,7 @@ class Conversation:
     lock: Lock = field(default_factory=Lock)
     session: Session | None = None
     sent: Sent | None = None
-    written: Written = field(default_factory=Written)
+    writer: ListWriter = field(default_factory=ListWriter)
     turn: int = 0
     used_at: float = 0.0
     is_established: bool = False
