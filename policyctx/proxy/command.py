@@ -65,7 +65,11 @@ def serve(options: Options, *, say: Callable[[str], None]) -> None:
         token="" if options.token_file is None else token_in(options.token_file),
         limits=limits,
     )
-    registry = Registry(memory_bytes=limits.memory_bytes, idle_seconds=limits.idle_seconds)
+    registry = Registry(
+        memory_bytes=limits.memory_bytes,
+        idle_seconds=limits.idle_seconds,
+        is_saved=lambda name: (options.root / name).exists(),
+    )
     turning = Turning(registry, policies, options.root, dry_run=options.dry_run)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     # It logs the lines of requests that it refuses, which may have a credential.

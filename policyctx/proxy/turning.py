@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import UsageError
 from policyctx.messages.markers import MARKER
-from policyctx.proxy.bodies import read_body
+from policyctx.proxy.bodies import read_body, shared_messages
 from policyctx.proxy.conversations import Conversation, Sent, has_reply
 from policyctx.proxy.identity import header_identity, identity_of
 from policyctx.proxy.scanning import UntouchableError
@@ -132,7 +132,7 @@ class Turning:
         if last is not None and last.body.raw == body.raw and api.decides:
             self._count("repeated")
             return Turned(_new(last.raw, body), conversation, conversation.turn)
-        if last is not None and body.known and last.body.messages[0] is not body.messages[0]:
+        if last is not None and not _is_read_after(body, last.body):
             body = read_body(body.raw, api.messages, last.body)
         try:
             session = self._session(conversation, api)
@@ -233,6 +233,13 @@ def at(error: Exception) -> str:
 def _new(raw: bytes, body: Body) -> bytes | None:
     """Return the bytes to send, None if they are those that came."""
     return None if raw is body.raw or raw == body.raw else raw
+
+
+def _is_read_after(body: Body, last: Body) -> bool:
+    """Whether a body has the objects of the last one where its list begins with their bytes."""
+    if not last.messages or body.messages[0] is last.messages[0]:
+        return True
+    return shared_messages(body.raw, last) == 0
 
 
 def _beside(api: Api, body: Body) -> tuple[Any, Any]:
