@@ -414,6 +414,15 @@ def test_requests_with_two_readings_or_other_targets_are_refused(
     assert api.seen == []
 
 
+def test_an_upstream_that_is_away_is_an_error_of_the_proxy(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with proxy(tmp_path, f"http://127.0.0.1:{port}") as running:
+        status, answer = posted(running.url + "/v1/messages", body_of(2))
+    assert status == 502
+    assert json.loads(answer)["error"]["message"].startswith("policyctx proxy: the upstream")
+
+
 def test_a_websocket_is_refused_with_a_reason(running: Running) -> None:
     status, text = asyncio.run(
         get(running.url + "/v1/responses", connection="upgrade", upgrade="websocket")
@@ -524,6 +533,7 @@ def test_a_dry_run_changes_nothing(api: Upstream, tmp_path: Path) -> None:
     with proxy(tmp_path, api.url, "--dry-run") as running:
         for n in (1, 2, 3):
             turn(running, body_of(n), "s")
+        assert "2 items would leave the context" in running.log.read_text()
     assert results_of(api.seen[2].body) == TEXTS[:3]
     assert [path.name for path in (tmp_path / "root").rglob("*")] == ["proxy.key"]
 
