@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, replace
+from itertools import compress, count
+from operator import is_not
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -18,7 +20,7 @@ import orjson
 from policyctx.proxy.scanning import Member, Scanner, Span, UntouchableError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from policyctx.definitions.items import Message
 
@@ -46,11 +48,15 @@ class Body:
     known: int = 0
     """How many messages at the beginning are the objects of the earlier body."""
 
-    def run(self, first: int, end: int) -> memoryview:
-        """Return the bytes of consecutive messages, with what stands between them."""
+    def bytes_of(self, message: int) -> memoryview:
+        """Return the bytes of a message."""
+        start, (first, end) = self.list_span.start, self.spans[message]
+        return memoryview(self.raw)[start + first : start + end]
+
+    def with_gap(self, message: int) -> memoryview:
+        """Return the bytes of a message with what stands between it and the one before."""
         start = self.list_span.start
-        spans = self.spans
-        return memoryview(self.raw)[start + spans[first].start : start + spans[end - 1].end]
+        return memoryview(self.raw)[start + self.ends[message - 1] : start + self.ends[message]]
 
 
 def read_body(raw: bytes, list_key: str, earlier: Body | None = None) -> Body:
@@ -83,6 +89,11 @@ def common_beginning(one: bytes, start: int, other: bytes, other_start: int, mos
         else:
             high = middle - 1
     return low
+
+
+def same_beginning(some: Sequence[object], others: Sequence[object]) -> int:
+    """Return how many objects at the beginning of two lists are the same."""
+    return next(compress(count(), map(is_not, some, others)), min(len(some), len(others)))
 
 
 def _begins_as(raw: bytes, earlier: Body) -> bool:

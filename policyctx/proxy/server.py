@@ -22,7 +22,7 @@ from policyctx.proxy.forwarding import Forwarder, Outgoing, keep_headers
 from policyctx.proxy.identity import credential_of, scope_of
 from policyctx.proxy.limits import Limits
 from policyctx.proxy.scanning import UntouchableError
-from policyctx.proxy.turning import Request, Turned
+from policyctx.proxy.turning import Request, Turned, at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,14 +30,16 @@ if TYPE_CHECKING:
 
     from policyctx.proxy.apis import Api
     from policyctx.proxy.conversations import Registry
+    from policyctx.proxy.policies import Policies
     from policyctx.proxy.turning import Turning
 
 _log = logging.getLogger(__name__)
 
-OWN_PAGES = "/_policyctx/"
-_WITH_TOKEN = OWN_PAGES + "token/"
+OWN_PAGES = "/_policyctx"
+_WITH_TOKEN = OWN_PAGES + "/token/"
 TOKEN_HEADER = "X-Policyctx-Token"  # noqa: S105 - the name of a header
 _SWEEP_SECONDS = 30
+_BACKLOG = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +82,22 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
 class Proxy:
     """The proxy of one address; `run` serves until it is stopped."""
 
-    def __init__(self, settings: Settings, turning: Turning, registry: Registry) -> None:
-        self._settings, self._turning, self._registry = settings, turning, registry
+    def __init__(
+        self, settings: Settings, turning: Turning, registry: Registry, policies: Policies
+    ) -> None:
+        self._settings, self._turning = settings, turning
+        self._registry, self._policies = registry, policies
         self._threads = ThreadPoolExecutor(settings.limits.threads, "policyctx-proxy")
         self._tasks: set[asyncio.Future[None]] = set()
         self._waiting: set[object] = set()
@@ -99,6 +112,9 @@ class Proxy:
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(
+            signal.SIGHUP, loop.run_in_executor, self._threads, self._policies.reload
+        )
         app = web.Application(client_max_size=limits.body_bytes)
         app.router.add_route("*", "/{path:.*}", self._handle)
         app.on_response_prepare.append(keep_headers)
@@ -116,7 +132,10 @@ class Proxy:
         self._forwarder = Forwarder(limits)
         await runner.setup()
         server = await loop.create_server(
-            partial(self._connection, loop, runner), self._settings.host, self._settings.port
+            partial(self._connection, loop, runner),
+            self._settings.host,
+            self._settings.port,
+            backlog=_BACKLOG,
         )
         try:
             self._port = server.sockets[0].getsockname()[1]
@@ -166,18 +185,26 @@ class Proxy:
             if path.startswith(OWN_PAGES):
                 return self._own_page(request, path)
             return await self._forwarded(request, path)
-        except RefusedError as error:
-            return error.response()
-        except TooLargeError:
+        except Exception as error:  # noqa: BLE001 - each kind has its answer
+            return self._refusal(error).response()
+
+    def _refusal(self, error: Exception) -> RefusedError:
+        """Return the answer to a request that was not forwarded."""
+        if isinstance(error, RefusedError):
+            return error
+        if isinstance(error, TooLargeError):
             text = f"the body is larger than {self._settings.limits.body_bytes:,} bytes"
-            return RefusedError(413, "request_too_large", text).response()
-        except TimeoutError:
-            text = "the request or the upstream took too long"
-            return RefusedError(408, "timeout_error", text).response()
-        except aiohttp.ClientError as error:
+            return RefusedError(413, "request_too_large", text)
+        # The text of an error may have a part of the request.
+        if isinstance(error, aiohttp.ClientError):
             _log.warning("an upstream cannot be reached: %s", type(error).__name__)
             text = f"the upstream cannot be reached: {type(error).__name__}"
-            return RefusedError(502, "api_error", text).response()
+            is_late = isinstance(error, TimeoutError)
+            return RefusedError(504 if is_late else 502, "api_error", text)
+        if isinstance(error, TimeoutError):
+            return RefusedError(408, "timeout_error", "the request took too long")
+        _log.error("a request failed: %s", at(error))
+        return RefusedError(500, "api_error", "an internal error")
 
     def _checked_path(self, request: web.Request) -> str:
         """Return the path and query of a request without its token; raises `RefusedError`."""
@@ -209,7 +236,9 @@ class Proxy:
         if api is None:
             return await self._forwarder.forward(request, Outgoing(base + path, None))
         received = await _body(request, self._settings.limits)
-        turned = await self._turned(api, upstream, headers, received)
+        turned = await asyncio.get_running_loop().run_in_executor(
+            self._threads, self._turned, api, upstream, headers, received
+        )
         outgoing = Outgoing(
             base + path,
             received if turned.raw is None else turned.raw,
@@ -218,22 +247,18 @@ class Proxy:
         )
         return await self._forwarder.forward(request, outgoing)
 
-    async def _turned(
+    def _turned(
         self, api: Api, upstream: str, headers: Mapping[str, str], received: bytes
     ) -> Turned:
-        scope = scope_of(
-            self._settings.key, self._settings.upstreams[upstream], credential_of(headers)
-        )
+        """Return what to send for a body that came; raises `TooLargeError`."""
+        settings = self._settings
+        encoding = headers.get("content-encoding", "")
         try:
-            raw = decoded(
-                received, headers.get("content-encoding", ""), self._settings.limits.body_bytes
-            )
+            raw = decoded(received, encoding, settings.limits.body_bytes)
         except UntouchableError as error:
-            _log.info("a request was sent unchanged: %s", error)
-            return Turned()
-        asked = Request(api, scope, headers, raw)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._turning.turned, asked)
+            return self._turning.left_alone(error)
+        scope = scope_of(settings.key, settings.upstreams[upstream], credential_of(headers))
+        return self._turning.turned(Request(api, scope, headers, raw))
 
     def _observe(self, turned: Turned, usage: object) -> None:
         loop = asyncio.get_running_loop()
@@ -246,12 +271,13 @@ class Proxy:
         host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
         if not self._is_own(host) or (origin is not None and not self._is_own_origin(origin)):
             raise RefusedError(403, "permission_error", "not the address of the proxy")
-        if path.partition("?")[0] != OWN_PAGES + "health" or request.method != "GET":
+        if path.partition("?")[0] != OWN_PAGES + "/health" or request.method != "GET":
             raise RefusedError(404, "not_found_error", "no such page")
         counts = self._turning.counts
         return web.json_response(
             {
                 "conversations": len(self._registry),
+                "reloads": self._policies.reloads,
                 "requests": dict(counts.requests),
                 "errors": dict(counts.errors),
             }
@@ -262,7 +288,10 @@ class Proxy:
         name, _, port = host.rpartition(":")
         if port != str(self._port):
             return False
-        return name.strip("[]") == self._settings.host or is_loopback(name)
+        if name.strip("[]") == self._settings.host or is_loopback(name):
+            return True
+        # A page of another site can only come by a name that it has made to mean this machine.
+        return bool(self._settings.token) and _is_address(name)
 
     def _is_own_origin(self, origin: str) -> bool:
         scheme, _, host = origin.partition("://")
