@@ -21,7 +21,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyctx.errors import InstallationError, MissingExtraError
-from policyctx.integrations.agent_loop import SentTurn
 from policyctx.integrations.host_sessions import HostSessions, Turn
 from policyctx.messages.shapes.media import medium_of
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import ModelRequestContext
 
     from policyctx.definitions.items import Path
+    from policyctx.integrations.agent_loop import SentTurn
     from policyctx.integrations.host_sessions import PolicyLike
     from policyctx.messages.json_text import JSON
     from policyctx.session import Session

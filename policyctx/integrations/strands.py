@@ -19,7 +19,6 @@ from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from policyctx.errors import InstallationError, MissingExtraError
-from policyctx.integrations.agent_loop import SentTurn
 from policyctx.integrations.bedrock_shape import BedrockShape
 from policyctx.integrations.host_sessions import HostSessions, Turn
 from policyctx.tokens.usage import Usage
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from strands import Agent
 
     from policyctx.definitions.items import Message
+    from policyctx.integrations.agent_loop import SentTurn
     from policyctx.integrations.host_sessions import PolicyLike
     from policyctx.session import Session
 
