@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -196,7 +196,7 @@ def test_before_anything_is_offloaded_the_answer_says_so(tmp_path: Path) -> None
         {"path": "c0", "offset": 10**30},
     ],
 )
-def test_wrong_input_is_answered_with_an_error(values: dict[str, object], tmp_path: Path) -> None:
+def test_wrong_input_is_answered_with_an_error(values: dict[str, Any], tmp_path: Path) -> None:
     text, is_error = read_offloaded(store_of(tmp_path, "a\nb\n"), **values)
     assert is_error
     assert len(text) < 500
