@@ -35,7 +35,6 @@ except ImportError as error:
     raise MissingExtraError("the strategy for Inspect", extra="inspect") from error
 try:
     from inspect_ai.log import transcript
-    from inspect_ai.log._samples import sample_active
     from inspect_ai.model import (
         ChatMessageAssistant,
         ChatMessageBase,
@@ -43,6 +42,7 @@ try:
         CompactionStrategy,
         ContentText,
     )
+    from inspect_ai.solver._task_state import sample_state
 
     CompactionStrategy.preserve_prefix  # noqa: B018 - the first version with it
 except (ImportError, AttributeError) as error:
@@ -291,8 +291,8 @@ class PolicyCompaction(CompactionStrategy):  # type: ignore[misc]
             return self._session, None
         if callable(self._session):
             return self._session(messages), None
-        active = sample_active()
-        sample, found = active.id if active else "", str(messages[0].id)
+        state = sample_state()
+        sample, found = state.uuid if state else "", str(messages[0].id)
         begin = self._begins.get((sample, found), found)
         return self.session_of(sample, begin), (sample, begin)
 
