@@ -255,8 +255,8 @@ def _edit(data: dict[str, Any], kind: _Kind, given: Sequence[Message], sent: Sen
 
 def _usage(response: Any) -> object:  # noqa: ANN401
     """Return the usage of a response of any endpoint as a dict, None if it has none."""
-    get = response.get if isinstance(response, dict) else lambda name: getattr(response, name, None)
-    usage = get("usage")
+    is_dict = isinstance(response, dict)
+    usage = response.get("usage") if is_dict else getattr(response, "usage", None)
     if callable(dump := getattr(usage, "model_dump", None)):
         usage = dump()
     return usage if isinstance(usage, dict) and any(usage.values()) else None

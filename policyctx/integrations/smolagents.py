@@ -121,7 +121,8 @@ class SmolagentsShape(Shape):
 
     def replaced(self, message: View, texts: Mapping[Path, str | None]) -> View | None:
         """Return the view with these parts replaced or removed."""
-        new = replace(message, **{str(path[0]): text for path, text in texts.items()})
+        changes: dict[str, Any] = {str(path[0]): text for path, text in texts.items()}
+        new = replace(message, **changes)
         return new if any(True for _ in self.parts(new)) else None
 
     def written(self, role: str, text: str) -> View:
@@ -166,7 +167,7 @@ def _action_views(step: Any) -> Iterator[View]:  # noqa: ANN401
     if step.error is not None:
         fixed += (str(step.error),)
     if result is not None and not calls:
-        result, fixed = None, (*fixed, result)
+        fixed, result = (*fixed, result), None
     if result is not None or fixed:
         yield View("user", None, None, None, id_, result, fixed, step)
 
