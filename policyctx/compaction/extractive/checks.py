@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from policyctx.compaction.extractive.digest import Statement
 from policyctx.compaction.extractive.sentences import one_line, shortened
 from policyctx.compaction.extractive.work import (
-    changed_in,
     command_parts,
     error_in,
     shows_text,
@@ -20,9 +19,8 @@ from policyctx.compaction.extractive.work import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from policyctx.compaction.assembly import PathFields
     from policyctx.compaction.extractive.cues import Cues
     from policyctx.compaction.extractive.work import Call
 
@@ -61,18 +59,21 @@ _MOST_LINES_WRITTEN = 6
 def checks_of(
     earlier: Iterable[Statement],
     calls: Sequence[Call],
-    reads_file: Mapping[str, PathFields],
+    changed: Sequence[Sequence[str]],
     cues: Cues,
 ) -> tuple[Statement, ...]:
-    """Return the last run of each check with its result, those of earlier summaries first."""
+    """Return the last run of each check with its result, those of earlier summaries first.
+
+    `changed` has for each call the files that it changed.
+    """
     checks = {_keys_of(one.text.partition(_RESULT)[0]): one for one in earlier}
-    for call in calls:
+    for call, paths in zip(calls, changed, strict=True):
         if (command := _check_in(call)) and call.result is not None:
             keys = _keys_of(command)
             checks = {old: one for old, one in checks.items() if not old <= keys}
             text = f"{command}{_RESULT}{_result_of(call, cues)}"
             checks[keys] = Statement(text, source=call.message)
-        elif changed_in(call, reads_file):
+        elif paths:
             checks = {keys: _stale(one) for keys, one in checks.items()}
     return tuple(checks.values())[-_MOST_CHECKS:]
 
@@ -124,21 +125,21 @@ def _result_of(call: Call, cues: Cues) -> str:
 def edits_of(
     earlier: Iterable[Statement],
     calls: Iterable[Call],
-    reads_file: Mapping[str, PathFields],
+    changed: Iterable[Sequence[str]],
     restored: Iterable[str],
 ) -> tuple[Statement, ...]:
     """Return the new text of the last edit of each file, of the files edited last.
 
-    `restored` are the paths of files that come back whole.
+    `changed` has for each call the files that it changed; `restored` are the paths of files that
+    come back whole.
     """
     edits = {one.text.partition(": ")[0]: one for one in earlier}
-    for call in calls:
-        changed = changed_in(call, reads_file)
-        for path in changed:
+    for call, paths in zip(calls, changed, strict=True):
+        for path in paths:
             edits.pop(path, None)
-        if len(changed) == 1 and call.path is not None and (text := _new_text(call)):
-            said = f"{changed[0]}: {shortened(text, _LONGEST_EDIT)}"
-            edits[changed[0]] = Statement(said, source=call.message)
+        if len(paths) == 1 and call.path is not None and (text := _new_text(call)):
+            said = f"{paths[0]}: {shortened(text, _LONGEST_EDIT)}"
+            edits[paths[0]] = Statement(said, source=call.message)
     shown = set(restored)
     return tuple(one for path, one in edits.items() if path not in shown)[-_MOST_EDITS:]
 

@@ -45,7 +45,13 @@ from policyctx.compaction.extractive.statements import (
     said_in,
     values_in,
 )
-from policyctx.compaction.extractive.work import calls_in, counted, failures_of, files_of
+from policyctx.compaction.extractive.work import (
+    calls_in,
+    changed_in,
+    counted,
+    failures_of,
+    files_of,
+)
 from policyctx.messages.reading import Reading
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.words import CJK
@@ -89,6 +95,7 @@ def gathered(history: History, cues: Cues) -> Digest:
     skipped = frozenset(history.earlier) | history.written
     items, others = _items_in(history, reading, skipped)
     calls = list(calls_in(reading, skipped, cues))
+    changed = [changed_in(call, history.reads_file) for call in calls]
     said = resolved(list(said_in(items, cues, _inputs(items, reading))), items, cues)
     read = {i: read_summary(text) for i, text in history.earlier.items()}
     read |= {i: _read_other(text, cues) for i, text in others.items()}
@@ -119,8 +126,8 @@ def gathered(history: History, cues: Cues) -> Digest:
         tools=counted(before.tools, calls),
         repository=repository_of(before.repository, calls, spoken),
         running=running_of(before.running, calls),
-        edits=edits_of(before.edits, calls, history.reads_file, history.restored),
-        checks=checks_of(before.checks, calls, history.reads_file, cues),
+        edits=edits_of(before.edits, calls, changed, history.restored),
+        checks=checks_of(before.checks, calls, changed, cues),
         done=status.done,
         next=status.next,
         open=status.open,

@@ -87,9 +87,7 @@ def test_both_ends_of_one_long_line_count_as_typed() -> None:
 
 
 TYPED = {
-    "<command-name>/fix</command-name>\n<command-args>Accept tabs.</command-args>": (
-        "/fix Accept tabs."
-    ),
+    "<command-name>/fix</command-name>\n<command-args>Tabs only.</command-args>": "/fix Tabs only.",
     "<task>\nBuild a parser.\n</task>": "Build a parser.",
     "<user_query>\nUse tabs.\n</user_query>": "Use tabs.",
     "Make it <b>bold</b>.": "Make it <b>bold</b>.",
