@@ -1,11 +1,12 @@
 """Holds the detector of regret against the labels that people gave.
 
-    python -m benchmarks.regret.judge LABELS ../shared/traces [--half development|frozen]
+    python -m benchmarks.regret.judge LABELS ../shared/traces [--half development|frozen] [--draw N]
 
 `LABELS` is a file of JSON lines, or a folder of such files; each line is one judgement of one unit
 of `units.jsonl`: `{"id", "needed", "kind", "range", …}`. Who judged is in `labeller`, or else in
 the file's name: `labels-A1.jsonl` is by `A`. A unit is needed where most of its judgements say so;
-a unit without a majority is left out and counted. Only recordings of the half are opened.
+a unit without a majority is left out and counted, and so is one whose item the policy no longer
+removes. Only recordings of the half are opened.
 
 The interval of each figure is from the 2.5th to the 97.5th percentile of a bootstrap over sessions.
 A weighted figure counts each unit by the inverse of the probability with which it was drawn.
@@ -24,7 +25,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.regret.sample import HERE, POLICIES, WHOLE, halves
+from benchmarks.regret.sample import DRAWS, HERE, POLICIES, WHOLE, halves, units_drawn
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.reading import recordings_in
 from policyctx.replay.simulation import simulated
@@ -81,6 +82,8 @@ class Found:
 
     kinds: frozenset[str] = frozenset()
     lines: tuple[Lines, ...] = ()
+    is_out: bool = True
+    """Whether the policy still removes the item for these calls."""
 
 
 @dataclass(slots=True)
@@ -155,12 +158,15 @@ def found_in(unit: Mapping[str, Any], session: SimulatedSession) -> Found:
     [item] = [item for item in session.items if (item.part, item.position) == place]
     if sha256(item.text.encode("utf-8", "surrogatepass")).hexdigest() != unit["text_sha256"]:
         raise ValueError(f"{unit['id']}: the recording is read in another way than it was drawn")
+    since, until = unit["since"], unit["until"]
+    if not any(one.since < until and since < one.until for one in item.absences):
+        return Found(is_out=False)
     needs = [
         need
         for regret in session.regrets
         if (regret.removal.part, regret.removal.position) == place
         for need in regret.needs
-        if unit["since"] <= need.call < unit["until"]
+        if since <= need.call < until
     ]
     return Found(
         frozenset("asked" if need.kind == "asked again" else "used" for need in needs),
@@ -190,10 +196,13 @@ def detected(
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """All units of a half that were judged, and how many had no majority."""
+    """All units of a half that were judged, and how many were left out."""
 
     units: Sequence[Judged]
     ties: int = 0
+    """Units without a majority."""
+    kept: int = 0
+    """Units whose item is no longer removed."""
     ids: frozenset[str] = frozenset()
     """Of all units that were judged, those without a majority too."""
     by_session: Mapping[str, Sequence[Judged]] = field(default_factory=dict)
@@ -204,7 +213,7 @@ def judging(
 ) -> Judging:
     """Return labels and findings joined."""
     units: list[Judged] = []
-    ties = 0
+    ties = kept = 0
     ids: set[str] = set()
     for unit, one in found:
         said = labels.get(unit["id"])
@@ -214,6 +223,9 @@ def judging(
         whole = majority(said)
         if whole is None:
             ties += 1
+            continue
+        if not one.is_out:
+            kept += 1
             continue
         units.append(
             Judged(
@@ -230,7 +242,7 @@ def judging(
     by_session: dict[str, list[Judged]] = defaultdict(list)
     for one_unit in units:
         by_session[one_unit.session].append(one_unit)
-    return Judging(units, ties, frozenset(ids), by_session)
+    return Judging(units, ties, kept, frozenset(ids), by_session)
 
 
 def share(
@@ -294,7 +306,9 @@ def covered(judged: Judging) -> tuple[float, float, int]:
 def report(judged: Judging, labels: Mapping[str, Sequence[Judgement]]) -> Iterator[str]:
     """Yield the lines of the report."""
     ids = judged.ids
-    yield f"units {len(judged.units)}, sessions {len(judged.by_session)}, ties {judged.ties}"
+    sessions = len(judged.by_session)
+    left_out = f"left out: {judged.ties} ties, {judged.kept} no longer removed"
+    yield f"units {len(judged.units)}, sessions {sessions}; {left_out}"
     found = sum(bool(unit.found) for unit in judged.units)
     yield f"needed {sum(unit.needed for unit in judged.units)}, found {found}"
     for (one, other), (value, number) in kappa(
@@ -343,11 +357,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("labels", type=Path, help="a file of JSON lines, or a folder of them")
     parser.add_argument("traces", type=Path, help="the folder of the recordings")
     parser.add_argument("--half", choices=["development", "frozen"], default="development")
+    parser.add_argument("--draw", type=int, choices=sorted(DRAWS), help="only units of this draw")
     parser.add_argument("--wrong", action="store_true", help="list the units that differ")
     given = parser.parse_args(arguments)
     labels = judgements(given.labels)
-    with (HERE / "units.jsonl").open(encoding="utf-8") as lines:
-        units = [json.loads(line) for line in lines]
+    units = units_drawn(given.draw)
     judged = judging(labels, detected(units, given.traces, given.half))
     print("\n".join(report(judged, labels)))
     if given.wrong:

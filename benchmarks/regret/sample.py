@@ -1,12 +1,13 @@
 """Draws the units of regret that people label, and writes what they need to judge them.
 
-    python -m benchmarks.regret.sample ../shared/traces PACKETS
+    python -m benchmarks.regret.sample ../shared/traces PACKETS [DRAW]
 
-A unit is a removed item and one absence of it. From each session at most ten are drawn, under the
-two fixed policies beside this module: units that the detector flags and units that it does not,
-each from its own stratum, with the probability that the unit had. `PACKETS` gets a folder for each
-session: the transcript, with the calls at which each item was out, and a file for each unit. What
-the detector says is in `units.jsonl` only, and the packets do not show it.
+A unit is a removed item and one absence of it. From each session at most ten are drawn, in the
+second draw seven others, under the two fixed policies beside this module: units that the detector
+flags and units that it does not, each from its own stratum, with the probability that the unit had.
+`PACKETS` gets a folder for each session: the transcript, with the calls at which each item was out,
+and a file for each unit. What the detector says is in `units.jsonl` only, and the packets do not
+show it. Units of another draw stay in `units.jsonl`.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import random
 import sys
 from collections import defaultdict
 from hashlib import sha256
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.reading import files_in, recordings_in
@@ -33,12 +35,32 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 POLICIES = ("coding-agent", "harsh")
-SEED = 20261123
-MOST = 10
-"""Units of one session."""
+
 SESSIONS = 4
 """Sessions of one file with removals; some files hold a hundred."""
 WHOLE = 10**9
+
+
+class Draw(NamedTuple):
+    """One of the draws; a later one takes units that the earlier ones have not."""
+
+    seed: str
+    most: int
+    """Units of one session."""
+
+
+DRAWS = {1: Draw("20261123", 10), 2: Draw("second", 7)}
+
+
+KEY = ("file", "session", "policy", "part", "position", "absence")
+"""What tells a unit from the others."""
+
+
+def units_drawn(draw: int | None = None) -> list[dict[str, Any]]:
+    """Return the units of `units.jsonl`, or those of one draw."""
+    with (HERE / "units.jsonl").open(encoding="utf-8") as lines:
+        units = [json.loads(line) for line in lines]
+    return [unit for unit in units if draw in {None, unit["draw"]}]
 
 
 def halves(traces: Path) -> dict[str, str]:
@@ -84,12 +106,12 @@ def units_of(session: SimulatedSession, policy: str) -> Iterator[dict[str, Any]]
             }
 
 
-def drawn(units: list[dict[str, Any]], chance: random.Random) -> list[dict[str, Any]]:
-    """Return at most `MOST` units, half of them flagged if enough are."""
+def drawn(units: list[dict[str, Any]], chance: random.Random, most: int) -> list[dict[str, Any]]:
+    """Return at most `most` units, half of them flagged if enough are."""
     strata = [[u for u in units if u["flagged"]], [u for u in units if not u["flagged"]]]
-    wanted = min(MOST // 2, len(strata[0]))
-    sizes = wanted, min(MOST - wanted, len(strata[1]))
-    sizes = min(MOST - sizes[1], len(strata[0])), sizes[1]
+    wanted = min(most // 2, len(strata[0]))
+    sizes = wanted, min(most - wanted, len(strata[1]))
+    sizes = min(most - sizes[1], len(strata[0])), sizes[1]
     found = []
     for stratum, size in zip(strata, sizes, strict=True):
         probability = size / len(stratum) if stratum else 0.0
@@ -149,40 +171,38 @@ def _shown(item: SeenItem) -> str:
     )
 
 
-def main(traces: Path, packets: Path) -> None:
-    """Draw the units of all recordings, and write `units.jsonl` here and the packets."""
+def main(traces: Path, packets: Path, draw: int = 1) -> None:
+    """Draw units of all recordings; write them to `units.jsonl` beside other draws, and packets."""
     policies = {name: OffloadPolicy.load(str(HERE / f"{name}.yaml")) for name in POLICIES}
+    seed, most = DRAWS[draw]
+    others = [unit for unit in units_drawn() if unit["draw"] != draw]
+    had = {tuple(unit[key] for key in KEY) for unit in others if unit["draw"] < draw}
     used: dict[str, int] = defaultdict(int)
-    number = 0
+    number = 300 * (draw - 1)
+    found: list[dict[str, Any]] = []
+    for file, half, recording in sessions(traces):
+        if used[file] >= SESSIONS:
+            continue
+        replayed = {
+            name: simulated(recording, policy, excerpt=WHOLE) for name, policy in policies.items()
+        }
+        chance = random.Random(f"{seed} {file} {recording.name}")  # noqa: S311 - no secret
+        of_session = {"file": file, "session": recording.name}
+        units = [of_session | unit for name in POLICIES for unit in units_of(replayed[name], name)]
+        units = drawn([u for u in units if tuple(u[k] for k in KEY) not in had], chance, most)
+        if not units:
+            continue
+        used[file] += 1
+        named = []
+        for unit in units:
+            number += 1
+            named.append({"id": f"u{number:03}", "draw": draw, "half": half, **unit})
+        found += named
+        name = "".join(c if c.isalnum() else "-" for c in recording.name)[:50]
+        write_packet(packets / half / f"{name}-{named[0]['id']}", replayed, named)
     with (HERE / "units.jsonl").open("w", encoding="utf-8") as out:
-        for file, half, recording in sessions(traces):
-            if used[file] >= SESSIONS:
-                continue
-            replayed = {
-                name: simulated(recording, policy, excerpt=WHOLE)
-                for name, policy in policies.items()
-            }
-            chance = random.Random(f"{SEED} {file} {recording.name}")  # noqa: S311 - no secret
-            units = drawn([u for name in POLICIES for u in units_of(replayed[name], name)], chance)
-            if not units:
-                continue
-            used[file] += 1
-            named = []
-            for unit in units:
-                number += 1
-                named.append(
-                    {
-                        "id": f"u{number:03}",
-                        "half": half,
-                        "file": file,
-                        "session": recording.name,
-                        **unit,
-                    }
-                )
-            out.writelines(json.dumps(unit) + "\n" for unit in named)
-            name = "".join(c if c.isalnum() else "-" for c in recording.name)[:50]
-            write_packet(packets / half / f"{name}-{named[0]['id']}", replayed, named)
+        out.writelines(json.dumps(u) + "\n" for u in sorted(others + found, key=itemgetter("id")))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), *map(int, sys.argv[3:4]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +13,7 @@ from benchmarks.regret.judge import (
     Found,
     Judgement,
     covered,
+    found_in,
     judgements,
     judging,
     kappa,
@@ -20,6 +22,11 @@ from benchmarks.regret.judge import (
     share,
     wrong,
 )
+from benchmarks.regret.sample import DRAWS, HERE, WHOLE, units_drawn
+from policyctx.replay.simulation import simulated
+from tests.conversations import call, results, user
+from tests.policies import policy
+from tests.replay.sessions import turn_by_turn
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,6 +82,50 @@ def test_units_without_a_label_or_a_majority_are_left_out() -> None:
     labels = {"u1": [said("a", needed=True), said("b", needed=False)]}
     judged = judging(labels, [(unit("u1"), USED), (unit("u2"), USED)])
     assert (list(judged.units), judged.ties) == ([], 1)
+
+
+def test_units_whose_item_stays_are_left_out_and_counted() -> None:
+    labels = {name: [said("a", needed=True)] for name in ("u1", "u2")}
+    judged = judging(labels, [(unit("u1"), USED), (unit("u2"), Found(is_out=False))])
+    assert [one.id for one in judged.units] == ["u1"]
+    assert next(report(judged, labels)).endswith("left out: 0 ties, 1 no longer removed")
+
+
+@pytest.mark.parametrize(
+    ("since", "found"), [(3, Found(frozenset({"used"}), ((1, 1),))), (1, Found(is_out=False))]
+)
+def test_what_is_found_in_a_unit_is_of_its_absence(since: int, found: Found) -> None:
+    messages = [user("the task")]
+    for i, text in enumerate(["see ticket QX-48213-B " * 30, "nothing to see " * 30]):
+        messages += [call(f"r{i}", "look", {"at": i}), results((f"r{i}", text))]
+    messages.append({"role": "assistant", "content": "it is QX-48213-B"})
+    clears = policy("""
+        items: {tool_result: {offload: true}}
+        steps: [{name: clear, do: clear, select: {types: [tool_result], keep_recent: 1}}]
+    """)
+    session = simulated(turn_by_turn(messages), clears, excerpt=WHOLE)
+    [item] = [one for one in session.items if one.absences]
+    one = {
+        **unit("u1"),
+        "part": item.part,
+        "position": item.position,
+        "since": since,
+        "until": since + 1,
+        "text_sha256": sha256(item.text.encode()).hexdigest(),
+    }
+    assert found_in(one, session) == found
+
+
+def test_units_have_a_draw_and_are_labelled_by_their_ids() -> None:
+    units = units_drawn()
+    assert {unit["draw"] for unit in units} == set(DRAWS)
+    assert len({unit["id"] for unit in units}) == len(units)
+    for draw in DRAWS:
+        assert {unit["id"] for unit in units_drawn(draw)} == {
+            unit["id"] for unit in units if unit["draw"] == draw
+        }
+    labels = judgements(HERE / "labels.jsonl")
+    assert set(labels) <= {unit["id"] for unit in units}
 
 
 def test_a_weighted_share_counts_a_unit_by_the_inverse_of_its_probability() -> None:

@@ -57,6 +57,10 @@ class Citations:
             if found and not self._knowledge.has_line(file, number, call):
                 yield from found
 
+    def numbers(self, reply: int) -> frozenset[str]:
+        """Return the numbers of lines in a reply."""
+        return frozenset(str(number) for _, number in self._said(reply))
+
     def _said(self, reply: int) -> Sequence[tuple[str, int]]:
         item = self._part.items[reply]
         said = dict.fromkeys(self._numbers_in(self._texts.written(reply)))

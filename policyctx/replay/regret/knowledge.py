@@ -32,6 +32,9 @@ _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
     "October", "November", "December",
 )  # fmt: skip
+_SCHEMES = frozenset({"http", "https", "file"})
+# A phrase of so many words is known where the call was sent all of it but a word at an end.
+_WORDS = 4
 # Shorter strings stand within others by chance.
 _SURE_CHARS = 6
 
@@ -53,7 +56,9 @@ class Knowledge:
         bare = _bare(text)
         if len(bare) >= _SURE_CHARS and self._is_sent(bare, call):
             return True
-        return " " not in text and self._can_be_joined(text, call)
+        if " " in text:
+            return any(self._is_sent(_bare(rest), call) for rest in _but_a_word(text))
+        return self._has_scheme(text, call) and self._can_be_joined(text, call)
 
     def has_line(self, file: str, number: int, call: int) -> bool:
         """Whether something that a call was sent about a file has a line's number.
@@ -76,6 +81,13 @@ class Knowledge:
                 if any(abs(one + other - number) <= 1 for one in given for other in given):
                     return True
         return False
+
+    def _has_scheme(self, text: str, call: int) -> bool:
+        """Whether a call was sent how an address begins, as `artifact://`; some everybody knows."""
+        scheme, found, _ = text.partition("://")
+        if not found or scheme in _SCHEMES:
+            return True
+        return any(scheme + found in said for said in self._said(call))
 
     def _can_be_joined(self, text: str, call: int) -> bool:
         parts = [part for part in _PATH_PARTS.split(text) if part.strip(".~")]
@@ -132,6 +144,14 @@ class Knowledge:
 def _bare(text: str) -> bytes:
     """Return a text in lower case without separators; bytes lose them much quicker than strings."""
     return text.lower().encode("utf-8", "surrogatepass").translate(None, _SEPARATORS)
+
+
+def _but_a_word(text: str) -> Iterator[str]:
+    """Yield a phrase without its first word and without its last, if that is not a number."""
+    said = text.split()
+    for word, rest in ((said[0], said[1:]), (said[-1], said[:-1])):
+        if not any(map(str.isdigit, word)) and len(rest) >= _WORDS:
+            yield " ".join(rest)
 
 
 def _notations(text: str) -> Sequence[str]:

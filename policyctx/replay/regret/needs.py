@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from policyctx.replay.regret.asked import asked_again
 from policyctx.replay.regret.cited import Citations
+from policyctx.replay.regret.facts import fact_in, may_be_fact
 from policyctx.replay.regret.holders import (
     COMMON,
     RARE,
@@ -21,12 +22,12 @@ from policyctx.replay.regret.holders import (
 from policyctx.replay.regret.knowledge import Knowledge
 from policyctx.replay.regret.memo import Memo
 from policyctx.replay.regret.ranges import Lines, Range, without
-from policyctx.replay.regret.strings import SURE, starts_of
+from policyctx.replay.regret.strings import HINT, SURE, starts_of
 from policyctx.replay.regret.vocabulary import Sent, is_common, takeovers
 from policyctx.replay.timeline import shown_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from policyctx.replay.regret.cited import Cited
     from policyctx.replay.regret.strings import Distinct
@@ -152,17 +153,22 @@ def _used(part: SessionPart, replies: Sequence[tuple[int, int]], memo: Memo) -> 
         known: dict[Distinct, bool] = {}
         newer: set[str] = set()
         for holder in sorted({*held, *words, *cited}, reverse=True):
-            found = held[holder]
+            found = [one for one in held[holder] if one.weight > HINT]
             takeover = words.get(holder)
             share = 0.0 if takeover is None else takeover.share
-            if sum(one.weight for one in found) + share >= SURE:
-                for one in found:
-                    if one not in known:
-                        known[one] = not sent.is_new(one.words, call) and knowledge.has(one, call)
-                found = [one for one in found if not known[one]]
-            else:
-                found = []
-            signs = evidence.of(holder, found, takeover, cited[holder])
+            is_sure = sum(one.weight for one in found) + share >= SURE
+            facts = evidence.facts(holder, held[holder], texts.written(reply))
+            for one in (*(found if is_sure else ()), *facts):
+                if one not in known:
+                    known[one] = not sent.is_new(one.words, call) and knowledge.has(one, call)
+            found = [one for one in found if is_sure and not known[one]]
+            cites = citations.numbers(reply) if facts else ()
+            facts = {
+                one: start
+                for one, start in facts.items()
+                if not known[one] and one.text not in cites
+            }
+            signs = evidence.of(holder, found, takeover, cited[holder], facts)
             if not signs:
                 continue
             shown = tuple(dict.fromkeys(sign.text for sign in signs))
@@ -201,11 +207,13 @@ class _Evidence:
         holder: int,
         found: Sequence[Distinct],
         takeover: Takeover | None,
-        cited: Sequence[Cited] = (),
+        cited: Sequence[Cited],
+        facts: Mapping[Distinct, int],
     ) -> list[_Sign]:
         """Return what shows a need of an item, the surest first.
 
         A weak sign counts only near another one: names that coincide by chance stand apart.
+        `facts` have where they stand in the item.
         """
         lines = self.lines_of(holder)
         placed = [
@@ -218,6 +226,7 @@ class _Evidence:
         counted = [(start, one) for start, one in placed if one.weight >= SURE]
         weak = [(start, one) for start, one in placed if one.weight < SURE]
         counted += _confirmed(weak)
+        counted += ((start, one) for one, start in facts.items())
         if takeover is not None and takeover.share < SURE:
             near = [
                 (start, one)
@@ -243,6 +252,17 @@ class _Evidence:
             place = self._place(holder, takeover)
             signs += [_Sign(word, place) for word in takeover.words]
         return signs
+
+    def facts(self, holder: int, held: Iterable[Distinct], reply: str) -> dict[Distinct, int]:
+        """Return the short facts of a reply among what an item held, and where they stand in it."""
+        text = self.lines_of(holder).text
+        found: dict[Distinct, int] = {}
+        for one in held:
+            if one.weight < SURE and may_be_fact(one.text):
+                starts = [start for start in _starts(text, one) if start >= 0]
+                if (start := fact_in(one.text, reply, text, starts)) is not None:
+                    found[one] = start
+        return found
 
     def lines_of(self, holder: int) -> Lines:
         """Return the lines of an item."""

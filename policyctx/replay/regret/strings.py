@@ -2,13 +2,15 @@
 
 Each string (path, id, number, line) has a weight. A weight of 1 shows that the text used what holds
 the string; so do two of ½, or eight consecutive characters of a language written without spaces.
-What a model writes by itself (years, round numbers, words of a language) weighs nothing.
+A weight of ¼ shows something only beside the same words; see `facts`. What a model writes by itself
+(years, round numbers, powers of two, words of a language) weighs nothing.
 """
 
 from __future__ import annotations
 
 import re
 import string
+from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.replay.readers.source import value_of
@@ -112,6 +114,8 @@ class Distinct(NamedTuple):
 
 
 SURE, LIKELY = 1.0, 0.5
+# Of a short number or a measure, which shows something only as a fact; see `facts`.
+HINT = 0.25
 # Of a gram: three that overlap make a sure sign.
 _OF_THREE = 0.34
 
@@ -126,6 +130,8 @@ _FILE = re.compile(r"[\w+@-]+(?:\.[\w+@-]+)*\.[A-Za-z][A-Za-z0-9]{0,4}")
 _NUMBER = re.compile(r"\d+(?:[.,:-]\d+)*")
 # `sha256`, `utf8`, `python3`: words of the trade.
 _NAMED = re.compile(r"[A-Za-z]+[-_]?\d{1,3}|\d{1,3}[A-Za-z]+")
+# A number with its unit: `900px`, `135ms`.
+_MEASURE = re.compile(r"\d{2,3}[A-Za-z]{2,}")
 # An amount of money: nobody guesses its cents.
 _CENTS = re.compile(r"[\d,]*\d\d\.\d\d")
 # The record locator of a booking.
@@ -138,8 +144,11 @@ _SENTENCE_END = ".:,;/\\-"
 # What has none of these weighs nothing: it is a word, or a mark beside one or behind a sentence.
 _TELLING = re.compile(r"[\d@_]|[a-z][A-Z]|[A-Z]{6}|[^\x00-\x7f]|[./\\](?![.:,;/\\-]*\Z)")
 
-_YEARS = range(1900, 2101)
-_SURE_DIGITS, _LIKELY_DIGITS = 5, 4
+# Years, what a server answers, and powers of two.
+_FAMILIAR = frozenset(
+    {*range(1900, 2101), *HTTPStatus, *(2**power - by for power in range(24) for by in (0, 1))}
+)
+_SURE_DIGITS, _LIKELY_DIGITS, _HINT_DIGITS = 5, 4, 3
 _ID_DIGITS, _ID_LENGTH = 4, 5
 _SURE_PARTS, _SURE_LENGTH, _LIKELY_LENGTH = 4, 20, 8
 # Longer ones are data that nobody quotes.
@@ -193,8 +202,10 @@ def _of_number(token: str) -> float:
         return SURE
     if len(digits) == _LIKELY_DIGITS and _CENTS.fullmatch(token):
         return SURE
-    if token.isdigit() and (int(token) in _YEARS or len(digits) < _LIKELY_DIGITS):
+    if token.isdigit() and (int(token) in _FAMILIAR or len(digits) < _HINT_DIGITS):
         return 0
+    if token.isdigit() and len(digits) == _HINT_DIGITS:
+        return HINT
     return LIKELY if len(digits) >= _LIKELY_DIGITS - (not token.isdigit()) else 0
 
 
@@ -240,7 +251,7 @@ def _of_name(token: str) -> float:
         return weight
     if digits and not token.isdigit():
         if _NAMED.fullmatch(token) or len(token) < 4:  # noqa: PLR2004 - `v1.2`
-            return 0
+            return HINT if _MEASURE.fullmatch(token) else 0
         is_id = digits >= _ID_DIGITS or (digits == _ID_DIGITS - 1 and len(token) > _ID_LENGTH)
         return SURE if is_id else LIKELY
     if token.startswith("__") or len(token) < _LIKELY_LENGTH:

@@ -36,6 +36,42 @@ def test_what_can_be_derived_from_visible_text_is_no_need(said: str, visible: st
     assert is_regretted(held=said, visible="the task", said=f"I take {said}.")
 
 
+@pytest.mark.parametrize(
+    ("visible", "known"),
+    [
+        ("archive of the job voucher-flatten-ledger", False),
+        ("archive://other and the job voucher-flatten-ledger", True),
+    ],
+)
+def test_an_address_is_joined_from_parts_only_if_its_scheme_was_sent(
+    visible: str, known: bool
+) -> None:
+    address = "archive://voucher-flatten-ledger/archive"
+    said = f"I open {address}."
+    assert is_regretted(held=address, visible=visible, said=said) is not known
+
+
+RULE = "summary: the harbour office reopens any sealed container"
+
+
+@pytest.mark.parametrize(
+    ("held", "said", "known"),
+    [
+        (RULE, f"so {RULE}", True),
+        (RULE, "the harbour office reopens any sealed container, always", True),
+        ("the harbour office reopens any container 48213 times", None, False),
+        ("a new harbour office reopens any sealed container", None, False),
+        ("office reopens any sealed crates", None, True),
+        ("office reopens sealed crates always", None, False),
+    ],
+)
+def test_a_phrase_is_known_where_all_of_it_but_a_word_at_an_end_was_sent(
+    held: str, said: str | None, known: bool
+) -> None:
+    visible = "- The harbour office reopens any sealed container. A new summary of crates."
+    assert is_regretted(held=held, visible=visible, said=said or held) is not known
+
+
 HELD = """Refunds beyond the quarterly allowance are escalated: an auditor countersigns the voucher,
 the treasurer releases the escrow, and the courier hands the receipt to the claimant."""
 

@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 
 from policyctx.replay.regret.holders import Replies
 from policyctx.replay.regret.memo import Memo
-from policyctx.replay.regret.strings import GRAM, LIKELY, SURE, Distinct, plain, stands_in, words
+from policyctx.replay.regret.strings import (
+    GRAM,
+    HINT,
+    LIKELY,
+    SURE,
+    Distinct,
+    plain,
+    stands_in,
+    words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,6 +64,16 @@ def test_unique_names_are_sure_evidence(token: str) -> None:
 )
 def test_names_that_could_coincide_are_likely_evidence(token: str) -> None:
     assert weights(f"see {token}, then stop.")[token] == LIKELY
+
+
+@pytest.mark.parametrize("token", ["166", "263", "900px", "35ms"])
+def test_short_numbers_and_measures_are_hints(token: str) -> None:
+    assert weights(f"see {token}, then stop.")[token] == HINT
+
+
+@pytest.mark.parametrize("token", ["100", "404", "511", "512", "1023", "4096", "2024", "1st"])
+def test_familiar_numbers_are_not_even_hints(token: str) -> None:
+    assert weights(f"see {token}, then stop.") == {}
 
 
 @pytest.mark.parametrize(
