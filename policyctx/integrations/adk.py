@@ -19,9 +19,9 @@ from weakref import WeakValueDictionary
 
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, SentTurn
+from policyctx.messages.asked import Asked
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
-from policyctx.turns.asked import Asked
 
 try:
     from google import adk

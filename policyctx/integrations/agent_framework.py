@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import HostSessions
+from policyctx.messages.asked import Asked
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.shapes.media import medium_of
 from policyctx.messages.shapes.shape import REMOVED, RESULT_ROLES, Part, Shape, kind_of_text
 from policyctx.tokens.usage import Usage
-from policyctx.turns.asked import Asked
 
 try:
     import agent_framework

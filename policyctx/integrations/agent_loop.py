@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakKeyDictionary
 
 from policyctx.errors import UsageError
-from policyctx.turns.asked import Asked, is_alike
+from policyctx.messages.asked import Asked, is_alike
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_origin
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, SentTurn
 from policyctx.integrations.body_usage import hands_out_body, watch, watch_async
+from policyctx.messages.asked import Asked
 from policyctx.messages.markers import MARKER
-from policyctx.turns.asked import Asked
 
 try:
     import anthropic

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import TypeAlias
 
+    from policyctx.messages.asked import Asked
     from policyctx.messages.shapes.shape import Shape
     from policyctx.planning.compiled import OffloadPolicy
     from policyctx.policy.models import Policy
-    from policyctx.turns.asked import Asked
 
     PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | OffloadPolicy
     SessionOf: TypeAlias = Callable[[Any], Session | None]

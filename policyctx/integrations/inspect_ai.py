@@ -23,11 +23,11 @@ from weakref import WeakValueDictionary
 from policyctx.definitions.items import Medium
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop
+from policyctx.messages.asked import Asked
 from policyctx.messages.shapes.blocks import result_parts
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
-from policyctx.turns.asked import Asked
 
 try:
     import inspect_ai

@@ -23,9 +23,9 @@ from weakref import WeakValueDictionary
 
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, SentTurn
+from policyctx.messages.asked import Asked
 from policyctx.messages.markers import MARKER
 from policyctx.session import Session
-from policyctx.turns.asked import Asked
 
 try:
     import litellm

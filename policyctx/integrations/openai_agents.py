@@ -20,8 +20,8 @@ from uuid import uuid4
 
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, SentTurn
+from policyctx.messages.asked import Asked
 from policyctx.tokens.usage import Usage
-from policyctx.turns.asked import Asked
 
 try:
     import agents

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import HostSessions, Turn
+from policyctx.messages.asked import Asked
 from policyctx.messages.shapes.media import medium_of
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape
 from policyctx.tokens.usage import Usage
-from policyctx.turns.asked import Asked
 
 try:
     import pydantic_ai

@@ -23,10 +23,10 @@ from uuid import uuid4
 
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, SentTurn
+from policyctx.messages.asked import Asked
 from policyctx.messages.shapes.shape import Part, Shape
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
-from policyctx.turns.asked import Asked
 
 try:
     import smolagents

@@ -21,8 +21,8 @@ from weakref import WeakKeyDictionary
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.bedrock_shape import BedrockShape
 from policyctx.integrations.host_sessions import HostSessions, Turn
+from policyctx.messages.asked import Asked
 from policyctx.tokens.usage import Usage
-from policyctx.turns.asked import Asked
 
 try:
     import strands  # noqa: F401 - to tell a missing package from one that is too old

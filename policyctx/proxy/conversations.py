@@ -16,11 +16,11 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from policyctx.errors import PolicyctxError
+from policyctx.messages.asked import Asked, is_alike
 from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.proxy.bodies import same_beginning, shared_messages
 from policyctx.proxy.identity import Identity, beginning_of, session_name
 from policyctx.proxy.splicing import ListWriter
-from policyctx.turns.asked import Asked, is_alike
 from policyctx.turns.comparison import are_alike
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ import pytest
 from policyctx import Session
 from policyctx.integrations.agent_loop import AgentLoop
 from policyctx.integrations.anthropic import PolicyMiddleware
+from policyctx.messages.asked import Asked
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.turns.asked import Asked
 from tests.conversations import results, session_of, user
 from tests.integrations.anthropic_api import (
     OVERLOADED,
@@ -876,7 +876,7 @@ from pathlib import Path
 import anthropic
 from policyctx import Session
 from policyctx.integrations.agent_loop import AgentLoop
-from policyctx.turns.asked import Asked
+from policyctx.messages.asked import Asked
 from policyctx.integrations.anthropic import PolicyMiddleware
 
 folder, url, die_at = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
