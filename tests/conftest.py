@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
 # A shell or a test runner may set it, and commands that the tests run would lay out tables for it.
 os.environ.pop("COLUMNS", None)
+
+# A shell that starts the tests in the background ignores Ctrl-C in them and in all that they start.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The default and `quick` draw the same examples for the same code, on any machine; `long` draws new
 # ones all night. `HYPOTHESIS_PROFILE` chooses.
