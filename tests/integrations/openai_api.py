@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from http.server import ThreadingHTTPServer
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tests.integrations.openai_rules import chat_refusal, responses_refusal, sealed
 from tests.serving import Answer, serving
@@ -64,6 +64,15 @@ def calling(*calls: tuple[str, str, dict[str, Any]], reasons: bool = False) -> R
 # The SDK waits for as long as the header says, and then tries again.
 OVERLOADED = Reply(status=529, headers={"retry-after-ms": "1"})
 BROKEN = Reply(status=500, headers={"retry-after-ms": "1"})
+
+
+class Items(Protocol):
+    """Gives ids, and keeps the items of all responses by theirs."""
+
+    made: dict[str, Body]
+
+    def new_id(self, kind: str) -> str:
+        """Return an id that no other item has."""
 
 
 class OpenAIAPI(ThreadingHTTPServer):
@@ -136,9 +145,9 @@ class _Answer(Answer):
             self._fail(reply.status, "scripted", reply.headers)
             return
         api.prompts.append(tokens_of(body))
-        answer, events = (_completion if path == _CHAT else _response)(api, body, reply)
+        answer, events = (completion if path == _CHAT else response)(api, body, reply)
         if body.get("stream"):
-            frames = map(_frame, events)
+            frames = map(frame, events)
             self.send_events(frames, cut_after=reply.cut_after, holds=self.server.holds)
         else:
             self.send_json(200, json.dumps(answer).encode(), reply.headers)
@@ -157,13 +166,15 @@ class _Answer(Answer):
         self.send_json(status, json.dumps({"error": error}).encode(), headers or {})
 
 
-def _frame(event: Body | str) -> str:
+def frame(event: Body | str) -> str:
+    """Return an event as server-sent events have it."""
     kind = event.get("type") if isinstance(event, dict) else None
     text = event if isinstance(event, str) else json.dumps(event)
     return (f"event: {kind}\n" if kind else "") + f"data: {text}\n\n"
 
 
-def _completion(api: OpenAIAPI, body: Body, reply: Reply) -> tuple[Body, Iterator[Body | str]]:
+def completion(api: Items, body: Body, reply: Reply) -> tuple[Body, Iterator[Body | str]]:
+    """Return the answer of Chat Completions, and the events of a stream whose sum it is."""
     made: list[Any] = [
         {"id": id_, "type": "function", "function": {"name": tool, "arguments": arguments}}
         for id_, tool, arguments in reply.calls
@@ -204,7 +215,8 @@ def _completion(api: OpenAIAPI, body: Body, reply: Reply) -> tuple[Body, Iterato
     return whole, events()
 
 
-def _response(api: OpenAIAPI, body: Body, reply: Reply) -> tuple[Body, Iterator[Body | str]]:
+def response(api: Items, body: Body, reply: Reply) -> tuple[Body, Iterator[Body | str]]:
+    """Return the answer of Responses, and the events of a stream whose sum it is."""
     items = _items(api, reply)
     prompt, output = tokens_of(body), _output_tokens(reply)
     usage = {
@@ -239,7 +251,7 @@ def _response(api: OpenAIAPI, body: Body, reply: Reply) -> tuple[Body, Iterator[
     return whole, events()
 
 
-def _items(api: OpenAIAPI, reply: Reply) -> list[Body]:
+def _items(api: Items, reply: Reply) -> list[Body]:
     """Return the items of a response, and keep them with the reasoning that each followed."""
     items: list[Body] = []
     if reply.searches:

@@ -1,0 +1,78 @@
+"""Agents that other people wrote, through the proxy, each with a task of 30 commands to its end."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.proxy.blackbox.checks import lost_texts, placeholder_paths, prefixes, strings
+from tests.proxy.blackbox.programs import AIDER, CODEX, KEY, MINI, OPENCODE, PI, Program
+from tests.proxy.blackbox.proxies import WINDOW, proxied
+from tests.proxy.blackbox.scripts import Reply, always, task
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.proxy.blackbox.recorded import Recorded
+    from tests.proxy.blackbox.upstream import Upstream
+
+TURNS = 30
+
+
+def programs(*some: Program) -> pytest.MarkDecorator:
+    params = [pytest.param(one, id=one.name, marks=pytest.mark.clients) for one in some]
+    return pytest.mark.parametrize("program", params)
+
+
+@programs(CODEX, PI, MINI, OPENCODE)
+def test_a_long_task_stays_in_a_small_window(
+    program: Program, provider: Upstream, tmp_path: Path
+) -> None:
+    provider.script = task(TURNS, last_command=program.last_command)
+    provider.accepted = program.accepted
+    with proxied(provider.url, tmp_path / "proxy") as proxy:
+        run = program.run(proxy.url, tmp_path / "client")
+    assert provider.refused == []
+    assert run.returncode == 0, run.stderr[-2000:]
+    requests = [one for one in provider.of(program.path) if one.body.get("tools")]
+    assert len(requests) == TURNS + 1
+    assert max(provider.prompts) <= WINDOW
+    moves_markers = program.path == "/v1/messages"
+    seen = prefixes(requests, moves_markers=moves_markers)
+    assert seen.wrong == ()
+    assert seen.offloads >= 3
+    named = placeholder_paths(requests)
+    assert len(named) >= TURNS // 2
+    assert lost_texts(proxy.root, named, texts_of(requests)) == []
+    assert KEY not in proxy.logged
+
+
+def texts_of(requests: list[Recorded]) -> set[str]:
+    """Return the texts that the client sent, and lists of blocks as the store writes them."""
+    found = {text for request in requests for _, text in strings(request.messages)}
+    for request in requests:
+        for message in request.messages:
+            for block in (message, *_blocks(message)):
+                for value in block.values():
+                    if isinstance(value, list):
+                        found.add(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    return found
+
+
+def _blocks(message: dict[str, object]) -> list[dict[str, object]]:
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else []
+    return [block for block in blocks if isinstance(block, dict)]
+
+
+@programs(AIDER)
+def test_a_question_is_answered(program: Program, provider: Upstream, tmp_path: Path) -> None:
+    provider.script = always(Reply("There is nothing to compile."))
+    with proxied(provider.url, tmp_path / "proxy") as proxy:
+        run = program.run(proxy.url, tmp_path / "client")
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert "There is nothing to compile." in run.stdout
+    assert provider.refused == []
+    assert len(provider.of(program.path)) == 1
