@@ -20,6 +20,7 @@ from policyctx.cli import (
     init,
     mcp,
     plan,
+    proxy,
     replay,
     schema,
     show,
@@ -55,6 +56,7 @@ app.command("agents")(agents.agents)
 app.command("schema")(schema.schema)
 app.command("test")(test.run)
 app.command("mcp")(mcp.mcp)
+app.command("proxy")(proxy.proxy)
 app.add_typer(store)
 app.add_typer(hook.app)
 app.add_typer(exporting.app)

@@ -12,17 +12,15 @@ import logging
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from itertools import takewhile
 from threading import Lock, get_ident
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakKeyDictionary
 
 from policyctx.errors import UsageError
-from policyctx.messages.shapes.sdk_objects import as_message
-from policyctx.messages.shapes.shape import SYSTEM_ROLES
+from policyctx.turns.asked import Asked, is_alike
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterator, Sequence
 
     from policyctx.definitions.items import Message
     from policyctx.session import Session
@@ -34,40 +32,7 @@ _log = logging.getLogger(__name__)
 _MOST_KEPT = 8
 # How often an asynchronous request asks whether another one has ended its turn, in seconds.
 _POLL = 0.005
-# The roles of messages that are neither replies nor results of calls in one.
-_ASKING = frozenset({"user", *SYSTEM_ROLES})
 _applying: ContextVar[frozenset[AgentLoop]] = ContextVar("applying", default=frozenset())
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One attempt at a request, before the policy. `key` is equal for all attempts at it.
-
-    `agent` is the agent that asks, in a framework that names it. `plain` returns a message as the
-    dict by which it is compared with those of other requests.
-    """
-
-    key: str
-    messages: list[Message]
-    system: object = None
-    tools: object = None
-    agent: str | None = None
-    plain: Callable[[Message], Message] = as_message
-
-    def heads(self) -> list[Message]:
-        """Return the leading system messages, which OpenAI's APIs have in the list."""
-        found = takewhile(lambda message: message.get("role") in SYSTEM_ROLES, self._dicts())
-        return list(found)
-
-    def has_reply(self) -> bool:
-        """Return whether a message is a reply or follows from one."""
-        return any(message.get("role") not in _ASKING for message in self._dicts())
-
-    def _dicts(self) -> Iterator[Message]:
-        return (
-            message if isinstance(message, dict) else {}
-            for message in map(self.plain, self.messages)
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +90,7 @@ class AgentLoop:
         last = self._last
         if last is None or (asked.agent is None and not self._is_established):
             return True
-        if _is_alike(last, asked):
+        if is_alike(last, asked):
             return True
         if not self._has_warned:
             self._has_warned = True
@@ -252,59 +217,3 @@ class AgentLoop:
             yield
         finally:
             _applying.reset(token)
-
-
-def _is_alike(last: Asked, asked: Asked) -> bool:
-    if asked.agent is not None:
-        return asked.agent == last.agent or _continues(last, asked)
-    system = _system(asked)
-    same_system = _system(last) == system
-    same_tools = _names(last.tools) == _names(asked.tools)
-    if same_system and same_tools and (system or _names(asked.tools)):
-        return True
-    return (same_system or same_tools) and _continues(last, asked)
-
-
-def _continues(last: Asked, asked: Asked) -> bool:
-    before, messages = last.messages[len(last.heads()) :], asked.messages[len(asked.heads()) :]
-    if not before or not messages:
-        return False
-    newest = _plain(last.plain(before[-1]))
-    return _plain(asked.plain(messages[0])) == _plain(last.plain(before[0])) or any(
-        _plain(asked.plain(message)) == newest for message in reversed(messages)
-    )
-
-
-def _system(asked: Asked) -> str:
-    heads = (_text(message.get("content")) for message in asked.heads())
-    return "\n".join([_text(asked.system), *heads])
-
-
-def _names(tools: object) -> frozenset[str]:
-    """Return the names of tools; a hosted tool of OpenAI's has its type as its name."""
-    found = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
-    named = [tool.get("function") or tool for tool in found]
-    return frozenset(str(tool.get("name") or tool.get("type")) for tool in named)
-
-
-def _text(system: object) -> str:
-    """Return a system prompt as one text, whether it is a text or a list of blocks."""
-    if isinstance(system, list):
-        return "\n".join(str(block.get("text")) for block in system if isinstance(block, dict))
-    return system if isinstance(system, str) else ""
-
-
-def _plain(message: Message) -> Mapping[str, Any]:
-    """Return a message without cache markers, with a text as a block."""
-    if not isinstance(message, dict):
-        return {"content": message}
-    content = message.get("content")
-    if isinstance(content, str):
-        content = [{"type": "text", "text": content}]
-    blocks = [
-        {name: value for name, value in block.items() if name != "cache_control"}
-        if isinstance(block, dict)
-        else block
-        for block in content or ()
-    ]
-    return {**message, "content": blocks}

@@ -20,9 +20,10 @@ from types import new_class
 from typing import TYPE_CHECKING, Any, NamedTuple, get_origin
 
 from policyctx.errors import InstallationError, MissingExtraError
-from policyctx.integrations.agent_loop import AgentLoop, Asked, SentTurn
+from policyctx.integrations.agent_loop import AgentLoop, SentTurn
 from policyctx.integrations.body_usage import hands_out_body, watch, watch_async
 from policyctx.messages.markers import MARKER
+from policyctx.turns.asked import Asked
 
 try:
     import anthropic

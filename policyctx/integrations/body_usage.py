@@ -7,57 +7,15 @@ nothing of it.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-from policyctx.errors import UsageError
-from policyctx.tokens.usage import usage_of
+from policyctx.tokens.body_usage import BodyUsage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 # The methods that hand out a body in pieces, and what ends a piece in the body.
 _PIECES = {"iter_bytes": "", "iter_text": "", "iter_lines": "\n"}
-
-
-class BodyUsage:
-    """The usage in one body, JSON or server-sent events, whose pieces are added in order."""
-
-    def __init__(self, content_type: str) -> None:
-        self._has_events = "text/event-stream" in content_type
-        self._is_found = False
-        self._left = bytearray()
-        """What was not read yet: all of a JSON body, or the end of the events."""
-
-    def after(self, piece: str | bytes) -> object:
-        """Return the usage if the body shows it with this piece, None otherwise."""
-        if self._is_found:
-            return None
-        self._left += piece.encode() if isinstance(piece, str) else piece
-        if not self._has_events:
-            return None
-        *lines, self._left = self._left.split(b"\n")
-        events = (line.removeprefix(b"data:") for line in lines if line.startswith(b"data:"))
-        return next(filter(None, map(self._usage, events)), None)
-
-    def at_end(self) -> object:
-        """Return the usage if only the end of the body shows it, None otherwise."""
-        return None if self._has_events or self._is_found else self._usage(self._left)
-
-    def _usage(self, text: bytearray) -> object:
-        """Return the usage of a prompt in a response, or in an event that has one inside."""
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
-        if not isinstance(value, dict):
-            return None
-        for holder in (value, value.get("message"), value.get("response")):
-            usage = holder.get("usage") if isinstance(holder, dict) else None
-            if _has_prompt(usage):
-                self._is_found = True
-                return usage
-        return None
 
 
 def watch(response: Any, observe: Callable[[object], None]) -> None:  # noqa: ANN401 - of either SDK
@@ -130,11 +88,3 @@ def hands_out_body(response: object) -> bool:
 
 def _body(response: Any) -> BodyUsage:  # noqa: ANN401 - of either SDK
     return BodyUsage(response.headers.get("content-type", ""))
-
-
-def _has_prompt(usage: object) -> bool:
-    """Return whether this is the usage of a prompt; the first events of a stream may have none."""
-    try:
-        return isinstance(usage, dict) and usage_of(usage).prompt > 0
-    except UsageError:
-        return False

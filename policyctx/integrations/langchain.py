@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from policyctx.errors import InputError, InstallationError, MissingExtraError
-from policyctx.integrations.agent_loop import AgentLoop, Asked, SentTurn
+from policyctx.integrations.agent_loop import AgentLoop, SentTurn
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.shapes.blocks import result_parts
 from policyctx.messages.shapes.media import DOCUMENTS, IMAGES, medium_of
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
+from policyctx.turns.asked import Asked
 
 try:
     import langchain

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 from policyctx.errors import InstallationError, MissingExtraError
-from policyctx.integrations.agent_loop import AgentLoop, Asked, SentTurn
+from policyctx.integrations.agent_loop import AgentLoop, SentTurn
 from policyctx.integrations.body_usage import hands_out_body, watch, watch_async
+from policyctx.turns.asked import Asked
 
 try:
     import openai

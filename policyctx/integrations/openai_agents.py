@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from policyctx.errors import InstallationError, MissingExtraError
-from policyctx.integrations.agent_loop import AgentLoop, Asked, SentTurn
+from policyctx.integrations.agent_loop import AgentLoop, SentTurn
 from policyctx.tokens.usage import Usage
+from policyctx.turns.asked import Asked
 
 try:
     import agents

@@ -1,0 +1,80 @@
+"""`policyctx proxy`: the policy for any agent that takes a base URL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from policyctx.errors import InputError, MissingExtraError
+
+_UPSTREAMS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
+_SHOWN_UPSTREAMS = ",".join(f"{name}={url}" for name, url in _UPSTREAMS.items())
+
+
+def proxy(
+    policy: Annotated[str, typer.Option(help="A preset's name or a policy file's path.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8377,
+    host: Annotated[
+        str, typer.Option(help="Another address than the loopback one needs --token-file.")
+    ] = "127.0.0.1",
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="A file with the token that clients have to send.", show_default=False),
+    ] = None,
+    upstream: Annotated[
+        str, typer.Option(metavar="NAME=URL,…", help="Of `anthropic` and `openai`.")
+    ] = _SHOWN_UPSTREAMS,
+    agents: Annotated[
+        Path | None,
+        typer.Option(help="A policyctx.yaml with policies by agent.", show_default=False),
+    ] = None,
+    root: Annotated[Path, typer.Option(help="Folder with a folder for each session.")] = Path(
+        "~/.policyctx/proxy"
+    ),
+    read_back: Annotated[
+        bool, typer.Option("--read-back", help="Add tools that read offloaded content back.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Change nothing, and log what a turn would do.")
+    ] = False,
+    max_body: Annotated[int, typer.Option(min=1, metavar="MB", help="Refuse larger bodies.")] = 128,
+) -> None:
+    """Apply a policy to the requests of any agent that takes a base URL.
+
+    Prints its URL once it listens. SIGTERM or Ctrl-C stops it. See docs/proxy.md.
+
+    Example: policyctx proxy --policy coding-agent
+    """
+    try:
+        from policyctx.proxy.command import Options, serve  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise MissingExtraError("the proxy", extra="proxy") from error
+    serve(
+        Options(
+            policy=policy,
+            host=host,
+            port=port,
+            token_file=token_file,
+            upstreams=_UPSTREAMS | _upstreams(upstream),
+            agents=agents,
+            root=root.expanduser().absolute(),
+            read_back=read_back,
+            dry_run=dry_run,
+            max_body_bytes=max_body * 10**6,
+        ),
+        say=lambda url: typer.echo(f"policyctx proxy listens on {url}"),
+    )
+
+
+def _upstreams(text: str) -> dict[str, str]:
+    """Return the URLs of upstreams by name; raises `InputError`."""
+    found = {}
+    for one in filter(None, map(str.strip, text.split(","))):
+        name, _, url = one.partition("=")
+        if name not in _UPSTREAMS or not url.startswith(("http://", "https://")):
+            names = " and ".join(f"`{known}=URL`" for known in _UPSTREAMS)
+            raise InputError(f"--upstream takes {names}, got {one!r}")
+        found[name] = url
+    return found

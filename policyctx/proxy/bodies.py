@@ -1,0 +1,217 @@
+"""`Body`: a request body as bytes, with the place of each message in them.
+
+Most turns send the body of the turn before with a few more messages. `read_body` with that earlier
+body compares bytes, and decodes only what differs; the known messages are the same objects again.
+
+A body that would not survive a change of some of its messages raises `UntouchableError`, and is
+sent as it is: JSON that orjson refuses, integers of more than 64 bits, names that occur twice.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from policyctx.proxy.scanning import Member, Scanner, Span, UntouchableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from policyctx.definitions.items import Message
+
+# The name under which the end of a list is read; a body with such a field is not touched.
+_REST = "the rest of the list"
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A JSON object with a list of messages in one of its fields."""
+
+    raw: bytes
+    list_key: str
+    fields: Mapping[str, Any]
+    """The values of the other fields."""
+    members: Mapping[str, Member]
+    """The places of the other fields."""
+    messages: list[Message]
+    list_span: Span
+    """From behind the list's opening bracket to its closing one."""
+    spans: list[Span]
+    """The place of each message, from the start of the list on."""
+    ends: list[int]
+    """Where each message ends, from the start of the list on."""
+    known: int = 0
+    """How many messages at the beginning are the objects of the earlier body."""
+
+    def run(self, first: int, end: int) -> memoryview:
+        """Return the bytes of consecutive messages, with what stands between them."""
+        start = self.list_span.start
+        spans = self.spans
+        return memoryview(self.raw)[start + spans[first].start : start + spans[end - 1].end]
+
+
+def read_body(raw: bytes, list_key: str, earlier: Body | None = None) -> Body:
+    """Read a body whose messages are in the field `list_key`; raises `UntouchableError`.
+
+    Messages that begin the list of an `earlier` body with the same bytes are its objects.
+    """
+    if earlier is None or earlier.list_key != list_key:
+        return _read_whole(raw, list_key)
+    if _begins_as(raw, earlier):
+        return _continued(raw, earlier)
+    return _with_known(_read_whole(raw, list_key), earlier)
+
+
+def shared_messages(raw: bytes, earlier: Body) -> int:
+    """Return how many messages of an earlier body this text begins with; 0 for another head."""
+    return _shared(raw, earlier) if _begins_as(raw, earlier) else 0
+
+
+def common_beginning(one: bytes, start: int, other: bytes, other_start: int, most: int) -> int:
+    """Return how many bytes of two texts are the same from these places on, `most` at most.
+
+    Costs about one comparison of what is the same.
+    """
+    low, high, view = 0, min(most, len(one) - start, len(other) - other_start), memoryview(other)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one.startswith(view[other_start + low : other_start + middle], start + low):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _begins_as(raw: bytes, earlier: Body) -> bool:
+    """Return whether all before the list is as in an earlier body."""
+    return raw.startswith(memoryview(earlier.raw)[: earlier.list_span.start])
+
+
+def _shared(raw: bytes, earlier: Body) -> int:
+    start, end = earlier.list_span
+    return bisect_right(earlier.ends, common_beginning(raw, start, earlier.raw, start, end - start))
+
+
+def _continued(raw: bytes, earlier: Body) -> Body:
+    """Return the body of a text that is as an earlier one up to its list."""
+    start, earlier_end = earlier.list_span
+    known = _shared(raw, earlier)
+    at = start + (earlier.ends[known - 1] if known else 0)
+    scanner = Scanner(raw, at)
+    at = scanner.skip(at)
+    is_over = scanner.sign(at) == b"]"
+    if known and not is_over:
+        if scanner.sign(at) != b",":
+            raise UntouchableError("the body is not JSON")
+        at = scanner.skip(at + 1)
+        if scanner.sign(at) == b"]":
+            raise UntouchableError("the body is not JSON")
+    found: object = _list_before(raw, at, memoryview(earlier.raw)[earlier_end:])
+    behind: dict[str, Any] | None = None
+    if found is None:
+        behind = _loads(b'{"%b":[%b' % (_REST.encode(), raw[at:]))
+        found = behind.pop(_REST, None)
+    new = _messages(found)
+    spans, ends = earlier.spans[:known], earlier.ends[:known]
+    for span in scanner.elements(at, new):
+        spans.append(span.moved(-start))
+        ends.append(span.end - start)
+        at = span.end
+    end = scanner.skip(at)
+    members = {k: m for k, m in earlier.members.items() if m.whole.start < start}
+    fields = {k: earlier.fields[k] for k in members}
+    if behind is None:
+        moved = {
+            k: m.moved(end - earlier_end)
+            for k, m in earlier.members.items()
+            if m.whole.start > start
+        }
+        members |= moved
+        fields |= {k: earlier.fields[k] for k in moved}
+    else:
+        if scanner.sign(end) != b"]":
+            raise UntouchableError("the list of messages does not end where it should")
+        seen = {*members, earlier.list_key}
+        for name, member in scanner.members(end + 1, behind, seen):
+            members[name], fields[name] = member, behind[name]
+    return Body(
+        raw,
+        earlier.list_key,
+        fields,
+        members,
+        earlier.messages[:known] + new,
+        Span(start, end),
+        spans,
+        ends,
+        known,
+    )
+
+
+def _list_before(raw: bytes, at: int, tail: memoryview) -> list[Any] | None:
+    """Return the values between a place in a list and its end, if what follows is this tail.
+
+    The tail begins with the bracket that ends the list.
+    """
+    end = len(raw) - len(tail)
+    if end < at or not raw.endswith(tail):
+        return None
+    try:
+        found = orjson.loads(b"[%b]" % raw[at:end])
+    except ValueError:
+        return None
+    return found if isinstance(found, list) else None
+
+
+def _read_whole(raw: bytes, list_key: str) -> Body:
+    """Read a body of which nothing is known."""
+    values = _loads(raw)
+    messages = _messages(values.get(list_key))
+    scanner = Scanner(raw, 0)
+    found: list[Span] = []
+    at = scanner.skip(0) + 1
+    members = dict(scanner.members(at, values, set(), list_name=list_key, elements=found))
+    del values[list_key]
+    span = members.pop(list_key).value
+    start = span.start + 1
+    spans = [one.moved(-start) for one in found]
+    return Body(
+        raw,
+        list_key,
+        values,
+        members,
+        messages,
+        Span(start, span.end - 1),
+        spans,
+        [one.end for one in spans],
+    )
+
+
+def _with_known(body: Body, earlier: Body) -> Body:
+    """Return a body with the objects of an earlier one, as far as both lists have equal bytes."""
+    (start, end), (own, own_end) = earlier.list_span, body.list_span
+    most = min(end - start, own_end - own)
+    same = common_beginning(body.raw, own, earlier.raw, start, most)
+    known = min(bisect_right(earlier.ends, same), bisect_right(body.ends, same))
+    messages = earlier.messages[:known] + body.messages[known:]
+    return replace(body, messages=messages, known=known)
+
+
+def _messages(value: object) -> list[Message]:
+    if not isinstance(value, list):
+        raise UntouchableError("the body has no list of messages")
+    if not all(type(message) is dict for message in value):
+        raise UntouchableError("a message is not an object")
+    return value
+
+
+def _loads(raw: bytes) -> dict[str, Any]:
+    try:
+        values = orjson.loads(raw)
+    except ValueError:
+        raise UntouchableError("the body is not JSON that can be read exactly") from None
+    if not isinstance(values, dict):
+        raise UntouchableError("the body is not an object")
+    return values

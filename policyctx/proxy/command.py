@@ -1,0 +1,72 @@
+"""`serve`: a proxy by the options of its command."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from policyctx.errors import InputError
+from policyctx.policy.sources import read_source
+from policyctx.proxy.conversations import Registry
+from policyctx.proxy.credentials import root_key, token_in
+from policyctx.proxy.limits import Limits
+from policyctx.proxy.policies import Policies
+from policyctx.proxy.server import Proxy, Settings, is_loopback
+from policyctx.proxy.turning import Turning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of `policyctx proxy`."""
+
+    policy: str
+    host: str
+    port: int
+    token_file: Path | None
+    upstreams: Mapping[str, str]
+    agents: Path | None
+    root: Path
+    """Absolute."""
+    read_back: bool
+    dry_run: bool
+    max_body_bytes: int
+
+
+def serve(options: Options, *, say: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT; `say` is called with the URL once the proxy listens.
+
+    Raises `PolicyError` for a wrong policy, and `InputError` for an address that others can reach
+    without a token. Nothing listens then.
+    """
+    if options.token_file is None and not is_loopback(options.host):
+        raise InputError(
+            f"{options.host} can be reached from other machines; give a token by --token-file, or"
+            " listen on 127.0.0.1"
+        )
+    if options.read_back:
+        raise InputError(
+            "the proxy cannot answer calls of read-back tools yet; give the agent the server"
+            " `policyctx mcp`, or leave --read-back out"
+        )
+    source = None if options.agents is None else read_source(options.agents, str(options.agents))
+    policies = Policies(options.policy, source)
+    limits = replace(Limits(), body_bytes=options.max_body_bytes)
+    settings = Settings(
+        upstreams=options.upstreams,
+        root=options.root,
+        key=root_key(options.root),
+        host=options.host,
+        port=options.port,
+        token="" if options.token_file is None else token_in(options.token_file),
+        limits=limits,
+    )
+    registry = Registry(memory_bytes=limits.memory_bytes, idle_seconds=limits.idle_seconds)
+    turning = Turning(registry, policies, options.root, dry_run=options.dry_run)
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    asyncio.run(Proxy(settings, turning, registry).run(say))

@@ -1,0 +1,271 @@
+"""`Registry`: the conversations that are in memory, and which of them a request continues.
+
+A conversation has one session and one lock. Conversations that nobody used for a while leave
+memory; the next request makes a session with the same id, which goes on from the store.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import OrderedDict
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from policyctx.errors import PolicyctxError
+from policyctx.messages.shapes.built_in import BUILT_IN
+from policyctx.proxy.bodies import shared_messages
+from policyctx.proxy.identity import Identity, beginning_of, session_name
+from policyctx.proxy.splicing import Written
+from policyctx.turns.asked import Asked, is_alike
+from policyctx.turns.comparison import are_alike
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from policyctx.definitions.items import Message
+    from policyctx.proxy.apis import Api
+    from policyctx.proxy.bodies import Body
+    from policyctx.session import Session
+    from policyctx.turns.sources import Sources
+
+_log = logging.getLogger(__name__)
+
+# The conversations of one scope whose last bodies are compared with a body that names none.
+_MOST_COMPARED = 16
+# The conversations that share one name.
+_MOST_BRANCHES = 16
+
+
+@dataclass(slots=True)
+class Sent:
+    """What was sent in the last turn of a conversation."""
+
+    body: Body
+    messages: Sequence[Message]
+    sources: Sources
+    fields: dict[str, object]
+    raw: bytes
+
+
+@dataclass(slots=True, eq=False)
+class Conversation:
+    """One conversation: its session, and what was sent last. Use it under its lock."""
+
+    name: str
+    """The session's id."""
+    agent: str
+    lock: Lock = field(default_factory=Lock)
+    session: Session | None = None
+    sent: Sent | None = None
+    written: Written = field(default_factory=Written)
+    turn: int = 0
+    used_at: float = 0.0
+    is_established: bool = False
+    """Whether a request with a reply in it has come."""
+    users: int = 0
+    """Threads that have found it and not left it yet."""
+
+    @property
+    def body(self) -> Body | None:
+        """The last body, None before the first turn."""
+        return None if self.sent is None else self.sent.body
+
+    @property
+    def bytes_kept(self) -> int:
+        """About how many bytes the last turn keeps in memory."""
+        # Decoded, a body takes about as much again.
+        return 0 if self.sent is None else 2 * len(self.sent.body.raw) + len(self.sent.raw)
+
+    def continued_by(self, body: Body) -> bool:
+        """Whether a list begins with all messages of the last one, but for their markers."""
+        last = self.body
+        if last is None or last.list_key != body.list_key:
+            return False
+        messages, others = body.messages, last.messages
+        if len(messages) < len(others):
+            return False
+        shared = next(
+            (
+                i
+                for i, (one, other) in enumerate(zip(messages, others, strict=False))
+                if one is not other
+            ),
+            len(others),
+        )
+        return all(are_alike(messages[i], others[i], BUILT_IN) for i in range(shared, len(others)))
+
+
+class Registry:
+    """The conversations in memory, by scope and name. Any thread may use it.
+
+    A scope stands for an upstream and a credential; nothing is shared between two of them.
+    """
+
+    def __init__(
+        self, *, memory_bytes: int, idle_seconds: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._memory_bytes, self._idle_seconds = memory_bytes, idle_seconds
+        self._clock = clock
+        self._guard = Lock()
+        self._named: dict[tuple[str, ...], list[Conversation]] = {}
+        self._keys: OrderedDict[Conversation, tuple[str, ...]] = OrderedDict()
+        """In the order of their last use."""
+        self._bytes: dict[Conversation, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def likely(self, scope: str, identity: Identity | None, raw: bytes) -> Body | None:
+        """Return the last body that most of a request's list is known from, None for none."""
+        with self._guard:
+            if identity is None:
+                found = [c for c, key in reversed(self._keys.items()) if key[0] == scope]
+                found = found[:_MOST_COMPARED]
+            else:
+                found = self._named.get(_key(scope, identity), [])
+            bodies = [one.body for one in found]
+        known = [body for body in bodies if body is not None]
+        if len(known) == 1 and identity is not None:
+            return known[0]
+        return max(known, key=lambda body: shared_messages(raw, body), default=None)
+
+    @contextmanager
+    def conversation(
+        self, scope: str, identity: Identity | None, api: Api, body: Body, *, agent: str
+    ) -> Iterator[Conversation]:
+        """Find or make the conversation that a request belongs to, and hold its lock.
+
+        With a name from the client it is the one of this name that the list continues; then the
+        one that it is alike; then a new one beside them. Without a name it is the only one whose
+        last list this one continues; otherwise a new one.
+        """
+        with self._guard:
+            found = self._find(scope, identity, api, body, agent)
+            found.users += 1
+        try:
+            with found.lock:
+                yield found
+        finally:
+            with self._guard:
+                found.users -= 1
+                found.used_at = self._clock()
+                self._keys.move_to_end(found)
+                self._bytes[found] = found.bytes_kept
+            self.forget_idle()
+
+    def forget_idle(self) -> None:
+        """Let idle conversations leave memory, and where it is short those used longest ago."""
+        leaving = []
+        with self._guard:
+            kept, now = sum(self._bytes.values()), self._clock()
+            for one in list(self._keys):
+                is_idle = now - one.used_at > self._idle_seconds
+                if not is_idle and kept <= self._memory_bytes:
+                    break
+                if one.users:
+                    continue
+                kept -= self._bytes.get(one, 0)
+                self._remove(one)
+                leaving.append(one)
+        for one in leaving:
+            _close(one)
+
+    def close(self) -> None:
+        """Let all conversations leave memory."""
+        with self._guard:
+            leaving = list(self._keys)
+            for one in leaving:
+                self._remove(one)
+        for one in leaving:
+            with one.lock:
+                _close(one)
+
+    def _remove(self, one: Conversation) -> None:
+        key = self._keys.pop(one)
+        self._bytes.pop(one, None)
+        branches = self._named[key]
+        branches.remove(one)
+        if not branches:
+            del self._named[key]
+
+    def _find(
+        self, scope: str, identity: Identity | None, api: Api, body: Body, agent: str
+    ) -> Conversation:
+        beginning = ""
+        if identity is None:
+            beginning = beginning_of(body.messages)
+            identity = Identity("beginning", (beginning, api.messages), is_strong=False)
+            key = _key(scope, identity)
+            branches = self._named.setdefault(key, [])
+            continued = [one for one in branches if one.continued_by(body)]
+            if len(continued) == 1:
+                return continued[0]
+            taken = {one.name for one in branches}
+        else:
+            key = _key(scope, identity)
+            branches = self._named.setdefault(key, [])
+            if (own := _own(branches, identity, api, body)) is not None:
+                return own
+            taken = {one.name for one in branches}
+        name = session_name(scope, identity)
+        if name in taken:
+            # The beginning tells the conversations of one name apart, also after a restart.
+            name = f"{name}-{(beginning or beginning_of(body.messages))[:8]}"
+        number = 2
+        while name in taken:
+            name, number = f"{name.partition('~')[0]}~{number}", number + 1
+        made = Conversation(name, agent, used_at=self._clock())
+        branches.append(made)
+        self._keys[made] = key
+        return made
+
+
+def _own(
+    branches: Sequence[Conversation], identity: Identity, api: Api, body: Body
+) -> Conversation | None:
+    """Return the conversation of a name that a request belongs to, None if it begins another."""
+    continued = [one for one in branches if one.continued_by(body)]
+    if continued:
+        return max(continued, key=lambda one: len(one.body.messages) if one.body else 0)
+    asked = _asked(api, body)
+    for one in branches:
+        if one.body is None or not one.is_established:
+            return one
+        last = _asked(api, one.body)
+        if identity.is_strong:
+            if is_alike(last, asked):
+                return one
+        elif _begin_alike(one.body, body):
+            return one
+    # Too many: the newest one takes what nobody knows.
+    return branches[-1] if len(branches) >= _MOST_BRANCHES else None
+
+
+def _asked(api: Api, body: Body) -> Asked:
+    system = body.fields.get(api.system) if api.system else None
+    return Asked("", body.messages, system, body.fields.get("tools"))
+
+
+def has_reply(api: Api, body: Body) -> bool:
+    """Whether a reply of a model is in the list."""
+    return _asked(api, body).has_reply()
+
+
+def _begin_alike(one: Body, other: Body) -> bool:
+    return beginning_of(one.messages) == beginning_of(other.messages)
+
+
+def _key(scope: str, identity: Identity) -> tuple[str, ...]:
+    return scope, identity.client, *identity.parts
+
+
+def _close(one: Conversation) -> None:
+    if one.session is None:
+        return
+    try:
+        one.session.close()
+    except PolicyctxError as error:
+        _log.warning("session %s: its index was not written: %s", one.name, type(error).__name__)

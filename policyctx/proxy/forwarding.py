@@ -1,0 +1,188 @@
+"""`Forwarder`: sends requests to an upstream, and its responses back byte for byte as they come."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from zlib import error as ZlibError  # noqa: N812 - an exception's name
+
+import aiohttp
+import zstandard
+from aiohttp import web
+from multidict import CIMultiDict
+from yarl import URL
+
+from policyctx.proxy.encodings import decoder, readable
+from policyctx.tokens.body_usage import BodyUsage
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from policyctx.proxy.limits import Limits
+
+_log = logging.getLogger(__name__)
+
+# RFC 9110, 7.6.1, and what is about this connection alone.
+_HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+# Headers for the proxy itself.
+OWN = "x-policyctx-"
+_PIECE = 2**18
+# aiohttp would add these to a response that lacks them.
+_ADDED = ("Content-Type", "Date", "Server")
+_FROM_UPSTREAM = "policyctx.headers"
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A request for an upstream."""
+
+    url: str
+    body: bytes | None
+    """The body; None to stream the body of the request that came."""
+    is_decoded: bool = False
+    """Whether the body has no content encoding any more."""
+    observe: Callable[[object], None] | None = None
+    """Called with the usage in the response; None if nobody wants it."""
+
+
+class Forwarder:
+    """Forwards requests over one pool of connections."""
+
+    def __init__(self, limits: Limits) -> None:
+        # No limit to connections: a stream may take long, and every client waits for its own.
+        self._session = aiohttp.ClientSession(
+            auto_decompress=False,
+            connector=aiohttp.TCPConnector(limit=0),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            max_field_size=2**16,
+            max_line_size=2**16,
+            read_bufsize=2**18,
+            skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=limits.connect_seconds),
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
+
+    async def forward(self, request: web.Request, outgoing: Outgoing) -> web.StreamResponse:
+        """Send a request and stream the response to its client.
+
+        Raises `aiohttp.ClientError` and `TimeoutError` as long as the response has not begun. When
+        this is cancelled, since the client has gone, the request to the upstream is too.
+        """
+        headers = _forwarded(request.headers)
+        if outgoing.is_decoded:
+            headers.popall("Content-Encoding", None)
+        if outgoing.observe is not None and (accepted := headers.get("Accept-Encoding")):
+            headers["Accept-Encoding"] = readable(accepted)
+        data: AsyncIterator[bytes | memoryview] | aiohttp.StreamReader | None = None
+        if outgoing.body is not None:
+            headers["Content-Length"] = str(len(outgoing.body))
+            data = _pieces(outgoing.body)
+        elif request.body_exists:
+            data = request.content
+        async with self._session.request(
+            request.method,
+            URL(outgoing.url, encoded=True),
+            headers=headers,
+            data=data,
+            allow_redirects=False,
+        ) as upstream:
+            return await _streamed(request, upstream, outgoing.observe)
+
+
+async def keep_headers(_: web.Request, response: web.StreamResponse) -> None:
+    """Remove the headers that aiohttp adds to a response of an upstream."""
+    if (names := response.get(_FROM_UPSTREAM)) is not None:
+        for name in _ADDED:
+            if name not in names:
+                response.headers.popall(name, None)
+
+
+def _forwarded(given: Mapping[str, str]) -> CIMultiDict[str]:
+    """Return the headers of a message that are for its receiver."""
+    named = given.get("Connection", "")
+    left_out = _HOP_BY_HOP | {name.strip().lower() for name in named.split(",")}
+    return CIMultiDict(
+        (name, value)
+        for name, value in given.items()
+        if (lower := name.lower()) not in left_out and not lower.startswith(OWN)
+    )
+
+
+async def _pieces(raw: bytes) -> AsyncIterator[memoryview]:
+    view = memoryview(raw)
+    for start in range(0, len(raw), _PIECE):
+        yield view[start : start + _PIECE]
+
+
+async def _streamed(
+    request: web.Request,
+    upstream: aiohttp.ClientResponse,
+    observe: Callable[[object], None] | None,
+) -> web.StreamResponse:
+    headers = _forwarded(upstream.headers)
+    response = web.StreamResponse(status=upstream.status, reason=upstream.reason, headers=headers)
+    response[_FROM_UPSTREAM] = frozenset(name.title() for name in headers)
+    tee = None if observe is None or not upstream.ok else _Tee(upstream, observe)
+    await response.prepare(request)
+    try:
+        async for piece in upstream.content.iter_any():
+            await response.write(piece)
+            if tee is not None:
+                tee.take(piece)
+        if tee is not None:
+            tee.end()
+        await response.write_eof()
+    except (aiohttp.ClientError, TimeoutError) as error:
+        # The client has to notice that the upstream was cut: its own connection is cut too.
+        _log.warning("an upstream ended in the middle of a response: %s", type(error).__name__)
+        if request.transport is not None:
+            request.transport.abort()
+    return response
+
+
+class _Tee:
+    """Reads the usage in a response that passes by; gives up on what it cannot read."""
+
+    def __init__(self, upstream: aiohttp.ClientResponse, observe: Callable[[object], None]) -> None:
+        self._decode = decoder(upstream.headers.get("Content-Encoding", ""))
+        self._usage = BodyUsage(upstream.headers.get("Content-Type", ""))
+        self._observe = observe
+
+    def take(self, piece: bytes) -> None:
+        """Look at the next piece of the body."""
+        if self._decode is None:
+            return
+        try:
+            found = self._usage.after(self._decode(piece))
+        except (ZlibError, zstandard.ZstdError):
+            self._decode = None
+            return
+        self._found(found)
+
+    def end(self) -> None:
+        """Look at the end of the body."""
+        if self._decode is not None:
+            self._found(self._usage.at_end())
+
+    def _found(self, usage: object) -> None:
+        if usage is not None:
+            self._decode = None
+            self._observe(usage)

@@ -1,0 +1,27 @@
+"""`Limits`: what the proxy takes and keeps at most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bytes and seconds; the sizes are also those of decoded bodies."""
+
+    body_bytes: int = 128 * 2**20
+    """Of a request that the policy may edit. A larger one is refused with status 413."""
+    memory_bytes: int = 512 * 2**20
+    """Of the last bodies of all conversations. Those used longest ago leave memory above it."""
+    idle_seconds: float = 900
+    """After which a conversation leaves memory."""
+    header_seconds: float = 10
+    """For the first request of a connection to arrive up to the end of its headers."""
+    body_seconds: float = 30
+    """Without a byte of a request's body."""
+    connect_seconds: float = 30
+    """For a connection to an upstream."""
+    stopping_seconds: float = 5
+    """For requests in flight when the proxy is stopped."""
+    threads: int = 16
+    """In which policies are applied."""

@@ -1,0 +1,286 @@
+"""`Proxy`: the server. It checks a request, has its body turned, and forwards it."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import json
+import logging
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+import aiohttp
+from aiohttp import web
+
+from policyctx.proxy.apis import api_of, upstream_of
+from policyctx.proxy.encodings import TooLargeError, decoded
+from policyctx.proxy.forwarding import Forwarder, Outgoing, keep_headers
+from policyctx.proxy.identity import credential_of, scope_of
+from policyctx.proxy.limits import Limits
+from policyctx.proxy.scanning import UntouchableError
+from policyctx.proxy.turning import Request, Turned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from policyctx.proxy.apis import Api
+    from policyctx.proxy.conversations import Registry
+    from policyctx.proxy.turning import Turning
+
+_log = logging.getLogger(__name__)
+
+OWN_PAGES = "/_policyctx/"
+_WITH_TOKEN = OWN_PAGES + "token/"
+TOKEN_HEADER = "X-Policyctx-Token"  # noqa: S105 - the name of a header
+_SWEEP_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where the proxy listens, and to whom it forwards."""
+
+    upstreams: Mapping[str, str]
+    """The URL of each upstream by its name."""
+    root: Path
+    key: bytes
+    host: str = "127.0.0.1"
+    port: int = 8377
+    token: str = ""
+    """Without it everybody who reaches the address may use the proxy."""
+    limits: Limits = field(default_factory=Limits)
+
+
+class RefusedError(Exception):
+    """The proxy answers a request itself, by an error that the clients of both APIs read."""
+
+    def __init__(self, status: int, kind: str, text: str) -> None:
+        self._status, self._kind, self._text = status, kind, text
+        super().__init__(text)
+
+    def response(self) -> web.Response:
+        """Return the answer."""
+        text = f"policyctx proxy: {self._text}"
+        error = {"type": self._kind, "message": text, "code": self._kind}
+        body = json.dumps({"type": "error", "error": error})
+        return web.Response(status=self._status, text=body, content_type="application/json")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+class Proxy:
+    """The proxy of one address; `run` serves until it is stopped."""
+
+    def __init__(self, settings: Settings, turning: Turning, registry: Registry) -> None:
+        self._settings, self._turning, self._registry = settings, turning, registry
+        self._threads = ThreadPoolExecutor(settings.limits.threads, "policyctx-proxy")
+        self._tasks: set[asyncio.Future[None]] = set()
+        self._waiting: set[object] = set()
+        """The connections on which no request has come yet."""
+        self._forwarder: Forwarder | None = None
+        self._port = settings.port
+
+    async def run(self, ready: Callable[[str], None]) -> None:
+        """Serve until SIGTERM or SIGINT; `ready` is called with the URL once it listens."""
+        limits = self._settings.limits
+        loop = asyncio.get_running_loop()
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        app = web.Application(client_max_size=limits.body_bytes)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        app.on_response_prepare.append(keep_headers)
+        runner = web.AppRunner(
+            app,
+            access_log=None,
+            auto_decompress=False,
+            handle_signals=False,
+            handler_cancellation=True,
+            max_field_size=2**16,
+            max_line_size=2**16,
+            read_bufsize=2**18,
+            shutdown_timeout=limits.stopping_seconds,
+        )
+        self._forwarder = Forwarder(limits)
+        await runner.setup()
+        server = await loop.create_server(
+            partial(self._connection, loop, runner), self._settings.host, self._settings.port
+        )
+        try:
+            self._port = server.sockets[0].getsockname()[1]
+            host = self._settings.host
+            shown = f"[{host}]" if ":" in host else host
+            ready(f"http://{shown}:{self._port}")
+            while not stop.is_set():
+                try:
+                    async with asyncio.timeout(_SWEEP_SECONDS):
+                        await stop.wait()
+                except TimeoutError:
+                    await loop.run_in_executor(self._threads, self._registry.forget_idle)
+        finally:
+            server.close()
+            await self._stopped(runner)
+
+    async def _stopped(self, runner: web.AppRunner) -> None:
+        await runner.cleanup()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=self._settings.limits.stopping_seconds)
+        if self._forwarder is not None:
+            await self._forwarder.close()
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._threads, self._registry.close)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _connection(
+        self, loop: asyncio.AbstractEventLoop, runner: web.AppRunner
+    ) -> asyncio.Protocol:
+        """Return the protocol of a new connection, closed if its first request is slow to come."""
+        assert runner.server is not None  # noqa: S101 - set up before the server is made
+        made = runner.server()
+
+        def close_unless_begun() -> None:
+            if made in self._waiting and made.transport is not None:
+                made.transport.abort()
+            self._waiting.discard(made)
+
+        self._waiting.add(made)
+        loop.call_later(self._settings.limits.header_seconds, close_unless_begun)
+        return made
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        self._waiting.discard(request.protocol)
+        try:
+            path = self._checked_path(request)
+            if path.startswith(OWN_PAGES):
+                return self._own_page(request, path)
+            return await self._forwarded(request, path)
+        except RefusedError as error:
+            return error.response()
+        except TooLargeError:
+            text = f"the body is larger than {self._settings.limits.body_bytes:,} bytes"
+            return RefusedError(413, "request_too_large", text).response()
+        except TimeoutError:
+            text = "the request or the upstream took too long"
+            return RefusedError(408, "timeout_error", text).response()
+        except aiohttp.ClientError as error:
+            _log.warning("an upstream cannot be reached: %s", type(error).__name__)
+            text = f"the upstream cannot be reached: {type(error).__name__}"
+            return RefusedError(502, "api_error", text).response()
+
+    def _checked_path(self, request: web.Request) -> str:
+        """Return the path and query of a request without its token; raises `RefusedError`."""
+        path = request.raw_path
+        if not path.startswith("/") or request.method == "CONNECT":
+            raise RefusedError(400, "invalid_request_error", "the target has to be a path")
+        token = request.headers.get(TOKEN_HEADER, "")
+        if path.startswith(_WITH_TOKEN):
+            token, _, rest = path.removeprefix(_WITH_TOKEN).partition("/")
+            path = "/" + rest
+        wanted = self._settings.token
+        if wanted and not hmac.compare_digest(token.encode(), wanted.encode()):
+            raise RefusedError(401, "authentication_error", "the token is missing or wrong")
+        if request.headers.get("Upgrade", "").lower() == "websocket":
+            # 426 tells clients that can do so to send the request without a WebSocket.
+            text = "the proxy takes no WebSocket; send the request over HTTP"
+            raise RefusedError(426, "invalid_request_error", text)
+        return path
+
+    async def _forwarded(self, request: web.Request, path: str) -> web.StreamResponse:
+        assert self._forwarder is not None  # noqa: S101 - made before the server listens
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        plain_path = path.partition("?")[0]
+        api = api_of(plain_path) if request.method == "POST" else None
+        upstream = api.upstream if api else upstream_of(plain_path, headers)
+        base = self._settings.upstreams[upstream].rstrip("/")
+        if base.endswith("/v1") and path.startswith("/v1/"):
+            path = path.removeprefix("/v1")
+        if api is None:
+            return await self._forwarder.forward(request, Outgoing(base + path, None))
+        received = await _body(request, self._settings.limits)
+        turned = await self._turned(api, upstream, headers, received)
+        outgoing = Outgoing(
+            base + path,
+            received if turned.raw is None else turned.raw,
+            is_decoded=turned.raw is not None,
+            observe=None if turned.conversation is None else partial(self._observe, turned),
+        )
+        return await self._forwarder.forward(request, outgoing)
+
+    async def _turned(
+        self, api: Api, upstream: str, headers: Mapping[str, str], received: bytes
+    ) -> Turned:
+        scope = scope_of(
+            self._settings.key, self._settings.upstreams[upstream], credential_of(headers)
+        )
+        try:
+            raw = decoded(
+                received, headers.get("content-encoding", ""), self._settings.limits.body_bytes
+            )
+        except UntouchableError as error:
+            _log.info("a request was sent unchanged: %s", error)
+            return Turned()
+        asked = Request(api, scope, headers, raw)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self._turning.turned, asked)
+
+    def _observe(self, turned: Turned, usage: object) -> None:
+        loop = asyncio.get_running_loop()
+        task = loop.run_in_executor(self._threads, self._turning.observe, turned, usage)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _own_page(self, request: web.Request, path: str) -> web.Response:
+        """Answer a request to the proxy itself, if it was made to this very address."""
+        host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
+        if not self._is_own(host) or (origin is not None and not self._is_own_origin(origin)):
+            raise RefusedError(403, "permission_error", "not the address of the proxy")
+        if path.partition("?")[0] != OWN_PAGES + "health" or request.method != "GET":
+            raise RefusedError(404, "not_found_error", "no such page")
+        counts = self._turning.counts
+        return web.json_response(
+            {
+                "conversations": len(self._registry),
+                "requests": dict(counts.requests),
+                "errors": dict(counts.errors),
+            }
+        )
+
+    def _is_own(self, host: str) -> bool:
+        """Whether a `Host` names the address on which the proxy listens, not another name of it."""
+        name, _, port = host.rpartition(":")
+        if port != str(self._port):
+            return False
+        return name.strip("[]") == self._settings.host or is_loopback(name)
+
+    def _is_own_origin(self, origin: str) -> bool:
+        scheme, _, host = origin.partition("://")
+        return scheme == "http" and self._is_own(host)
+
+
+async def _body(request: web.Request, limits: Limits) -> bytes:
+    """Return the body as it came; raises `TooLargeError`, and `TimeoutError` if it does not end."""
+    if (request.content_length or 0) > limits.body_bytes:
+        raise TooLargeError
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        async with asyncio.timeout(limits.body_seconds):
+            piece = await request.content.readany()
+        if not piece:
+            return b"".join(pieces)
+        size += len(piece)
+        if size > limits.body_bytes:
+            raise TooLargeError
+        pieces.append(piece)

@@ -1,0 +1,263 @@
+"""`Turning`: from the body of a request to the body that is sent, by a turn of a session.
+
+It never fails a request. If a turn raises, what earlier turns decided is applied again from memory;
+if that is not possible either, the body is sent as it came.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from policyctx.errors import UsageError
+from policyctx.messages.markers import MARKER
+from policyctx.proxy.bodies import read_body
+from policyctx.proxy.conversations import Conversation, Sent, has_reply
+from policyctx.proxy.identity import header_identity, identity_of
+from policyctx.proxy.scanning import UntouchableError
+from policyctx.proxy.splicing import REMOVED, spliced
+from policyctx.session import Session
+from policyctx.turns.sources import joined
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from policyctx.definitions.items import Message
+    from policyctx.proxy.apis import Api
+    from policyctx.proxy.bodies import Body
+    from policyctx.proxy.conversations import Registry
+    from policyctx.proxy.policies import Policies
+    from policyctx.turns.result import Result
+    from policyctx.turns.sources import Sources
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request with a list of messages: its API, the headers in lower case, the decoded body."""
+
+    api: Api
+    scope: str
+    headers: Mapping[str, str]
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """What to send for a request."""
+
+    raw: bytes | None = None
+    """The new body; None for the one that came."""
+    conversation: Conversation | None = None
+    """The one whose session learns from the response; None if none does."""
+    turn: int = 0
+
+
+@dataclass(slots=True)
+class Counts:
+    """What happened so far, for the health of the proxy."""
+
+    requests: Counter[str] = field(default_factory=Counter)
+    """By outcome: `edited`, `unchanged`, `repeated`, `untouchable`, `held`, `reapplied`, …"""
+    errors: Counter[str] = field(default_factory=Counter)
+    """Internal errors, by the class of the exception."""
+
+
+class Turning:
+    """Applies policies to requests. Any thread may use it."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        policies: Policies,
+        root: Path,
+        *,
+        dry_run: bool = False,
+    ) -> None:
+        self._registry, self._policies, self._root = registry, policies, root
+        self._dry_run = dry_run
+        self.counts = Counts()
+
+    def turned(self, request: Request) -> Turned:
+        """Return what to send for a request; raises nothing."""
+        try:
+            return self._turned(request)
+        except UntouchableError as error:
+            self._count("untouchable")
+            _log.info("a request was sent unchanged: %s", error)
+        except Exception as error:  # noqa: BLE001 - the client gets its answer whatever happens
+            self._note(error, "sent unchanged")
+            self._count("failed_open")
+        return Turned()
+
+    def observe(self, turned: Turned, usage: object) -> None:
+        """Learn from the usage of a response, unless another turn has begun; raises nothing."""
+        one = turned.conversation
+        if one is None:
+            return
+        try:
+            with one.lock:
+                if one.turn == turned.turn and one.session is not None:
+                    one.session.observe(usage)
+        except UsageError:
+            self._count("unreadable_usage")
+        except Exception as error:  # noqa: BLE001 - the response is on its way
+            self._note(error, "its usage was not observed")
+
+    def _turned(self, request: Request) -> Turned:
+        api, raw = request.api, request.raw
+        likely = self._registry.likely(request.scope, header_identity(request.headers), raw)
+        body = read_body(raw, api.messages, likely)
+        if (held := api.is_held(body.fields)) is not None:
+            self._count("held")
+            _log.info("a request with %r was sent unchanged: the server holds its history", held)
+            return Turned()
+        if not body.messages:
+            self._count("unchanged")
+            return Turned()
+        identity = identity_of(request.headers, body.fields)
+        agent = self._policies.agent_of(request.headers, identity)
+        with self._registry.conversation(
+            request.scope, identity, api, body, agent=agent
+        ) as conversation:
+            return self._in(conversation, api, body)
+
+    def _in(self, conversation: Conversation, api: Api, body: Body) -> Turned:
+        last = conversation.sent
+        if last is not None and last.body.raw == body.raw and api.decides:
+            self._count("repeated")
+            return Turned(_new(last.raw, body), conversation, conversation.turn)
+        if last is not None and body.known and last.body.messages[0] is not body.messages[0]:
+            body = read_body(body.raw, api.messages, last.body)
+        try:
+            session = conversation.session or self._new_session(conversation, api)
+            if self._dry_run:
+                return self._previewed(session, api, body)
+            if not api.decides:
+                return self._counted(conversation, session, api, body)
+            return self._applied(conversation, session, api, body)
+        except Exception as error:
+            self._note(error, "earlier decisions were applied again")
+            again = _again(last, body)
+            if last is None or again is None:
+                raise
+            self._count("reapplied")
+            new = spliced(body, *again, fields=last.fields, written=conversation.written)
+            return Turned(_new(new, body))
+
+    def _applied(
+        self, conversation: Conversation, session: Session, api: Api, body: Body
+    ) -> Turned:
+        system, tools = _beside(api, body)
+        conversation.turn += 1
+        result = session.apply(body.messages, system=system, tools=tools)
+        for warning in result.warnings:
+            _log.warning("session %s: %s", conversation.name, warning)
+        fields = _fields(api, result)
+        raw = spliced(
+            body,
+            result.messages,
+            result.source_ranges,
+            fields=fields,
+            written=conversation.written,
+        )
+        conversation.sent = Sent(body, result.messages, result.source_ranges, fields, raw)
+        conversation.is_established = conversation.is_established or has_reply(api, body)
+        new = _new(raw, body)
+        self._count("unchanged" if new is None else "edited")
+        return Turned(new, conversation, conversation.turn)
+
+    def _counted(
+        self, conversation: Conversation, session: Session, api: Api, body: Body
+    ) -> Turned:
+        """Return a request that counts tokens with the list that would be sent."""
+        system, tools = _beside(api, body)
+        messages = session.preview(body.messages, system=system, tools=tools)
+        self._count("counted")
+        if messages is body.messages:
+            return Turned()
+        given = {id(message): i for i, message in enumerate(body.messages)}
+        found = (given.get(id(message)) for message in messages)
+        sources = [None if i is None else range(i, i + 1) for i in found]
+        new = spliced(body, messages, tuple(sources), fields={}, written=conversation.written)
+        return Turned(_new(new, body))
+
+    def _previewed(self, session: Session, api: Api, body: Body) -> Turned:
+        """Log what a turn would do, and send the request as it came."""
+        system, tools = _beside(api, body)
+        plan = session.plan(body.messages, system=system, tools=tools)
+        self._count("previewed")
+        _log.info(
+            "session %s: %d items would leave the context, %d characters",
+            session.session_id,
+            len(plan.new),
+            plan.net_freed_chars,
+        )
+        return Turned()
+
+    def _new_session(self, conversation: Conversation, api: Api) -> Session:
+        session = Session(
+            self._policies.policy_of(conversation.agent),
+            root=self._root / conversation.name,
+            session_id=conversation.name,
+            on_invalid="keep",
+        )
+        session.takes_markers = api.takes_markers
+        conversation.session = session
+        return session
+
+    def _count(self, outcome: str) -> None:
+        self.counts.requests[outcome] += 1
+
+    def _note(self, error: Exception, what: str) -> None:
+        """Log an internal error without any text of a message, which its own text may have."""
+        name = type(error).__name__
+        self.counts.errors[name] += 1
+        frames = traceback.extract_tb(error.__traceback__)
+        at = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
+        _log.error("an internal error, and %s: %s at %s", what, name, at)
+
+
+def _new(raw: bytes, body: Body) -> bytes | None:
+    """Return the bytes to send, None if they are those that came."""
+    return None if raw is body.raw or raw == body.raw else raw
+
+
+def _beside(api: Api, body: Body) -> tuple[Any, Any]:
+    """Return the system prompt and the tools of a request, None where it has none."""
+    system = body.fields.get(api.system) if api.system else None
+    return system or None, body.fields.get("tools") or None
+
+
+def _fields(api: Api, result: Result) -> dict[str, object]:
+    """Return the fields beside the list that a turn sets: those with cache breakpoints."""
+    if not result.breakpoints:
+        return {}
+    found = {api.system: result.system, "tools": result.tools}
+    # A marker of the whole request would be one breakpoint more.
+    return {MARKER: REMOVED} | {n: value for n, value in found.items() if n and value is not None}
+
+
+def _again(last: Sent | None, body: Body) -> tuple[Sequence[Message], Sources] | None:
+    """Return a list as earlier turns sent it, and behind it what is new since then.
+
+    Returns None if that cannot be told: the list does not continue the last one, and a summary
+    stands where the two part.
+    """
+    if last is None:
+        return None
+    shared = min(body.known, len(last.body.messages))
+    if not shared or last.body.messages[shared - 1] is not body.messages[shared - 1]:
+        return None
+    if shared < len(last.body.messages) and None in last.sources:
+        return None
+    kept = [one if one is None else range(one.start, min(one.stop, shared)) for one in last.sources]
+    sources = joined(kept)
+    count = sum(1 if one is None else len(one) for one in sources)
+    messages = [*last.messages[:count], *body.messages[shared:]]
+    return messages, joined([*sources, range(shared, len(body.messages))])

@@ -1,0 +1,111 @@
+"""`Asked`: a request before the policy, and whether two requests are of one conversation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+from policyctx.messages.shapes.sdk_objects import as_message
+from policyctx.messages.shapes.shape import SYSTEM_ROLES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from policyctx.definitions.items import Message
+
+# The roles of messages that are neither replies nor results of calls in one.
+_ASKING = frozenset({"user", *SYSTEM_ROLES})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One attempt at a request, before the policy. `key` is equal for all attempts at it.
+
+    `agent` is the agent that asks, in a framework that names it. `plain` returns a message as the
+    dict by which it is compared with those of other requests.
+    """
+
+    key: str
+    messages: list[Message]
+    system: object = None
+    tools: object = None
+    agent: str | None = None
+    plain: Callable[[Message], Message] = as_message
+
+    def heads(self) -> list[Message]:
+        """Return the leading system messages, which OpenAI's APIs have in the list."""
+        found = takewhile(lambda message: message.get("role") in SYSTEM_ROLES, self._dicts())
+        return list(found)
+
+    def has_reply(self) -> bool:
+        """Return whether a message is a reply or follows from one."""
+        return any(message.get("role") not in _ASKING for message in self._dicts())
+
+    def _dicts(self) -> Iterator[Message]:
+        return (
+            message if isinstance(message, dict) else {}
+            for message in map(self.plain, self.messages)
+        )
+
+
+def is_alike(last: Asked, asked: Asked) -> bool:
+    """Whether two requests are of one conversation: two of three agree.
+
+    The three are the system prompt, the names of the tools, and the messages, which begin with the
+    same message or contain the newest one of the last request. Without a system prompt and tools
+    in both, the messages must agree. Where the agents have names, the agent or the messages agree.
+    """
+    if asked.agent is not None:
+        return asked.agent == last.agent or _continues(last, asked)
+    system = _system(asked)
+    same_system = _system(last) == system
+    same_tools = _names(last.tools) == _names(asked.tools)
+    if same_system and same_tools and (system or _names(asked.tools)):
+        return True
+    return (same_system or same_tools) and _continues(last, asked)
+
+
+def _continues(last: Asked, asked: Asked) -> bool:
+    before, messages = last.messages[len(last.heads()) :], asked.messages[len(asked.heads()) :]
+    if not before or not messages:
+        return False
+    newest = _plain(last.plain(before[-1]))
+    return _plain(asked.plain(messages[0])) == _plain(last.plain(before[0])) or any(
+        _plain(asked.plain(message)) == newest for message in reversed(messages)
+    )
+
+
+def _system(asked: Asked) -> str:
+    heads = (_text(message.get("content")) for message in asked.heads())
+    return "\n".join([_text(asked.system), *heads])
+
+
+def _names(tools: object) -> frozenset[str]:
+    """Return the names of tools; a hosted tool of OpenAI's has its type as its name."""
+    found = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+    named = [tool.get("function") or tool for tool in found]
+    return frozenset(str(tool.get("name") or tool.get("type")) for tool in named)
+
+
+def _text(system: object) -> str:
+    """Return a system prompt as one text, whether it is a text or a list of blocks."""
+    if isinstance(system, list):
+        return "\n".join(str(block.get("text")) for block in system if isinstance(block, dict))
+    return system if isinstance(system, str) else ""
+
+
+def _plain(message: Message) -> Mapping[str, Any]:
+    """Return a message without cache markers, with a text as a block."""
+    if not isinstance(message, dict):
+        return {"content": message}
+    content = message.get("content")
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    blocks = [
+        {name: value for name, value in block.items() if name != "cache_control"}
+        if isinstance(block, dict)
+        else block
+        for block in content or ()
+    ]
+    return {**message, "content": blocks}

@@ -1,0 +1,228 @@
+"""Bodies: what is read by bytes has its JSON value, and what stays keeps its bytes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policyctx.proxy.bodies import Body, common_beginning, read_body, shared_messages
+from policyctx.proxy.scanning import UntouchableError
+from policyctx.proxy.splicing import REMOVED, Written, spliced
+from policyctx.turns.sources import joined, whole
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=6,
+)
+MESSAGES = st.dictionaries(TEXTS, VALUES, max_size=3)
+FIELDS = st.dictionaries(TEXTS.filter(lambda name: name != "messages"), VALUES, max_size=3)
+WRITERS: list[Any] = [
+    orjson.dumps,
+    lambda value: orjson.dumps(value, option=orjson.OPT_INDENT_2),
+    lambda value: json.dumps(value).encode(),
+    lambda value: json.dumps(value, ensure_ascii=False).encode(),
+    lambda value: json.dumps(value, indent=1, separators=(" ,", " : ")).encode(),
+]
+writers = st.sampled_from(WRITERS)
+
+
+def body_of(before: Any, messages: Any, after: Any) -> dict[str, Any]:
+    return {**before, "messages": messages, **after}
+
+
+def check(body: Body, raw: bytes) -> None:
+    """The body is what a whole decoding gives, and each span is the JSON of its message."""
+    values = orjson.loads(raw)
+    assert body.raw == raw
+    assert body.messages == values.pop("messages")
+    assert body.fields == values
+    start = body.list_span.start
+    for message, span, end in zip(body.messages, body.spans, body.ends, strict=True):
+        assert orjson.loads(raw[start + span.start : start + span.end]) == message
+        assert span.end == end
+    for name, member in body.members.items():
+        assert orjson.loads(raw[slice(*member.value)]) == values[name]
+        assert orjson.loads(b"{" + raw[slice(*member.whole)] + b"}") == {name: values[name]}
+    assert body.members.keys() == values.keys()
+    assert raw[body.list_span.end :].startswith(b"]")
+
+
+@given(FIELDS, st.lists(MESSAGES, max_size=4), FIELDS, writers)
+def test_a_body_is_read_as_json(before: Any, messages: Any, after: Any, write: Any) -> None:
+    raw = write(body_of(before, messages, after))
+    check(read_body(raw, "messages"), raw)
+
+
+@given(st.data())
+def test_a_body_read_after_another_one_is_read_as_json(data: st.DataObject) -> None:
+    before, after = data.draw(FIELDS), data.draw(FIELDS)
+    write = data.draw(writers)
+    messages = data.draw(st.lists(MESSAGES, max_size=4))
+    earlier_raw = write(body_of(before, messages, after))
+    earlier = read_body(earlier_raw, "messages")
+    kept = messages[: data.draw(st.integers(0, len(messages)))]
+    new = kept + data.draw(st.lists(MESSAGES, max_size=3))
+    if data.draw(st.booleans()):
+        before = data.draw(FIELDS)
+    if data.draw(st.booleans()):
+        after = data.draw(FIELDS)
+    raw = write(body_of(before, new, after))
+    body = read_body(raw, "messages", earlier)
+    check(body, raw)
+    for i in range(body.known):
+        assert body.messages[i] is earlier.messages[i]
+    if before == {} and write is orjson.dumps and kept == messages:
+        assert body.known == len(messages)
+
+
+@given(st.data())
+def test_a_damaged_body_is_refused_or_read_as_json(data: st.DataObject) -> None:
+    messages = data.draw(st.lists(MESSAGES, max_size=3))
+    earlier = read_body(orjson.dumps({"messages": messages, "a": 1}), "messages")
+    raw = bytearray(orjson.dumps({"messages": [*messages, {"b": 2}], "a": 1}))
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(raw) - 1))
+        raw[at : at + data.draw(st.integers(0, 2))] = data.draw(
+            st.sampled_from([b"", b",", b"]", b"}", b"{", b'"', b"1", b"[", b" ", b'"a":1,'])
+        )
+    damaged = bytes(raw)
+    for known in (None, earlier):
+        try:
+            body = read_body(damaged, "messages", known)
+        except UntouchableError:
+            continue
+        check(body, damaged)
+
+
+def _places(count: int) -> st.SearchStrategy[list[int]]:
+    return st.lists(st.sampled_from(range(count)), unique=True) if count else st.just([])
+
+
+@given(st.data())
+def test_a_spliced_body_has_the_new_values_and_keeps_the_bytes_of_the_others(
+    data: st.DataObject,
+) -> None:
+    messages = data.draw(st.lists(MESSAGES, max_size=6))
+    before, after = data.draw(FIELDS), data.draw(FIELDS)
+    raw = data.draw(writers)(body_of(before, messages, after))
+    body = read_body(raw, "messages")
+    edited, removed = (set(data.draw(_places(len(messages)))) for _ in range(2))
+    inserted = data.draw(st.lists(MESSAGES, max_size=2))
+    at = data.draw(st.integers(0, len(messages)))
+    out: list[Any] = []
+    sources: list[range | None] = []
+    for i, message in enumerate(body.messages):
+        if i == at:
+            out += inserted
+            sources += [None] * len(inserted)
+        if i not in removed:
+            out.append({**message, "new": i} if i in edited else message)
+            sources.append(range(i, i + 1))
+    names = [name for name in body.fields if data.draw(st.booleans())]
+    fields: dict[str, Any] = {n: [data.draw(VALUES)] for n in names}
+    if names and data.draw(st.booleans()):
+        fields[names[0]] = REMOVED
+    new = spliced(body, out, joined(sources), fields=fields, written=Written())
+    expected = {n: fields.get(n, v) for n, v in orjson.loads(raw).items()} | {"messages": out}
+    expected = {n: v for n, v in expected.items() if v is not REMOVED}
+    assert orjson.loads(new) == expected
+    result = read_body(new, "messages")
+    origin, own = body.list_span.start, result.list_span.start
+    for place, one in enumerate(sources):
+        if one is not None and one.start not in edited:
+            given_span, span = body.spans[one.start], result.spans[place]
+            assert (
+                raw[origin + given_span.start : origin + given_span.end]
+                == new[own + span.start : own + span.end]
+            )
+
+
+def test_a_body_without_a_change_is_the_same_object() -> None:
+    raw = b'{ "messages" : [ {"a":1} , {"b":2}] ,"x":1}'
+    body = read_body(raw, "messages")
+    assert spliced(body, body.messages, whole(2), fields={}, written=Written()) is raw
+    assert spliced(body, [*body.messages], whole(2), fields={}, written=Written()) is raw
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"messages":[{"a":18446744073709551616}]}',
+        b'{"messages":[{"a":-9223372036854775809}]}',
+        b'{"messages":[{"a":"\\ud800"}]}',
+        b'{"messages":[{"a":NaN}]}',
+        b'{"messages":[{"a":1e999}]}',
+        b'{"messages":[{"a":1,"a":1}]}',
+        b'{"messages":[{"a":1,"a":2}]}',
+        b'{"messages":[{"a":1}],"messages":[]}',
+        b'{"messages":[{"a":1}],"x":1,"x":1}',
+        b'{"messages":[1]}',
+        b'{"messages":"text"}',
+        b'{"messages":[{"a":1}],"x":' + b"[" * 2000 + b"]" * 2000 + b"}",
+        b'{"a":1}',
+        b"[]",
+        b"",
+        b'{"messages":[{"a":1},]}',
+        b'{"messages":[{"a":1}',
+        b'\xff{"messages":[]}',
+    ],
+)
+def test_a_body_that_cannot_be_written_again_is_untouchable(raw: bytes) -> None:
+    earlier = read_body(b'{"messages":[{"a":1}],"x":1}', "messages")
+    for known in (None, earlier):
+        with pytest.raises(UntouchableError):
+            read_body(raw, "messages", known)
+
+
+def test_only_what_is_new_is_decoded() -> None:
+    messages = [{"role": "user", "content": f"{i} é"} for i in range(50)]
+    earlier = read_body(orjson.dumps({"messages": messages, "tools": [{"a": 1}]}), "messages")
+    raw = orjson.dumps({"messages": [*messages, {"b": 1}], "tools": [{"a": 1}]})
+    body = read_body(raw, "messages", earlier)
+    assert body.known == 50
+    assert body.fields["tools"] is earlier.fields["tools"]
+    assert shared_messages(raw, earlier) == 50
+
+
+def test_a_list_that_is_known_behind_another_head_has_the_same_objects() -> None:
+    messages = [{"role": "user", "content": f"{i}"} for i in range(5)]
+    earlier = read_body(orjson.dumps({"n": 1, "messages": messages}), "messages")
+    body = read_body(
+        orjson.dumps({"n": 22, "messages": [*messages, {"b": 1}]}), "messages", earlier
+    )
+    assert body.known == 5
+    assert body.messages[4] is earlier.messages[4]
+
+
+@given(st.binary(max_size=40), st.integers(0, 5), st.data())
+def test_a_common_beginning_is_as_long_as_it_can_be(
+    text: bytes, start: int, data: st.DataObject
+) -> None:
+    other = bytearray(text)
+    if text:
+        other[data.draw(st.integers(0, len(text) - 1))] ^= data.draw(st.integers(0, 1))
+    start = min(start, len(text))
+    found = common_beginning(text, start, b"--" + bytes(other), 2 + start, 100)
+    assert text[start : start + found] == other[start : start + found]
+    assert start + found == len(text) or text[start + found] != other[start + found]
+
+
+def test_what_was_written_for_a_message_is_kept_while_it_is_sent() -> None:
+    written, message = Written(), {"a": 1}
+    first = written(message)
+    written.finish()
+    assert written(message) is first
+    written.finish()
+    written.finish()
+    assert written(message) is not first
