@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PLACEHOLDER = "[Offloaded to "
 SUMMARY = "[Conversation compressed]"
 WINDOW = 20_000
-# Offload the older results at half of a small window, and summarise at three quarters of it.
+# Offload the older results at half of a small window, and summarise at three fifths of it.
 POLICY = f"""\
 apiVersion: policyctx/v1
 name: small-window
@@ -40,7 +40,7 @@ steps:
     select: {{types: [tool_result], keep_recent: {{items: 1}}}}
   - name: summarise
     do: compact
-    when: {{tokens: {{at_least: 75%}}}}
+    when: {{tokens: {{at_least: 60%}}}}
 """
 # Takes each result but the newest, on each turn.
 EAGER = f"""\

@@ -69,7 +69,7 @@ def test_a_killed_proxy_and_a_client_that_asks_again(provider: Upstream, tmp_pat
         agent.run(answers=1)
         proxy.kill()
     agent.messages[:] = kept
-    provider._answered[agent.headers["x-scripted-conversation"]] = 4
+    provider.forget(answers=4)
     with proxied(provider.url, folder, "--port", str(proxy.port)):
         agent.run()
     agent.close()

@@ -56,6 +56,7 @@ def test_headers_come_to_the_provider_as_they_were_sent(provider: Upstream, tmp_
     own = {"Host", "Connection", "Content-Length", "Accept-Encoding", "Transfer-Encoding"}
     direct = ClaudeCodeLike(provider.url)
     direct.run()
+    provider.forget()
     with proxied(provider.url, tmp_path / "proxy") as proxy:
         through = ClaudeCodeLike(proxy.url, headers=dict(direct.headers), session=direct.session)
         through.run()

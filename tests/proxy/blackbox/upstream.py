@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
+import zstandard
 from aiohttp import web
 
 from tests.integrations import anthropic_rules, openai_api, openai_rules
@@ -80,6 +81,10 @@ class Upstream:
         reply = self.script(request, number)
         self._answered[name] = number + 1
         return reply
+
+    def forget(self, answers: int = 0) -> None:
+        """Go on in each conversation as if it had had so many answers."""
+        self._answered = dict.fromkeys(self._answered, answers)
 
     def refusal(self, request: Recorded) -> str | None:
         """Return why the provider refuses a request, None if it accepts it."""
@@ -201,6 +206,8 @@ async def _answer_list(
         reason = server.refusal(recorded)
     except (AttributeError, KeyError, TypeError, ValueError):
         reason = "a field has a value of the wrong type"
+    except (OSError, zlib.error, zstandard.ZstdError):
+        reason = "the body is not encoded as its header says"
     if reason is not None:
         server.refused.append(reason)
         return _error(is_anthropic, 400, reason, {})
