@@ -46,11 +46,15 @@ class Body:
     known: int = 0
     """How many messages at the beginning are the objects of the earlier body."""
 
-    def run(self, first: int, end: int) -> memoryview:
-        """Return the bytes of consecutive messages, with what stands between them."""
+    def bytes_of(self, message: int) -> memoryview:
+        """Return the bytes of a message."""
+        start, (first, end) = self.list_span.start, self.spans[message]
+        return memoryview(self.raw)[start + first : start + end]
+
+    def with_gap(self, message: int) -> memoryview:
+        """Return the bytes of a message with what stands between it and the one before."""
         start = self.list_span.start
-        spans = self.spans
-        return memoryview(self.raw)[start + spans[first].start : start + spans[end - 1].end]
+        return memoryview(self.raw)[start + self.ends[message - 1] : start + self.ends[message]]
 
 
 def read_body(raw: bytes, list_key: str, earlier: Body | None = None) -> Body:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from policyctx.errors import InputError
-from policyctx.policy.sources import read_source
 from policyctx.proxy.conversations import Registry
 from policyctx.proxy.credentials import root_key, token_in
 from policyctx.proxy.limits import Limits
@@ -39,8 +38,9 @@ class Options:
 
 
 def serve(options: Options, *, say: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT; `say` is called with the URL once the proxy listens.
+    """Serve until SIGTERM or SIGINT, and read the policies again on SIGHUP.
 
+    `say` is called with the URL once the proxy listens.
     Raises `PolicyError` for a wrong policy, and `InputError` for an address that others can reach
     without a token. Nothing listens then.
     """
@@ -54,8 +54,7 @@ def serve(options: Options, *, say: Callable[[str], None]) -> None:
             "the proxy cannot answer calls of read-back tools yet; give the agent the server"
             " `policyctx mcp`, or leave --read-back out"
         )
-    source = None if options.agents is None else read_source(options.agents, str(options.agents))
-    policies = Policies(options.policy, source)
+    policies = Policies(options.policy, options.agents)
     limits = replace(Limits(), body_bytes=options.max_body_bytes)
     settings = Settings(
         upstreams=options.upstreams,
@@ -66,7 +65,13 @@ def serve(options: Options, *, say: Callable[[str], None]) -> None:
         token="" if options.token_file is None else token_in(options.token_file),
         limits=limits,
     )
-    registry = Registry(memory_bytes=limits.memory_bytes, idle_seconds=limits.idle_seconds)
+    registry = Registry(
+        memory_bytes=limits.memory_bytes,
+        idle_seconds=limits.idle_seconds,
+        is_saved=lambda name: (options.root / name).exists(),
+    )
     turning = Turning(registry, policies, options.root, dry_run=options.dry_run)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
-    asyncio.run(Proxy(settings, turning, registry).run(say))
+    # It logs the lines of requests that it refuses, which may have a credential.
+    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
+    asyncio.run(Proxy(settings, turning, registry, policies).run(say))

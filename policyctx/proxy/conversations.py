@@ -11,6 +11,7 @@ import time
 from collections import OrderedDict
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from policyctx.errors import PolicyctxError
 from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.proxy.bodies import shared_messages
 from policyctx.proxy.identity import Identity, beginning_of, session_name
-from policyctx.proxy.splicing import Written
+from policyctx.proxy.splicing import ListWriter
 from policyctx.turns.asked import Asked, is_alike
 from policyctx.turns.comparison import are_alike
 
@@ -60,7 +61,7 @@ class Conversation:
     lock: Lock = field(default_factory=Lock)
     session: Session | None = None
     sent: Sent | None = None
-    written: Written = field(default_factory=Written)
+    writer: ListWriter = field(default_factory=ListWriter)
     turn: int = 0
     used_at: float = 0.0
     is_established: bool = False
@@ -105,9 +106,16 @@ class Registry:
     """
 
     def __init__(
-        self, *, memory_bytes: int, idle_seconds: float, clock: Callable[[], float] = time.monotonic
+        self,
+        *,
+        memory_bytes: int,
+        idle_seconds: float,
+        is_saved: Callable[[str], bool],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._memory_bytes, self._idle_seconds = memory_bytes, idle_seconds
+        self._is_saved = is_saved
+        """Whether the store has something of the session of this name."""
         self._clock = clock
         self._guard = Lock()
         self._named: dict[tuple[str, ...], list[Conversation]] = {}
@@ -194,33 +202,48 @@ class Registry:
     def _find(
         self, scope: str, identity: Identity | None, api: Api, body: Body, agent: str
     ) -> Conversation:
-        beginning = ""
         if identity is None:
             beginning = beginning_of(body.messages)
             identity = Identity("beginning", (beginning, api.messages), is_strong=False)
-            key = _key(scope, identity)
-            branches = self._named.setdefault(key, [])
-            continued = [one for one in branches if one.continued_by(body)]
-            if len(continued) == 1:
-                return continued[0]
-            taken = {one.name for one in branches}
+            branches = self._named.setdefault(_key(scope, identity), [])
+            # One that has only counted tokens so far has no list yet.
+            found = [one for one in branches if one.body is None and not one.users]
+            found = [one for one in branches if one.continued_by(body)] or found[:1]
+            if len(found) == 1:
+                return found[0]
+            names = _names(session_name(scope, identity))
+            name = self._unnamed(names, branches, is_begun=has_reply(api, body))
         else:
-            key = _key(scope, identity)
-            branches = self._named.setdefault(key, [])
+            branches = self._named.setdefault(_key(scope, identity), [])
             if (own := _own(branches, identity, api, body)) is not None:
                 return own
             taken = {one.name for one in branches}
-        name = session_name(scope, identity)
-        if name in taken:
-            # The beginning tells the conversations of one name apart, also after a restart.
-            name = f"{name}-{(beginning or beginning_of(body.messages))[:8]}"
-        number = 2
-        while name in taken:
-            name, number = f"{name.partition('~')[0]}~{number}", number + 1
+            name = session_name(scope, identity)
+            if name in taken:
+                # The beginning tells the conversations of one name apart, also after a restart.
+                names = _names(f"{name}-{beginning_of(body.messages)[:8]}")
+                name = next(one for one in names if one not in taken)
         made = Conversation(name, agent, used_at=self._clock())
         branches.append(made)
-        self._keys[made] = key
+        self._keys[made] = _key(scope, identity)
         return made
+
+    def _unnamed(
+        self, names: Iterator[str], branches: Sequence[Conversation], *, is_begun: bool
+    ) -> str:
+        """Return the session for a list that continues none in memory, by the folders there are.
+
+        A list with a reply continues the session of an earlier process if there is exactly one.
+        """
+        taken = {one.name for one in branches}
+        saved = []
+        for name in names:
+            if name in taken:
+                continue
+            if not self._is_saved(name):
+                break
+            saved.append(name)
+        return saved[0] if is_begun and len(saved) == 1 else name
 
 
 def _own(
@@ -256,6 +279,11 @@ def has_reply(api: Api, body: Body) -> bool:
 
 def _begin_alike(one: Body, other: Body) -> bool:
     return beginning_of(one.messages) == beginning_of(other.messages)
+
+
+def _names(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name}~{number}" for number in count(2))
 
 
 def _key(scope: str, identity: Identity) -> tuple[str, ...]:

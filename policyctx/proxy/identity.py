@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 # Headers that say who pays.
-CREDENTIALS = ("authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie")
+CREDENTIALS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 _SESSION_HEADER = re.compile(r"x-(?:[a-z0-9]+-)*session-id")
 # Earlier versions of Claude Code wrote their ids as one text.
 _USER_ID = re.compile(r"_session_([0-9a-fA-F-]{8,64})$")

@@ -1,21 +1,26 @@
-"""`Policies`: the policy of each agent, read when the proxy starts."""
+"""`Policies`: the policy of each agent, read when the proxy starts and when it is asked to."""
 
 from __future__ import annotations
 
+import logging
 from fnmatch import fnmatchcase
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from policyctx.errors import PolicyError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.agents import entry_policy, policy_for, read_agents
+from policyctx.policy.sources import read_source
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
+    from pathlib import Path
 
     from policyctx.policy.agents import AgentsFile
-    from policyctx.policy.sources import PolicySource
     from policyctx.proxy.identity import Identity
+
+_log = logging.getLogger(__name__)
 
 AGENT_HEADER = "x-policyctx-agent"
 _CLIENTS = frozenset({"claude-code", "codex"})
@@ -28,15 +33,31 @@ class Policies:
     the proxy does not start.
     """
 
-    def __init__(self, policy: str | os.PathLike[str], agents: PolicySource | None = None) -> None:
-        self._policy = OffloadPolicy.load(policy)
-        self._file: AgentsFile | None = None
-        self._known: dict[str, OffloadPolicy] = {}
+    def __init__(self, policy: str | os.PathLike[str], agents: Path | None = None) -> None:
+        self._name, self._agents = policy, agents
         self._guard = Lock()
-        if agents is not None:
-            self._file = read_agents(agents)
-            for entry in self._file.entries:
-                entry_policy(entry, self._file, agent=entry.pattern)
+        self.reloads = 0
+        """How often the policies were read again, or were tried to."""
+        self._read()
+
+    def reload(self) -> None:
+        """Read all policies again. If one of them is wrong, all stay as they are."""
+        try:
+            self._read()
+        except PolicyError as error:
+            _log.error("the policy was not read again, and the old one stays: %s", error)
+        self.reloads += 1
+
+    def _read(self) -> None:
+        policy = OffloadPolicy.load(self._name)
+        file = None
+        if self._agents is not None:
+            file = read_agents(read_source(self._agents, str(self._agents)))
+            for entry in file.entries:
+                entry_policy(entry, file, agent=entry.pattern)
+        with self._guard:
+            self._policy, self._file = policy, file
+            self._known: dict[str, OffloadPolicy] = {}
 
     def agent_of(self, headers: Mapping[str, str], identity: Identity | None) -> str:
         """Return the name of the agent that sent a request, for the entries of the file.
@@ -54,10 +75,10 @@ class Policies:
 
     def policy_of(self, agent: str) -> OffloadPolicy:
         """Return the policy of an agent, which is the general one without an entry for it."""
-        file = self._file
-        if file is None or not agent or not _has_entry(agent, file):
-            return self._policy
         with self._guard:
+            file = self._file
+            if file is None or not agent or not _has_entry(agent, file):
+                return self._policy
             if agent not in self._known:
                 self._known[agent] = OffloadPolicy(policy_for(agent, file))
             return self._known[agent]

@@ -22,7 +22,7 @@ from policyctx.proxy.forwarding import Forwarder, Outgoing, keep_headers
 from policyctx.proxy.identity import credential_of, scope_of
 from policyctx.proxy.limits import Limits
 from policyctx.proxy.scanning import UntouchableError
-from policyctx.proxy.turning import Request, Turned
+from policyctx.proxy.turning import Request, Turned, at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,12 +30,13 @@ if TYPE_CHECKING:
 
     from policyctx.proxy.apis import Api
     from policyctx.proxy.conversations import Registry
+    from policyctx.proxy.policies import Policies
     from policyctx.proxy.turning import Turning
 
 _log = logging.getLogger(__name__)
 
-OWN_PAGES = "/_policyctx/"
-_WITH_TOKEN = OWN_PAGES + "token/"
+OWN_PAGES = "/_policyctx"
+_WITH_TOKEN = OWN_PAGES + "/token/"
 TOKEN_HEADER = "X-Policyctx-Token"  # noqa: S105 - the name of a header
 _SWEEP_SECONDS = 30
 
@@ -80,11 +81,22 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
 class Proxy:
     """The proxy of one address; `run` serves until it is stopped."""
 
-    def __init__(self, settings: Settings, turning: Turning, registry: Registry) -> None:
-        self._settings, self._turning, self._registry = settings, turning, registry
+    def __init__(
+        self, settings: Settings, turning: Turning, registry: Registry, policies: Policies
+    ) -> None:
+        self._settings, self._turning = settings, turning
+        self._registry, self._policies = registry, policies
         self._threads = ThreadPoolExecutor(settings.limits.threads, "policyctx-proxy")
         self._tasks: set[asyncio.Future[None]] = set()
         self._waiting: set[object] = set()
@@ -99,6 +111,9 @@ class Proxy:
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(
+            signal.SIGHUP, loop.run_in_executor, self._threads, self._policies.reload
+        )
         app = web.Application(client_max_size=limits.body_bytes)
         app.router.add_route("*", "/{path:.*}", self._handle)
         app.on_response_prepare.append(keep_headers)
@@ -166,18 +181,26 @@ class Proxy:
             if path.startswith(OWN_PAGES):
                 return self._own_page(request, path)
             return await self._forwarded(request, path)
-        except RefusedError as error:
-            return error.response()
-        except TooLargeError:
+        except Exception as error:  # noqa: BLE001 - each kind has its answer
+            return self._refusal(error).response()
+
+    def _refusal(self, error: Exception) -> RefusedError:
+        """Return the answer to a request that was not forwarded."""
+        if isinstance(error, RefusedError):
+            return error
+        if isinstance(error, TooLargeError):
             text = f"the body is larger than {self._settings.limits.body_bytes:,} bytes"
-            return RefusedError(413, "request_too_large", text).response()
-        except TimeoutError:
+            return RefusedError(413, "request_too_large", text)
+        if isinstance(error, TimeoutError):
             text = "the request or the upstream took too long"
-            return RefusedError(408, "timeout_error", text).response()
-        except aiohttp.ClientError as error:
+            return RefusedError(408, "timeout_error", text)
+        # The text of an error may have a part of the request.
+        if isinstance(error, aiohttp.ClientError):
             _log.warning("an upstream cannot be reached: %s", type(error).__name__)
             text = f"the upstream cannot be reached: {type(error).__name__}"
-            return RefusedError(502, "api_error", text).response()
+            return RefusedError(502, "api_error", text)
+        _log.error("a request failed: %s", at(error))
+        return RefusedError(500, "api_error", "an internal error")
 
     def _checked_path(self, request: web.Request) -> str:
         """Return the path and query of a request without its token; raises `RefusedError`."""
@@ -246,12 +269,13 @@ class Proxy:
         host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
         if not self._is_own(host) or (origin is not None and not self._is_own_origin(origin)):
             raise RefusedError(403, "permission_error", "not the address of the proxy")
-        if path.partition("?")[0] != OWN_PAGES + "health" or request.method != "GET":
+        if path.partition("?")[0] != OWN_PAGES + "/health" or request.method != "GET":
             raise RefusedError(404, "not_found_error", "no such page")
         counts = self._turning.counts
         return web.json_response(
             {
                 "conversations": len(self._registry),
+                "reloads": self._policies.reloads,
                 "requests": dict(counts.requests),
                 "errors": dict(counts.errors),
             }
@@ -262,7 +286,10 @@ class Proxy:
         name, _, port = host.rpartition(":")
         if port != str(self._port):
             return False
-        return name.strip("[]") == self._settings.host or is_loopback(name)
+        if name.strip("[]") == self._settings.host or is_loopback(name):
+            return True
+        # A page of another site can only come by a name that it has made to mean this machine.
+        return bool(self._settings.token) and _is_address(name)
 
     def _is_own_origin(self, origin: str) -> bool:
         scheme, _, host = origin.partition("://")

@@ -1,18 +1,18 @@
 """`spliced`: a request body with other messages, in which the unchanged messages keep their bytes.
 
-Only what changed is written as JSON. What was written for a message is kept for as long as the
-session returns the same object, so that it has the same bytes in the next turn.
+Only what changed is written as JSON, and of a list that begins as the last one did only its end.
 """
 
 from __future__ import annotations
 
+from itertools import compress, count
 from operator import is_not
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.definitions.items import Message
     from policyctx.proxy.bodies import Body
@@ -22,31 +22,47 @@ REMOVED: Any = object()
 """In place of the value of a field: the field is removed."""
 
 
-class Written:
-    """The bytes of the messages that a session changed, for the list that was sent last."""
+class ListWriter:
+    """Writes the lists of one conversation.
+
+    The text of a list depends on its messages and on the body alone, not on the lists before.
+    """
 
     def __init__(self) -> None:
-        self._last: dict[int, tuple[Message, bytes]] = {}
-        self._new: dict[int, tuple[Message, bytes]] = {}
+        self._messages: list[Message] = []
+        self._sources: list[int | None] = []
+        """Where each message is in the body with the same bytes; None for one that changed."""
+        self._ends: list[int] = []
+        self._text = b""
 
-    def __call__(self, message: Message) -> bytes:
-        """Return a message as JSON."""
-        key = id(message)
-        # The object is kept, so no other one has its id.
-        found = self._new.get(key) or self._last.get(key) or (message, orjson.dumps(message))
-        self._new[key] = found
-        return found[1]
+    def text(self, body: Body, messages: Sequence[Message], sources: Sources) -> bytes:
+        """Return the messages as JSON with what stands between them, without brackets.
 
-    def finish(self) -> None:
-        """Forget the messages that were not written since the last time."""
-        self._last, self._new = self._new, {}
-
-
-def is_unchanged(body: Body, messages: Sequence[Message], fields: Mapping[str, object]) -> bool:
-    """Return whether a body already has these messages and fields, by their objects."""
-    return (messages is body.messages or _are_same(messages, body.messages)) and all(
-        body.fields.get(name, REMOVED) is value for name, value in fields.items()
-    )
+        They come from the list of the body as `sources` say. Objects of the last list have the
+        bytes that they had in it.
+        """
+        same = _same_beginning(messages, self._messages)
+        del self._messages[same:], self._sources[same:], self._ends[same:]
+        self._messages += messages[same:]
+        size = self._ends[-1] if same else 0
+        parts: list[bytes | memoryview] = [memoryview(self._text)[:size]]
+        for message, source in zip(messages[same:], _indices(sources, same), strict=True):
+            is_given = source is not None and message is body.messages[source]
+            before = self._sources[-1] if self._sources else None
+            if is_given and source is not None:
+                follows = before is not None and source == before + 1
+                piece = body.with_gap(source) if follows else body.bytes_of(source)
+            else:
+                piece, follows = memoryview(orjson.dumps(message)), False
+            if self._sources and not follows:
+                parts.append(b",")
+                size += 1
+            parts.append(piece)
+            size += len(piece)
+            self._ends.append(size)
+            self._sources.append(source if is_given else None)
+        self._text = b"".join(parts)
+        return self._text
 
 
 def spliced(
@@ -55,17 +71,21 @@ def spliced(
     sources: Sources,
     *,
     fields: Mapping[str, object],
-    written: Written,
+    writer: ListWriter,
 ) -> bytes:
     """Return a body with these messages, which come from its list as `sources` say.
 
     `fields` are new values by name, `REMOVED` for one of them at most; a name without a field in
-    the body is left out. The body is returned as it is if it already has them.
+    the body is left out. The body is returned as it is if it already has all of them.
     """
-    if is_unchanged(body, messages, fields):
+    changed = {
+        name: value for name, value in fields.items() if body.fields.get(name, REMOVED) is not value
+    }
+    is_same = len(messages) == len(body.messages) == _same_beginning(messages, body.messages)
+    if is_same and not changed:
         return body.raw
-    edits = [(*body.list_span, b",".join(_listed(body, messages, sources, written)))]
-    edits += _changed_fields(body, fields)
+    edits = [] if is_same else [(*body.list_span, writer.text(body, messages, sources))]
+    edits += _changed_fields(body, changed)
     view, at = memoryview(body.raw), 0
     parts: list[bytes | memoryview] = []
     for start, end, new in sorted(edits):
@@ -74,46 +94,27 @@ def spliced(
     return b"".join([*parts, view[at:]])
 
 
-def _are_same(some: Sequence[Message], others: Sequence[Message]) -> bool:
-    return len(some) == len(others) and not any(map(is_not, some, others))
+def _same_beginning(some: Sequence[Message], others: Sequence[Message]) -> int:
+    """Return how many objects at the beginning of two lists are the same."""
+    return next(compress(count(), map(is_not, some, others)), min(len(some), len(others)))
 
 
-def _listed(
-    body: Body, messages: Sequence[Message], sources: Sources, written: Written
-) -> Iterator[bytes | memoryview]:
-    """Yield the messages as JSON, those that follow each other unchanged in one piece."""
-    given = body.messages
+def _indices(sources: Sources, first: int) -> Iterator[int | None]:
+    """Yield the source of each message from a position on."""
     at = 0
     for one in sources:
+        size = 1 if one is None else len(one)
         if one is None:
-            yield written(messages[at])
-            at += 1
-            continue
-        first = one.start
-        for source in _changed_in(given, messages, one, at):
-            if first < source:
-                yield body.run(first, source)
-            yield written(messages[at + source - one.start])
-            first = source + 1
-        if first < one.stop:
-            yield body.run(first, one.stop)
-        at += len(one)
-    written.finish()
-
-
-def _changed_in(
-    given: Sequence[Message], messages: Sequence[Message], one: range, at: int
-) -> Iterable[int]:
-    some, others = given[one.start : one.stop], messages[at : at + len(one)]
-    return (
-        source for source, is_other in zip(one, map(is_not, some, others), strict=True) if is_other
-    )
+            if at >= first:
+                yield None
+        else:
+            yield from one[max(0, first - at) :]
+        at += size
 
 
 def _changed_fields(body: Body, fields: Mapping[str, object]) -> Iterator[tuple[int, int, bytes]]:
     for name, value in fields.items():
-        member = body.members.get(name)
-        if member is None or body.fields[name] is value:
+        if (member := body.members.get(name)) is None:
             continue
         if value is REMOVED:
             yield (*_with_comma(body.raw, *member.whole), b"")

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import UsageError
 from policyctx.messages.markers import MARKER
-from policyctx.proxy.bodies import read_body
+from policyctx.proxy.bodies import read_body, shared_messages
 from policyctx.proxy.conversations import Conversation, Sent, has_reply
 from policyctx.proxy.identity import header_identity, identity_of
 from policyctx.proxy.scanning import UntouchableError
-from policyctx.proxy.splicing import REMOVED, spliced
+from policyctx.proxy.splicing import REMOVED, ListWriter, spliced
 from policyctx.session import Session
 from policyctx.turns.sources import joined
 
@@ -132,14 +132,14 @@ class Turning:
         if last is not None and last.body.raw == body.raw and api.decides:
             self._count("repeated")
             return Turned(_new(last.raw, body), conversation, conversation.turn)
-        if last is not None and body.known and last.body.messages[0] is not body.messages[0]:
+        if last is not None and not _is_read_after(body, last.body):
             body = read_body(body.raw, api.messages, last.body)
         try:
-            session = conversation.session or self._new_session(conversation, api)
+            session = self._session(conversation, api)
             if self._dry_run:
                 return self._previewed(session, api, body)
             if not api.decides:
-                return self._counted(conversation, session, api, body)
+                return self._counted(session, api, body)
             return self._applied(conversation, session, api, body)
         except Exception as error:
             self._note(error, "earlier decisions were applied again")
@@ -147,7 +147,7 @@ class Turning:
             if last is None or again is None:
                 raise
             self._count("reapplied")
-            new = spliced(body, *again, fields=last.fields, written=conversation.written)
+            new = spliced(body, *again, fields=last.fields, writer=conversation.writer)
             return Turned(_new(new, body))
 
     def _applied(
@@ -164,7 +164,7 @@ class Turning:
             result.messages,
             result.source_ranges,
             fields=fields,
-            written=conversation.written,
+            writer=conversation.writer,
         )
         conversation.sent = Sent(body, result.messages, result.source_ranges, fields, raw)
         conversation.is_established = conversation.is_established or has_reply(api, body)
@@ -172,9 +172,7 @@ class Turning:
         self._count("unchanged" if new is None else "edited")
         return Turned(new, conversation, conversation.turn)
 
-    def _counted(
-        self, conversation: Conversation, session: Session, api: Api, body: Body
-    ) -> Turned:
+    def _counted(self, session: Session, api: Api, body: Body) -> Turned:
         """Return a request that counts tokens with the list that would be sent."""
         system, tools = _beside(api, body)
         messages = session.preview(body.messages, system=system, tools=tools)
@@ -184,7 +182,7 @@ class Turning:
         given = {id(message): i for i, message in enumerate(body.messages)}
         found = (given.get(id(message)) for message in messages)
         sources = [None if i is None else range(i, i + 1) for i in found]
-        new = spliced(body, messages, tuple(sources), fields={}, written=conversation.written)
+        new = spliced(body, messages, tuple(sources), fields={}, writer=ListWriter())
         return Turned(_new(new, body))
 
     def _previewed(self, session: Session, api: Api, body: Body) -> Turned:
@@ -200,15 +198,20 @@ class Turning:
         )
         return Turned()
 
-    def _new_session(self, conversation: Conversation, api: Api) -> Session:
-        session = Session(
-            self._policies.policy_of(conversation.agent),
-            root=self._root / conversation.name,
-            session_id=conversation.name,
-            on_invalid="keep",
-        )
+    def _session(self, conversation: Conversation, api: Api) -> Session:
+        """Return the session of a conversation, under the policy that its agent has now."""
+        policy = self._policies.policy_of(conversation.agent)
+        session = conversation.session
+        if session is None or session.policy is not policy:
+            if session is not None:
+                session.close()
+            session = conversation.session = Session(
+                policy,
+                root=self._root / conversation.name,
+                session_id=conversation.name,
+                on_invalid="keep",
+            )
         session.takes_markers = api.takes_markers
-        conversation.session = session
         return session
 
     def _count(self, outcome: str) -> None:
@@ -216,16 +219,27 @@ class Turning:
 
     def _note(self, error: Exception, what: str) -> None:
         """Log an internal error without any text of a message, which its own text may have."""
-        name = type(error).__name__
-        self.counts.errors[name] += 1
-        frames = traceback.extract_tb(error.__traceback__)
-        at = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
-        _log.error("an internal error, and %s: %s at %s", what, name, at)
+        self.counts.errors[type(error).__name__] += 1
+        _log.error("an internal error, and %s: %s", what, at(error))
+
+
+def at(error: Exception) -> str:
+    """Return the class of an error and where it was raised, without its text."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return type(error).__name__ + place
 
 
 def _new(raw: bytes, body: Body) -> bytes | None:
     """Return the bytes to send, None if they are those that came."""
     return None if raw is body.raw or raw == body.raw else raw
+
+
+def _is_read_after(body: Body, last: Body) -> bool:
+    """Whether a body has the objects of the last one where its list begins with their bytes."""
+    if not last.messages or body.messages[0] is last.messages[0]:
+        return True
+    return shared_messages(body.raw, last) == 0
 
 
 def _beside(api: Api, body: Body) -> tuple[Any, Any]:

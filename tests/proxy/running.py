@@ -111,8 +111,8 @@ def proxy(folder: Path, to: str, *options: str, policy: str = OFFLOADS_OLD) -> I
     """Run the command with a policy, until the block ends."""
     (folder / "p.yaml").write_text(policy)
     log = folder / "log.txt"
-    words = ["proxy", "--policy", str(folder / "p.yaml"), "--port", "0", *options]
-    words += ["--root", str(folder / "root"), "--upstream", f"anthropic={to},openai={to}"]
+    words = ["proxy", "--policy", str(folder / "p.yaml"), "--port", "0"]
+    words += ["--root", str(folder / "root"), "--upstream", f"anthropic={to},openai={to}", *options]
     with (
         log.open("a") as errors,
         subprocess.Popen(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from policyctx.proxy.bodies import Body, common_beginning, read_body, shared_messages
 from policyctx.proxy.scanning import UntouchableError
-from policyctx.proxy.splicing import REMOVED, Written, spliced
+from policyctx.proxy.splicing import REMOVED, ListWriter, spliced
 from policyctx.turns.sources import joined, whole
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -133,7 +133,7 @@ def test_a_spliced_body_has_the_new_values_and_keeps_the_bytes_of_the_others(
     fields: dict[str, Any] = {n: [data.draw(VALUES)] for n in names}
     if names and data.draw(st.booleans()):
         fields[names[0]] = REMOVED
-    new = spliced(body, out, joined(sources), fields=fields, written=Written())
+    new = spliced(body, out, joined(sources), fields=fields, writer=ListWriter())
     expected = {n: fields.get(n, v) for n, v in orjson.loads(raw).items()} | {"messages": out}
     expected = {n: v for n, v in expected.items() if v is not REMOVED}
     assert orjson.loads(new) == expected
@@ -151,8 +151,8 @@ def test_a_spliced_body_has_the_new_values_and_keeps_the_bytes_of_the_others(
 def test_a_body_without_a_change_is_the_same_object() -> None:
     raw = b'{ "messages" : [ {"a":1} , {"b":2}] ,"x":1}'
     body = read_body(raw, "messages")
-    assert spliced(body, body.messages, whole(2), fields={}, written=Written()) is raw
-    assert spliced(body, [*body.messages], whole(2), fields={}, written=Written()) is raw
+    assert spliced(body, body.messages, whole(2), fields={}, writer=ListWriter()) is raw
+    assert spliced(body, [*body.messages], whole(2), fields={}, writer=ListWriter()) is raw
 
 
 @pytest.mark.parametrize(
@@ -218,11 +218,22 @@ def test_a_common_beginning_is_as_long_as_it_can_be(
     assert start + found == len(text) or text[start + found] != other[start + found]
 
 
-def test_what_was_written_for_a_message_is_kept_while_it_is_sent() -> None:
-    written, message = Written(), {"a": 1}
-    first = written(message)
-    written.finish()
-    assert written(message) is first
-    written.finish()
-    written.finish()
-    assert written(message) is not first
+@given(st.data())
+def test_a_list_is_written_alike_whatever_was_written_before(data: st.DataObject) -> None:
+    """Each turn edits, removes or keeps messages of a list that grows."""
+    write = data.draw(writers)
+    messages = data.draw(st.lists(MESSAGES, max_size=4))
+    body = read_body(write({"messages": messages}), "messages")
+    writer, changed = ListWriter(), dict[int, Any]()
+    for _ in range(3):
+        for i in range(len(body.messages)):
+            if i not in changed and data.draw(st.booleans()):
+                changed[i] = data.draw(st.none() | st.just({"changed": i}))
+        places = [i for i in range(len(body.messages)) if changed.get(i, True) is not None]
+        out = [changed.get(i, body.messages[i]) for i in places]
+        sources = joined(range(i, i + 1) for i in places)
+        text = writer.text(body, out, sources)
+        assert text == ListWriter().text(body, out, sources)
+        assert orjson.loads(b"[%b]" % text) == out
+        messages = [*body.messages, *data.draw(st.lists(MESSAGES, max_size=2))]
+        body = read_body(write({"messages": messages}), "messages", body)

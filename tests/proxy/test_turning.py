@@ -1,0 +1,236 @@
+"""Turning: which session a body belongs to, and what becomes of it when something fails."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from policyctx.proxy.apis import api_of
+from policyctx.proxy.conversations import Registry
+from policyctx.proxy.policies import Policies
+from policyctx.proxy.turning import Request, Turned, Turning
+from tests.conversations import calls, results, session_of, user
+from tests.proxy.running import OFFLOADS_OLD
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEXTS = [f"line {i}\n" * 40 for i in range(8)]
+TOOLS = [{"name": "Bash", "input_schema": {"type": "object"}}]
+
+
+class Proxied:
+    """A turning over a folder, as the server uses it."""
+
+    def __init__(self, folder: Path, policy: str = OFFLOADS_OLD, **limits: Any) -> None:
+        self.root = folder / "root"
+        (folder / "p.yaml").write_text(policy)
+        self.now = 0.0
+        self.registry = Registry(
+            memory_bytes=limits.get("memory_bytes", 2**30),
+            idle_seconds=limits.get("idle_seconds", 100),
+            is_saved=lambda name: (self.root / name).exists(),
+            clock=lambda: self.now,
+        )
+        self.policies = Policies(folder / "p.yaml")
+        self.turning = Turning(self.registry, self.policies, self.root)
+
+    def turn(
+        self,
+        messages: list[Any],
+        session: str | None = "s",
+        *,
+        scope: str = "k",
+        path: str = "/v1/messages",
+        **fields: Any,
+    ) -> list[Any]:
+        """Return the list that is sent."""
+        raw = json.dumps({"messages": messages, **fields}).encode()
+        turned = self.turned(raw, session, scope=scope, path=path)
+        sent: list[Any] = json.loads(turned.raw or raw)["messages"]
+        return sent
+
+    def turned(
+        self, raw: bytes, session: str | None = "s", *, scope: str = "k", path: str = "/v1/messages"
+    ) -> Turned:
+        api = api_of(path)
+        assert api is not None
+        headers = {} if session is None else {"x-claude-code-session-id": session}
+        return self.turning.turned(Request(api, scope, headers, raw))
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        return dict(self.turning.counts.requests)
+
+    @property
+    def folders(self) -> set[str]:
+        return {path.name for path in self.root.iterdir()} if self.root.exists() else set()
+
+
+def texts_of(messages: list[Any]) -> list[str]:
+    blocks = (b for m in messages if isinstance(m["content"], list) for b in m["content"])
+    return [block["content"] for block in blocks if block["type"] == "tool_result"]
+
+
+def are_away(messages: list[Any], count: int) -> bool:
+    """Whether exactly the first results have left the list."""
+    texts = texts_of(messages)
+    return set(texts[:count]).isdisjoint(TEXTS) and set(texts[count:]) <= set(TEXTS)
+
+
+def test_an_idle_session_leaves_memory_and_goes_on_from_the_store(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path)
+    before = proxied.turn(session_of(*TEXTS[:4]))
+    proxied.now = 101
+    proxied.registry.forget_idle()
+    assert len(proxied.registry) == 0
+    after = proxied.turn(session_of(*TEXTS[:5]))
+    assert after[: len(before) - 2] == before[:-2]
+    assert len(proxied.folders) == 1
+
+
+def test_sessions_leave_memory_where_it_is_short(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path, memory_bytes=15_000)
+    for name in "abcdef":
+        proxied.turn(session_of(*TEXTS[:4]), name)
+    assert 0 < len(proxied.registry) < 4
+    assert are_away(proxied.turn(session_of(*TEXTS[:4]), "a"), 3)
+
+
+def test_lists_that_begin_alike_are_two_sessions(tmp_path: Path) -> None:
+    """Without a name, only the one session whose last list a list continues."""
+    proxied = Proxied(tmp_path)
+    one, two = TEXTS[:4], [TEXTS[4], *TEXTS[:3]]
+    for n in (1, 2, 3, 4):
+        assert are_away(proxied.turn(session_of(*one[:n]), None), n - 1)
+        assert are_away(proxied.turn(session_of(*two[:n]), None), n - 1)
+    assert len(proxied.registry) == 2
+    assert len(proxied.folders) == 2
+
+
+def test_a_list_that_two_sessions_could_continue_begins_a_third(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path)
+    api_lists = [session_of(), session_of(TEXTS[0]), session_of(TEXTS[0], TEXTS[1])]
+    proxied.turn(api_lists[1], None)
+    proxied.turn(api_lists[0], None)
+    assert len(proxied.registry) == 2
+    proxied.turn(api_lists[2], None)
+    assert len(proxied.registry) == 3
+
+
+def test_after_a_restart_a_list_with_replies_continues_the_only_session_that_begins_so(
+    tmp_path: Path,
+) -> None:
+    before = Proxied(tmp_path).turn(session_of(*TEXTS[:4]), None)
+    after = Proxied(tmp_path).turn(session_of(*TEXTS[:5]), None)
+    assert after[: len(before) - 2] == before[:-2]
+    proxied = Proxied(tmp_path)
+    proxied.turn(session_of(), None)
+    proxied.turn(session_of(*TEXTS[:3]), None)
+    assert len(proxied.folders) == 2
+
+
+def test_one_name_under_two_credentials_is_two_sessions(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path)
+    sent = [
+        proxied.turn(session_of(*TEXTS[:3]), name, scope=scope)
+        for name in ("s", None)
+        for scope in ("k", "l")
+    ]
+    assert all(are_away(messages, 2) for messages in sent)
+    assert len({text for messages in sent for text in texts_of(messages)[:2]}) == 8
+    assert len(proxied.folders) == 4
+
+
+def test_counting_before_the_first_request_makes_no_second_session(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path)
+    path = "/v1/messages/count_tokens"
+    counted = proxied.turn(session_of(*TEXTS[:3]), None, path=path)
+    assert proxied.folders == set()
+    assert proxied.turn(session_of(*TEXTS[:3]), None) == counted
+    assert len(proxied.registry) == 1
+
+
+def test_another_conversation_under_the_same_name_changes_nothing_in_the_first(
+    tmp_path: Path,
+) -> None:
+    """Such as a request for a title, which has other tools and another system prompt."""
+    proxied = Proxied(tmp_path)
+    both = {"system": "You are an agent.", "tools": TOOLS}
+    first = proxied.turn(session_of(*TEXTS[:3]), **both)
+    title = [user("Give this a title: the task")]
+    assert proxied.turn(title, system="You name things.") == title
+    second = proxied.turn(session_of(*TEXTS[:4]), **both)
+    assert second[: len(first) - 2] == first[:-2]
+    assert len(proxied.registry) == 2
+
+
+@pytest.mark.parametrize("end", [3, 5])
+def test_a_session_follows_a_client_that_rewinds(tmp_path: Path, end: int) -> None:
+    proxied = Proxied(tmp_path)
+    both = {"system": "You are an agent.", "tools": TOOLS}
+    first = proxied.turn(session_of(*TEXTS[:4]), **both)
+    rewound = proxied.turn([*session_of(*TEXTS[:4])[:end], user("rather not")], **both)
+    assert len(proxied.registry) == 1
+    assert rewound[:3] == first[:3]
+
+
+def test_a_session_follows_a_client_that_compacts(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path)
+    both = {"system": "You are an agent.", "tools": TOOLS}
+    proxied.turn(session_of(*TEXTS[:4]), **both)
+    compacted = [user("summary so far"), calls(("d0", "Bash")), results(("d0", TEXTS[5]))]
+    assert proxied.turn(compacted, **both) == compacted
+    more = [*compacted, calls(("d1", "Bash")), results(("d1", TEXTS[6]))]
+    assert are_away(proxied.turn(more, **both), 1)
+    assert len(proxied.registry) == 1
+    assert len(proxied.folders) == 1
+
+
+def test_a_store_that_fails_keeps_earlier_decisions(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path, OFFLOADS_OLD + "store: {on_failure: raise}\n")
+    first = proxied.turn(session_of(*TEXTS[:4]))
+    [folder] = proxied.root.iterdir()
+    folder.rename(tmp_path / "moved")
+    folder.write_text("no folder any more")
+    second = proxied.turn(session_of(*TEXTS[:5]))
+    assert second == [*first, *session_of(*TEXTS[:5])[len(first) :]]
+    assert proxied.outcomes["reapplied"] == 1
+    shorter = proxied.turn([*session_of(*TEXTS[:5])[:5], user("stop")])
+    assert shorter == [*first[:5], user("stop")]
+
+
+def test_a_session_that_cannot_be_made_sends_the_request_as_it_came(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path)
+    proxied.root.write_text("no folder")
+    messages = session_of(*TEXTS[:3])
+    assert proxied.turn(messages) == messages
+
+
+def test_a_usage_is_observed_for_its_own_turn_alone(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path)
+    first = proxied.turned(json.dumps({"messages": session_of(*TEXTS[:2])}).encode())
+    second = proxied.turned(json.dumps({"messages": session_of(*TEXTS[:3])}).encode())
+    assert second.conversation is not None
+    assert second.conversation.session is not None
+    proxied.turning.observe(first, {"input_tokens": 5000})
+    assert second.conversation.session.totals().calls == 0
+    proxied.turning.observe(second, {"input_tokens": 5000})
+    proxied.turning.observe(second, {"input_tokens": "many"})
+    assert second.conversation.session.totals().calls == 1
+
+
+def test_a_policy_with_breakpoints_moves_the_markers_and_keeps_the_other_bytes(
+    tmp_path: Path,
+) -> None:
+    policy = OFFLOADS_OLD + "model: {cache: {breakpoints: auto}}\n"
+    proxied = Proxied(tmp_path, policy)
+    messages = json.dumps(session_of(*TEXTS[:1])).encode()
+    raw = b'{"n":1.50,"cache_control":{"type":"ephemeral"},"system":"s","messages":%b}' % messages
+    new = proxied.turned(raw).raw
+    assert new is not None
+    assert b'{"n":1.50,"system":[{' in new
+    assert json.loads(new).keys() == {"n", "system", "messages"}
+    assert new.count(b"cache_control") <= 4
