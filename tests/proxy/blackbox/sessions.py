@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class LightAgent:
         }
         raw = json.dumps(body).encode()
         url = f"{self.url}/v1/messages"
-        async with client.post(url, data=raw, headers=self.headers) as answer:
+        async with client.post(url, data=BytesIO(raw), headers=self.headers) as answer:
             content = await answer.read()
             if answer.status != 200:
                 raise AssertionError(answer.status, content[:500])

@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import resource
+import signal
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -19,6 +21,7 @@ from tests.proxy.blackbox.sessions import LightAgent
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.proxy.blackbox.proxies import Proxy
     from tests.proxy.blackbox.upstream import Upstream
 
 pytestmark = pytest.mark.slow
@@ -88,6 +91,33 @@ def test_many_sessions_at_once_each_keep_their_own(provider: Upstream, tmp_path:
         assert prefixes(own).wrong == ()
         assert prefixes(own).offloads == 4
         assert lost_texts(proxy.root, placeholder_paths(own), set(agent.outputs)) == []
+
+
+def test_policies_are_read_again_under_load(provider: Upstream, tmp_path: Path) -> None:
+    """Good and wrong policies take turns while agents run; none of them notices."""
+    provider.window, provider.script = None, task(12)
+
+    async def all_of_them(proxy: Proxy, agents: list[LightAgent]) -> None:
+        timeout = aiohttp.ClientTimeout(total=300)
+        async with aiohttp.ClientSession(timeout=timeout) as client:
+            running = asyncio.gather(*(agent.run(client) for agent in agents))
+            texts = cycle(["name: wrong\n", EAGER.replace("min_tokens: 20", "min_tokens: 30")])
+            while not running.done():
+                (tmp_path / "proxy" / "policy.yaml").write_text(next(texts))
+                proxy.process.send_signal(signal.SIGHUP)
+                await asyncio.sleep(0.1)
+            await running
+
+    with proxied(provider.url, tmp_path / "proxy", policy=EAGER) as proxy:
+        agents = [LightAgent(proxy.url, f"agent-{i}", session=f"s{i}") for i in range(8)]
+        asyncio.run(all_of_them(proxy, agents))
+        assert proxy.process.poll() is None
+    assert provider.refused == []
+    for agent in agents:
+        own = [r for r in provider.requests if r.header("x-scripted-conversation") == agent.name]
+        assert len(own) == 13
+        assert prefixes(own).wrong == ()
+        assert prefixes(own).offloads == 11
 
 
 def test_a_large_body_goes_through(provider: Upstream, tmp_path: Path) -> None:

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.proxy.blackbox.checks import lost_texts, placeholder_paths, prefixes, strings
-from tests.proxy.blackbox.programs import AIDER, CODEX, KEY, MINI, OPENCODE, PI, Program
-from tests.proxy.blackbox.proxies import WINDOW, proxied
+from tests.proxy.blackbox.programs import (
+    AIDER,
+    CODEX,
+    KEY,
+    MINI,
+    OPENCODE,
+    PI,
+    PROGRAMS,
+    Program,
+)
+from tests.proxy.blackbox.proxies import POLICY, WINDOW, proxied
 from tests.proxy.blackbox.scripts import Reply, always, task
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.proxy.blackbox.recorded import Recorded
     from tests.proxy.blackbox.upstream import Upstream
 
 TURNS = 30
+# The instructions and tools of an agent alone take up to half of the window.
+ROOMY = POLICY.replace("{at_least: 60%}", "{at_least: 75%}")
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "proxy-clients.md"
 
 
 def programs(*some: Program) -> pytest.MarkDecorator:
@@ -32,7 +45,7 @@ def test_a_long_task_stays_in_a_small_window(
 ) -> None:
     provider.script = task(TURNS, last_command=program.last_command)
     provider.accepted = program.accepted
-    with proxied(provider.url, tmp_path / "proxy") as proxy:
+    with proxied(provider.url, tmp_path / "proxy", policy=ROOMY) as proxy:
         run = program.run(proxy.url, tmp_path / "client")
     assert provider.refused == []
     assert run.returncode == 0, run.stderr[-2000:]
@@ -76,3 +89,14 @@ def test_a_question_is_answered(program: Program, provider: Upstream, tmp_path: 
     assert "There is nothing to compile." in run.stdout
     assert provider.refused == []
     assert len(provider.of(program.path)) == 1
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: str(program.name))
+def test_the_document_shows_the_settings_that_are_run(program: Program) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for name, text in program.settings.items():
+        assert f"In `~/{name}`:" in page
+        assert f"\n{text}```\n" in page
+    shown = [f"{name}={text}" for name, text in program.variables.items()]
+    command = [program.installed.name, *program.arguments[:2]][: 3 if shown else 1]
+    assert f"\n    {' '.join([*shown, *command])}" in page
