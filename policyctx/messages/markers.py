@@ -59,7 +59,7 @@ def with_markers(message: Message, markers: Mapping[Path, Any]) -> Message:
 
 def marker_of(holder: object) -> Any:  # noqa: ANN401 - any JSON
     """Return the marker of a message or a block, None without one."""
-    if isinstance(holder, Mapping):
+    if type(holder) is dict or isinstance(holder, Mapping):  # the first test is the quick one
         return holder.get(MARKER)
     return getattr(holder, MARKER, None)
 

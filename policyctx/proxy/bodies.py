@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, replace
+from itertools import compress, count
+from operator import is_not
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -18,7 +20,7 @@ import orjson
 from policyctx.proxy.scanning import Member, Scanner, Span, UntouchableError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from policyctx.definitions.items import Message
 
@@ -87,6 +89,11 @@ def common_beginning(one: bytes, start: int, other: bytes, other_start: int, mos
         else:
             high = middle - 1
     return low
+
+
+def same_beginning(some: Sequence[object], others: Sequence[object]) -> int:
+    """Return how many objects at the beginning of two lists are the same."""
+    return next(compress(count(), map(is_not, some, others)), min(len(some), len(others)))
 
 
 def _begins_as(raw: bytes, earlier: Body) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from policyctx.errors import PolicyctxError
 from policyctx.messages.shapes.built_in import BUILT_IN
-from policyctx.proxy.bodies import shared_messages
+from policyctx.proxy.bodies import same_beginning, shared_messages
 from policyctx.proxy.identity import Identity, beginning_of, session_name
 from policyctx.proxy.splicing import ListWriter
 from policyctx.turns.asked import Asked, is_alike
@@ -88,14 +88,7 @@ class Conversation:
         messages, others = body.messages, last.messages
         if len(messages) < len(others):
             return False
-        shared = next(
-            (
-                i
-                for i, (one, other) in enumerate(zip(messages, others, strict=False))
-                if one is not other
-            ),
-            len(others),
-        )
+        shared = same_beginning(messages, others)
         return all(are_alike(messages[i], others[i], BUILT_IN) for i in range(shared, len(others)))
 
 

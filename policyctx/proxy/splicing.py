@@ -5,11 +5,11 @@ Only what changed is written as JSON, and of a list that begins as the last one 
 
 from __future__ import annotations
 
-from itertools import compress, count
-from operator import is_not
 from typing import TYPE_CHECKING, Any
 
 import orjson
+
+from policyctx.proxy.bodies import same_beginning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ class ListWriter:
         They come from the list of the body as `sources` say. Objects of the last list have the
         bytes that they had in it.
         """
-        same = _same_beginning(messages, self._messages)
+        same = same_beginning(messages, self._messages)
         del self._messages[same:], self._sources[same:], self._ends[same:]
         self._messages += messages[same:]
         size = self._ends[-1] if same else 0
@@ -81,7 +81,7 @@ def spliced(
     changed = {
         name: value for name, value in fields.items() if body.fields.get(name, REMOVED) is not value
     }
-    is_same = len(messages) == len(body.messages) == _same_beginning(messages, body.messages)
+    is_same = len(messages) == len(body.messages) == same_beginning(messages, body.messages)
     if is_same and not changed:
         return body.raw
     edits = [] if is_same else [(*body.list_span, writer.text(body, messages, sources))]
@@ -92,11 +92,6 @@ def spliced(
         parts += [view[at:start], new]
         at = end
     return b"".join([*parts, view[at:]])
-
-
-def _same_beginning(some: Sequence[Message], others: Sequence[Message]) -> int:
-    """Return how many objects at the beginning of two lists are the same."""
-    return next(compress(count(), map(is_not, some, others)), min(len(some), len(others)))
 
 
 def _indices(sources: Sources, first: int) -> Iterator[int | None]:

@@ -24,7 +24,7 @@ def schemas_of(tools: object) -> Iterator[Schema]:
     are neither are skipped.
     """
     for tool in tools if isinstance(tools, list | tuple) else ():
-        if isinstance(tool, Mapping):
+        if type(tool) is dict or isinstance(tool, Mapping):  # the first test is the quick one
             yield tool
         elif isinstance(tool, str):
             yield {"type": "text", "text": tool}

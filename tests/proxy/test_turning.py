@@ -158,7 +158,7 @@ def test_another_conversation_under_the_same_name_changes_nothing_in_the_first(
 ) -> None:
     """Such as a request for a title, which has other tools and another system prompt."""
     proxied = Proxied(tmp_path)
-    both = {"system": "You are an agent.", "tools": TOOLS}
+    both: dict[str, Any] = {"system": "You are an agent.", "tools": TOOLS}
     first = proxied.turn(session_of(*TEXTS[:3]), **both)
     title = [user("Give this a title: the task")]
     assert proxied.turn(title, system="You name things.") == title
@@ -170,7 +170,7 @@ def test_another_conversation_under_the_same_name_changes_nothing_in_the_first(
 @pytest.mark.parametrize("end", [3, 5])
 def test_a_session_follows_a_client_that_rewinds(tmp_path: Path, end: int) -> None:
     proxied = Proxied(tmp_path)
-    both = {"system": "You are an agent.", "tools": TOOLS}
+    both: dict[str, Any] = {"system": "You are an agent.", "tools": TOOLS}
     first = proxied.turn(session_of(*TEXTS[:4]), **both)
     rewound = proxied.turn([*session_of(*TEXTS[:4])[:end], user("rather not")], **both)
     assert len(proxied.registry) == 1
@@ -179,7 +179,7 @@ def test_a_session_follows_a_client_that_rewinds(tmp_path: Path, end: int) -> No
 
 def test_a_session_follows_a_client_that_compacts(tmp_path: Path) -> None:
     proxied = Proxied(tmp_path)
-    both = {"system": "You are an agent.", "tools": TOOLS}
+    both: dict[str, Any] = {"system": "You are an agent.", "tools": TOOLS}
     proxied.turn(session_of(*TEXTS[:4]), **both)
     compacted = [user("summary so far"), calls(("d0", "Bash")), results(("d0", TEXTS[5]))]
     assert proxied.turn(compacted, **both) == compacted
