@@ -5,16 +5,44 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.proxy.blackbox.proxies import WINDOW
+from tests.proxy.blackbox.proxies import WINDOW, proxied
 from tests.proxy.blackbox.upstream import Upstream, upstream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.proxy.blackbox.proxies import Proxy
+
+
+@pytest.fixture(scope="module")
+def pair(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Upstream, Proxy]]:
+    """A scripted provider, and a proxy in front of it with the `MODULE_POLICY` of the module."""
+    folder = tmp_path_factory.mktemp("pair")
+    policy = request.module.MODULE_POLICY
+    with upstream() as server, proxied(server.url, folder, policy=policy) as running:
+        yield server, running
+
 
 @pytest.fixture
-def provider() -> Iterator[Upstream]:
-    """The scripted provider, whose models have a small window."""
+def provider(pair: tuple[Upstream, Proxy]) -> Upstream:
+    """The provider of the module, as if nothing had come yet."""
+    pair[0].reset()
+    return pair[0]
+
+
+@pytest.fixture
+def proxy(pair: tuple[Upstream, Proxy], provider: Upstream) -> Proxy:
+    """The proxy of the module, which has to outlive each test."""
+    assert provider is pair[0]
+    assert pair[1].process.poll() is None
+    return pair[1]
+
+
+@pytest.fixture
+def own_provider() -> Iterator[Upstream]:
+    """A scripted provider for one test, whose models have a small window."""
     with upstream(WINDOW) as server:
         yield server
 

@@ -59,7 +59,7 @@ NOTHING = "apiVersion: policyctx/v1\nname: nothing\n"
 _COMMAND = (sys.executable, "-c", "from policyctx.cli import main; main()", "proxy")
 _LISTENS = re.compile(r"policyctx proxy listens on (http://\S+)")
 # The longest that a start and a stop may take, in seconds.
-_LONGEST = 30
+_LONGEST = 120
 
 
 @dataclass(frozen=True, slots=True)

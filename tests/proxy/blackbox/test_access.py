@@ -9,28 +9,20 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 
-from tests.proxy.blackbox.proxies import NOTHING, process, proxied
-from tests.proxy.blackbox.upstream import upstream
+from tests.proxy.blackbox.proxies import NOTHING, process
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.proxy.blackbox.proxies import Proxy
     from tests.proxy.blackbox.upstream import Upstream
 
 pytestmark = pytest.mark.slow
+MODULE_POLICY = NOTHING
 POST = "POST /v1/messages HTTP/1.1"
 # A second request that hides in the body of the first.
 HIDDEN = "GET /v1/models HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 LENGTH = f"Content-Length: {len(HIDDEN)}"
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Upstream, Proxy]]:
-    folder = tmp_path_factory.mktemp("access")
-    with upstream() as provider, proxied(provider.url, folder, policy=NOTHING) as proxy:
-        yield provider, proxy
 
 
 def sent(port: int, raw: bytes) -> list[int]:
@@ -77,10 +69,8 @@ def sent(port: int, raw: bytes) -> list[int]:
     ],
 )
 def test_a_request_that_servers_read_differently_is_refused(
-    pair: tuple[Upstream, Proxy], lines: tuple[str, ...]
+    provider: Upstream, proxy: Proxy, lines: tuple[str, ...]
 ) -> None:
-    provider, proxy = pair
-    provider.requests.clear()
     first, *others = lines
     head = "\r\n".join([first, f"Host: 127.0.0.1:{proxy.port}", *others])
     # What follows a request without a body is another request, and nothing to refuse.
@@ -96,10 +86,8 @@ def test_a_request_that_servers_read_differently_is_refused(
     ["//other.example/v1/models", "/\\other.example/v1/models", "/@other.example/v1/models"],
 )
 def test_a_path_that_looks_like_a_host_goes_nowhere_else(
-    pair: tuple[Upstream, Proxy], target: str
+    provider: Upstream, proxy: Proxy, target: str
 ) -> None:
-    provider, proxy = pair
-    provider.requests.clear()
     raw = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{proxy.port}\r\n\r\n".encode()
     (status,) = sent(proxy.port, raw)
     assert status < 500
@@ -128,10 +116,8 @@ def page(proxy: Proxy, headers: dict[str, str], path: str = "/_policyctx/") -> A
     ],
 )
 def test_the_proxys_own_pages_are_for_its_own_host(
-    pair: tuple[Upstream, Proxy], headers: dict[str, str]
+    provider: Upstream, proxy: Proxy, headers: dict[str, str]
 ) -> None:
-    provider, proxy = pair
-    provider.requests.clear()
     assert page(proxy, {})[0] in {200, 404}
     status, answered = page(proxy, headers)
     assert status == 403
@@ -139,9 +125,7 @@ def test_the_proxys_own_pages_are_for_its_own_host(
     assert provider.requests == []
 
 
-def test_the_proxys_own_paths_never_reach_the_provider(pair: tuple[Upstream, Proxy]) -> None:
-    provider, proxy = pair
-    provider.requests.clear()
+def test_the_proxys_own_paths_never_reach_the_provider(provider: Upstream, proxy: Proxy) -> None:
     for path in ("/_policyctx", "/_policyctx/nothing", "/_policyctx/../_policyctx/x"):
         page(proxy, {}, path)
     assert provider.requests == []

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from tests.proxy.blackbox.checks import lost_texts, placeholder_paths, prefixes
-from tests.proxy.blackbox.proxies import EAGER, proxied
+from tests.proxy.blackbox.proxies import EAGER
 from tests.proxy.blackbox.scripts import task
 from tests.proxy.blackbox.sessions import LightAgent
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tests.proxy.blackbox.upstream import Upstream
 
 pytestmark = pytest.mark.slow
+MODULE_POLICY = EAGER
 
 
 def run_in_turns(*agents: LightAgent) -> None:
@@ -48,36 +49,31 @@ def check_apart(provider: Upstream, proxy: Proxy, *agents: LightAgent) -> None:
         seen |= named
 
 
-def test_two_keys_with_one_session_id_share_nothing(provider: Upstream, tmp_path: Path) -> None:
-    provider.window, provider.script = None, task(6)
-    with proxied(provider.url, tmp_path / "proxy", policy=EAGER) as proxy:
-        agents = [
-            LightAgent(proxy.url, name, key=f"sk-{name}-secret", session="one-id")
-            for name in ("first", "second")
-        ]
-        run_in_turns(*agents)
+def test_two_keys_with_one_session_id_share_nothing(provider: Upstream, proxy: Proxy) -> None:
+    provider.script = task(6)
+    agents = [
+        LightAgent(proxy.url, name, key=f"sk-{name}-secret", session="one-id")
+        for name in ("first", "second")
+    ]
+    run_in_turns(*agents)
     check_apart(provider, proxy, *agents)
 
 
-def test_two_keys_with_one_beginning_share_nothing(provider: Upstream, tmp_path: Path) -> None:
-    provider.window, provider.script = None, task(6)
-    with proxied(provider.url, tmp_path / "proxy", policy=EAGER) as proxy:
-        agents = [
-            LightAgent(proxy.url, name, key=f"sk-{name}-secret") for name in ("first", "second")
-        ]
-        run_in_turns(*agents)
+def test_two_keys_with_one_beginning_share_nothing(provider: Upstream, proxy: Proxy) -> None:
+    provider.script = task(6)
+    agents = [LightAgent(proxy.url, name, key=f"sk-{name}-secret") for name in ("first", "second")]
+    run_in_turns(*agents)
     check_apart(provider, proxy, *agents)
 
 
-def test_two_keys_with_equal_lists_share_no_file(provider: Upstream, tmp_path: Path) -> None:
-    provider.window, provider.script = None, task(6)
-    with proxied(provider.url, tmp_path / "proxy", policy=EAGER) as proxy:
-        first = LightAgent(proxy.url, "same", key="sk-first")
-        run_in_turns(first)
-        count = len(provider.requests)
-        provider.forget()
-        second = LightAgent(proxy.url, "same", key="sk-second")
-        run_in_turns(second)
+def test_two_keys_with_equal_lists_share_no_file(provider: Upstream, proxy: Proxy) -> None:
+    provider.script = task(6)
+    first = LightAgent(proxy.url, "same", key="sk-first")
+    run_in_turns(first)
+    count = len(provider.requests)
+    provider.forget()
+    second = LightAgent(proxy.url, "same", key="sk-second")
+    run_in_turns(second)
     assert first.outputs == second.outputs
     one, other = provider.requests[:count], provider.requests[count:]
     assert placeholder_paths(one)
@@ -86,13 +82,12 @@ def test_two_keys_with_equal_lists_share_no_file(provider: Upstream, tmp_path: P
 
 
 def test_one_user_with_two_sessions_of_one_beginning_keeps_them_apart(
-    provider: Upstream, tmp_path: Path
+    provider: Upstream, proxy: Proxy
 ) -> None:
     """No id tells them apart: the fingerprint has to, from the first output on."""
-    provider.window, provider.script = None, task(6)
-    with proxied(provider.url, tmp_path / "proxy", policy=EAGER) as proxy:
-        agents = [LightAgent(proxy.url, name) for name in ("first", "second")]
-        run_in_turns(*agents)
+    provider.script = task(6)
+    agents = [LightAgent(proxy.url, name) for name in ("first", "second")]
+    run_in_turns(*agents)
     assert provider.refused == []
     for agent in agents:
         own = [r for r in provider.requests if r.header("x-scripted-conversation") == agent.name]
@@ -101,11 +96,10 @@ def test_one_user_with_two_sessions_of_one_beginning_keeps_them_apart(
 
 
 @pytest.mark.parametrize("key", ["sk-first-secret", "Bearer sk-second-secret"])
-def test_no_key_is_written_anywhere(key: str, provider: Upstream, tmp_path: Path) -> None:
-    provider.window, provider.script = None, task(3)
-    with proxied(provider.url, tmp_path / "proxy", policy=EAGER) as proxy:
-        run_in_turns(LightAgent(proxy.url, "a", key=key, session="s"))
-    written = [path for path in (tmp_path / "proxy").rglob("*") if path.is_file()]
+def test_no_key_is_written_anywhere(key: str, provider: Upstream, proxy: Proxy) -> None:
+    provider.script = task(3)
+    run_in_turns(LightAgent(proxy.url, "a", key=key, session="s"))
+    written = [path for path in proxy.root.parent.rglob("*") if path.is_file()]
     assert len(written) > 3
     secret = key.removeprefix("Bearer ").encode()
     assert [path for path in written if secret in path.read_bytes()] == []

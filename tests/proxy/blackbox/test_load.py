@@ -42,9 +42,9 @@ def _many_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-def test_many_streams_at_once_each_come_whole(provider: Upstream, tmp_path: Path) -> None:
+def test_many_streams_at_once_each_come_whole(own_provider: Upstream, tmp_path: Path) -> None:
     # All are open before the first one ends.
-    provider.script = always(Reply("word " * 80, pause=0.02 * STREAMS / 10))
+    own_provider.script = always(Reply("word " * 80, pause=0.02 * STREAMS / 10))
 
     async def stream(client: aiohttp.ClientSession, url: str, number: int) -> bytes:
         messages = [{"role": "user", "content": f"Say it, {number}."}]
@@ -60,17 +60,17 @@ def test_many_streams_at_once_each_come_whole(provider: Upstream, tmp_path: Path
         async with aiohttp.ClientSession(connector=connector, timeout=timeout) as client:
             return await asyncio.gather(*(stream(client, url, i) for i in range(STREAMS)))
 
-    with proxied(provider.url, tmp_path / "proxy", policy=NOTHING) as proxy:
+    with proxied(own_provider.url, tmp_path / "proxy", policy=NOTHING) as proxy:
         answers = asyncio.run(all_of_them(proxy.url))
         assert proxy.process.poll() is None
-    assert provider.most_open > STREAMS * 0.9
+    assert own_provider.most_open > STREAMS * 0.9
     assert {answer.count(b"word ") for answer in answers} == {80}
     assert all(b"message_stop" in answer for answer in answers)
     assert "Traceback" not in proxy.logged
 
 
-def test_many_sessions_at_once_each_keep_their_own(provider: Upstream, tmp_path: Path) -> None:
-    provider.window, provider.script = None, task(5)
+def test_many_sessions_at_once_each_keep_their_own(own_provider: Upstream, tmp_path: Path) -> None:
+    own_provider.window, own_provider.script = None, task(5)
 
     async def all_of_them(agents: list[LightAgent]) -> None:
         timeout = aiohttp.ClientTimeout(total=300)
@@ -78,24 +78,26 @@ def test_many_sessions_at_once_each_keep_their_own(provider: Upstream, tmp_path:
         async with aiohttp.ClientSession(connector=connector, timeout=timeout) as client:
             await asyncio.gather(*(agent.run(client) for agent in agents))
 
-    with proxied(provider.url, tmp_path / "proxy", policy=EAGER) as proxy:
+    with proxied(own_provider.url, tmp_path / "proxy", policy=EAGER) as proxy:
         agents = [
             LightAgent(proxy.url, f"agent-{i}", key=f"k{i % 7}", session=f"s{i}")
             for i in range(SESSIONS)
         ]
         asyncio.run(all_of_them(agents))
-    assert provider.refused == []
+    assert own_provider.refused == []
     for agent in agents:
-        own = [r for r in provider.requests if r.header("x-scripted-conversation") == agent.name]
+        own = [
+            r for r in own_provider.requests if r.header("x-scripted-conversation") == agent.name
+        ]
         assert len(own) == 6
         assert prefixes(own).wrong == ()
         assert prefixes(own).offloads == 4
         assert lost_texts(proxy.root, placeholder_paths(own), set(agent.outputs)) == []
 
 
-def test_policies_are_read_again_under_load(provider: Upstream, tmp_path: Path) -> None:
+def test_policies_are_read_again_under_load(own_provider: Upstream, tmp_path: Path) -> None:
     """Good and wrong policies take turns while agents run; none of them notices."""
-    provider.window, provider.script = None, task(12)
+    own_provider.window, own_provider.script = None, task(12)
 
     async def all_of_them(proxy: Proxy, agents: list[LightAgent]) -> None:
         timeout = aiohttp.ClientTimeout(total=300)
@@ -108,23 +110,25 @@ def test_policies_are_read_again_under_load(provider: Upstream, tmp_path: Path) 
                 await asyncio.sleep(0.1)
             await running
 
-    with proxied(provider.url, tmp_path / "proxy", policy=EAGER) as proxy:
+    with proxied(own_provider.url, tmp_path / "proxy", policy=EAGER) as proxy:
         agents = [LightAgent(proxy.url, f"agent-{i}", session=f"s{i}") for i in range(8)]
         asyncio.run(all_of_them(proxy, agents))
         assert proxy.process.poll() is None
-    assert provider.refused == []
+    assert own_provider.refused == []
     for agent in agents:
-        own = [r for r in provider.requests if r.header("x-scripted-conversation") == agent.name]
+        own = [
+            r for r in own_provider.requests if r.header("x-scripted-conversation") == agent.name
+        ]
         assert len(own) == 13
         assert prefixes(own).wrong == ()
         assert prefixes(own).offloads == 11
 
 
-def test_a_large_body_goes_through(provider: Upstream, tmp_path: Path) -> None:
+def test_a_large_body_goes_through(own_provider: Upstream, tmp_path: Path) -> None:
     """A request of 50 MB, twice: new, and with a message more."""
-    provider.window = None
+    own_provider.window = None
     text = "a line of a large log, which no model could read\n" * (MEGABYTES * 2**20 // 49)
-    provider.script = task(2)
+    own_provider.script = task(2)
 
     async def ask(agent: LightAgent) -> None:
         timeout = aiohttp.ClientTimeout(total=120)
@@ -135,20 +139,20 @@ def test_a_large_body_goes_through(provider: Upstream, tmp_path: Path) -> None:
             await agent.turn(client)
             await agent.turn(client)
 
-    with proxied(provider.url, tmp_path / "proxy", policy=EAGER) as proxy:
+    with proxied(own_provider.url, tmp_path / "proxy", policy=EAGER) as proxy:
         agent = LightAgent(proxy.url, "large", session="s")
         asyncio.run(ask(agent))
         assert proxy.process.poll() is None
-    assert provider.refused == []
-    sizes = [len(request.raw) for request in provider.requests]
+    assert own_provider.refused == []
+    sizes = [len(request.raw) for request in own_provider.requests]
     assert sizes[1] > MEGABYTES * 2**20
     assert sizes[2] < 2**20
-    assert lost_texts(proxy.root, placeholder_paths(provider.requests), {text}) == []
+    assert lost_texts(proxy.root, placeholder_paths(own_provider.requests), {text}) == []
 
 
-def test_slow_clients_do_not_keep_others_waiting(provider: Upstream, tmp_path: Path) -> None:
+def test_slow_clients_do_not_keep_others_waiting(own_provider: Upstream, tmp_path: Path) -> None:
     """Clients that send a byte of a header now and then; some stop in the middle of a body."""
-    provider.script = always(DONE)
+    own_provider.script = always(DONE)
 
     async def slow(port: int, half: bytes, hold: asyncio.Event) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -170,7 +174,7 @@ def test_slow_clients_do_not_keep_others_waiting(provider: Upstream, tmp_path: P
         hold.set()
         await asyncio.gather(*waiting)
 
-    with proxied(provider.url, tmp_path / "proxy", policy=NOTHING) as proxy:
+    with proxied(own_provider.url, tmp_path / "proxy", policy=NOTHING) as proxy:
         asyncio.run(all_of_them(proxy.url, proxy.port))
-    assert len(provider.requests) == 1
-    assert json.loads(provider.requests[0].raw)["model"] == "m"
+    assert len(own_provider.requests) == 1
+    assert json.loads(own_provider.requests[0].raw)["model"] == "m"

@@ -41,17 +41,17 @@ def programs(*some: Program) -> pytest.MarkDecorator:
 
 @programs(CODEX, PI, MINI, OPENCODE)
 def test_a_long_task_stays_in_a_small_window(
-    program: Program, provider: Upstream, tmp_path: Path
+    program: Program, own_provider: Upstream, tmp_path: Path
 ) -> None:
-    provider.script = task(TURNS, last_command=program.last_command)
-    provider.accepted = program.accepted
-    with proxied(provider.url, tmp_path / "proxy", policy=ROOMY) as proxy:
+    own_provider.script = task(TURNS, last_command=program.last_command)
+    own_provider.accepted = program.accepted
+    with proxied(own_provider.url, tmp_path / "proxy", policy=ROOMY) as proxy:
         run = program.run(proxy.url, tmp_path / "client")
-    assert provider.refused == []
+    assert own_provider.refused == []
     assert run.returncode == 0, run.stderr[-2000:]
-    requests = [one for one in provider.of(program.path) if one.body.get("tools")]
+    requests = [one for one in own_provider.of(program.path) if one.body.get("tools")]
     assert len(requests) == TURNS + 1
-    assert max(provider.prompts) <= WINDOW
+    assert max(own_provider.prompts) <= WINDOW
     moves_markers = program.path == "/v1/messages"
     seen = prefixes(requests, moves_markers=moves_markers)
     assert seen.wrong == ()
@@ -81,14 +81,14 @@ def _blocks(message: dict[str, object]) -> list[dict[str, object]]:
 
 
 @programs(AIDER)
-def test_a_question_is_answered(program: Program, provider: Upstream, tmp_path: Path) -> None:
-    provider.script = always(Reply("There is nothing to compile."))
-    with proxied(provider.url, tmp_path / "proxy") as proxy:
+def test_a_question_is_answered(program: Program, own_provider: Upstream, tmp_path: Path) -> None:
+    own_provider.script = always(Reply("There is nothing to compile."))
+    with proxied(own_provider.url, tmp_path / "proxy") as proxy:
         run = program.run(proxy.url, tmp_path / "client")
     assert run.returncode == 0, run.stderr[-2000:]
     assert "There is nothing to compile." in run.stdout
-    assert provider.refused == []
-    assert len(provider.of(program.path)) == 1
+    assert own_provider.refused == []
+    assert len(own_provider.of(program.path)) == 1
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: str(program.name))

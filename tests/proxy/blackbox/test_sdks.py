@@ -11,28 +11,26 @@ import pytest
 
 from tests.proxy.blackbox.agents import AGENTS, Agent, AnthropicAgent, ClaudeCodeLike
 from tests.proxy.blackbox.checks import lost_texts, placeholder_paths, prefixes
-from tests.proxy.blackbox.proxies import WINDOW, proxied
+from tests.proxy.blackbox.proxies import POLICY, WINDOW
 from tests.proxy.blackbox.scripts import task
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from tests.proxy.blackbox.proxies import Proxy
     from tests.proxy.blackbox.upstream import Upstream
 
 TURNS = 30
+MODULE_POLICY = POLICY
 pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("kind", AGENTS)
 def test_a_long_task_stays_in_a_small_window(
-    kind: type[Agent], provider: Upstream, tmp_path: Path
+    kind: type[Agent], provider: Upstream, proxy: Proxy
 ) -> None:
-    provider.script = task(TURNS)
-    with proxied(provider.url, tmp_path / "proxy") as proxy:
-        agent = kind(proxy.url)
-        said = agent.run()
-        agent.close()
-        assert proxy.stop() == 0
+    provider.window, provider.script = WINDOW, task(TURNS)
+    agent = kind(proxy.url)
+    said = agent.run()
+    agent.close()
     requests = provider.of(agent.path)
     assert provider.refused == []
     assert said == "The task is done."
@@ -51,15 +49,14 @@ def test_a_long_task_stays_in_a_small_window(
     assert not [path for path in held if agent.key.encode() in path.read_bytes()]
 
 
-def test_headers_come_to_the_provider_as_they_were_sent(provider: Upstream, tmp_path: Path) -> None:
+def test_headers_come_to_the_provider_as_they_were_sent(provider: Upstream, proxy: Proxy) -> None:
     provider.script = task(1, tokens=200)
     own = {"Host", "Connection", "Content-Length", "Accept-Encoding", "Transfer-Encoding"}
     direct = ClaudeCodeLike(provider.url)
     direct.run()
     provider.forget()
-    with proxied(provider.url, tmp_path / "proxy") as proxy:
-        through = ClaudeCodeLike(proxy.url, headers=dict(direct.headers), session=direct.session)
-        through.run()
+    through = ClaudeCodeLike(proxy.url, headers=dict(direct.headers), session=direct.session)
+    through.run()
     for agent in (direct, through):
         agent.close()
     before, after = provider.requests[:2], provider.requests[2:]
@@ -73,21 +70,20 @@ def test_headers_come_to_the_provider_as_they_were_sent(provider: Upstream, tmp_
         assert other.raw == one.raw
 
 
-def test_a_sub_agent_is_a_session_of_its_own(provider: Upstream, tmp_path: Path) -> None:
+def test_a_sub_agent_is_a_session_of_its_own(provider: Upstream, proxy: Proxy) -> None:
     """A parent and two sub-agents share a session id, and take turns."""
     provider.script = task(8, tokens=3_000)
-    with proxied(provider.url, tmp_path / "proxy") as proxy:
-        parent = ClaudeCodeLike(proxy.url, task="You are the parent.")
-        agents = [parent]
-        agents += [
-            ClaudeCodeLike(proxy.url, task="Same words.", session=parent.session, agent=f"a{i}")
-            for i in range(2)
-        ]
-        for _ in range(9):
-            for agent in agents:
-                agent.run(answers=1)
+    parent = ClaudeCodeLike(proxy.url, task="You are the parent.")
+    agents = [parent]
+    agents += [
+        ClaudeCodeLike(proxy.url, task="Same words.", session=parent.session, agent=f"a{i}")
+        for i in range(2)
+    ]
+    for _ in range(9):
         for agent in agents:
-            agent.close()
+            agent.run(answers=1)
+    for agent in agents:
+        agent.close()
     assert provider.refused == []
     for agent in agents:
         name = agent.headers["x-scripted-conversation"]
@@ -99,18 +95,17 @@ def test_a_sub_agent_is_a_session_of_its_own(provider: Upstream, tmp_path: Path)
         assert len(agent.outputs) == 8
 
 
-def test_counting_tokens_counts_what_would_be_sent(provider: Upstream, tmp_path: Path) -> None:
+def test_counting_tokens_counts_what_would_be_sent(provider: Upstream, proxy: Proxy) -> None:
     provider.script = task(6)
-    with proxied(provider.url, tmp_path / "proxy") as proxy:
-        agent = AnthropicAgent(proxy.url)
-        agent.run(answers=6)
-        counted = agent._client.messages.count_tokens(
-            model="claude-some",
-            messages=agent.messages,
-            tools=[{"name": "bash", "description": "Run.", "input_schema": {"type": "object"}}],
-        )
-        agent.run()
-        agent.close()
+    agent = AnthropicAgent(proxy.url)
+    agent.run(answers=6)
+    counted = agent._client.messages.count_tokens(
+        model="claude-some",
+        messages=agent.messages,
+        tools=[{"name": "bash", "description": "Run.", "input_schema": {"type": "object"}}],
+    )
+    agent.run()
+    agent.close()
     (count,) = provider.of("/v1/messages/count_tokens")
     assert counted.input_tokens <= WINDOW
     last = provider.of("/v1/messages")[-1]

@@ -20,35 +20,37 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("kind", AGENTS)
-def test_an_agent_does_its_task_with_valid_requests(kind: type[Agent], provider: Upstream) -> None:
-    provider.window = None
-    provider.script = task(3, tokens=200)
-    agent = kind(provider.url)
+def test_an_agent_does_its_task_with_valid_requests(
+    kind: type[Agent], own_provider: Upstream
+) -> None:
+    own_provider.window = None
+    own_provider.script = task(3, tokens=200)
+    agent = kind(own_provider.url)
     assert agent.run() == "The task is done."
     agent.close()
-    assert provider.refused == []
+    assert own_provider.refused == []
     assert len(agent.outputs) == 3
-    seen = prefixes(provider.of(agent.path), moves_markers=kind is ClaudeCodeLike)
+    seen = prefixes(own_provider.of(agent.path), moves_markers=kind is ClaudeCodeLike)
     assert (seen.wrong, seen.offloads, seen.summaries) == ((), 0, 0)
 
 
-def test_a_prompt_over_the_window_is_refused(provider: Upstream) -> None:
-    provider.script = task(9, tokens=6_000)
-    agent = AGENTS[0](provider.url)
+def test_a_prompt_over_the_window_is_refused(own_provider: Upstream) -> None:
+    own_provider.script = task(9, tokens=6_000)
+    agent = AGENTS[0](own_provider.url)
     with pytest.raises(Exception, match="prompt is too long"):
         agent.run()
     agent.close()
-    assert len(provider.prompts) == 4
+    assert len(own_provider.prompts) == 4
 
 
-def test_a_changed_message_is_noticed(provider: Upstream) -> None:
-    provider.script = task(2, tokens=200)
-    agent = AGENTS[0](provider.url)
+def test_a_changed_message_is_noticed(own_provider: Upstream) -> None:
+    own_provider.script = task(2, tokens=200)
+    agent = AGENTS[0](own_provider.url)
     agent.run(answers=1)
     agent.messages[0]["content"] += " Please."
     agent.run()
     agent.close()
-    (wrong,) = prefixes(provider.of(agent.path)).wrong
+    (wrong,) = prefixes(own_provider.of(agent.path)).wrong
     assert wrong.startswith("request 1, message 0")
 
 

@@ -43,6 +43,13 @@ class Upstream:
     """
 
     def __init__(self, window: int | None = None) -> None:
+        self.url = ""
+        self._lock = Lock()
+        self._ids = 0
+        self.reset(window)
+
+    def reset(self, window: int | None = None) -> None:
+        """Forget what has come, and answer as at first."""
         self.window = window
         self.script: Script = always(DONE)
         self.requests: list[Recorded] = []
@@ -54,10 +61,7 @@ class Upstream:
         self.most_open = 0
         self.accepted: frozenset[str] = frozenset()
         self.made: dict[str, Body] = {}
-        self.url = ""
         self._answered: dict[str, int] = {}
-        self._lock = Lock()
-        self._ids = 0
 
     def new_id(self, kind: str) -> str:
         """Return an id that no other item has."""
