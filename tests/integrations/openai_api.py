@@ -67,12 +67,15 @@ BROKEN = Reply(status=500, headers={"retry-after-ms": "1"})
 
 
 class Items(Protocol):
-    """Gives ids, and keeps the items of all responses by theirs."""
+    """Gives ids, keeps the items of all responses by theirs, and bills prompts."""
 
     made: dict[str, Body]
 
     def new_id(self, kind: str) -> str:
         """Return an id that no other item has."""
+
+    def billed(self, body: Body) -> int:
+        """Return the tokens that a prompt is billed for."""
 
 
 class OpenAIAPI(ThreadingHTTPServer):
@@ -106,6 +109,10 @@ class OpenAIAPI(ThreadingHTTPServer):
             if not isinstance(self.script, list):
                 return self.script(body)
             return self.script.pop(0) if self.script else saying("Done.")
+
+    def billed(self, body: Body) -> int:
+        """Return the tokens that a prompt is billed for."""
+        return tokens_of(body)
 
     def new_id(self, kind: str) -> str:
         """Return an id that no other item has."""
@@ -183,7 +190,7 @@ def completion(api: Items, body: Body, reply: Reply) -> tuple[Body, Iterator[Bod
     reason = "tool_calls" if made else "stop"
     choice = {"index": 0, "finish_reason": reason, "logprobs": None}
     head = {"id": api.new_id("chatcmpl"), "created": 1, "model": body["model"]}
-    prompt, output = tokens_of(body), _output_tokens(reply)
+    prompt, output = api.billed(body), _output_tokens(reply)
     usage = {
         "prompt_tokens": prompt,
         "completion_tokens": output,
@@ -218,7 +225,7 @@ def completion(api: Items, body: Body, reply: Reply) -> tuple[Body, Iterator[Bod
 def response(api: Items, body: Body, reply: Reply) -> tuple[Body, Iterator[Body | str]]:
     """Return the answer of Responses, and the events of a stream whose sum it is."""
     items = _items(api, reply)
-    prompt, output = tokens_of(body), _output_tokens(reply)
+    prompt, output = api.billed(body), _output_tokens(reply)
     usage = {
         "input_tokens": prompt,
         "input_tokens_details": {"cached_tokens": prompt // 2, "cache_write_tokens": 0},

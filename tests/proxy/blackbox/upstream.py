@@ -69,6 +69,10 @@ class Upstream:
             self._ids += 1
             return f"{kind}_{self._ids}"
 
+    def billed(self, body: Body) -> int:
+        """Return the tokens that a prompt is billed for."""
+        return tokens_of(body)
+
     def of(self, path: str) -> list[Recorded]:
         """Return the requests for a path that came, in order."""
         return [request for request in self.requests if request.path == path]
