@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -72,6 +74,16 @@ def serve(options: Options, *, say: Callable[[str], None]) -> None:
     )
     turning = Turning(registry, policies, options.root, dry_run=options.dry_run)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    if options.dry_run:
+        logging.getLogger("policyctx.proxy").setLevel(logging.INFO)
     # It logs the lines of requests that it refuses, which may have a credential.
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
+    _allow_many_connections()
     asyncio.run(Proxy(settings, turning, registry, policies).run(say))
+
+
+def _allow_many_connections() -> None:
+    """Let this process have as many open files as it may; a request takes two."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with suppress(ValueError, OSError):  # some systems allow fewer than they say
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

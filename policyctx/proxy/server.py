@@ -39,6 +39,7 @@ OWN_PAGES = "/_policyctx"
 _WITH_TOKEN = OWN_PAGES + "/token/"
 TOKEN_HEADER = "X-Policyctx-Token"  # noqa: S105 - the name of a header
 _SWEEP_SECONDS = 30
+_BACKLOG = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,10 @@ class Proxy:
         self._forwarder = Forwarder(limits)
         await runner.setup()
         server = await loop.create_server(
-            partial(self._connection, loop, runner), self._settings.host, self._settings.port
+            partial(self._connection, loop, runner),
+            self._settings.host,
+            self._settings.port,
+            backlog=_BACKLOG,
         )
         try:
             self._port = server.sockets[0].getsockname()[1]
@@ -191,14 +195,14 @@ class Proxy:
         if isinstance(error, TooLargeError):
             text = f"the body is larger than {self._settings.limits.body_bytes:,} bytes"
             return RefusedError(413, "request_too_large", text)
-        if isinstance(error, TimeoutError):
-            text = "the request or the upstream took too long"
-            return RefusedError(408, "timeout_error", text)
         # The text of an error may have a part of the request.
         if isinstance(error, aiohttp.ClientError):
             _log.warning("an upstream cannot be reached: %s", type(error).__name__)
             text = f"the upstream cannot be reached: {type(error).__name__}"
-            return RefusedError(502, "api_error", text)
+            is_late = isinstance(error, TimeoutError)
+            return RefusedError(504 if is_late else 502, "api_error", text)
+        if isinstance(error, TimeoutError):
+            return RefusedError(408, "timeout_error", "the request took too long")
         _log.error("a request failed: %s", at(error))
         return RefusedError(500, "api_error", "an internal error")
 
@@ -232,7 +236,9 @@ class Proxy:
         if api is None:
             return await self._forwarder.forward(request, Outgoing(base + path, None))
         received = await _body(request, self._settings.limits)
-        turned = await self._turned(api, upstream, headers, received)
+        turned = await asyncio.get_running_loop().run_in_executor(
+            self._threads, self._turned, api, upstream, headers, received
+        )
         outgoing = Outgoing(
             base + path,
             received if turned.raw is None else turned.raw,
@@ -241,22 +247,18 @@ class Proxy:
         )
         return await self._forwarder.forward(request, outgoing)
 
-    async def _turned(
+    def _turned(
         self, api: Api, upstream: str, headers: Mapping[str, str], received: bytes
     ) -> Turned:
-        scope = scope_of(
-            self._settings.key, self._settings.upstreams[upstream], credential_of(headers)
-        )
+        """Return what to send for a body that came; raises `TooLargeError`."""
+        settings = self._settings
+        encoding = headers.get("content-encoding", "")
         try:
-            raw = decoded(
-                received, headers.get("content-encoding", ""), self._settings.limits.body_bytes
-            )
+            raw = decoded(received, encoding, settings.limits.body_bytes)
         except UntouchableError as error:
-            _log.info("a request was sent unchanged: %s", error)
-            return Turned()
-        asked = Request(api, scope, headers, raw)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._turning.turned, asked)
+            return self._turning.left_alone(error)
+        scope = scope_of(settings.key, settings.upstreams[upstream], credential_of(headers))
+        return self._turning.turned(Request(api, scope, headers, raw))
 
     def _observe(self, turned: Turned, usage: object) -> None:
         loop = asyncio.get_running_loop()

@@ -88,11 +88,16 @@ class Turning:
         try:
             return self._turned(request)
         except UntouchableError as error:
-            self._count("untouchable")
-            _log.info("a request was sent unchanged: %s", error)
+            return self.left_alone(error)
         except Exception as error:  # noqa: BLE001 - the client gets its answer whatever happens
             self._note(error, "sent unchanged")
             self._count("failed_open")
+        return Turned()
+
+    def left_alone(self, error: UntouchableError) -> Turned:
+        """Count a request that is sent as it came, since it cannot be edited safely."""
+        self._count("untouchable")
+        _log.info("a request was sent unchanged: %s", error)
         return Turned()
 
     def observe(self, turned: Turned, usage: object) -> None:

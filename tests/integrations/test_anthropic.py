@@ -18,9 +18,10 @@ import anthropic
 import pytest
 
 from policyctx import Session
-from policyctx.integrations.agent_loop import AgentLoop, Asked
+from policyctx.integrations.agent_loop import AgentLoop
 from policyctx.integrations.anthropic import PolicyMiddleware
 from policyctx.store.filesystem import ContextFileSystem
+from policyctx.turns.asked import Asked
 from tests.conversations import results, session_of, user
 from tests.integrations.anthropic_api import (
     OVERLOADED,

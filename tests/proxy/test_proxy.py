@@ -414,6 +414,15 @@ def test_requests_with_two_readings_or_other_targets_are_refused(
     assert api.seen == []
 
 
+def test_an_upstream_that_is_away_is_an_error_of_the_proxy(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with proxy(tmp_path, f"http://127.0.0.1:{port}") as running:
+        status, answer = posted(running.url + "/v1/messages", body_of(2))
+    assert status == 502
+    assert json.loads(answer)["error"]["message"].startswith("policyctx proxy: the upstream")
+
+
 def test_a_websocket_is_refused_with_a_reason(running: Running) -> None:
     status, text = asyncio.run(
         get(running.url + "/v1/responses", connection="upgrade", upgrade="websocket")
@@ -442,29 +451,20 @@ def test_own_pages_answer_to_their_own_address_alone(running: Running, api: Upst
         assert b"k1" not in found[1]
 
 
-@pytest.mark.parametrize(
-    ("path", "headers", "name_of_upstream"),
-    [
-        ("/v1/models", {"x_api_key": "k"}, "anthropic"),
-        ("/v1/models", {"authorization": "Bearer k"}, "openai"),
-        ("/v1/files?limit=1", {"anthropic_version": "1"}, "anthropic"),
-    ],
-)
-def test_other_paths_pass_to_the_upstream_of_their_headers(
-    api: Upstream,
-    tmp_path: Path,
-    path: str,
-    headers: dict[str, str],
-    name_of_upstream: str,
-) -> None:
+def test_other_paths_pass_to_the_upstream_of_their_headers(api: Upstream, tmp_path: Path) -> None:
     api.seen.clear()
     api.answer = None
-    folders = {"anthropic": f"{api.url}/a", "openai": f"{api.url}/o/v1"}
-    given = ",".join(f"{n}={url}" for n, url in folders.items())
+    given = f"anthropic={api.url}/a,openai={api.url}/o/v1"
+    asked: list[tuple[str, dict[str, str]]] = [
+        ("/v1/models", {"x_api_key": "k"}),
+        ("/v1/models", {"authorization": "Bearer k"}),
+        ("/v1/files?limit=1", {"anthropic_version": "1"}),
+    ]
     with proxy(tmp_path, api.url, "--upstream", given) as running:
-        assert asyncio.run(get(running.url + path, **headers))[0] == 200
-        prefix = "/a" if name_of_upstream == "anthropic" else "/o"
-        assert api.seen[0].path == prefix + path
+        for path, headers in asked:
+            assert asyncio.run(get(running.url + path, **headers))[0] == 200
+    found = ["/a/v1/models", "/o/v1/models", "/a/v1/files?limit=1"]
+    assert [seen.path for seen in api.seen] == found
 
 
 @pytest.mark.parametrize("named", ["header", "cache key", "beginning"])
@@ -524,6 +524,7 @@ def test_a_dry_run_changes_nothing(api: Upstream, tmp_path: Path) -> None:
     with proxy(tmp_path, api.url, "--dry-run") as running:
         for n in (1, 2, 3):
             turn(running, body_of(n), "s")
+        assert "2 items would leave the context" in running.log.read_text()
     assert results_of(api.seen[2].body) == TEXTS[:3]
     assert [path.name for path in (tmp_path / "root").rglob("*")] == ["proxy.key"]
 

@@ -1,0 +1,80 @@
+"""`policyctx proxy`: what it refuses before it listens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from policyctx.errors import PolicyError
+from policyctx.proxy.identity import Identity
+from policyctx.proxy.policies import Policies
+from tests.cli.running import policyctx
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--host", "0.0.0.0"], "--token-file"),  # noqa: S104 - it is refused
+        (["--policy", "coding-agnet"], "did you mean 'coding-agent'"),
+        (["--upstream", "google=http://a"], "--upstream takes"),
+        (["--upstream", "openai=ftp://a"], "--upstream takes"),
+        (["--agents", "nothing.yaml"], "nothing.yaml"),
+        (["--token-file", "nothing"], "cannot read the token file"),
+        (["--read-back"], "policyctx mcp"),
+    ],
+)
+def test_a_wrong_option_is_refused_with_a_reason(
+    tmp_path: Path, options: list[str], said: str
+) -> None:
+    policy = [] if "--policy" in options else ["--policy", "coding-agent"]
+    run = policyctx("proxy", *policy, *options, "--root", tmp_path / "root", cwd=tmp_path)
+    assert run.returncode == 1
+    assert said in " ".join(run.stderr.split())
+    assert "listens" not in run.stdout
+
+
+AGENTS = """\
+apiVersion: policyctx/v1
+agents:
+  codex: small-context
+  "my-*": coding-agent
+"""
+
+
+def policy_name(policies: Policies, client: str | None, **headers: str) -> str:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    identity = None if client is None else Identity(client, ("s",))
+    return policies.policy_of(policies.agent_of(named, identity)).policy.name
+
+
+def test_each_agent_has_the_policy_of_its_entry(tmp_path: Path) -> None:
+    path = tmp_path / "policyctx.yaml"
+    path.write_text(AGENTS)
+    policies = Policies("few-re-reads", path)
+    assert policy_name(policies, "codex") == "small-context"
+    assert policy_name(policies, "claude-code") == "few-re-reads"
+    assert policy_name(policies, None, user_agent="My-Agent/1.0 (linux)") == "coding-agent"
+    assert policy_name(policies, "codex", x_policyctx_agent="my-one") == "coding-agent"
+    assert policy_name(policies, None) == "few-re-reads"
+
+
+def test_a_wrong_file_of_agents_is_refused_and_later_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "policyctx.yaml"
+    path.write_text(AGENTS.replace("small-context", "small-contxet"))
+    with pytest.raises(PolicyError):
+        Policies("few-re-reads", path)
+    path.write_text(AGENTS)
+    policies = Policies("few-re-reads", path)
+    before = policies.policy_of("codex")
+    path.write_text("agents: 7")
+    policies.reload()
+    assert policies.policy_of("codex") is before
+    path.write_text(AGENTS.replace("codex: small-context", "codex: claude-code"))
+    policies.reload()
+    assert policies.policy_of("codex").policy.name == "claude-code"
+    assert policies.reloads == 2

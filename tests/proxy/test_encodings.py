@@ -1,0 +1,107 @@
+"""Content encodings, the usage in encoded responses, and the secrets of the proxy."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import zstandard
+
+from policyctx.errors import SettingsError, StoreError
+from policyctx.proxy.credentials import root_key, token_in
+from policyctx.proxy.encodings import TooLargeError, decoded, decoder, readable
+from policyctx.proxy.scanning import UntouchableError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEXT = b'{"messages":[]}' * 50
+
+
+@pytest.mark.parametrize(
+    ("encoding", "raw"),
+    [
+        ("", TEXT),
+        ("identity", TEXT),
+        ("gzip", gzip.compress(TEXT)),
+        ("X-GZIP ", gzip.compress(TEXT)),
+        ("zstd", zstandard.compress(TEXT)),
+        ("zstd", zstandard.ZstdCompressor().compressobj().compress(b"")),
+    ],
+)
+def test_a_body_is_decoded_up_to_the_limit(encoding: str, raw: bytes) -> None:
+    if raw:
+        assert decoded(raw, encoding, len(TEXT)) == TEXT
+
+
+@pytest.mark.parametrize("encode", [gzip.compress, zstandard.compress])
+def test_a_body_above_the_limit_is_refused_without_decoding_all(encode: Any) -> None:
+    encoding = "gzip" if encode is gzip.compress else "zstd"
+    assert decoded(encode(b" " * 1000), encoding, 1000) == b" " * 1000
+    with pytest.raises(TooLargeError):
+        decoded(encode(b" " * 1001), encoding, 1000)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "raw"),
+    [
+        ("br", b"text"),
+        ("gzip, gzip", gzip.compress(TEXT)),
+        ("gzip", b"text"),
+        ("gzip", gzip.compress(TEXT)[:-9]),
+        ("gzip", gzip.compress(TEXT) * 2),
+        ("zstd", b"text"),
+    ],
+)
+def test_a_body_that_cannot_be_decoded_is_left_alone(encoding: str, raw: bytes) -> None:
+    with pytest.raises(UntouchableError):
+        decoded(raw, encoding, 10_000)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "encode"),
+    [
+        ("", bytes),
+        ("gzip", gzip.compress),
+        ("deflate", zlib.compress),
+        ("zstd", zstandard.compress),
+    ],
+)
+def test_a_response_is_decoded_in_pieces(encoding: str, encode: Any) -> None:
+    decode = decoder(encoding)
+    assert decode is not None
+    raw = encode(TEXT)
+    assert b"".join(decode(raw[i : i + 7]) for i in range(0, len(raw), 7)) == TEXT
+
+
+def test_encodings_that_cannot_be_read_are_not_asked_for() -> None:
+    assert decoder("br") is None
+    assert readable("gzip, deflate, br, zstd;q=0.5") == "gzip, deflate, zstd;q=0.5"
+    assert readable("br") == "identity"
+
+
+def test_the_key_of_a_root_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
+    root = tmp_path / "a" / "b"
+    key = root_key(root)
+    assert len(key) == 32
+    assert root_key(root) == key
+    assert root_key(tmp_path / "c") != key
+    assert (root / "proxy.key").stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in root.iterdir()] == ["proxy.key"]
+    (root / "proxy.key").write_bytes(b"short")
+    with pytest.raises(StoreError, match="damaged"):
+        root_key(root)
+
+
+def test_a_token_is_long_enough_to_be_secret(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("0123456789abcdef\n")
+    assert token_in(path) == "0123456789abcdef"
+    for text in ("short", "0123456789\n0123456789", "0123456789abcdeé"):
+        path.write_text(text)
+        with pytest.raises(SettingsError, match="16"):
+            token_in(path)
+    with pytest.raises(SettingsError, match="cannot read"):
+        token_in(tmp_path / "nothing")
