@@ -181,8 +181,7 @@ class Registry:
             for one in leaving:
                 self._remove(one)
         for one in leaving:
-            with one.lock:
-                _close(one)
+            _close(one)
 
     def _remove(self, one: Conversation) -> None:
         key = self._keys.pop(one)
@@ -284,9 +283,12 @@ def _key(scope: str, identity: Identity) -> tuple[str, ...]:
 
 
 def _close(one: Conversation) -> None:
-    if one.session is None:
-        return
-    try:
-        one.session.close()
-    except PolicyctxError as error:
-        _log.warning("session %s: its index was not written: %s", one.name, type(error).__name__)
+    """Close the session of a conversation that has left memory; it learns nothing any more."""
+    with one.lock:
+        session, one.session = one.session, None
+        if session is None:
+            return
+        try:
+            session.close()
+        except PolicyctxError as error:
+            _log.warning("session %s: no index was written: %s", one.name, type(error).__name__)
