@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 
-from tests.proxy.blackbox.proxies import NOTHING, process
+from tests.proxy.blackbox.proxies import NOTHING, process, proxied
+from tests.proxy.blackbox.scripts import task
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -140,6 +141,35 @@ def test_a_public_address_needs_a_token(tmp_path: Path) -> None:
     assert "token" in said
     assert "listens on" not in said
     assert "Traceback" not in said
+
+
+def test_a_public_address_serves_those_with_the_token(
+    own_provider: Upstream, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("a-token-of-some-length\n")
+    token.chmod(0o600)
+    own_provider.script = task(0)
+    options = ("--host", "0.0.0.0", "--token-file", str(token))  # noqa: S104
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
+
+    async def statuses(url: str) -> list[int]:
+        found = []
+        async with aiohttp.ClientSession() as session:
+            for headers in ({}, {"x-policyctx-token": "wrong"}, {"x-policyctx-token": secret}):
+                own = {"x-api-key": "k", **headers}
+                async with session.post(f"{url}/v1/messages", json=body, headers=own) as answer:
+                    found.append(answer.status)
+        return found
+
+    secret = token.read_text().strip()
+    with proxied(own_provider.url, tmp_path / "proxy", *options, policy=NOTHING) as proxy:
+        first, second, third = asyncio.run(statuses(f"http://127.0.0.1:{proxy.port}"))
+    assert {first, second} <= {401, 403}
+    assert third == 200
+    (request,) = own_provider.requests
+    assert request.header("x-policyctx-token") is None
+    assert secret not in proxy.logged
 
 
 def test_a_policy_that_does_not_load_refuses_to_start(tmp_path: Path) -> None:
