@@ -43,6 +43,8 @@ class Upstream:
     """
 
     def __init__(self, window: int | None = None) -> None:
+        self.open = 0
+        """The streams that are being sent."""
         self.url = ""
         self._lock = Lock()
         self._ids = 0
@@ -56,8 +58,6 @@ class Upstream:
         self.refused: list[str] = []
         self.prompts: list[int] = []
         self.cancelled = 0
-        self.open = 0
-        """The streams that are being sent."""
         self.most_open = 0
         self.accepted: frozenset[str] = frozenset()
         self.made: dict[str, Body] = {}
