@@ -44,8 +44,22 @@ def pytest_unconfigure() -> None:
     stop_server()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let what looks for something new all night have the night."""
+def pytest_report_header() -> list[str]:
+    """Say which tests a run leaves out."""
+    if "POLICYCTX_CLIENTS" in os.environ:
+        return []
+    return ["left out: tests with Codex, Pi and other agents; scripts/test-clients runs them"]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what `scripts/test-clients` runs.
+
+    Let what looks for something new all night have the night.
+    """
+    if "POLICYCTX_CLIENTS" not in os.environ:
+        left_out = [item for item in items if item.get_closest_marker("clients")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("clients")]
     if os.environ.get("HYPOTHESIS_PROFILE") == "long":
         for item in items:
             item.add_marker(pytest.mark.timeout(0))

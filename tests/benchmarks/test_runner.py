@@ -313,6 +313,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "FEW": 10,
         "SEARCHED_BYTES": 1 << 20,
     },
+    "proxy": {"SIZES": ((10_000, 20, 1, "10 KB"),)},
     "tokens": {"REPEATED": 1},
 }
 

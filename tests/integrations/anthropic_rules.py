@@ -46,7 +46,10 @@ _OF_ASSISTANT = frozenset(
 )
 _OF_USER = frozenset({"text", "image", "document", "tool_result"})
 _IN_RESULT = frozenset({"text", "image", "document"})
-_TOOL = frozenset({"name", "description", "input_schema", "cache_control", "strict", "type"})
+_TOOL = frozenset(
+    {"name", "description", "input_schema", "cache_control", "strict", "type"}
+    | {"eager_input_streaming"}
+)
 _TTLS = ("5m", "1h")
 _MOST_MARKERS = 4
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from http.server import ThreadingHTTPServer
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tests.integrations.openai_rules import chat_refusal, responses_refusal, sealed
 from tests.serving import Answer, serving
@@ -66,6 +66,18 @@ OVERLOADED = Reply(status=529, headers={"retry-after-ms": "1"})
 BROKEN = Reply(status=500, headers={"retry-after-ms": "1"})
 
 
+class Items(Protocol):
+    """Gives ids, keeps the items of all responses by theirs, and bills prompts."""
+
+    made: dict[str, Body]
+
+    def new_id(self, kind: str) -> str:
+        """Return an id that no other item has."""
+
+    def billed(self, body: Body) -> int:
+        """Return the tokens that a prompt is billed for."""
+
+
 class OpenAIAPI(ThreadingHTTPServer):
     """Answers with `script`: replies in order, then `Done.`, or a function of the request's body.
 
@@ -97,6 +109,10 @@ class OpenAIAPI(ThreadingHTTPServer):
             if not isinstance(self.script, list):
                 return self.script(body)
             return self.script.pop(0) if self.script else saying("Done.")
+
+    def billed(self, body: Body) -> int:
+        """Return the tokens that a prompt is billed for."""
+        return tokens_of(body)
 
     def new_id(self, kind: str) -> str:
         """Return an id that no other item has."""
@@ -136,9 +152,9 @@ class _Answer(Answer):
             self._fail(reply.status, "scripted", reply.headers)
             return
         api.prompts.append(tokens_of(body))
-        answer, events = (_completion if path == _CHAT else _response)(api, body, reply)
+        answer, events = (completion if path == _CHAT else response)(api, body, reply)
         if body.get("stream"):
-            frames = map(_frame, events)
+            frames = map(frame, events)
             self.send_events(frames, cut_after=reply.cut_after, holds=self.server.holds)
         else:
             self.send_json(200, json.dumps(answer).encode(), reply.headers)
@@ -157,13 +173,15 @@ class _Answer(Answer):
         self.send_json(status, json.dumps({"error": error}).encode(), headers or {})
 
 
-def _frame(event: Body | str) -> str:
+def frame(event: Body | str) -> str:
+    """Return an event as server-sent events have it."""
     kind = event.get("type") if isinstance(event, dict) else None
     text = event if isinstance(event, str) else json.dumps(event)
     return (f"event: {kind}\n" if kind else "") + f"data: {text}\n\n"
 
 
-def _completion(api: OpenAIAPI, body: Body, reply: Reply) -> tuple[Body, Iterator[Body | str]]:
+def completion(api: Items, body: Body, reply: Reply) -> tuple[Body, Iterator[Body | str]]:
+    """Return the answer of Chat Completions, and the events of a stream whose sum it is."""
     made: list[Any] = [
         {"id": id_, "type": "function", "function": {"name": tool, "arguments": arguments}}
         for id_, tool, arguments in reply.calls
@@ -172,7 +190,7 @@ def _completion(api: OpenAIAPI, body: Body, reply: Reply) -> tuple[Body, Iterato
     reason = "tool_calls" if made else "stop"
     choice = {"index": 0, "finish_reason": reason, "logprobs": None}
     head = {"id": api.new_id("chatcmpl"), "created": 1, "model": body["model"]}
-    prompt, output = tokens_of(body), _output_tokens(reply)
+    prompt, output = api.billed(body), _output_tokens(reply)
     usage = {
         "prompt_tokens": prompt,
         "completion_tokens": output,
@@ -204,9 +222,10 @@ def _completion(api: OpenAIAPI, body: Body, reply: Reply) -> tuple[Body, Iterato
     return whole, events()
 
 
-def _response(api: OpenAIAPI, body: Body, reply: Reply) -> tuple[Body, Iterator[Body | str]]:
+def response(api: Items, body: Body, reply: Reply) -> tuple[Body, Iterator[Body | str]]:
+    """Return the answer of Responses, and the events of a stream whose sum it is."""
     items = _items(api, reply)
-    prompt, output = tokens_of(body), _output_tokens(reply)
+    prompt, output = api.billed(body), _output_tokens(reply)
     usage = {
         "input_tokens": prompt,
         "input_tokens_details": {"cached_tokens": prompt // 2, "cache_write_tokens": 0},
@@ -239,7 +258,7 @@ def _response(api: OpenAIAPI, body: Body, reply: Reply) -> tuple[Body, Iterator[
     return whole, events()
 
 
-def _items(api: OpenAIAPI, reply: Reply) -> list[Body]:
+def _items(api: Items, reply: Reply) -> list[Body]:
     """Return the items of a response, and keep them with the reasoning that each followed."""
     items: list[Body] = []
     if reply.searches:

@@ -1,0 +1,102 @@
+"""Agents that other people wrote, through the proxy, each with a task of 30 commands to its end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.proxy.blackbox.checks import lost_texts, placeholder_paths, prefixes, strings
+from tests.proxy.blackbox.programs import (
+    AIDER,
+    CODEX,
+    KEY,
+    MINI,
+    OPENCODE,
+    PI,
+    PROGRAMS,
+    Program,
+)
+from tests.proxy.blackbox.proxies import POLICY, WINDOW, proxied
+from tests.proxy.blackbox.scripts import Reply, always, task
+
+if TYPE_CHECKING:
+    from tests.proxy.blackbox.recorded import Recorded
+    from tests.proxy.blackbox.upstream import Upstream
+
+TURNS = 30
+# The instructions and tools of an agent alone take up to half of the window.
+ROOMY = POLICY.replace("{at_least: 60%}", "{at_least: 75%}")
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "proxy-clients.md"
+
+
+def programs(*some: Program) -> pytest.MarkDecorator:
+    params = [pytest.param(one, id=one.name, marks=pytest.mark.clients) for one in some]
+    return pytest.mark.parametrize("program", params)
+
+
+@programs(CODEX, PI, MINI, OPENCODE)
+def test_a_long_task_stays_in_a_small_window(
+    program: Program, own_provider: Upstream, tmp_path: Path
+) -> None:
+    own_provider.script = task(TURNS, last_command=program.last_command)
+    own_provider.accepted = program.accepted
+    with proxied(own_provider.url, tmp_path / "proxy", policy=ROOMY) as proxy:
+        run = program.run(proxy.url, tmp_path / "client")
+    assert own_provider.refused == []
+    assert run.returncode == 0, run.stderr[-2000:]
+    requests = [one for one in own_provider.of(program.path) if one.body.get("tools")]
+    assert len(requests) == TURNS + 1
+    assert max(own_provider.prompts) <= WINDOW
+    moves_markers = program.path == "/v1/messages"
+    seen = prefixes(requests, moves_markers=moves_markers)
+    assert seen.wrong == ()
+    assert seen.offloads >= 3
+    named = placeholder_paths(requests)
+    assert len(named) >= TURNS // 2
+    assert lost_texts(proxy.root, named, texts_of(requests)) == []
+    assert KEY not in proxy.logged
+
+
+def texts_of(requests: list[Recorded]) -> set[str]:
+    """Return the texts that the client sent, and lists of blocks as the store writes them."""
+    found = {text for request in requests for _, text in strings(request.messages)}
+    for request in requests:
+        for message in request.messages:
+            for block in (message, *_blocks(message)):
+                for value in block.values():
+                    if isinstance(value, list):
+                        found.add(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    return found
+
+
+def _blocks(message: dict[str, object]) -> list[dict[str, object]]:
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else []
+    return [block for block in blocks if isinstance(block, dict)]
+
+
+@programs(AIDER)
+def test_a_question_is_answered(program: Program, own_provider: Upstream, tmp_path: Path) -> None:
+    own_provider.script = always(Reply("There is nothing to compile."))
+    with proxied(own_provider.url, tmp_path / "proxy") as proxy:
+        run = program.run(proxy.url, tmp_path / "client")
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert "There is nothing to compile." in run.stdout
+    assert own_provider.refused == []
+    assert len(own_provider.of(program.path)) == 1
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: str(program.name))
+def test_the_document_shows_the_settings_that_are_run(program: Program) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for name, text in program.settings.items():
+        assert f"In `~/{name}`:" in page
+        assert f"\n{text}```\n" in page
+    shown = [f"{name}={text}" for name, text in program.variables.items()]
+    command = [program.installed.name, *program.arguments[:2]][: 3 if shown else 1]
+    assert f"\n    {' '.join([*shown, *command])}" in page
