@@ -33,12 +33,6 @@ settings.register_profile("long", max_examples=10_000, deadline=None, suppress_h
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
-def pytest_report_header() -> list[str]:
-    """Name the hosts whose tests are left out."""
-    hosts = ", ".join(each.host for each in left_out())
-    return [f"hosts not installed, see scripts/test-integrations: {hosts}"] if hosts else []
-
-
 def pytest_unconfigure() -> None:
     """End the process that forks commands."""
     stop_server()
@@ -46,9 +40,12 @@ def pytest_unconfigure() -> None:
 
 def pytest_report_header() -> list[str]:
     """Say which tests a run leaves out."""
-    if "POLICYCTX_CLIENTS" in os.environ:
-        return []
-    return ["left out: tests with Codex, Pi and other agents; scripts/test-clients runs them"]
+    lines = []
+    if hosts := ", ".join(each.host for each in left_out()):
+        lines.append(f"left out: hosts not installed ({hosts}); scripts/test-integrations runs them")
+    if "POLICYCTX_CLIENTS" not in os.environ:
+        lines.append("left out: Codex, Pi and other agents; scripts/test-clients runs them")
+    return lines
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -57,8 +54,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Let what looks for something new all night have the night.
     """
     if "POLICYCTX_CLIENTS" not in os.environ:
-        left_out = [item for item in items if item.get_closest_marker("clients")]
-        config.hook.pytest_deselected(items=left_out)
+        clients = [item for item in items if item.get_closest_marker("clients")]
+        config.hook.pytest_deselected(items=clients)
         items[:] = [item for item in items if not item.get_closest_marker("clients")]
     if os.environ.get("HYPOTHESIS_PROFILE") == "long":
         for item in items:
