@@ -42,7 +42,7 @@ def pytest_report_header() -> list[str]:
     """Say which tests a run leaves out."""
     lines = []
     if hosts := ", ".join(each.host for each in left_out()):
-        lines.append(f"left out: hosts not installed ({hosts}); scripts/test-integrations runs them")
+        lines.append(f"left out: {hosts}, not installed; scripts/test-integrations runs them")
     if "POLICYCTX_CLIENTS" not in os.environ:
         lines.append("left out: Codex, Pi and other agents; scripts/test-clients runs them")
     return lines
