@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import secrets
 import time
@@ -10,9 +9,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar
 
 from policyctx.definitions.fields import SESSION_FIELDS
+from policyctx.definitions.summarizers import EXTRACTIVE
 from policyctx.errors import PolicyctxError, StoreError
 from policyctx.messages.reading import listed
 from policyctx.messages.shapes.built_in import Shapes
@@ -21,7 +21,6 @@ from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import Facts
 from policyctx.planning.planner import BOTH
 from policyctx.planning.taken_out import taken_out
-from policyctx.policy.models import Policy
 from policyctx.policy.options import checks_options
 from policyctx.policy.templates import parsed_template
 from policyctx.store.filesystem import session_store
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from policyctx.planning.ledger import ItemKey, Ledger
     from policyctx.planning.plan import Plan
     from policyctx.planning.planner import Moment
+    from policyctx.policy.models import Policy
     from policyctx.store.read import FoundLine
     from policyctx.tokens.counter import MemoStats
     from policyctx.tokens.usage import Correction, Usage
@@ -105,10 +105,10 @@ class Session:
         shapes: Iterable[Shape] = (),
         expects_usage: bool = True,
     ) -> None:
-        if isinstance(policy, Policy):
-            policy = OffloadPolicy(policy, hints=hints)
-        elif not isinstance(policy, OffloadPolicy):
+        if isinstance(policy, str | os.PathLike):
             policy = OffloadPolicy.load(policy, hints=hints)
+        elif not isinstance(policy, OffloadPolicy):
+            policy = OffloadPolicy(policy, hints=hints)
         self.policy = policy
         settings = self.policy.store
         self.session_id = _new_session_id(settings.session_id) if session_id is None else session_id
@@ -121,6 +121,7 @@ class Session:
         self._counter = counter_for(model.tokenizer, language_model=model.name)
         self._keeps_state = self.policy.store.keeps_state
         self._summarizer = _summarizer(policy, summarizer)
+        """None for that of the policy, which is found when it is first needed."""
         self._reader = reader
         self._before_compaction = before_compaction
         self._shapes = Shapes(shapes)
@@ -131,7 +132,7 @@ class Session:
         self.takes_markers = True
         """Whether the API takes `cache_control` markers, if the lists do not show another one."""
         self._notices = Notices(store)
-        self._reporting = Reporting(self.session_id, policy.policy.name)
+        self._reporting = Reporting(self.session_id, policy.name)
         self._memory: Memory | None = None
         self._announced_tool = ""
         self._read_tools: tuple[tuple[str, ...], str] = (), self.policy.read_tool()
@@ -374,6 +375,8 @@ class Session:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        import asyncio  # noqa: PLC0415 - slow to import
+
         await asyncio.to_thread(self.close)
 
     def _run(self, turn: Turn[T]) -> T:
@@ -519,8 +522,8 @@ class Session:
             replacing,
             result.plan.facts,
             memory.replacements,
-            settings=self.policy.policy,
-            summarizer=cast("Summarizer", self._summarizer),
+            settings=self.policy.settings,
+            summarizer=self._summarizer or _summarizer_of(self.policy),
             reader=self._reader,
             beside=beside,
             hook=self._before_compaction,
@@ -664,17 +667,21 @@ class Session:
 
 
 def _summarizer(policy: OffloadPolicy, given: Summarizer | Summarize | None) -> Summarizer | None:
-    """Return the summarizer of the policy's `compact` step; None if it has no such step."""
+    """Return the summarizer that was given, else that of the policy if it may be refused."""
     step = policy.compacting_step
-    if step is None:
+    if step is None or (given is None and policy.compaction(step).summary.by == EXTRACTIVE):
         return None
-    from policyctx.compaction.summarizers import (  # noqa: PLC0415 - most policies need none
-        summarizer_for,
-        summarizer_of,
-    )
+    from policyctx.compaction.summarizers import summarizer_of  # noqa: PLC0415 - slow to import
 
-    if given is not None:
-        return summarizer_of(given)
+    return _summarizer_of(policy) if given is None else summarizer_of(given)
+
+
+def _summarizer_of(policy: OffloadPolicy) -> Summarizer:
+    """Return the summarizer that the `compact` step of a policy names."""
+    from policyctx.compaction.summarizers import summarizer_for  # noqa: PLC0415 - slow to import
+
+    step = policy.compacting_step
+    assert step is not None  # noqa: S101 - the callers know that it has one
     return summarizer_for(policy.compaction(step).summary.by)
 
 

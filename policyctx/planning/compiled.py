@@ -5,18 +5,16 @@ A policy's own item types each refine a built-in one, and are tried in the order
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from policyctx.definitions.item_types import BUILT_IN_TYPES
 from policyctx.definitions.recalling import READ_TOOL, recall_tool
 from policyctx.planning.decisions import Reason
 from policyctx.planning.paths import path_parts
 from policyctx.planning.placeholders import CompactionForms, Wording
-from policyctx.policy.loading import loaded
 from policyctx.policy.lookup import (
     Level,
     RulePath,
@@ -29,7 +27,7 @@ from policyctx.policy.lookup import (
     why_never,
     wording,
 )
-from policyctx.policy.models.rules import ToolRule
+from policyctx.policy.presets import digest_of, recorded_preset
 from policyctx.policy.sources import policy_source
 from policyctx.policy.values import Share
 
@@ -41,9 +39,10 @@ if TYPE_CHECKING:
     from policyctx.planning.facts import Unit
     from policyctx.policy.models import KeepRecent, Model, Policy, Step
     from policyctx.policy.models.compaction import Compaction, FileSource
-    from policyctx.policy.models.rules import ItemRule, LineFields, Match, TextMatch
+    from policyctx.policy.models.rules import ItemRule, LineFields, Match, TextMatch, ToolRule
     from policyctx.policy.models.store import Store
     from policyctx.policy.nodes import Node
+    from policyctx.policy.presets import Preset
     from policyctx.policy.sources import PolicyName
 
 
@@ -137,13 +136,14 @@ class OffloadPolicy:
         hints: Mapping[str, Mapping[str, Any]] | None = None,
         root: Node | None = None,
     ) -> None:
-        self.policy = policy
+        self.settings: Policy = policy
+        """The values of the policy: its model, or a record of them."""
         self.path_parts = path_parts(policy.store.path)
         self.types = TypeTable(policy.items)
-        self.tree = root
-        """The file of the policy, with the place of each value; None for a policy from code."""
+        self._tree = root
+        self._preset: Preset | None = None
         self.hints = hints or {}
-        self._hints = {tool: ToolRule.model_validate(rule) for tool, rule in (hints or {}).items()}
+        self._hints = _tool_rules(hints) if hints else {}
         self._steps = {
             moment: tuple(step for step in policy.steps if step.on == moment)
             for moment in ("arrival", "model_call")
@@ -155,19 +155,43 @@ class OffloadPolicy:
         cls, name: PolicyName, *, hints: Mapping[str, Mapping[str, Any]] | None = None
     ) -> OffloadPolicy:
         """Compile the preset or file called `name`; raises `PolicyError`."""
-        policy, root = loaded(policy_source(name))
+        source = policy_source(name)
+        if (preset := recorded_preset(source)) is not None:
+            found = cls(cast("Policy", preset.values), hints=hints)
+            found._preset = preset
+            return found
+        from policyctx.policy.loading import loaded  # noqa: PLC0415 - slow to import
+
+        policy, root = loaded(source)
         return cls(policy, hints=hints, root=root)
+
+    @property
+    def policy(self) -> Policy:
+        """The policy as it was read."""
+        return self.settings if self._preset is None else self._loaded[0]
+
+    @property
+    def tree(self) -> Node | None:
+        """The file of the policy, with the place of each value; None for a policy from code."""
+        return self._tree if self._preset is None else self._loaded[1]
+
+    @cached_property
+    def _loaded(self) -> tuple[Policy, Node]:
+        """Read the text of a preset whose values are known, for what records do not have."""
+        from policyctx.policy.loading import loaded  # noqa: PLC0415 - slow to import
+
+        assert self._preset is not None  # noqa: S101 - the callers ask
+        return loaded(self._preset.source, variables={})
 
     @cached_property
     def digest(self) -> str:
         """The name of this policy in the ledger: 16 hex digits of the hash of all its values."""
-        text = self.policy.model_dump_json()
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return digest_of(self.settings) if self._preset is None else self._preset.digest
 
     @cached_property
     def asks_for_time(self) -> bool:
         """Whether a gate needs the time since the last model call."""
-        gates = [gates for step in self.policy.steps for gates in step.when]
+        gates = [gates for step in self.settings.steps for gates in step.when]
         return any(gate.idle is not None or gate.pays_back is not None for gate in gates)
 
     @cached_property
@@ -176,23 +200,23 @@ class OffloadPolicy:
         return any(
             any(gates.tokens is not None for gates in step.when)
             or any(until.tokens is not None for until in step.select.until or ())
-            for step in self.policy.steps
+            for step in self.settings.steps
         )
 
     @property
     def places_breakpoints(self) -> bool:
         """Whether the policy decides where cache breakpoints go."""
-        return self.policy.model.cache.breakpoints == "auto"
+        return self.settings.model.cache.breakpoints == "auto"
 
     @cached_property
     def compacting(self) -> frozenset[str]:
         """The names of the steps that take messages instead of items."""
-        return frozenset(step.name for step in self.policy.steps if step.action.takes_messages)
+        return frozenset(step.name for step in self.settings.steps if step.action.takes_messages)
 
     @cached_property
     def keeps_by_tokens(self) -> bool:
         """Whether a `keep_recent` counts tokens."""
-        policy = self.policy
+        policy = self.settings
         rules = (*policy.items.values(), *policy.tools.values(), *self._hints.values())
         kept = [rule.keep_recent for rule in rules]
         kept += [step.select.keep_recent for step in policy.steps]
@@ -201,32 +225,32 @@ class OffloadPolicy:
     @property
     def name(self) -> str:
         """The policy's name."""
-        return self.policy.name
+        return self.settings.name
 
     @property
     def model(self) -> Model:
         """The model that the policy is for: window, prices, cache."""
-        return self.policy.model
+        return self.settings.model
 
     @property
     def store(self) -> Store:
         """The settings of the store."""
-        return self.policy.store
+        return self.settings.store
 
     @property
     def items(self) -> Mapping[str, ItemRule]:
         """The rules of the item types, by type."""
-        return self.policy.items
+        return self.settings.items
 
     @property
     def tools(self) -> Mapping[str, ToolRule]:
         """The rules of the tools, by name or glob."""
-        return self.policy.tools
+        return self.settings.tools
 
     @property
     def all_steps(self) -> tuple[Step, ...]:
         """The steps in order."""
-        return self.policy.steps
+        return self.settings.steps
 
     def steps(self, moment: str) -> tuple[Step, ...]:
         """The steps that run at `arrival` or before a `model_call`, in order."""
@@ -265,17 +289,17 @@ class OffloadPolicy:
     @cached_property
     def compaction_forms(self) -> CompactionForms:
         """The wordings by which messages of a compaction are recognised without a record."""
-        steps = (step for step in self.policy.steps if step.action.takes_messages)
+        steps = (step for step in self.settings.steps if step.action.takes_messages)
         return CompactionForms(self.compaction(step).wording for step in steps)
 
     @property
     def compacting_step(self) -> Step | None:
         """The step that takes messages; a policy has one at most."""
-        return next((step for step in self.policy.steps if step.action.takes_messages), None)
+        return next((step for step in self.settings.steps if step.action.takes_messages), None)
 
     def compaction(self, step: Step) -> Compaction:
         """Return the settings of a step that takes messages."""
-        return compaction_of(self.policy, step)
+        return compaction_of(self.settings, step)
 
     def reads_file(self, tool: str) -> str | None:
         """Return the first of `path_fields`; None for a tool that reads no file."""
@@ -296,7 +320,7 @@ class OffloadPolicy:
 
     def _tool_rules(self, tool: str) -> Iterator[ToolRule]:
         """Yield the rules for a tool, the nearest first."""
-        rules = self.policy.tools
+        rules = self.settings.tools
         if tool in rules:
             yield rules[tool]
         yield from (rule for glob, rule in rules.items() if matches(tool, (glob,)))
@@ -307,13 +331,13 @@ class OffloadPolicy:
         That is `read_offloaded`, with or without a prefix, if it is one of these tools or the
         policy names it, or else the first of these tools that has `reads_file`.
         """
-        named = (name for name in self.policy.tools if _IN_GLOBS.isdisjoint(name))
+        named = (name for name in self.settings.tools if _IN_GLOBS.isdisjoint(name))
         own = (name for name in (*tools, *named) if recall_tool(name) == READ_TOOL)
         return next(own, None) or next(filter(self.reads_file, tools), "")
 
     def unit(self, step: Step) -> Unit:
         """Return the unit of the threshold of a step, else of the policy; tokens without one."""
-        for level in (step.select, self.policy):
+        for level in (step.select, self.settings):
             if level.min_chars is not None:
                 return "chars"
             if level.min_tokens is not None:
@@ -336,7 +360,7 @@ class OffloadPolicy:
         """
         named = step.select.types
         if named is None:
-            named = tuple(t for t, rule in self.policy.items.items() if rule.offload)
+            named = tuple(t for t, rule in self.settings.items.items() if rule.offload)
         return not {"*", *self.types.lineage(item_type)}.isdisjoint(named)
 
     def pinned(self, item_type: str, tool: str | None) -> RulePath | None:
@@ -378,7 +402,7 @@ class OffloadPolicy:
 
     def _levels(self, item_type: str, tool: str | None) -> list[Level]:
         hint = None if tool is None else self._hints.get(tool)
-        return levels(self.policy, self.types.lineage(item_type), tool, hint=hint)
+        return levels(self.settings, self.types.lineage(item_type), tool, hint=hint)
 
     def _refusal(
         self, step: Step, item_type: str, tool: str | None, given: list[Level]
@@ -403,7 +427,7 @@ class OffloadPolicy:
         return None
 
     def _tokens(self, amount: int | Share) -> int:
-        window = self.policy.model.context_window
+        window = self.settings.model.context_window
         return amount.of(window) if isinstance(amount, Share) else amount
 
     def kept(self, keep: KeepRecent | None) -> int:
@@ -414,7 +438,13 @@ class OffloadPolicy:
         return next((n for n in counted if n is not None), self._tokens(keep.tokens or 0))
 
     def _wording(self, step: Step, given: list[Level]) -> Wording:
-        return Wording.of(wording(self.policy, step, given))
+        return Wording.of(wording(self.settings, step, given))
+
+
+def _tool_rules(hints: Mapping[str, Mapping[str, Any]]) -> dict[str, ToolRule]:
+    from policyctx.policy.models.rules import ToolRule  # noqa: PLC0415 - slow to import
+
+    return {tool: ToolRule.model_validate(rule) for tool, rule in hints.items()}
 
 
 def _path_fields_of(rule: ToolRule, source: FileSource) -> tuple[str, ...] | None:

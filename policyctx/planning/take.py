@@ -12,6 +12,7 @@ assistant message first or last, or no message at all, is not made.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from policyctx.definitions.actions import Action
@@ -21,7 +22,6 @@ from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.paths import File, item_path
 from policyctx.planning.placeholders import Wording, named_path, rendered_placeholder
 from policyctx.planning.recalled import source_of
-from policyctx.policy.models.placeholder import Placeholder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -194,7 +194,11 @@ class Exit:
     saves: bool
 
 
-_CALL_AGAIN = Wording.of(Placeholder(text=Action.CLEAR.text or ""))
+@cache
+def _call_again() -> Wording:
+    from policyctx.policy.models.placeholder import Placeholder  # noqa: PLC0415 - slow to import
+
+    return Wording.of(Placeholder(text=Action.CLEAR.text or ""))
 
 
 def exit_of(conversation: Conversation, position: int, step: Step, wording: Wording) -> Exit:
@@ -211,7 +215,7 @@ def exit_of(conversation: Conversation, position: int, step: Step, wording: Word
     if source.file is not None:
         return Exit(step.action, wording, path, source.file, saves=False)
     action = step.action if step.action.leaves_nothing else Action.CLEAR
-    wording = _CALL_AGAIN if wording.names_file else wording
+    wording = _call_again() if wording.names_file else wording
     return Exit(action, wording, "", NO_FILE, saves=False)
 
 
@@ -415,7 +419,7 @@ class Taking:
         )
         if fate is not None and fate.file is not None:  # its content has a file already
             return replace(decision, file=fate.file, wanted_path=fate.wanted_path, saves=fate.saves)
-        out = exit_of(self._in, position, self._step, _CALL_AGAIN)
+        out = exit_of(self._in, position, self._step, _call_again())
         file = self._outlook.file(out.wanted_path) if out.saves else out.file
         return replace(
             decision,
