@@ -134,6 +134,12 @@ class Session:
         self._notices = Notices(store)
         self._reporting = Reporting(self.session_id, policy.name)
         self._memory: Memory | None = None
+        self._stands_alone = not (
+            self._keeps_state or policy.places_breakpoints or policy.compacting_step is not None
+        )
+        """Whether nothing of a call matters to the next one."""
+        self._read_before: KnownList | None = None
+        """The list that the last call read, if each call stands alone."""
         self._announced_tool = ""
         self._read_tools: tuple[tuple[str, ...], str] = (), self.policy.read_tool()
         """The tools of the last request, and which of them reads files of the store."""
@@ -399,7 +405,7 @@ class Session:
         except PolicyctxError:
             raise
         except BaseException:
-            self._memory = None
+            self._memory = self._read_before = None
             raise
 
     def _note_tools(self, tools: object) -> None:
@@ -450,7 +456,10 @@ class Session:
     ) -> Turn[Result]:
         self._note_tools(beside.tools)
         memory = yield from self._recall()
-        known, seen = self._list_of(messages, memory, changed=changed)
+        if self._stands_alone:
+            known, seen = self._list_alone(messages, memory, changed=changed), messages
+        else:
+            known, seen = self._list_of(messages, memory, changed=changed)
         warnings = yield from self._notices.of_root(known, memory)
         facts = self._facts(memory, *beside)
         result = yield from self._decide(known, seen, BOTH, facts)
@@ -466,6 +475,8 @@ class Session:
         result = replace(result, system=beside.system, tools=beside.tools)
         if self.policy.places_breakpoints and self.takes_markers:
             result = yield from self._marked(result, known, beside, memory)
+        if known.forgets:
+            return (yield from self._with_warnings(result, warnings, memory))
         memory.known = known
         lists = (messages,) if result.messages is messages else (messages, result.messages)
         memory.lists = tuple((one, len(one)) for one in lists)
@@ -590,6 +601,22 @@ class Session:
         if self._memory is None:
             self._memory = Memory.of((yield from Recall().ask()), self._shapes)
         return self._memory
+
+    def _list_alone(
+        self, messages: Sequence[Message], memory: Memory, *, changed: bool
+    ) -> KnownList:
+        """Return the list for a call that stands alone: nothing decided, but read only once."""
+        messages, facts, known = listed(messages), self._facts(memory), self._read_before
+        is_known = known is not None and not changed and known.conversation.facts == facts
+        if known is None or not is_known or not known.continue_with(messages):
+            known = KnownList(
+                Conversation(self.policy, memory.ledger, facts, memory.judged, shapes=self._shapes),
+                forgets=True,
+            )
+        self._read_before = None  # it is of no use after an error
+        known.read(messages)
+        self._read_before = known
+        return known
 
     def _list_of(
         self, messages: Sequence[Message], memory: Memory, *, changed: bool = False

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.definitions.actions import Action
 from policyctx.messages.editing import shortened_input
@@ -75,11 +75,21 @@ class Draft:
 
     `wanted_path` is the path of its file below the root, whether or not the name is free; empty
     where nothing is saved. `sizes` are those that the step's gates need: what the item takes now in
-    `tokens` and `chars`, and the tokens `freed` without it.
+    `tokens` and `chars`, and the tokens `freed` without it. `left` is the text in its place if the
+    expected file is free, where it was made.
     """
 
     wanted_path: str
     sizes: Mapping[str, int] = field(default_factory=dict)
+    left: Left | None = None
+
+
+class Left(NamedTuple):
+    """A text in an item's place that is short enough, and the wording and file that it is of."""
+
+    wording: Wording
+    file: File
+    text: str | None
 
 
 def drafted(
@@ -97,7 +107,8 @@ def drafted(
         return Draft(path)
     unit = unit_of(treatment)
     text = left_in_place(item, out.wording, file, facts, unit)
-    return not_shrinking(item, step, text, unit, facts) or Draft(path)
+    left = Left(out.wording, file, text)
+    return not_shrinking(item, step, text, unit, facts) or Draft(path, left=left)
 
 
 def freed_tokens(
@@ -326,6 +337,7 @@ class Taking:
     def __init__(self, outlook: Outlook, step: Step, at: Checkpoint) -> None:
         self._outlook, self._step, self._at = outlook, step, at
         self._in, self._facts = outlook.conversation, outlook.facts
+        self._words_as_drafted = self._facts.words_like(self._in.facts)
         self.left: list[tuple[int, Reason]] = []
         """What was ready and stays, by position."""
         self.took: dict[int, ItemVerdict] = {}
@@ -335,12 +347,13 @@ class Taking:
         """Return whether nothing of the item is left for this step to take."""
         return self._outlook.is_out(position, even_of_placeholders=self._step.action.leaves_nothing)
 
-    def take(self, position: int, treatment: Treatment, verdict: ItemVerdict) -> None:
+    def take(self, position: int, treatment: Treatment, verdict: ItemVerdict, draft: Draft) -> None:
         """Decide that the item leaves, with what has to leave with it; or note why it stays."""
         if self._step.action.leaves_nothing:
             refused = self._remove(position, verdict)
         else:
-            refused = self._replace(position, treatment, verdict)
+            left = draft.left if self._words_as_drafted else None
+            refused = self._replace(position, treatment, verdict, left)
         if refused is None:
             self.took[position] = verdict
         else:
@@ -352,29 +365,49 @@ class Taking:
         self.left = [(p, reason) for p, reason in self.left if reason.code != "without_it"]
         return found
 
-    def _replace(self, position: int, treatment: Treatment, verdict: ItemVerdict) -> Reason | None:
+    def _replace(
+        self, position: int, treatment: Treatment, verdict: ItemVerdict, left: Left | None
+    ) -> Reason | None:
         """Leave a placeholder for an item, and one in the input of its call; or return why not."""
         item, unit = self._in.items[position], unit_of(treatment)
-        decision = self._replaced(position, treatment.wording, unit)
-        refused = not_shrinking(item, self._step, decision.placeholder, unit, self._facts)
-        if refused is not None:
-            return refused
-        self._outlook.take(replace(decision, reason=verdict.reason, rule_path=verdict.rule))
+        decision = self._replaced(
+            position, treatment.wording, unit, verdict.reason, verdict.rule, left=left
+        )
+        # A draft's text was found to be short enough.
+        if left is None or decision.placeholder is not left.text:
+            refused = not_shrinking(item, self._step, decision.placeholder, unit, self._facts)
+            if refused is not None:
+                return refused
+        self._outlook.take(decision)
         call = self._in.reading.partners.get(position) if item.kind == "tool_result" else None
         if treatment.with_input and call is not None:
             self._shorten(call, unit)
         return None
 
-    def _replaced(self, position: int, wording: Wording, unit: Unit) -> Decision:
+    def _replaced(
+        self,
+        position: int,
+        wording: Wording,
+        unit: Unit,
+        reason: Reason,
+        rule: RulePath,
+        *,
+        left: Left | None = None,
+    ) -> Decision:
         item, out = self._in.items[position], exit_of(self._in, position, self._step, wording)
         file = self._outlook.file(out.wanted_path) if out.saves else out.file
+        if left is not None and left.wording is out.wording and left.file == file:
+            text = left.text
+        else:
+            text = left_in_place(item, out.wording, file, self._facts, unit)
         return Decision(
             position,
             item,
             out.action,
-            Reason("selected"),
+            reason,
             step=self._step.name,
-            placeholder=left_in_place(item, out.wording, file, self._facts, unit),
+            rule_path=rule,
+            placeholder=text,
             wording=out.wording,
             unit=unit,
             file=None if file is NO_FILE else file,
@@ -393,10 +426,10 @@ class Taking:
         # An input that stays as it is uses up no name of a file.
         if not self._shortens(item, wording, expected_file(wanted, self._facts), unit):
             return
-        decision = self._replaced(call, wording, unit)
+        rule = ("steps", self._step.name, "select", "with_input")
+        decision = self._replaced(call, wording, unit, Reason("with_result"), rule)
         if self._shortens(item, wording, decision.file or NO_FILE, unit):
-            rule = ("steps", self._step.name, "select", "with_input")
-            self._outlook.take(replace(decision, reason=Reason("with_result"), rule_path=rule))
+            self._outlook.take(decision)
 
     def _shortens(self, item: Item, wording: Wording, file: File, unit: Unit) -> bool:
         text = left_in_place(item, wording, file, self._facts, unit)
