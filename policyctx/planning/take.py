@@ -212,14 +212,16 @@ def _call_again() -> Wording:
     return Wording.of(Placeholder(text=Action.CLEAR.text or ""))
 
 
-def exit_of(conversation: Conversation, position: int, step: Step, wording: Wording) -> Exit:
-    """Return how a step takes an item.
+def exit_of(
+    conversation: Conversation, position: int, step: Step, wording: Wording, path: str = ""
+) -> Exit:
+    """Return how a step takes an item; `path` is the wanted one if it is known.
 
     What was read back from a file leaves the name of that file and is not saved again. What a
     search found is cleared instead of offloaded, since the search can be made again.
     """
     item, facts = conversation.items[position], conversation.facts
-    path = wanted_path(item, step, conversation.policy, facts)
+    path = path or wanted_path(item, step, conversation.policy, facts)
     source = source_of(conversation, position) if path else None
     if source is None:
         return Exit(step.action, wording, path, expected_file(path, facts), saves=bool(path))
@@ -352,8 +354,7 @@ class Taking:
         if self._step.action.leaves_nothing:
             refused = self._remove(position, verdict)
         else:
-            left = draft.left if self._words_as_drafted else None
-            refused = self._replace(position, treatment, verdict, left)
+            refused = self._replace(position, treatment, verdict, draft)
         if refused is None:
             self.took[position] = verdict
         else:
@@ -366,13 +367,14 @@ class Taking:
         return found
 
     def _replace(
-        self, position: int, treatment: Treatment, verdict: ItemVerdict, left: Left | None
+        self, position: int, treatment: Treatment, verdict: ItemVerdict, draft: Draft
     ) -> Reason | None:
         """Leave a placeholder for an item, and one in the input of its call; or return why not."""
         item, unit = self._in.items[position], unit_of(treatment)
         decision = self._replaced(
-            position, treatment.wording, unit, verdict.reason, verdict.rule, left=left
+            position, treatment.wording, unit, verdict.reason, verdict.rule, draft=draft
         )
+        left = draft.left
         # A draft's text was found to be short enough.
         if left is None or decision.placeholder is not left.text:
             refused = not_shrinking(item, self._step, decision.placeholder, unit, self._facts)
@@ -392,10 +394,12 @@ class Taking:
         reason: Reason,
         rule: RulePath,
         *,
-        left: Left | None = None,
+        draft: Draft | None = None,
     ) -> Decision:
-        item, out = self._in.items[position], exit_of(self._in, position, self._step, wording)
+        item, path = self._in.items[position], "" if draft is None else draft.wanted_path
+        out = exit_of(self._in, position, self._step, wording, path)
         file = self._outlook.file(out.wanted_path) if out.saves else out.file
+        left = draft.left if draft is not None and self._words_as_drafted else None
         if left is not None and left.wording is out.wording and left.file == file:
             text = left.text
         else:
