@@ -138,6 +138,9 @@ class Session:
             self._keeps_state or policy.places_breakpoints or policy.compacting_step is not None
         )
         """Whether nothing of a call matters to the next one."""
+        self.reads_once = True
+        """Whether calls that stand alone share what they read; the plan's conversation then does
+        not have the decisions of the plan."""
         self._read_before: KnownList | None = None
         """The list that the last call read, if each call stands alone."""
         self._announced_tool = ""
@@ -456,7 +459,7 @@ class Session:
     ) -> Turn[Result]:
         self._note_tools(beside.tools)
         memory = yield from self._recall()
-        if self._stands_alone:
+        if self._stands_alone and self.reads_once:
             known, seen = self._list_alone(messages, memory, changed=changed), messages
         else:
             known, seen = self._list_of(messages, memory, changed=changed)

@@ -69,7 +69,12 @@ def outcome(result: Result) -> tuple[object, ...]:
         (d.position, d.action, d.step, d.reason, d.placeholder, d.file, d.wanted_path)
         for d in result.plan.new
     ]
-    return list(result.messages), result.sources, decided, verdicts, result.warnings, result.files
+    plan = result.plan
+    told = [(d.action, d.reason, d.rule, d.placeholder) for d in plan.decisions]
+    sizes = plan.tokens_before, plan.tokens_after, plan.freed_chars, plan.net_freed_chars
+    judged = [plan.verdicts(i) for i in range(len(plan.items))]
+    sent = list(result.messages), result.sources, result.warnings, result.files
+    return *sent, decided, verdicts, told, sizes, judged
 
 
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)

@@ -8,7 +8,6 @@ known ones may be new objects, and their `cache_control` markers may have moved.
 from __future__ import annotations
 
 from collections import ChainMap
-from operator import is_not
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from policyctx.errors import InvalidResultError, MessagesError
@@ -181,9 +180,6 @@ class KnownList:
         At the `differing` positions markers may have moved. In an edited message they move in both
         forms, the one that the caller gave and the other one.
         """
-        other = self._left if self.comes_back else self._given
-        if not any(map(is_not, beginning, other)):
-            return
         given, left = beginning, cast("list[Message | None]", beginning[:])
         new = {
             i: markers_of(self._dict(beginning[i])) for i in self._edited.intersection(differing)
