@@ -89,12 +89,23 @@ def _fast_ratios(texts: Sequence[str]) -> tuple[Ratio, ...]:
             ours=lambda: _cold(texts, fast=True),
             baseline=lambda: _cold(texts, fast=False),
         ),
+        Ratio(
+            "first count with toktok one by one / bare batch_count",
+            ours=lambda: _one_by_one(texts),
+            baseline=lambda: sum(toktok.batch_count(texts, ENCODING, threads=1)),
+            bound=2,
+        ),
     )
 
 
 def _cold(texts: Sequence[str], *, fast: bool) -> int:
     """Count with a counter that remembers nothing yet."""
     return sum(new_counter(ENCODING, fast=fast).count_many(texts))
+
+
+def _one_by_one(texts: Sequence[str]) -> int:
+    """Count each text by itself with toktok, with a counter that remembers nothing yet."""
+    return sum(map(new_counter(ENCODING, fast=True).count, texts))
 
 
 def _bare_encoding() -> tiktoken.Encoding:

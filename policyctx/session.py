@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import secrets
@@ -11,9 +10,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar
 
 from policyctx.definitions.fields import SESSION_FIELDS
+from policyctx.definitions.summarizers import EXTRACTIVE
 from policyctx.errors import InputError, PolicyctxError, StoreError
 from policyctx.messages.reading import listed
 from policyctx.messages.shapes.built_in import Shapes
@@ -130,6 +130,7 @@ class Session:
         self._counter = counter_for(model.tokenizer, language_model=model.name)
         self._keeps_state = self.policy.store.keeps_state
         self._summarizer = _summarizer(self.policy, summarizer)
+        """None for that of the policy, which is found when it is first needed."""
         self._reader = reader
         self._before_compaction = before_compaction
         self._given_shapes = tuple(shapes)
@@ -143,6 +144,17 @@ class Session:
         self._notices = Notices(store)
         self._reporting = Reporting(self.session_id, self.policy.name)
         self._memory: Memory | None = None
+        self._stands_alone = not (
+            self._keeps_state
+            or self.policy.places_breakpoints
+            or self.policy.compacting_step is not None
+        )
+        """Whether nothing of a call matters to the next one."""
+        self.reads_once = True
+        """Whether calls that stand alone share what they read; the plan's conversation then does
+        not have the decisions of the plan."""
+        self._read_before: KnownList | None = None
+        """The list that the last call read, if each call stands alone."""
         self._announced_tool = ""
         self._read_tools: tuple[tuple[str, ...], str] = (), self.policy.read_tool()
         """The tools of the last request, and which of them reads files of the store."""
@@ -416,6 +428,8 @@ class Session:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        import asyncio  # noqa: PLC0415 - slow to import
+
         await asyncio.to_thread(self.close)
 
     def _run(self, turn: Turn[T]) -> T:
@@ -438,7 +452,7 @@ class Session:
         except PolicyctxError:
             raise
         except BaseException:
-            self._memory = None
+            self._memory = self._read_before = None
             raise
 
     def _note_tools(self, tools: object) -> None:
@@ -489,7 +503,10 @@ class Session:
     ) -> Turn[Result]:
         self._note_tools(beside.tools)
         memory = yield from self._recall()
-        known, seen = self._list_of(messages, memory, changed=changed)
+        if self._stands_alone and self.reads_once:
+            known, seen = self._list_alone(messages, memory, changed=changed), messages
+        else:
+            known, seen = self._list_of(messages, memory, changed=changed)
         warnings = yield from self._notices.of_root(known, memory)
         facts = self._facts(memory, *beside)
         result = yield from self._decide(known, seen, BOTH, facts)
@@ -505,6 +522,8 @@ class Session:
         result = replace(result, system=beside.system, tools=beside.tools)
         if self.policy.places_breakpoints and self.takes_markers:
             result = yield from self._marked(result, known, beside, memory)
+        if known.forgets:
+            return (yield from self._with_warnings(result, warnings, memory))
         memory.known = known
         lists = (messages,) if result.messages is messages else (messages, result.messages)
         memory.lists = tuple((one, len(one)) for one in lists)
@@ -561,8 +580,8 @@ class Session:
             replacing,
             result.plan.facts,
             memory.replacements,
-            settings=self.policy.policy,
-            summarizer=cast("Summarizer", self._summarizer),
+            settings=self.policy.settings,
+            summarizer=self._summarizer or _summarizer_of(self.policy),
             reader=self._reader,
             beside=beside,
             hook=self._before_compaction,
@@ -629,6 +648,22 @@ class Session:
         if self._memory is None:
             self._memory = Memory.of((yield from Recall().ask()), self._shapes)
         return self._memory
+
+    def _list_alone(
+        self, messages: Sequence[Message], memory: Memory, *, changed: bool
+    ) -> KnownList:
+        """Return the list for a call that stands alone: nothing decided, but read only once."""
+        messages, facts, known = listed(messages), self._facts(memory), self._read_before
+        is_known = known is not None and not changed and known.conversation.facts == facts
+        if known is None or not is_known or not known.continue_with(messages):
+            known = KnownList(
+                Conversation(self.policy, memory.ledger, facts, memory.judged, shapes=self._shapes),
+                forgets=True,
+            )
+        self._read_before = None  # it is of no use after an error
+        known.read(messages)
+        self._read_before = known
+        return known
 
     def _list_of(
         self, messages: Sequence[Message], memory: Memory, *, changed: bool = False
@@ -706,17 +741,21 @@ class Session:
 
 
 def _summarizer(policy: OffloadPolicy, given: Summarizer | Summarize | None) -> Summarizer | None:
-    """Return the summarizer of the policy's `compact` step; None if it has no such step."""
+    """Return the summarizer that was given, else that of the policy if it may be refused."""
     step = policy.compacting_step
-    if step is None:
+    if step is None or (given is None and policy.compaction(step).summary.by == EXTRACTIVE):
         return None
-    from policyctx.compaction.summarizers import (  # noqa: PLC0415 - most policies need none
-        summarizer_for,
-        summarizer_of,
-    )
+    from policyctx.compaction.summarizers import summarizer_of  # noqa: PLC0415 - slow to import
 
-    if given is not None:
-        return summarizer_of(given)
+    return _summarizer_of(policy) if given is None else summarizer_of(given)
+
+
+def _summarizer_of(policy: OffloadPolicy) -> Summarizer:
+    """Return the summarizer that the `compact` step of a policy names."""
+    from policyctx.compaction.summarizers import summarizer_for  # noqa: PLC0415 - slow to import
+
+    step = policy.compacting_step
+    assert step is not None  # noqa: S101 - the callers know that it has one
     return summarizer_for(policy.compaction(step).summary.by)
 
 

@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 
 from policyctx.policy.codes import code_pages
+from policyctx.policy.presets import preset_record, record_path
 from policyctx.policy.reference import reference
 from policyctx.policy.schema import policy_schema
+from policyctx.policy.sources import policy_source, preset_names
 from policyctx.testing.listing import steps_page
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -21,7 +23,13 @@ def derived_files() -> dict[str, str]:
         "docs/policy-reference.md": reference(),
         "docs/diagnostics.md": code_pages(),
         "docs/steps.md": steps_page(),
-    }
+    } | {f"policies/{record_path(name)}": record_text(name) for name in preset_names()}
+
+
+def record_text(name: str) -> str:
+    """Return the values of a preset as they are committed."""
+    record = preset_record(policy_source(name))
+    return json.dumps(record, ensure_ascii=False, indent=1) + "\n"
 
 
 def schema_text() -> str:
@@ -46,6 +54,7 @@ def main() -> int:
             print(f"{path} is out of step: run scripts/docs", file=sys.stderr)
         return 1 if stale else 0
     for path in stale:
+        (ROOT / path).parent.mkdir(exist_ok=True)
         (ROOT / path).write_text(derived_files()[path], encoding="utf-8", newline="\n")
         print(f"wrote {path}")
     return 0

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, runtime_checkable
 
 from policyctx.compaction.extractive.summary import extractive_summary
 from policyctx.compaction.prompt import with_pinned, without_pinned
+from policyctx.definitions.summarizers import BUILT_IN_SUMMARIZERS
 from policyctx.errors import SummaryError, UnknownSummarizerError, in_words
-from policyctx.policy.diagnosing import nearest
-from policyctx.policy.models.compaction import BUILT_IN_SUMMARIZERS
 from policyctx.tokens.usage import usage_of
 from policyctx.tokens.words import words_in
 
@@ -146,6 +145,8 @@ def summarizer_for(by: str, client: object = None) -> Summarizer:
         )
 
         return OpenAISummarizer(client)
+    from policyctx.policy.diagnosing import nearest  # noqa: PLC0415 - loads the models
+
     known = list(dict.fromkeys((*BUILT_IN_SUMMARIZERS, *_registered)))
     raise UnknownSummarizerError(by, known, next(iter(nearest(by, known)), None))
 

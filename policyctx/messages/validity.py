@@ -253,6 +253,7 @@ class _Around:
         self._before, self._after, self._items, self._shapes = before, after, items, shapes
         self._changed = frozenset(changed)
         self._seen: dict[int, _Seen] = {}
+        self._edited: dict[int, _Seen] = {}
 
     def stretches(self) -> Iterator[list[int]]:
         """Yield the changed messages and those by which a rule could tell the difference.
@@ -291,7 +292,10 @@ class _Around:
         message = self._after[i]
         if message is None or message is self._before[i]:
             return None if message is None else self.before(i)
-        return _Seen.of(message, items_of([message], self._shapes), self._shapes)
+        if (seen := self._edited.get(i)) is None:
+            seen = _Seen.of(message, items_of([message], self._shapes), self._shapes)
+            self._edited[i] = seen
+        return seen
 
     def _up_to_a_border(self, places: range) -> Iterator[int]:
         for i in places:
@@ -299,9 +303,10 @@ class _Around:
                 return
             yield i
             seen, left = self.before(i), self.after(i)
-            stays = left is not None and not left.holds_only_results
-            is_reply = not seen.holds_only_results and seen.role not in SYSTEM_ROLES
-            if stays and is_reply and not self._may_continue_reply(i, seen):
+            if left is None or seen.role in SYSTEM_ROLES or seen.holds_only_results:
+                continue
+            stays = left is seen or not left.holds_only_results
+            if stays and not self._may_continue_reply(i, seen):
                 return
 
     def _may_continue_reply(self, i: int, seen: _Seen) -> bool:
@@ -313,9 +318,14 @@ class _Around:
         place = i - 1
         while place >= 0 and self._after[place] is None:
             place -= 1
-        is_same = place == i - 1 and place not in self._changed
-        left = None if is_same or place < 0 else self.after(place)
-        return left is not None and left.role == "assistant"
+        if place < 0 or (place == i - 1 and place not in self._changed):
+            return False
+        message = self._after[place]
+        return message is not None and self._role(message) == "assistant"
+
+    def _role(self, given: Message) -> str:
+        shape, message = self._shapes.shaped(given)
+        return shape.role(message)
 
 
 _message_of = attrgetter("message")

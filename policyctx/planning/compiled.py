@@ -5,19 +5,16 @@ A policy's own item types each refine a built-in one, and are tried in the order
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from policyctx.definitions.item_types import BUILT_IN_TYPES
 from policyctx.definitions.recalling import READ_TOOL, recall_tool
 from policyctx.planning.decisions import Reason
 from policyctx.planning.paths import path_parts
 from policyctx.planning.placeholders import CompactionForms, Wording
-from policyctx.policy.agent_options import tree_of, with_options
-from policyctx.policy.loading import loaded, validated
 from policyctx.policy.lookup import (
     HINTS,
     Level,
@@ -31,9 +28,8 @@ from policyctx.policy.lookup import (
     why_never,
     wording,
 )
-from policyctx.policy.models import Policy
+from policyctx.policy.presets import digest_of, recorded_preset
 from policyctx.policy.sources import policy_source
-from policyctx.policy.tools import Hint, tool_hints
 from policyctx.policy.values import Share
 
 if TYPE_CHECKING:
@@ -44,12 +40,14 @@ if TYPE_CHECKING:
     from policyctx.definitions.items import Item
     from policyctx.errors import Location
     from policyctx.planning.facts import Unit
-    from policyctx.policy.models import KeepRecent, Model, Step
+    from policyctx.policy.models import KeepRecent, Model, Policy, Step
     from policyctx.policy.models.compaction import Compaction, FileSource
     from policyctx.policy.models.rules import ItemRule, LineFields, Match, TextMatch, ToolRule
     from policyctx.policy.models.store import Store
     from policyctx.policy.nodes import Node
-    from policyctx.policy.sources import PolicyName
+    from policyctx.policy.presets import Preset
+    from policyctx.policy.sources import PolicyName, PolicySource
+    from policyctx.policy.tools import Hint
 
     Hints: TypeAlias = Mapping[str, Mapping[str, Any] | Hint]
 
@@ -146,12 +144,13 @@ class OffloadPolicy:
         tools: Iterable[object] = (),
         root: Node | None = None,
     ) -> None:
-        self.policy = policy
+        self.settings: Policy = policy
+        """The values of the policy: its model, or a record of them."""
         self.path_parts = path_parts(policy.store.path)
         self.types = TypeTable(policy.items)
-        self.tree = root
-        """The file of the policy, with the place of each value; None for a policy from code."""
-        self.hints: Mapping[str, Hint] = tool_hints(tools, hints or {})
+        self._tree = root
+        self._preset: Preset | None = None
+        self.hints: Mapping[str, Hint] = _hints(tools, hints or {})
         self._steps = {
             moment: tuple(step for step in policy.steps if step.on == moment)
             for moment in ("arrival", "model_call")
@@ -180,28 +179,49 @@ class OffloadPolicy:
         policy; see `AgentOptions`. Raises `PolicyError`, `UnknownOptionError` and `InputError`.
         """
         if isinstance(policy, OffloadPolicy):
-            known, root, earlier = policy.policy, policy.tree, policy.hints
             if not (hints or tools or options):
                 return policy
+            known, root, earlier = policy.policy, policy.tree, policy.hints
+        elif isinstance(policy, str) or hasattr(policy, "__fspath__"):
+            source = policy_source(policy)
+            if not options and (preset := recorded_preset(source)) is not None:
+                found = cls(cast("Policy", preset.values), hints=hints, tools=tools)
+                found._preset = preset
+                return found
+            known, root, earlier = *_read(source), {}
         else:
-            known, root, earlier = _read(policy)
+            known, root, earlier = policy, None, {}
         if options:
-            if root is None or Policy.model_validate(root.plain()) != known:
-                root = tree_of(known.model_dump(mode="json", exclude_unset=True))
-            root = with_options(root, options)
-            known = validated(root)
-        return cls(known, hints={**earlier, **tool_hints(tools, hints or {})}, root=root)
+            known, root = _changed(known, root, options)
+        return cls(known, hints={**earlier, **_hints(tools, hints or {})}, root=root)
+
+    @property
+    def policy(self) -> Policy:
+        """The policy as it was read."""
+        return self.settings if self._preset is None else self._loaded[0]
+
+    @property
+    def tree(self) -> Node | None:
+        """The file of the policy, with the place of each value; None for a policy from code."""
+        return self._tree if self._preset is None else self._loaded[1]
+
+    @cached_property
+    def _loaded(self) -> tuple[Policy, Node]:
+        """Read the text of a preset whose values are known, for what records do not have."""
+        from policyctx.policy.loading import loaded  # noqa: PLC0415 - slow to import
+
+        assert self._preset is not None  # noqa: S101 - the callers ask
+        return loaded(self._preset.source, variables={})
 
     @cached_property
     def digest(self) -> str:
         """The name of this policy in the ledger: 16 hex digits of the hash of all its values."""
-        text = self.policy.model_dump_json()
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return digest_of(self.settings) if self._preset is None else self._preset.digest
 
     @cached_property
     def asks_for_time(self) -> bool:
         """Whether a gate needs the time since the last model call."""
-        gates = [gates for step in self.policy.steps for gates in step.when]
+        gates = [gates for step in self.settings.steps for gates in step.when]
         return any(gate.idle is not None or gate.pays_back is not None for gate in gates)
 
     @cached_property
@@ -210,23 +230,23 @@ class OffloadPolicy:
         return any(
             any(gates.tokens is not None for gates in step.when)
             or any(until.tokens is not None for until in step.select.until or ())
-            for step in self.policy.steps
+            for step in self.settings.steps
         )
 
     @property
     def places_breakpoints(self) -> bool:
         """Whether the policy decides where cache breakpoints go."""
-        return self.policy.model.cache.breakpoints == "auto"
+        return self.settings.model.cache.breakpoints == "auto"
 
     @cached_property
     def compacting(self) -> frozenset[str]:
         """The names of the steps that take messages instead of items."""
-        return frozenset(step.name for step in self.policy.steps if step.action.takes_messages)
+        return frozenset(step.name for step in self.settings.steps if step.action.takes_messages)
 
     @cached_property
     def keeps_by_tokens(self) -> bool:
         """Whether a `keep_recent` counts tokens."""
-        policy = self.policy
+        policy = self.settings
         from_code = (hint.rule for hint in self.hints.values())
         rules = (*policy.items.values(), *policy.tools.values(), *from_code)
         kept = [rule.keep_recent for rule in rules]
@@ -236,32 +256,32 @@ class OffloadPolicy:
     @property
     def name(self) -> str:
         """The policy's name."""
-        return self.policy.name
+        return self.settings.name
 
     @property
     def model(self) -> Model:
         """The model that the policy is for: window, prices, cache."""
-        return self.policy.model
+        return self.settings.model
 
     @property
     def store(self) -> Store:
         """The settings of the store."""
-        return self.policy.store
+        return self.settings.store
 
     @property
     def items(self) -> Mapping[str, ItemRule]:
         """The rules of the item types, by type."""
-        return self.policy.items
+        return self.settings.items
 
     @property
     def tools(self) -> Mapping[str, ToolRule]:
         """The rules of the tools, by name or glob."""
-        return self.policy.tools
+        return self.settings.tools
 
     @property
     def all_steps(self) -> tuple[Step, ...]:
         """The steps in order."""
-        return self.policy.steps
+        return self.settings.steps
 
     def steps(self, moment: str) -> tuple[Step, ...]:
         """The steps that run at `arrival` or before a `model_call`, in order."""
@@ -305,17 +325,17 @@ class OffloadPolicy:
     @cached_property
     def compaction_forms(self) -> CompactionForms:
         """The wordings by which messages of a compaction are recognised without a record."""
-        steps = (step for step in self.policy.steps if step.action.takes_messages)
+        steps = (step for step in self.settings.steps if step.action.takes_messages)
         return CompactionForms(self.compaction(step).wording for step in steps)
 
     @property
     def compacting_step(self) -> Step | None:
         """The step that takes messages; a policy has one at most."""
-        return next((step for step in self.policy.steps if step.action.takes_messages), None)
+        return next((step for step in self.settings.steps if step.action.takes_messages), None)
 
     def compaction(self, step: Step) -> Compaction:
         """Return the settings of a step that takes messages."""
-        return compaction_of(self.policy, step)
+        return compaction_of(self.settings, step)
 
     def reads_file(self, tool: str) -> str | None:
         """Return the first of `path_fields`; None for a tool that reads no file."""
@@ -339,14 +359,14 @@ class OffloadPolicy:
 
         It is empty where neither says it.
         """
-        given = (self.policy.items.get(name) for name in self.types.lineage(item.type))
+        given = (self.settings.items.get(name) for name in self.types.lineage(item.type))
         authors = (rule.author for rule in given if rule is not None)
         return next((one for one in authors if one is not None), item.author)
 
     @cached_property
     def names_authors(self) -> bool:
         """Whether a rule says who wrote the items of a type."""
-        return any(rule.author is not None for rule in self.policy.items.values())
+        return any(rule.author is not None for rule in self.settings.items.values())
 
     def author_by_text(self, item: Item) -> Author | Literal[""]:
         """Return who wrote an item whose type is not known yet."""
@@ -354,7 +374,7 @@ class OffloadPolicy:
 
     def _tool_rules(self, tool: str) -> Iterator[ToolRule]:
         """Yield the rules for a tool, the nearest first."""
-        rules = self.policy.tools
+        rules = self.settings.tools
         if tool in rules:
             yield rules[tool]
         yield from (rule for glob, rule in rules.items() if matches(tool, (glob,)))
@@ -365,13 +385,13 @@ class OffloadPolicy:
         That is `read_offloaded`, with or without a prefix, if it is one of these tools or the
         policy names it, or else the first of these tools that has `reads_file`.
         """
-        named = (name for name in self.policy.tools if _IN_GLOBS.isdisjoint(name))
+        named = (name for name in self.settings.tools if _IN_GLOBS.isdisjoint(name))
         own = (name for name in (*tools, *named) if recall_tool(name) == READ_TOOL)
         return next(own, None) or next(filter(self.reads_file, tools), "")
 
     def unit(self, step: Step) -> Unit:
         """Return the unit of the threshold of a step, else of the policy; tokens without one."""
-        for level in (step.select, self.policy):
+        for level in (step.select, self.settings):
             if level.min_chars is not None:
                 return "chars"
             if level.min_tokens is not None:
@@ -394,7 +414,7 @@ class OffloadPolicy:
         """
         named = step.select.types
         if named is None:
-            named = tuple(t for t, rule in self.policy.items.items() if rule.offload)
+            named = tuple(t for t, rule in self.settings.items.items() if rule.offload)
         return not {"*", *self.types.lineage(item_type)}.isdisjoint(named)
 
     def pinned(self, item_type: str, tool: str | None) -> RulePath | None:
@@ -437,7 +457,7 @@ class OffloadPolicy:
     def _levels(self, item_type: str, tool: str | None) -> list[Level]:
         hint = None if tool is None else self.hints.get(tool)
         rule = None if hint is None else hint.rule
-        return levels(self.policy, self.types.lineage(item_type), tool, hint=rule)
+        return levels(self.settings, self.types.lineage(item_type), tool, hint=rule)
 
     def _refusal(
         self, step: Step, item_type: str, tool: str | None, given: list[Level]
@@ -462,7 +482,7 @@ class OffloadPolicy:
         return None
 
     def _tokens(self, amount: int | Share) -> int:
-        window = self.policy.model.context_window
+        window = self.settings.model.context_window
         return amount.of(window) if isinstance(amount, Share) else amount
 
     def kept(self, keep: KeepRecent | None) -> int:
@@ -473,13 +493,35 @@ class OffloadPolicy:
         return next((n for n in counted if n is not None), self._tokens(keep.tokens or 0))
 
     def _wording(self, step: Step, given: list[Level]) -> Wording:
-        return Wording.of(wording(self.policy, step, given))
+        return Wording.of(wording(self.settings, step, given))
 
 
-def _read(policy: PolicyName | Policy) -> tuple[Policy, Node | None, Mapping[str, Hint]]:
-    """Return a policy, its tree if it was read from a file now, and no hints."""
-    known, root = (policy, None) if isinstance(policy, Policy) else loaded(policy_source(policy))
-    return known, root, {}
+def _hints(tools: Iterable[object], hints: Hints) -> Mapping[str, Hint]:
+    """Return what code says of tools; most sessions have neither, and import nothing for it."""
+    given = tuple(tools)
+    if not given and not hints:
+        return {}
+    from policyctx.policy.tools import tool_hints  # noqa: PLC0415 - slow to import
+
+    return tool_hints(given, hints)
+
+
+def _read(source: PolicySource) -> tuple[Policy, Node]:
+    from policyctx.policy.loading import loaded  # noqa: PLC0415 - slow to import
+
+    return loaded(source)
+
+
+def _changed(policy: Policy, root: Node | None, options: Mapping[str, Any]) -> tuple[Policy, Node]:
+    """Return a policy and its tree with the keys that options set."""
+    from policyctx.policy.agent_options import tree_of, with_options  # noqa: PLC0415 - see `_read`
+    from policyctx.policy.loading import validated  # noqa: PLC0415
+    from policyctx.policy.models import Policy  # noqa: PLC0415
+
+    if root is None or Policy.model_validate(root.plain()) != policy:
+        root = tree_of(policy.model_dump(mode="json", exclude_unset=True))
+    root = with_options(root, options)
+    return validated(root), root
 
 
 def _path_fields_of(rule: ToolRule, source: FileSource) -> tuple[str, ...] | None:

@@ -183,14 +183,15 @@ class Conversation:
         decisions: Sequence[Decision],
         *,
         judged: int = 0,
-        rewritten: Iterable[LedgerEntry] = (),
+        entries: Iterable[LedgerEntry] | None = None,
     ) -> None:
         """Add decisions that were carried out to the ledger and to the fates of the items.
 
-        The steps on arrival have `judged` so many of the `arriving` items. `rewritten` are the
-        entries of the results inside which the decisions change something.
+        The steps on arrival have `judged` so many of the `arriving` items. `entries` are those of
+        the decisions, by default made here, and those of the results inside which the decisions
+        change something.
         """
-        entries = [*(self.entry(decision) for decision in decisions), *rewritten]
+        entries = list(map(self.entry, decisions)) if entries is None else list(entries)
         for decision in decisions:
             position, message = decision.position, decision.item.message
             before = {unit: self._share(position, unit) for unit in self._tallies_up_to_date()}
@@ -204,17 +205,27 @@ class Conversation:
 
     def entry(self, decision: Decision) -> LedgerEntry:
         """Return the entry of a decision for the ledger."""
-        earlier = self._identities.replaced(decision.position)
+        position, action = decision.position, decision.action
+        path = decision.file.relative_path if decision.file else None
+        alike = self._identities.alike(position) if action.leaves_nothing else 0
+        earlier = self._identities.replaced(position)
+        if earlier is None:
+            return self._known(
+                position,
+                action=action,
+                step=decision.step,
+                placeholder=decision.placeholder,
+                relative_path=path,
+                alike=alike,
+            )
         return replace(
-            self._known(decision.position) if earlier is None else earlier,
-            action=decision.action,
+            earlier,
+            action=action,
             step=decision.step,
             policy=self.policy.digest,
             placeholder=decision.placeholder,
-            relative_path=decision.file.relative_path if decision.file else None,
-            alike=self._identities.alike(decision.position)
-            if decision.action.leaves_nothing
-            else 0,
+            relative_path=path,
+            alike=alike,
             rewritten=None,
         )
 
@@ -388,8 +399,17 @@ class Conversation:
             return self.policy.typed(item, "recalled")
         return self.policy.typed(item, self._written_type(item))
 
-    def _known(self, position: int) -> LedgerEntry:
-        """Return what the entries of an item have in common, whatever its fate."""
+    def _known(
+        self,
+        position: int,
+        *,
+        action: Action = Action.KEEP,
+        step: str = "",
+        placeholder: str | None = None,
+        relative_path: str | None = None,
+        alike: int = 0,
+    ) -> LedgerEntry:
+        """Return the entry of an item with this fate."""
         item = self.items[position]
         is_medium = item.kind in {"image", "document"} and item.inside is None
         return LedgerEntry(
@@ -397,9 +417,12 @@ class Conversation:
             chars=len(item.text),
             item_id=item.item_id,
             item_type=item.type,
-            action=Action.KEEP,
-            step="",
+            action=action,
+            step=step,
             policy=self.policy.digest,
+            placeholder=placeholder,
+            relative_path=relative_path,
+            alike=alike,
             tool=item.tool,
             reads_as=kind_of_text(item.role) if is_medium else "",
             names_file=item.kind == "tool_call" and self._names_file(item.text),

@@ -51,6 +51,16 @@ class Facts:
     cache_ttl: int | None = None
     sources: Mapping[str, FileLines] = field(default_factory=dict)
 
+    def words_like(self, other: Facts) -> bool:
+        """Return whether placeholders have the same texts and sizes under these facts."""
+        return self is other or (
+            self.read_tool == other.read_tool
+            and self.sources == other.sources
+            and (self.session_id, self.root, self.cwd) == (other.session_id, other.root, other.cwd)
+            and self.counter is other.counter
+            and self.token_scale == other.token_scale
+        )
+
     def window(self, model: Model) -> int:
         """Return the tokens that the model can see; `model` is the policy's."""
         return model.context_window if self.context_window is None else self.context_window

@@ -6,15 +6,14 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from policyctx.definitions.gates import Nothing
-from policyctx.policy.models.gates import COMPARISONS, GATES
+from policyctx.definitions.gates import Comparison, Gate, Nothing
 from policyctx.policy.values import Duration, Share
 from policyctx.pricing.dollars import calls_to_pay_back, prices_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from policyctx.definitions.gates import Comparison, Kind
+    from policyctx.definitions.gates import Kind
     from policyctx.planning.facts import Facts, Unit
     from policyctx.planning.outlook import Outlook
     from policyctx.planning.select import Candidates
@@ -33,11 +32,12 @@ Number: TypeAlias = int | float | Fraction
 
 
 class StepGate(NamedTuple):
-    """One gate of a step, and its value in the policy."""
+    """One gate of a step, its value in the policy, and the kind of its number."""
 
     name: str
     given: Limits[Any]
     alternative: int
+    kind: Kind
 
 
 # The number of a gate, or why there is none to compare.
@@ -71,6 +71,8 @@ class GateVerdict(NamedTuple):
         """The numbers compared, for people: `tokens: 12,000 < 160,000`."""
         if self.number is None:
             return f"{self.gate}: {Nothing(self.note).sentence}"
+        from policyctx.policy.models.gates import COMPARISONS  # noqa: PLC0415 - only to be shown
+
         comparison = COMPARISONS[self.comparison]
         sign = comparison.sign if self.opens else comparison.opposite
         return (
@@ -81,9 +83,9 @@ class GateVerdict(NamedTuple):
 def gates_of(step: Step) -> tuple[StepGate, ...]:
     """Return the gates of a step, in order."""
     return tuple(
-        StepGate(name, given, alternative)
+        StepGate(name, given, alternative, gate.kind)
         for alternative, gates in enumerate(step.when)
-        for name in GATES
+        for name, gate in gates.noted(Gate).items()
         if (given := getattr(gates, name)) is not None
     )
 
@@ -116,7 +118,7 @@ def sizes_of_selection(step: Step) -> frozenset[str]:
     """Return the sizes of its selection that a step's gates need: tokens, chars, freed."""
     found = set()
     for gates in step.when:
-        for name, gate in GATES.items():
+        for name, gate in gates.noted(Gate).items():
             given = getattr(gates, name)
             if given is not None and gate.sizes:
                 found.add(given.of if gate.sizes == "of" else gate.sizes)
@@ -127,9 +129,9 @@ def _compared(
     step: str, gate: StepGate, limits: Iterator[tuple[str, Number]], measured: Measured
 ) -> Iterator[GateVerdict]:
     number, note = (None, str(measured)) if isinstance(measured, Nothing) else (measured, "")
-    kind = GATES[gate.name].kind
+    comparisons = gate.given.noted(Comparison)
     for comparison, limit in limits:
-        holds = number is not None and _holds(number, COMPARISONS[comparison], limit)
+        holds = number is not None and _holds(number, comparisons[comparison], limit)
         yield GateVerdict(
             step=step,
             gate=gate.name,
@@ -137,14 +139,14 @@ def _compared(
             number=number,
             limit=limit,
             opens=holds,
-            kind=kind,
+            kind=gate.kind,
             alternative=gate.alternative,
             note=note,
         )
 
 
 def _limits(given: Limits[Any], model: Model, facts: Facts) -> Iterator[tuple[str, Number]]:
-    for comparison in COMPARISONS:
+    for comparison in given.noted(Comparison):
         wanted = getattr(given, comparison)
         if wanted is not None:
             yield comparison, _limit(wanted, model, facts)

@@ -86,12 +86,12 @@ class Planner:
             judged=judged,
         )
 
-    def adopt(self, plan: Plan, rewritten: Iterable[LedgerEntry] = ()) -> None:
+    def adopt(self, plan: Plan, entries: Iterable[LedgerEntry] | None = None) -> None:
         """Add the decisions of a plan that was carried out to the conversation and its ledger.
 
-        `rewritten` are the entries of the results inside which the plan changes something.
+        `entries` are those that the plan adds to the ledger, by default one for each decision.
         """
-        self.conversation.adopt(plan.new, judged=plan.judged, rewritten=rewritten)
+        self.conversation.adopt(plan.new, judged=plan.judged, entries=entries)
 
 
 class _Arrival:
@@ -120,7 +120,7 @@ class _Arrival:
             draft = candidates.draft_on_arrival(position, self._at, self._outlook.fate)
             if draft is not None:
                 verdict = candidates.taken(position, self._at)
-                taking.take(position, candidates.treatment(position), verdict)
+                taking.take(position, candidates.treatment(position), verdict, draft)
         return Outcome(step.name, took=taking.took, left=tuple(taking.left))
 
 
@@ -210,7 +210,7 @@ class _BeforeCall:
                 if isinstance(draft, Draft) and not self._taking.is_out(position):
                     treatment = self._candidates.treatment(position)
                     verdict = self._candidates.taken(position, self._outlook.at)
-                    self._taking.take(position, treatment, verdict)
+                    self._taking.take(position, treatment, verdict, draft)
         self._until.pause()
 
 

@@ -12,7 +12,8 @@ assistant message first or last, or no message at all, is not made.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.definitions.actions import Action
 from policyctx.messages.editing import shortened_input
@@ -21,7 +22,6 @@ from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.paths import File, item_path
 from policyctx.planning.placeholders import Wording, named_path, rendered_placeholder
 from policyctx.planning.recalled import source_of
-from policyctx.policy.models.placeholder import Placeholder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -75,11 +75,21 @@ class Draft:
 
     `wanted_path` is the path of its file below the root, whether or not the name is free; empty
     where nothing is saved. `sizes` are those that the step's gates need: what the item takes now in
-    `tokens` and `chars`, and the tokens `freed` without it.
+    `tokens` and `chars`, and the tokens `freed` without it. `left` is the text in its place if the
+    expected file is free, where it was made.
     """
 
     wanted_path: str
     sizes: Mapping[str, int] = field(default_factory=dict)
+    left: Left | None = None
+
+
+class Left(NamedTuple):
+    """A text in an item's place that is short enough, and the wording and file that it is of."""
+
+    wording: Wording
+    file: File
+    text: str | None
 
 
 def drafted(
@@ -97,7 +107,8 @@ def drafted(
         return Draft(path)
     unit = unit_of(treatment)
     text = left_in_place(item, out.wording, file, facts, unit)
-    return not_shrinking(item, step, text, unit, facts) or Draft(path)
+    left = Left(out.wording, file, text)
+    return not_shrinking(item, step, text, unit, facts) or Draft(path, left=left)
 
 
 def freed_tokens(
@@ -194,24 +205,30 @@ class Exit:
     saves: bool
 
 
-_CALL_AGAIN = Wording.of(Placeholder(text=Action.CLEAR.text or ""))
+@cache
+def _call_again() -> Wording:
+    from policyctx.policy.models.placeholder import Placeholder  # noqa: PLC0415 - slow to import
+
+    return Wording.of(Placeholder(text=Action.CLEAR.text or ""))
 
 
-def exit_of(conversation: Conversation, position: int, step: Step, wording: Wording) -> Exit:
-    """Return how a step takes an item.
+def exit_of(
+    conversation: Conversation, position: int, step: Step, wording: Wording, path: str = ""
+) -> Exit:
+    """Return how a step takes an item; `path` is the wanted one if it is known.
 
     What was read back from a file leaves the name of that file and is not saved again. What a
     search found is cleared instead of offloaded, since the search can be made again.
     """
     item, facts = conversation.items[position], conversation.facts
-    path = wanted_path(item, step, conversation.policy, facts)
+    path = path or wanted_path(item, step, conversation.policy, facts)
     source = source_of(conversation, position) if path else None
     if source is None:
         return Exit(step.action, wording, path, expected_file(path, facts), saves=bool(path))
     if source.file is not None:
         return Exit(step.action, wording, path, source.file, saves=False)
     action = step.action if step.action.leaves_nothing else Action.CLEAR
-    wording = _CALL_AGAIN if wording.names_file else wording
+    wording = _call_again() if wording.names_file else wording
     return Exit(action, wording, "", NO_FILE, saves=False)
 
 
@@ -322,6 +339,7 @@ class Taking:
     def __init__(self, outlook: Outlook, step: Step, at: Checkpoint) -> None:
         self._outlook, self._step, self._at = outlook, step, at
         self._in, self._facts = outlook.conversation, outlook.facts
+        self._words_as_drafted = self._facts.words_like(self._in.facts)
         self.left: list[tuple[int, Reason]] = []
         """What was ready and stays, by position."""
         self.took: dict[int, ItemVerdict] = {}
@@ -331,12 +349,12 @@ class Taking:
         """Return whether nothing of the item is left for this step to take."""
         return self._outlook.is_out(position, even_of_placeholders=self._step.action.leaves_nothing)
 
-    def take(self, position: int, treatment: Treatment, verdict: ItemVerdict) -> None:
+    def take(self, position: int, treatment: Treatment, verdict: ItemVerdict, draft: Draft) -> None:
         """Decide that the item leaves, with what has to leave with it; or note why it stays."""
         if self._step.action.leaves_nothing:
             refused = self._remove(position, verdict)
         else:
-            refused = self._replace(position, treatment, verdict)
+            refused = self._replace(position, treatment, verdict, draft)
         if refused is None:
             self.took[position] = verdict
         else:
@@ -348,29 +366,52 @@ class Taking:
         self.left = [(p, reason) for p, reason in self.left if reason.code != "without_it"]
         return found
 
-    def _replace(self, position: int, treatment: Treatment, verdict: ItemVerdict) -> Reason | None:
+    def _replace(
+        self, position: int, treatment: Treatment, verdict: ItemVerdict, draft: Draft
+    ) -> Reason | None:
         """Leave a placeholder for an item, and one in the input of its call; or return why not."""
         item, unit = self._in.items[position], unit_of(treatment)
-        decision = self._replaced(position, treatment.wording, unit)
-        refused = not_shrinking(item, self._step, decision.placeholder, unit, self._facts)
-        if refused is not None:
-            return refused
-        self._outlook.take(replace(decision, reason=verdict.reason, rule_path=verdict.rule))
+        decision = self._replaced(
+            position, treatment.wording, unit, verdict.reason, verdict.rule, draft=draft
+        )
+        left = draft.left
+        # A draft's text was found to be short enough.
+        if left is None or decision.placeholder is not left.text:
+            refused = not_shrinking(item, self._step, decision.placeholder, unit, self._facts)
+            if refused is not None:
+                return refused
+        self._outlook.take(decision)
         call = self._in.reading.partners.get(position) if item.kind == "tool_result" else None
         if treatment.with_input and call is not None:
             self._shorten(call, unit)
         return None
 
-    def _replaced(self, position: int, wording: Wording, unit: Unit) -> Decision:
-        item, out = self._in.items[position], exit_of(self._in, position, self._step, wording)
+    def _replaced(
+        self,
+        position: int,
+        wording: Wording,
+        unit: Unit,
+        reason: Reason,
+        rule: RulePath,
+        *,
+        draft: Draft | None = None,
+    ) -> Decision:
+        item, path = self._in.items[position], "" if draft is None else draft.wanted_path
+        out = exit_of(self._in, position, self._step, wording, path)
         file = self._outlook.file(out.wanted_path) if out.saves else out.file
+        left = draft.left if draft is not None and self._words_as_drafted else None
+        if left is not None and left.wording is out.wording and left.file == file:
+            text = left.text
+        else:
+            text = left_in_place(item, out.wording, file, self._facts, unit)
         return Decision(
             position,
             item,
             out.action,
-            Reason("selected"),
+            reason,
             step=self._step.name,
-            placeholder=left_in_place(item, out.wording, file, self._facts, unit),
+            rule_path=rule,
+            placeholder=text,
             wording=out.wording,
             unit=unit,
             file=None if file is NO_FILE else file,
@@ -389,10 +430,10 @@ class Taking:
         # An input that stays as it is uses up no name of a file.
         if not self._shortens(item, wording, expected_file(wanted, self._facts), unit):
             return
-        decision = self._replaced(call, wording, unit)
+        rule = ("steps", self._step.name, "select", "with_input")
+        decision = self._replaced(call, wording, unit, Reason("with_result"), rule)
         if self._shortens(item, wording, decision.file or NO_FILE, unit):
-            rule = ("steps", self._step.name, "select", "with_input")
-            self._outlook.take(replace(decision, reason=Reason("with_result"), rule_path=rule))
+            self._outlook.take(decision)
 
     def _shortens(self, item: Item, wording: Wording, file: File, unit: Unit) -> bool:
         text = left_in_place(item, wording, file, self._facts, unit)
@@ -415,7 +456,7 @@ class Taking:
         )
         if fate is not None and fate.file is not None:  # its content has a file already
             return replace(decision, file=fate.file, wanted_path=fate.wanted_path, saves=fate.saves)
-        out = exit_of(self._in, position, self._step, _CALL_AGAIN)
+        out = exit_of(self._in, position, self._step, _call_again())
         file = self._outlook.file(out.wanted_path) if out.saves else out.file
         return replace(
             decision,

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from policyctx.definitions.actions import STEP_ACTIONS
 from policyctx.definitions.fields import EXTENT_FIELDS, FILE_FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.item_types import BUILT_IN_TYPES
+from policyctx.definitions.summarizers import MODEL_SUMMARIZERS
 from policyctx.errors import Diagnostic
 from policyctx.policy.diagnosing import hint, not_one_of, word
 from policyctx.policy.lookup import compaction_of
 from policyctx.policy.models import ItemRule, Prices
-from policyctx.policy.models.compaction import MODEL_SUMMARIZERS
 from policyctx.policy.models.gates import GATES
 from policyctx.policy.nodes import sections
 from policyctx.policy.reach import (

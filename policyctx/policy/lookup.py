@@ -8,25 +8,30 @@ top level.
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from policyctx.definitions.item_types import ITEM_TYPES, NEVER_REPLACED, NEVER_TAKEN
-from policyctx.policy.models.base import Section
-from policyctx.policy.models.placeholder import Placeholder
-from policyctx.policy.models.rules import ItemRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from policyctx.policy.models import Policy, Step, ToolRule
+    from policyctx.policy.models.base import Section
     from policyctx.policy.models.compaction import Compaction
+    from policyctx.policy.models.placeholder import Placeholder
+    from policyctx.policy.models.rules import ItemRule
 
-# What a built-in type says where a policy says nothing nearer.
-TYPE_DEFAULTS = {
-    name: ItemRule.model_validate({"keep_recent": it.keep_recent})
-    for name, it in ITEM_TYPES.items()
-    if it.keep_recent is not None
-}
+
+@cache
+def type_default(item_type: str) -> ItemRule | None:
+    """Return what a built-in type says where a policy says nothing nearer, if anything."""
+    found = ITEM_TYPES.get(item_type)
+    if found is None or found.keep_recent is None:
+        return None
+    from policyctx.policy.models.rules import ItemRule  # noqa: PLC0415 - slow to import
+
+    return ItemRule.model_validate({"keep_recent": found.keep_recent})
 
 
 def parent(item_type: str, items: Mapping[str, ItemRule]) -> str | None:
@@ -68,7 +73,7 @@ HINTS = "hints"
 RulePath: TypeAlias = tuple[str, ...]
 # A map of the policy that may give a rule key, and where it stands.
 Level: TypeAlias = tuple[RulePath, Any]
-S = TypeVar("S", bound=Section)
+S = TypeVar("S", bound="Section")
 
 
 def levels(
@@ -95,7 +100,7 @@ def type_levels(policy: Policy, lineage: Sequence[str]) -> list[Level]:
     """Return the rules for a type, nearest first: its own, then those of the types it refines."""
     found: list[Level] = []
     for name in lineage:
-        rules = policy.items.get(name), TYPE_DEFAULTS.get(name)
+        rules = policy.items.get(name), type_default(name)
         found += [(("items", name), rule) for rule in rules if rule is not None]
     return found
 
@@ -139,7 +144,7 @@ def widest_wording(policy: Policy, step: Step) -> Placeholder:
     text = step.action.text
     if text is None or "placeholder" in policy.model_fields_set:
         return policy.placeholder
-    return Placeholder(text=text)
+    return policy.placeholder.model_copy(update={"text": text})
 
 
 def _given(level: Level) -> list[tuple[Any, RulePath]]:
@@ -163,6 +168,6 @@ def _over(base: S, own: S) -> S:
     changes = {key: getattr(own, key) for key in own.model_fields_set}
     for key, value in changes.items():
         below = getattr(base, key)
-        if isinstance(value, Section) and isinstance(below, Section) and key != "keep_recent":
+        if hasattr(value, "model_fields_set") and below is not None and key != "keep_recent":
             changes[key] = _over(below, value)
     return base.model_copy(update=changes)

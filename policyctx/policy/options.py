@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 from policyctx.errors import UnknownOptionError
-from policyctx.policy.diagnosing import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -26,7 +25,10 @@ def checks_options(function: Callable[P, R]) -> Callable[P, R]:
     The call raises `UnknownOptionError` instead of Python's own `TypeError`. A class is named in
     the error by its own name.
     """
-    known = [name for name in inspect.signature(function).parameters if name != "self"]
+    code = function.__code__
+    known = [
+        n for n in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if n != "self"
+    ]
     called = function.__qualname__.removesuffix(".__init__")
 
     if inspect.iscoroutinefunction(function):
@@ -62,6 +64,8 @@ def check_options(
     known = list(known)
     for name in given:
         if name not in known:
+            from policyctx.policy.diagnosing import nearest  # noqa: PLC0415 - loads the models
+
             likely = _snake_case(name)
             why = removed.get(likely, "")
             near = () if why else nearest(likely, known)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from policyctx.errors import Diagnostic, Location, PolicyError, UnknownPolicyError
-from policyctx.policy.diagnosing import nearest
 from policyctx.resources import open_file, shipped_folder
 
 if TYPE_CHECKING:
@@ -75,6 +74,8 @@ def policy_source(
     folder = Path(beside.path).parent if beside and beside.path else Path()
     path = folder / _expanded(wanted)
     if not wanted or not _exists(path):
+        from policyctx.policy.diagnosing import nearest  # noqa: PLC0415 - loads the models
+
         likely = nearest(Path(wanted).stem, (*presets, *parts))
         raise UnknownPolicyError(wanted, presets, likely[0] if likely else None)
     return read_source(path, str(path), allow_pipe=beside is None)

@@ -299,6 +299,7 @@ class _Simulation:
         self._session.store = self._store
         # Breakpoints are priced by their layout; markers would make each message another object.
         self._session.takes_markers = False
+        self._session.reads_once = False
         self._blocks = common.blocks(self._facts())
         self._whole = self._edited = SentList(self._blocks)
         """One list for both until a call is sent another one than the recorded."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyctx.compaction.prompt import instructions, instructions_in_place
-from policyctx.policy.models.compaction import BUILT_IN_SUMMARIZERS
+from policyctx.definitions.summarizers import BUILT_IN_SUMMARIZERS
 from policyctx.policy.values import Share
 from policyctx.pricing.dollars import prices_of
 from policyctx.pricing.rows import row_of

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
-from policyctx.policy.models import ASSUMED_TTL
+from policyctx.policy.derived import ASSUMED_TTL
 from policyctx.policy.values import Duration
 from policyctx.pricing.cache_rules import CacheRules
 from policyctx.pricing.dollars import CallPrices, Dollars, dollars, prices_of

@@ -94,8 +94,6 @@ def exact_counts(texts: Sequence[str], tokenizer: str) -> list[int]:
 
 def _fast_counts(texts: Sequence[str], tokenizer: str) -> list[int]:
     """Count with toktok, and with tiktoken the texts on which the two may differ."""
-    import toktok  # type: ignore[import-untyped]  # noqa: PLC0415 - only when a count is needed
-
     owners: list[int] = []
     parts: list[str] = []
     left: list[int] = []
@@ -107,12 +105,31 @@ def _fast_counts(texts: Sequence[str], tokenizer: str) -> list[int]:
         parts.extend(own)
         owners.extend([i] * (len(parts) - len(owners)))
     counts = [0] * len(texts)
-    for i, tokens in zip(owners, toktok.batch_count(parts, tokenizer, threads=1), strict=True):
+    for i, tokens in zip(owners, _toktok_counts(parts, tokenizer), strict=True):
         counts[i] += tokens
     if left:
         for i, tokens in zip(left, exact_counts([texts[i] for i in left], tokenizer), strict=True):
             counts[i] = tokens
     return counts
+
+
+# From this many texts on they are counted in one call, which lets other threads run meanwhile.
+_MANY = 16
+
+
+def _toktok_counts(texts: Sequence[str], tokenizer: str) -> list[int]:
+    """Count with toktok alone.
+
+    Each call of its public function looks up how many processors there are, which takes longer than
+    to count a short text. Its encoding counts one text without that.
+    """
+    import toktok  # type: ignore[import-untyped]  # noqa: PLC0415 - only when a count is needed
+
+    encoding = getattr(toktok, "_encoding", None)
+    if encoding is None or len(texts) >= _MANY:
+        counts: list[int] = toktok.batch_count(texts, tokenizer, threads=1)
+        return counts
+    return list(map(encoding(tokenizer).count, texts))
 
 
 def _may_differ(text: str) -> bool:

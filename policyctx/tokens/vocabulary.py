@@ -7,9 +7,7 @@ checked against the hashes that tiktoken checks.
 from __future__ import annotations
 
 import binascii
-import gzip
 import hashlib
-import importlib.resources
 import threading
 import zlib
 from dataclasses import dataclass
@@ -110,6 +108,9 @@ def built_encoding(name: str) -> tiktoken.Encoding:
 
 
 def _ranks_file(name: str) -> bytes:
+    import gzip  # noqa: PLC0415 - slow to import
+    import importlib.resources  # noqa: PLC0415 - slow to import
+
     packed = importlib.resources.files("policyctx.tokens") / "vocabularies" / f"{name}.tiktoken.gz"
     try:
         raw = gzip.decompress(packed.read_bytes())

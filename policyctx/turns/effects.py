@@ -11,7 +11,6 @@ with an ordinary `try` and `except`.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator
@@ -78,6 +77,8 @@ class Effect(ABC, Generic[T]):
 
         The thread of a cancelled effect runs on until it ends.
         """
+        import asyncio  # noqa: PLC0415 - slow to import
+
         return await asyncio.to_thread(self.perform, store)
 
     def ask(self) -> Generator[Effect[Any], Any, T]:
@@ -236,6 +237,8 @@ class Wait(Effect[None]):
     async def perform_async(self, store: SessionStore) -> None:
         """Let the event loop run other tasks."""
         del store
+        import asyncio  # noqa: PLC0415 - slow to import
+
         await asyncio.sleep(self.seconds)
 
 

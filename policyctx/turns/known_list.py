@@ -8,7 +8,7 @@ known ones may be new objects, and their `cache_control` markers may have moved.
 from __future__ import annotations
 
 from collections import ChainMap
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from policyctx.errors import InvalidResultError, MessagesError
 from policyctx.messages.editing import Edit, block_of, edited_message
@@ -21,7 +21,7 @@ from policyctx.turns.comparison import are_alike, differences, moved
 from policyctx.turns.sources import Staying
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from policyctx.definitions.items import Item, Message, Path
@@ -34,21 +34,36 @@ if TYPE_CHECKING:
     from policyctx.turns.sources import Sources
 
 
+class _Made(NamedTuple):
+    """A message that a plan has edited."""
+
+    given: Message
+    edits: list[Edit]
+    new: Message | None
+
+
 class KnownList:
     """A list that grows, and the list that the plans carried out so far have made of it.
 
     `is_guess` says that the items which were taken out of the list earlier were inferred from the
-    items that it lacked when it was read.
+    items that it lacked when it was read. A list that `forgets` is only read: plans for it are
+    carried out by `applied`, and change neither the list nor its conversation.
     """
 
-    def __init__(self, conversation: Conversation, *, is_guess: bool = False) -> None:
+    def __init__(
+        self, conversation: Conversation, *, is_guess: bool = False, forgets: bool = False
+    ) -> None:
         self.conversation, self.planner = conversation, Planner(conversation)
-        self.is_guess = is_guess
+        self.is_guess, self.forgets = is_guess, forgets
         self._shapes = conversation.reading.shapes
         self._given: list[Message] = []
         self._left: list[Message | None] = []
         self._edited: set[int] = set()
         """Positions at which the two lists differ."""
+        self._made: dict[int, _Made] = {}
+        """The edits that were made last of each message, if this list forgets them."""
+        self._checked: Mapping[int, Message | None] = {}
+        """The changes of the plan before, if this list forgets them; they were valid."""
         self._staying = Staying()
         self._first_removed: int | None = None
         """The position of the first message that was removed; None if none was."""
@@ -290,18 +305,33 @@ class KnownList:
         Raises `InvalidResultError` if a provider would reject the list because of it.
         """
         changes = self._changed(plan.new)
-        if changes:
+        if unchecked := self._unchecked(changes):
             after = list(self._left)
             for message, new in changes.items():
                 after[message] = new
             problems = new_problems_around(
-                self._given, after, changes, self.conversation.items, self._shapes
+                self._given, after, unchecked, self.conversation.items, self._shapes
             )
             if problems:
                 raise InvalidResultError(problems)
+        if self.forgets:
+            self._checked = changes
         return changes
 
-    def rewritten(self, plan: Plan, changes: Mapping[int, Message | None]) -> list[LedgerEntry]:
+    def _unchecked(self, changes: Mapping[int, Message | None]) -> Collection[int]:
+        """Return where the list would not be as the plan before it, which was checked, left it."""
+        before = self._checked
+        if not before:
+            return changes
+        new = {i for i, message in changes.items() if i not in before or before[i] is not message}
+        return new.union(before.keys() - changes.keys())
+
+    def entries(self, plan: Plan, changes: Mapping[int, Message | None]) -> list[LedgerEntry]:
+        """Return what the ledger keeps of a plan: its decisions, and what `_rewritten` returns."""
+        decided = map(self.conversation.entry, plan.new)
+        return [*decided, *self._rewritten(plan, changes)]
+
+    def _rewritten(self, plan: Plan, changes: Mapping[int, Message | None]) -> list[LedgerEntry]:
         """Return an entry for each result that stays while the plan changes items inside it.
 
         By this entry the result is recognised when the returned list comes back.
@@ -352,6 +382,21 @@ class KnownList:
         if self._first_removed is None:
             return cast("list[Message]", self._left[:])
         return self._returned
+
+    def applied(
+        self, messages: Sequence[Message], changes: Mapping[int, Message | None]
+    ) -> tuple[Sequence[Message], Sources]:
+        """Return the list to send after these changes, and its sources; see `forgets`."""
+        if not changes:
+            return messages, self.sources
+        after = list(self._left)
+        staying = Staying()
+        staying.grow(range(len(after)))
+        for i, new in changes.items():
+            after[i] = new
+            if new is None:
+                staying.remove(i)
+        return [message for message in after if message is not None], staying.sources
 
     def _dict(self, message: Message) -> Message:
         """Return the dict of a message that is an SDK's object; any other message unchanged."""
@@ -418,15 +463,27 @@ class KnownList:
 
     def _changed(self, decisions: Iterable[Decision]) -> dict[int, Message | None]:
         new = {decision.position: decision for decision in decisions}
+        edits = self._edits_by_message(new)
+        if self.forgets:
+            return {message: self._made_again(message, edits[message]) for message in edits}
         return {
-            message: edited_message(self._given[message], edits, self._shapes)
-            for message, edits in self._edits_by_message(new).items()
+            message: edited_message(self._given[message], edits[message], self._shapes)
+            for message in edits
         }
+
+    def _made_again(self, message: int, edits: list[Edit]) -> Message | None:
+        """Return the message with these edits; that of the plan before if nothing differs."""
+        given, known = self._given[message], self._made.get(message)
+        if known is None or known.given is not given or known.edits != edits:
+            new = edited_message(given, edits, self._shapes)
+            self._made[message] = known = _Made(given, edits, new)
+        return known.new
 
     def _edits_by_message(self, new: Mapping[int, Decision]) -> dict[int, list[Edit]]:
         """Return the edits of each message that these decisions change, by its position."""
         messages = sorted({decision.item.message for decision in new.values()})
-        fates = ChainMap(dict(new), self.conversation.fates)
+        earlier = self.conversation.fates
+        fates = ChainMap(dict(new), earlier) if earlier else new
         edits = {message: list(self._edits(message, fates)) for message in messages}
         return {message: found for message, found in edits.items() if found}
 

@@ -6,7 +6,6 @@ a folder that was removed while the session ran, and a usage that nobody reports
 
 from __future__ import annotations
 
-import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from policyctx.turns.known_list import KnownList
     from policyctx.turns.memory import Memory
 
-_LOG = logging.getLogger("policyctx")
 # Before that many calls a loop may not have come to a response.
 _CALLS_WITHOUT_USAGE = 5
 
@@ -100,5 +98,7 @@ def blindness(memory: Memory, policy: OffloadPolicy, session_id: str) -> Iterato
             f"the gates on tokens see estimates only: the usage of none of {memory.calls} calls"
             " was observed; call session.observe(response.usage) after each model call"
         )
-        _LOG.warning("session %s: %s", session_id, warning)
+        import logging  # noqa: PLC0415 - slow to import
+
+        logging.getLogger("policyctx").warning("session %s: %s", session_id, warning)
         yield warning

@@ -7,7 +7,6 @@ that has imported it; a session never imports it first.
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from logging import Logger
 
     from policyctx.definitions.actions import Action
     from policyctx.planning.compact import Replacing
@@ -25,7 +25,20 @@ if TYPE_CHECKING:
     from policyctx.turns.result import Result
     from policyctx.turns.telemetry import Telemetry
 
-_LOG = logging.getLogger("policyctx")
+
+# Levels of `logging`, which is slow to import.
+_INFO, _DEBUG = 20, 10
+
+
+def _log_for(level: int) -> Logger | None:
+    """Return the log of sessions if it takes records of this level, else None.
+
+    A program that has not imported `logging` cannot have asked for them.
+    """
+    if (logging := sys.modules.get("logging")) is None:
+        return None
+    log: Logger = logging.getLogger("policyctx")
+    return log if log.isEnabledFor(level) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +99,8 @@ class Reporting:
             with telemetry.turn(operation, self._session_id, self._policy) as span:
                 result = yield from turn
                 span.end(result, step_reports(result.plan))
-        if _LOG.isEnabledFor(logging.INFO):
-            self._log(result)
+        if (log := _log_for(_INFO)) is not None:
+            self._log(log, result)
         return result
 
     def compaction(
@@ -107,12 +120,12 @@ class Reporting:
         if (telemetry := _telemetry()) is not None:
             telemetry.usage(usage, self._session_id, self._policy)
 
-    def _log(self, result: Result) -> None:
+    def _log(self, log: Logger, result: Result) -> None:
         plan = result.plan
-        if _LOG.isEnabledFor(logging.DEBUG):
+        if log.isEnabledFor(_DEBUG):
             for decision in plan.new:
                 item = decision.item
-                _LOG.debug(
+                log.debug(
                     "session %s: step %s: %s %s %s%s: %s",
                     self._session_id,
                     decision.step,
@@ -123,10 +136,10 @@ class Reporting:
                     decision.reason,
                 )
         for report in step_reports(plan):
-            _LOG.info("session %s: step %s: %s", self._session_id, report.step, report)
+            log.info("session %s: step %s: %s", self._session_id, report.step, report)
         if result.compaction is not None:
             stats, made = result.compaction.stats, result.compaction.replacement
-            _LOG.info(
+            log.info(
                 "session %s: step %s: %s messages replaced by a summary, %s → %s tokens",
                 self._session_id,
                 made.step,

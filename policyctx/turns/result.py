@@ -128,17 +128,18 @@ def carry_out(
         if written.new != planned.new:
             changes = known.edited(written)
         planned = written
-    rewritten = known.rewritten(planned, changes)
+    if known.forgets:
+        output, sources = known.applied(messages, changes)
+        return Result(output, planned, tuple(warnings), source_ranges=sources)
+    entries = known.entries(planned, changes)
     if planned.new and settings.keeps_state:
-        entries = [known.conversation.entry(decision) for decision in planned.new]
-        records = tuple(entry.record() for entry in [*entries, *rewritten])
         try:
-            yield from Remember(records).ask()
+            yield from Remember(tuple(entry.record() for entry in entries)).ask()
         except StoreError as error:
             planned = _unsaved(planned, error, warnings, settings)
             changes = known.edited(planned)
-            rewritten = known.rewritten(planned, changes)
-    known.planner.adopt(planned, rewritten)
+            entries = known.entries(planned, changes)
+    known.planner.adopt(planned, entries)
     output = known.apply(messages, changes)
     return Result(output, planned, tuple(warnings), source_ranges=known.sources)
 

@@ -130,7 +130,7 @@ def test_a_policy_that_was_read_takes_options_too(name: str) -> None:
 
 def test_a_policy_that_code_has_changed_keeps_the_change() -> None:
     compiled = OffloadPolicy.load("context-filesystem")
-    store = compiled.store.model_copy(update={"sync": "never"})
+    store = compiled.policy.store.model_copy(update={"sync": "never"})
     other = OffloadPolicy(compiled.policy.model_copy(update={"store": store}), root=compiled.tree)
     assert OffloadPolicy.of(other, options={"context_window": 9000}).store.sync == "never"
 

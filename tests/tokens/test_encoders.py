@@ -112,3 +112,10 @@ def test_approximate_is_a_quarter_of_the_characters_rounded_up(text: str, tokens
 @each_name
 def test_an_empty_list_has_no_counts(name: str) -> None:
     assert measure_for(name)([]) == []
+
+
+def test_texts_have_the_same_counts_one_by_one_as_together() -> None:
+    pytest.importorskip("toktok")
+    texts = [f"line {i}: {'é' * (i % 3)} <|endoftext|> \u3042 {'x' * i}" for i in range(40)]
+    measure = measure_for("o200k_base", fast=True)
+    assert [count for text in texts for count in measure([text])] == measure(texts)

@@ -6,9 +6,9 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from policyctx.definitions.summarizers import BUILT_IN_SUMMARIZERS
 from policyctx.policy.diagnosing import hint
 from policyctx.policy.lookup import compaction_of
-from policyctx.policy.models.compaction import BUILT_IN_SUMMARIZERS
 from policyctx.policy.models.gates import COMPARISONS, GATES, ItemsGate
 from policyctx.policy.values import Duration
 

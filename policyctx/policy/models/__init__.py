@@ -8,6 +8,7 @@ from pydantic import Field, Strict
 
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Tokenizer
 from policyctx.definitions.wordings import DEFAULT
+from policyctx.policy.derived import OfPromptCache
 from policyctx.policy.models.base import CacheTtl, OneOrMore, Prices, Section
 from policyctx.policy.models.compaction import Compaction
 from policyctx.policy.models.placeholder import Placeholder, Wording
@@ -20,7 +21,6 @@ from policyctx.policy.models.rules import (
 )
 from policyctx.policy.models.steps import Select, Step
 from policyctx.policy.models.store import Store
-from policyctx.policy.values import Duration as DurationValue
 
 __all__ = [
     "VERSIONS",
@@ -37,11 +37,7 @@ __all__ = [
 ]
 
 
-ASSUMED_TTL = 300
-"""Seconds that a write to the prompt cache is taken to live for where nobody says."""
-
-
-class PromptCache(Section):
+class PromptCache(Section, OfPromptCache):
     """The provider's prompt cache."""
 
     ttl: CacheTtl = "recorded"
@@ -53,12 +49,6 @@ class PromptCache(Section):
     breakpoints: Literal["keep", "auto"] = "keep"
     """Where Anthropic's cache breakpoints go: `keep` leaves those of the caller, `auto` sets them
     so that an edit is billed for its tail alone."""
-
-    def seconds(self, last_write: int | None = None) -> int:
-        """Return the TTL in force; `last_write` is that of the last billed write, if known."""
-        if isinstance(self.ttl, DurationValue):
-            return self.ttl.seconds
-        return ASSUMED_TTL if last_write is None else last_write
 
 
 class Model(Section):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from collections.abc import Mapping
 from fractions import Fraction
+from functools import cache
 from itertools import combinations, pairwise
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import (
     BaseModel,
@@ -39,6 +41,12 @@ class Section(BaseModel):
         """Return the keys of which `exactly_one`, `at_least_one` or `at_most_one` is allowed."""
         keys: tuple[str, ...] = getattr(cls, rule, ())
         return tuple(cls.model_fields) if keys == EVERY_KEY else keys
+
+    @classmethod
+    def noted(cls, kind: type[M]) -> Mapping[str, M]:
+        """Return, by its key, what the model says about each key in a value of this class."""
+        noted: Mapping[str, M] = _noted(cls, cast("Any", kind))
+        return noted
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -89,6 +97,11 @@ def metadata_of(model: type[Section], kind: type[M]) -> dict[str, M]:
         for found in field.metadata
         if isinstance(found, kind)
     }
+
+
+@cache
+def _noted(model: type[Section], kind: Any) -> Mapping[str, Any]:  # noqa: ANN401 - see `noted`
+    return metadata_of(model, kind)
 
 
 def _combinations(model: type[Section]) -> dict[str, Any]:

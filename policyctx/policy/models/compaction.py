@@ -23,12 +23,6 @@ from policyctx.policy.models.rules import KeepRecent, Recency
 from policyctx.policy.values import Duration as DurationValue
 from policyctx.policy.values import Share, short_form, template_of
 
-# What the texts that a compaction leaves may name.
-# The summarizers that ship with the library, by the name that `summary.by` gives.
-BUILT_IN_SUMMARIZERS = ("extractive", "anthropic", "openai")
-# Those of them that ask a model.
-MODEL_SUMMARIZERS = BUILT_IN_SUMMARIZERS[1:]
-
 
 class SummarySection(Section):
     """A section of the summary."""

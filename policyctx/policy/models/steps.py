@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from policyctx.definitions.actions import STEP_ACTIONS, Action, Do
+from policyctx.definitions.actions import STEP_ACTIONS, Do
+from policyctx.policy.derived import OfStep
 from policyctx.policy.models.base import Names, Section
 from policyctx.policy.models.compaction import Compaction
 from policyctx.policy.models.gates import Untils, When
@@ -42,7 +43,7 @@ class Select(Threshold):
     """The call's input shares its result's fate: always, or for these tools; not for `drop`."""
 
 
-class Step(Section):
+class Step(Section, OfStep):
     """One line of the pipeline."""
 
     # A file that extends another may take a step out by its name alone.
@@ -73,8 +74,3 @@ class Step(Section):
     """In a policy that extends another: the step before which this new one goes."""
     remove: bool = False
     """In a policy that extends another: take the step of this name out."""
-
-    @property
-    def action(self) -> Action:
-        """What the step makes of the items that it takes."""
-        return STEP_ACTIONS[self.do]

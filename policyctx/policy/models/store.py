@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from policyctx.definitions.fields import ROOT_FIELDS, SESSION_FIELDS
+from policyctx.policy.derived import OfStore
 from policyctx.policy.models.base import ByteSize, Duration, Section
 from policyctx.policy.values import MODE_PATTERN, file_mode, path_template, template_of
 
@@ -22,7 +23,7 @@ class Retention(Section):
     """The oldest go until the store is this small."""
 
 
-class Store(Section):
+class Store(Section, OfStore):
     """The files of a session."""
 
     root: Annotated[
@@ -62,8 +63,3 @@ class Store(Section):
         Retention | None, Field(examples=[{"max_age": "30d", "max_bytes": "5GB"}])
     ] = None
     """How long files stay. Default: for ever."""
-
-    @property
-    def keeps_state(self) -> bool:
-        """Whether a session remembers its decisions beside the files."""
-        return self.state == "kept"

@@ -1,0 +1,8 @@
+"""The summarizers that ship with the library, by the names that `summary.by` gives."""
+
+from __future__ import annotations
+
+EXTRACTIVE = "extractive"
+# Those that ask a model.
+MODEL_SUMMARIZERS = ("anthropic", "openai")
+BUILT_IN_SUMMARIZERS = (EXTRACTIVE, *MODEL_SUMMARIZERS)
