@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from policyctx.proxy.apis import api_of
 from policyctx.proxy.conversations import Registry
+from policyctx.proxy.history import saved_end
 from policyctx.proxy.policies import Policies
 from policyctx.proxy.turning import Request, Turned, Turning
 from tests.conversations import calls, results, session_of, user
@@ -32,6 +34,7 @@ class Proxied:
             memory_bytes=limits.get("memory_bytes", 2**30),
             idle_seconds=limits.get("idle_seconds", 100),
             is_saved=lambda name: (self.root / name).exists(),
+            end_of=partial(saved_end, self.root),
             clock=lambda: self.now,
         )
         self.policies = Policies(folder / "p.yaml")
