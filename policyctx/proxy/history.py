@@ -62,14 +62,19 @@ class Decided:
         return found
 
 
-def turn_record(call: int, at: float, plan: Plan) -> dict[str, Any]:
-    """Return the record of a turn that decided something, at a time in seconds since 1970."""
+def turn_record(call: int, at: float, plan: Plan, *, counts: bool = True) -> dict[str, Any]:
+    """Return the record of a turn that decided something, at a time in seconds since 1970.
+
+    `counts` says whether tokens may be counted, which is a request with some tokenizers.
+    """
     new = {decision.position for decision in plan.new}
     made = []
     for one in plan.new:
-        # What stands in a result that leaves too is counted with it.
-        left = plan.facts.length(one.placeholder or "", "tokens")
-        freed = 0 if one.item.inside in new else plan.facts.tokens(one.item) - left
+        freed: int | None = None
+        if counts:
+            # What stands in a result that leaves too is counted with it.
+            left = plan.facts.length(one.placeholder or "", "tokens")
+            freed = 0 if one.item.inside in new else plan.facts.tokens(one.item) - left
         made.append(
             {
                 "item_id": one.item.item_id,

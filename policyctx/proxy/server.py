@@ -139,6 +139,7 @@ class Proxy:
         )
         try:
             self._port = server.sockets[0].getsockname()[1]
+            await loop.run_in_executor(self._threads, self._turning.warm_up)
             host = self._settings.host
             shown = f"[{host}]" if ":" in host else host
             ready(f"http://{shown}:{self._port}")

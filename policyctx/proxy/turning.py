@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.errors import UsageError
 from policyctx.messages.markers import MARKER
 from policyctx.proxy.bodies import read_body, shared_messages
@@ -42,6 +43,13 @@ if TYPE_CHECKING:
     from policyctx.turns.sources import Sources
 
 _log = logging.getLogger(__name__)
+
+_CALL = {"id": "c", "type": "tool_use", "name": "read", "input": {}}
+_WARM_UP = (
+    {"role": "user", "content": "Read it."},
+    {"role": "assistant", "content": [_CALL]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "text"}]},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +132,17 @@ class Turning:
         self._registry, self._policies, self._root = registry, policies, root
         self._dry_run, self._clock = dry_run, clock
         self.counts = Counts()
+
+    def warm_up(self) -> None:
+        """Load what the first turn needs, such as a vocabulary; decides and writes nothing."""
+        policy = self._policies.general
+        session = Session(policy, root=self._root / "warm-up", session_id="warm-up")
+        try:
+            plan = session.plan(_WARM_UP)
+            if not TOKENIZERS[policy.model.tokenizer].is_remote:
+                _log.debug("warmed up by a list of %d tokens", plan.tokens_before)
+        except Exception as error:  # noqa: BLE001 - a turn reports what fails in it
+            self._note(error, "the proxy was not warmed up")
 
     def turned(self, request: Request) -> Turned:
         """Return what to send for a request; raises nothing."""
@@ -246,8 +265,10 @@ class Turning:
         records: list[dict[str, Any]] = []
         try:
             if plan.new or result.compacted:
-                records.append(turn_record(conversation.calls, conversation.at, plan))
-                freed = sum(one["freed_tokens"] for one in records[0]["decisions"])
+                counts = not TOKENIZERS[session.policy.model.tokenizer].is_remote
+                made = turn_record(conversation.calls, conversation.at, plan, counts=counts)
+                records.append(made)
+                freed = sum(one["freed_tokens"] or 0 for one in made["decisions"])
                 self.counts.decided(plan, freed)
                 conversation.freed += freed
                 if self._dry_run:
