@@ -9,6 +9,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import is_
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar
 
@@ -19,7 +20,7 @@ from policyctx.messages.reading import listed
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
-from policyctx.planning.facts import Facts
+from policyctx.planning.facts import Facts, KnownParts
 from policyctx.planning.planner import BOTH
 from policyctx.planning.taken_out import taken_out
 from policyctx.policy.options import checks_options
@@ -158,6 +159,9 @@ class Session:
         self._announced_tool = ""
         self._read_tools: tuple[tuple[str, ...], str] = (), self.policy.read_tool()
         """The tools of the last request, and which of them reads files of the store."""
+        self._tools: tuple[object, ...] = ()
+        """The tools of the last request."""
+        self._parts = KnownParts()
         self._effects = Lock()
 
     def __reduce__(self) -> NoReturn:
@@ -279,9 +283,10 @@ class Session:
         truncated: an earlier removal that would make it invalid is withheld. A message may be the
         object that a provider's SDK returned, such as OpenAI's `response.choices[0].message`; if it
         is edited, a dict that can be sent replaces it. A message that is the same object as in the
-        previous turn is not read again: pass `changed=True` if one was changed in place. `system`
-        and `tools` are those of the request: they count towards its size, and where one of the
-        tools reads offloaded files, new placeholders in the default wording name it.
+        previous turn is not read again, and so is a tool or a block of the system prompt: pass
+        `changed=True` if one was changed in place. `system` and `tools` are those of the request:
+        they count towards its size, and where one of the tools reads offloaded files, new
+        placeholders in the default wording name it.
 
         Each list begins with the bytes of the one before, up to the first new decision and without
         `cache_control` markers. The markers of the output are those of `messages`, on all that is
@@ -457,7 +462,10 @@ class Session:
 
     def _note_tools(self, tools: object) -> None:
         """Find the tool that reads offloaded files; a request without tools changes nothing."""
-        names = tool_names(tools)
+        given = tuple(tools) if isinstance(tools, list | tuple) else ()
+        if len(given) == len(self._tools) and all(map(is_, given, self._tools)):
+            return
+        self._tools, names = given, tool_names(tools)
         if names and names != self._read_tools[0]:
             self._read_tools = names, self.policy.read_tool(names)
 
@@ -501,6 +509,9 @@ class Session:
         *,
         changed: bool,
     ) -> Turn[Result]:
+        if changed:
+            self._tools = ()
+            self._parts.forget()
         self._note_tools(beside.tools)
         memory = yield from self._recall()
         if self._stands_alone and self.reads_once:
@@ -735,6 +746,7 @@ class Session:
             cwd=self._cwd,
             read_tool=self._announced_tool or self._read_tools[1],
             sources=sources or {},
+            parts=self._parts,
             context_window=self.context_window,
             cache_ttl=memory.write_ttl,
         )

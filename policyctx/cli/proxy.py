@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -33,11 +33,22 @@ def proxy(
     root: Annotated[Path, typer.Option(help="Folder with a folder for each session.")] = Path(
         "~/.policyctx/proxy"
     ),
+    client: Annotated[
+        Literal["same", "other"] | None,
+        typer.Option(
+            help="Whether agents run on this machine, and can read its files. Without it: `same` if"
+            " the proxy listens on the loopback address.",
+            show_default=False,
+        ),
+    ] = None,
     read_back: Annotated[
         bool, typer.Option("--read-back", help="Add tools that read offloaded content back.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Change nothing, and log what a turn would do.")
+        bool, typer.Option("--dry-run", help="Change nothing, and show what a turn would do.")
+    ] = False,
+    show_content: Annotated[
+        bool, typer.Option("--show-content", help="Show text of messages on /_policyctx/.")
     ] = False,
     max_body: Annotated[int, typer.Option(min=1, metavar="MB", help="Refuse larger bodies.")] = 128,
 ) -> None:
@@ -60,8 +71,10 @@ def proxy(
             upstreams=_UPSTREAMS | _upstreams(upstream),
             agents=agents,
             root=root.expanduser().absolute(),
+            client=client,
             read_back=read_back,
             dry_run=dry_run,
+            show_content=show_content,
             max_body_bytes=max_body * 10**6,
         ),
         say=lambda url: typer.echo(f"policyctx proxy listens on {url}"),

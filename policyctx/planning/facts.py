@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import is_
 from typing import TYPE_CHECKING, Literal
 
 from policyctx.errors import MessagesError
@@ -11,13 +12,42 @@ from policyctx.messages.json_text import compact_json
 from policyctx.tokens.usage import Correction
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from policyctx.definitions.items import FileLines, Item
     from policyctx.policy.models import Model
     from policyctx.tokens.counter import TokenCounter
 
 Unit = Literal["tokens", "chars"]
+
+
+class KnownParts:
+    """The tokens of the system prompt and the tool schemas that were counted last.
+
+    A part is known while it has the same objects. What is changed in place in one of them is not
+    noticed; `forget` then.
+    """
+
+    def __init__(self) -> None:
+        self._known: tuple[tuple[tuple[object, ...], int], ...] = ()
+
+    def tokens(self, part: object, count: Callable[[object], int]) -> int:
+        """Return the tokens of a part, counted unless they are known."""
+        objects = (type(part), *part) if isinstance(part, list | tuple) else (part,)
+        for known, tokens in self._known:
+            if len(known) == len(objects) and all(map(is_, known, objects)):
+                return tokens
+        tokens = count(part)
+        self._known = (*self._known, (objects, tokens))[-_MOST_PARTS:]
+        return tokens
+
+    def forget(self) -> None:
+        """Count everything again."""
+        self._known = ()
+
+
+# A system prompt and tools, and those of another request of the session between two of them.
+_MOST_PARTS = 4
 
 
 @dataclass(frozen=True)
@@ -50,6 +80,8 @@ class Facts:
     context_window: int | None = None
     cache_ttl: int | None = None
     sources: Mapping[str, FileLines] = field(default_factory=dict)
+    parts: KnownParts = field(default_factory=KnownParts, compare=False, repr=False)
+    """The parts of `beside` that earlier plans of the session have counted."""
 
     def words_like(self, other: Facts) -> bool:
         """Return whether placeholders have the same texts and sizes under these facts."""
@@ -101,7 +133,10 @@ class Facts:
     @cached_property
     def tokens_beside(self) -> int:
         """Tokens of `beside`; raises `MessagesError` for a value that is not JSON."""
-        return sum(self.length(_text(part), "tokens") for part in self.beside)
+        return sum(self.parts.tokens(part, self._tokens_of_part) for part in self.beside)
+
+    def _tokens_of_part(self, part: object) -> int:
+        return self.length(_text(part), "tokens")
 
     def _of_media(self, item: Item) -> int:
         """Return the tokens of the media of an item; these are provider tokens already."""

@@ -7,19 +7,25 @@ import logging
 import resource
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from policyctx.errors import InputError
+from policyctx.proxy.clients import is_elsewhere, is_loopback
 from policyctx.proxy.conversations import Registry
 from policyctx.proxy.credentials import root_key, token_in
+from policyctx.proxy.history import saved_end
 from policyctx.proxy.limits import Limits
+from policyctx.proxy.pages import Pages
 from policyctx.proxy.policies import Policies
-from policyctx.proxy.server import Proxy, Settings, is_loopback
+from policyctx.proxy.server import Proxy, Settings
 from policyctx.proxy.turning import Turning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
+
+    from policyctx.proxy.clients import Client
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +40,11 @@ class Options:
     agents: Path | None
     root: Path
     """Absolute."""
+    client: Client | None
+    """Where the clients run; None to tell it from the host."""
     read_back: bool
     dry_run: bool
+    show_content: bool
     max_body_bytes: int
 
 
@@ -44,7 +53,8 @@ def serve(options: Options, *, say: Callable[[str], None]) -> None:
 
     `say` is called with the URL once the proxy listens.
     Raises `PolicyError` for a wrong policy, and `InputError` for an address that others can reach
-    without a token. Nothing listens then.
+    without a token, or for placeholders that name files which a client on another machine does not
+    have. Nothing listens then.
     """
     if options.token_file is None and not is_loopback(options.host):
         raise InputError(
@@ -53,10 +63,12 @@ def serve(options: Options, *, say: Callable[[str], None]) -> None:
         )
     if options.read_back:
         raise InputError(
-            "the proxy cannot answer calls of read-back tools yet; give the agent the server"
-            " `policyctx mcp`, or leave --read-back out"
+            "the proxy does not answer calls of tools, since it would have to hold back every"
+            " response until it knows which tools it calls; give the agent the server"
+            " `policyctx mcp`, and leave --read-back out"
         )
-    policies = Policies(options.policy, options.agents)
+    elsewhere = is_elsewhere(options.client, options.host)
+    policies = Policies(options.policy, options.agents, elsewhere=elsewhere)
     limits = replace(Limits(), body_bytes=options.max_body_bytes)
     settings = Settings(
         upstreams=options.upstreams,
@@ -65,21 +77,32 @@ def serve(options: Options, *, say: Callable[[str], None]) -> None:
         host=options.host,
         port=options.port,
         token="" if options.token_file is None else token_in(options.token_file),
+        is_elsewhere=elsewhere,
         limits=limits,
     )
     registry = Registry(
         memory_bytes=limits.memory_bytes,
         idle_seconds=limits.idle_seconds,
         is_saved=lambda name: (options.root / name).exists(),
+        end_of=partial(saved_end, options.root),
     )
     turning = Turning(registry, policies, options.root, dry_run=options.dry_run)
+    pages = Pages(
+        turning,
+        registry,
+        policies,
+        options.root,
+        dry_run=options.dry_run,
+        elsewhere=elsewhere,
+        show_content=options.show_content,
+    )
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     if options.dry_run:
         logging.getLogger("policyctx.proxy").setLevel(logging.INFO)
     # It logs the lines of requests that it refuses, which may have a credential.
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
     _allow_many_connections()
-    asyncio.run(Proxy(settings, turning, registry, policies).run(say))
+    asyncio.run(Proxy(settings, turning, registry, policies, pages).run(say))
 
 
 def _allow_many_connections() -> None:

@@ -6,6 +6,8 @@ memory; the next request makes a session with the same id, which goes on from th
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import time
 from collections import OrderedDict
@@ -13,13 +15,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.errors import PolicyctxError
 from policyctx.messages.asked import Asked, is_alike
+from policyctx.messages.markers import bare
 from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.proxy.bodies import same_beginning, shared_messages
 from policyctx.proxy.identity import Identity, beginning_of, session_name
+from policyctx.proxy.money import Meter
 from policyctx.proxy.splicing import ListWriter
 from policyctx.turns.comparison import are_alike
 
@@ -36,6 +40,8 @@ _log = logging.getLogger(__name__)
 
 # The conversations of one scope whose last bodies are compared with a body that names none.
 _MOST_COMPARED = 16
+# In place of the client, for those that no request names.
+_BEGINNING = "beginning"
 # The conversations that share one name.
 _MOST_BRANCHES = 16
 
@@ -51,6 +57,32 @@ class Sent:
     raw: bytes
 
 
+class End(NamedTuple):
+    """Where a list ended: how many messages it had, and a hash of them."""
+
+    messages: int
+    sha256: str
+
+
+class ListHash:
+    """Hashes the lists of one conversation; of a list that grows, only what is new."""
+
+    def __init__(self) -> None:
+        self._messages: list[Message] = []
+        self._hash = hashlib.sha256()
+
+    def end(self, messages: Sequence[Message]) -> End:
+        """Return the end of a list, which is the same whatever its cache markers."""
+        known = len(self._messages)
+        if same_beginning(messages, self._messages) < known:
+            self._messages, self._hash, known = [], hashlib.sha256(), 0
+        for message in messages[known:]:
+            text = json.dumps(bare(message), sort_keys=True, default=str)
+            self._hash.update(text.encode("utf-8", "surrogatepass") + b"\n")
+        self._messages += messages[known:]
+        return End(len(messages), self._hash.hexdigest())
+
+
 @dataclass(slots=True, eq=False)
 class Conversation:
     """One conversation: its session, and what was sent last. Use it under its lock."""
@@ -58,6 +90,8 @@ class Conversation:
     name: str
     """The session's id."""
     agent: str
+    is_named: bool = True
+    """Whether the client names it; otherwise only its lists tell which it is."""
     lock: Lock = field(default_factory=Lock)
     session: Session | None = None
     sent: Sent | None = None
@@ -68,6 +102,18 @@ class Conversation:
     """Whether a request with a reply in it has come."""
     users: int = 0
     """Threads that have found it and not left it yet."""
+    hash: ListHash = field(default_factory=ListHash)
+    meter: Meter = field(default_factory=Meter)
+    calls: int = 0
+    """Requests to a model, counted on from those that the session's records tell of."""
+    spared: int = 0
+    """Tokens that the session had spared when its last usage was observed."""
+    at: float = 0.0
+    """The time of the last request, in seconds since 1970."""
+    model: str = ""
+    """The language model of the last request."""
+    freed: int = 0
+    """Tokens that left the list in a dry run."""
 
     @property
     def body(self) -> Body | None:
@@ -104,11 +150,14 @@ class Registry:
         memory_bytes: int,
         idle_seconds: float,
         is_saved: Callable[[str], bool],
+        end_of: Callable[[str], End | None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._memory_bytes, self._idle_seconds = memory_bytes, idle_seconds
         self._is_saved = is_saved
         """Whether the store has something of the session of this name."""
+        self._end_of = end_of
+        """The end of the last list of a saved session, None if it is not known."""
         self._clock = clock
         self._guard = Lock()
         self._named: dict[tuple[str, ...], list[Conversation]] = {}
@@ -118,6 +167,11 @@ class Registry:
 
     def __len__(self) -> int:
         return len(self._keys)
+
+    def live(self) -> list[Conversation]:
+        """Return the conversations in memory, those used last first."""
+        with self._guard:
+            return [*reversed(self._keys)]
 
     def likely(self, scope: str, identity: Identity | None, raw: bytes) -> Body | None:
         """Return the last body that most of a request's list is known from, None for none."""
@@ -196,7 +250,7 @@ class Registry:
     ) -> Conversation:
         if identity is None:
             beginning = beginning_of(body.messages)
-            identity = Identity("beginning", (beginning, api.messages), is_strong=False)
+            identity = Identity(_BEGINNING, (beginning, api.messages), is_strong=False)
             branches = self._named.setdefault(_key(scope, identity), [])
             # One that has only counted tokens so far has no list yet.
             found = [one for one in branches if one.body is None and not one.users]
@@ -204,7 +258,7 @@ class Registry:
             if len(found) == 1:
                 return found[0]
             names = _names(session_name(scope, identity))
-            name = self._unnamed(names, branches, is_begun=has_reply(api, body))
+            name = self._unnamed(names, branches, body.messages if has_reply(api, body) else ())
         else:
             branches = self._named.setdefault(_key(scope, identity), [])
             if (own := _own(branches, identity, api, body)) is not None:
@@ -215,27 +269,31 @@ class Registry:
                 # The beginning tells the conversations of one name apart, also after a restart.
                 names = _names(f"{name}-{beginning_of(body.messages)[:8]}")
                 name = next(one for one in names if one not in taken)
-        made = Conversation(name, agent, used_at=self._clock())
+        is_named = identity.client != _BEGINNING
+        made = Conversation(name, agent, is_named=is_named, used_at=self._clock())
         branches.append(made)
         self._keys[made] = _key(scope, identity)
         return made
 
     def _unnamed(
-        self, names: Iterator[str], branches: Sequence[Conversation], *, is_begun: bool
+        self, names: Iterator[str], branches: Sequence[Conversation], messages: Sequence[Message]
     ) -> str:
         """Return the session for a list that continues none in memory, by the folders there are.
 
-        A list with a reply continues the session of an earlier process if there is exactly one.
+        It is the session of an earlier process whose last list these messages continue, if there is
+        exactly one; without messages none is continued.
         """
         taken = {one.name for one in branches}
-        saved = []
+        continued = []
         for name in names:
             if name in taken:
                 continue
             if not self._is_saved(name):
                 break
-            saved.append(name)
-        return saved[0] if is_begun and len(saved) == 1 else name
+            end = self._end_of(name) if messages else None
+            if end is not None and end.messages <= len(messages):
+                continued += [name] if ListHash().end(messages[: end.messages]) == end else []
+        return continued[0] if len(continued) == 1 else name
 
 
 def _own(

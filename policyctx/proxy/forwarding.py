@@ -44,7 +44,7 @@ OWN = "x-policyctx-"
 _PIECE = 2**18
 # aiohttp would add these to a response that lacks them.
 _ADDED = ("Content-Type", "Date", "Server")
-_FROM_UPSTREAM = "policyctx.headers"
+_FROM_UPSTREAM, _CUT = "policyctx.headers", "policyctx.cut"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +153,15 @@ async def _streamed(
     except (aiohttp.ClientError, TimeoutError) as error:
         # The client has to notice that the upstream was cut: its own connection is cut too.
         _log.warning("an upstream ended in the middle of a response: %s", type(error).__name__)
+        response[_CUT] = True
         if request.transport is not None:
             request.transport.abort()
     return response
+
+
+def was_cut(response: web.StreamResponse) -> bool:
+    """Whether the upstream ended in the middle of its response."""
+    return bool(response.get(_CUT))
 
 
 class _Tee:

@@ -7,10 +7,11 @@ from fnmatch import fnmatchcase
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from policyctx.errors import PolicyError
+from policyctx.errors import InputError, PolicyError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.agents import entry_policy, policy_for, read_agents
 from policyctx.policy.sources import read_source
+from policyctx.proxy.clients import for_elsewhere
 
 if TYPE_CHECKING:
     import os
@@ -29,12 +30,19 @@ _CLIENTS = frozenset({"claude-code", "codex"})
 class Policies:
     """One policy for all agents, or those that a `policyctx.yaml` assigns to them by name.
 
-    Every policy of the file is read at once. Raises `PolicyError` if one of them is wrong, and then
-    the proxy does not start.
+    Every policy of the file is read at once. Raises `PolicyError` if one of them is wrong, and
+    `InputError` if the clients are `elsewhere` and its placeholders would be of no use to them.
+    Then the proxy does not start.
     """
 
-    def __init__(self, policy: str | os.PathLike[str], agents: Path | None = None) -> None:
-        self._name, self._agents = policy, agents
+    def __init__(
+        self,
+        policy: str | os.PathLike[str],
+        agents: Path | None = None,
+        *,
+        elsewhere: bool = False,
+    ) -> None:
+        self._name, self._agents, self._elsewhere = policy, agents, elsewhere
         self._guard = Lock()
         self.reloads = 0
         """How often the policies were read again, or were tried to."""
@@ -44,17 +52,17 @@ class Policies:
         """Read all policies again. If one of them is wrong, all stay as they are."""
         try:
             self._read()
-        except PolicyError as error:
+        except (PolicyError, InputError) as error:
             _log.error("the policy was not read again, and the old one stays: %s", error)
         self.reloads += 1
 
     def _read(self) -> None:
-        policy = OffloadPolicy.load(self._name)
+        policy = self._used(OffloadPolicy.load(self._name))
         file = None
         if self._agents is not None:
             file = read_agents(read_source(self._agents, str(self._agents)))
             for entry in file.entries:
-                entry_policy(entry, file, agent=entry.pattern)
+                self._used(OffloadPolicy(entry_policy(entry, file, agent=entry.pattern)))
         with self._guard:
             self._policy, self._file = policy, file
             self._known: dict[str, OffloadPolicy] = {}
@@ -80,8 +88,17 @@ class Policies:
             if file is None or not agent or not _has_entry(agent, file):
                 return self._policy
             if agent not in self._known:
-                self._known[agent] = OffloadPolicy(policy_for(agent, file))
+                self._known[agent] = self._used(OffloadPolicy(policy_for(agent, file)))
             return self._known[agent]
+
+    @property
+    def general(self) -> OffloadPolicy:
+        """The policy of agents without an entry."""
+        with self._guard:
+            return self._policy
+
+    def _used(self, policy: OffloadPolicy) -> OffloadPolicy:
+        return for_elsewhere(policy) if self._elsewhere else policy
 
 
 def _has_entry(agent: str, file: AgentsFile) -> bool:

@@ -17,8 +17,9 @@ import aiohttp
 from aiohttp import web
 
 from policyctx.proxy.apis import api_of, upstream_of
+from policyctx.proxy.clients import is_loopback
 from policyctx.proxy.encodings import TooLargeError, decoded
-from policyctx.proxy.forwarding import Forwarder, Outgoing, keep_headers
+from policyctx.proxy.forwarding import Forwarder, Outgoing, keep_headers, was_cut
 from policyctx.proxy.identity import credential_of, scope_of
 from policyctx.proxy.limits import Limits
 from policyctx.proxy.scanning import UntouchableError
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from policyctx.proxy.apis import Api
     from policyctx.proxy.conversations import Registry
+    from policyctx.proxy.pages import Pages
     from policyctx.proxy.policies import Policies
     from policyctx.proxy.turning import Turning
 
@@ -54,6 +56,8 @@ class Settings:
     port: int = 8377
     token: str = ""
     """Without it everybody who reaches the address may use the proxy."""
+    is_elsewhere: bool = False
+    """Whether clients run on another machine, and its files are not theirs."""
     limits: Limits = field(default_factory=Limits)
 
 
@@ -72,16 +76,6 @@ class RefusedError(Exception):
         return web.Response(status=self._status, text=body, content_type="application/json")
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
 def _is_address(host: str) -> bool:
     try:
         ipaddress.ip_address(host.strip("[]"))
@@ -94,16 +88,22 @@ class Proxy:
     """The proxy of one address; `run` serves until it is stopped."""
 
     def __init__(
-        self, settings: Settings, turning: Turning, registry: Registry, policies: Policies
+        self,
+        settings: Settings,
+        turning: Turning,
+        registry: Registry,
+        policies: Policies,
+        pages: Pages,
     ) -> None:
         self._settings, self._turning = settings, turning
-        self._registry, self._policies = registry, policies
+        self._registry, self._policies, self._pages = registry, policies, pages
         self._threads = ThreadPoolExecutor(settings.limits.threads, "policyctx-proxy")
         self._tasks: set[asyncio.Future[None]] = set()
         self._waiting: set[object] = set()
         """The connections on which no request has come yet."""
         self._forwarder: Forwarder | None = None
         self._port = settings.port
+        self._has_warned = False
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Serve until SIGTERM or SIGINT; `ready` is called with the URL once it listens."""
@@ -139,6 +139,7 @@ class Proxy:
         )
         try:
             self._port = server.sockets[0].getsockname()[1]
+            await loop.run_in_executor(self._threads, self._turning.warm_up)
             host = self._settings.host
             shown = f"[{host}]" if ":" in host else host
             ready(f"http://{shown}:{self._port}")
@@ -183,7 +184,7 @@ class Proxy:
         try:
             path = self._checked_path(request)
             if path.startswith(OWN_PAGES):
-                return self._own_page(request, path)
+                return await self._own_page(request, path)
             return await self._forwarded(request, path)
         except Exception as error:  # noqa: BLE001 - each kind has its answer
             return self._refusal(error).response()
@@ -234,7 +235,8 @@ class Proxy:
         if base.endswith("/v1") and path.startswith("/v1/"):
             path = path.removeprefix("/v1")
         if api is None:
-            return await self._forwarder.forward(request, Outgoing(base + path, None))
+            return await self._counted(request, Outgoing(base + path, None), upstream)
+        self._look_at_peer(request)
         received = await _body(request, self._settings.limits)
         turned = await asyncio.get_running_loop().run_in_executor(
             self._threads, self._turned, api, upstream, headers, received
@@ -245,7 +247,33 @@ class Proxy:
             is_decoded=turned.raw is not None,
             observe=None if turned.conversation is None else partial(self._observe, turned),
         )
-        return await self._forwarder.forward(request, outgoing)
+        return await self._counted(request, outgoing, upstream)
+
+    async def _counted(
+        self, request: web.Request, outgoing: Outgoing, upstream: str
+    ) -> web.StreamResponse:
+        """Forward a request, and count what the upstream answers."""
+        assert self._forwarder is not None  # noqa: S101 - made before the server listens
+        counts = self._turning.counts
+        try:
+            response = await self._forwarder.forward(request, outgoing)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            counts.response(upstream, type(error).__name__)
+            raise
+        counts.response(upstream, "cut" if was_cut(response) else str(response.status))
+        return response
+
+    def _look_at_peer(self, request: web.Request) -> None:
+        """Warn once of a client that cannot read this machine's files though it should."""
+        if self._settings.is_elsewhere or self._has_warned or request.transport is None:
+            return
+        peer, own = (request.transport.get_extra_info(name) for name in ("peername", "sockname"))
+        if peer and own and peer[0] != own[0] and not is_loopback(peer[0]):
+            self._has_warned = True
+            _log.warning(
+                "a client is on another machine, and may not have the files that placeholders"
+                " name; say --client other if it does not"
+            )
 
     def _turned(
         self, api: Api, upstream: str, headers: Mapping[str, str], received: bytes
@@ -266,22 +294,26 @@ class Proxy:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _own_page(self, request: web.Request, path: str) -> web.Response:
+    async def _own_page(self, request: web.Request, path: str) -> web.Response:
         """Answer a request to the proxy itself, if it was made to this very address."""
         host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
         if not self._is_own(host) or (origin is not None and not self._is_own_origin(origin)):
             raise RefusedError(403, "permission_error", "not the address of the proxy")
-        if path.partition("?")[0] != OWN_PAGES + "/health" or request.method != "GET":
+        plain, _, query = path.removeprefix(OWN_PAGES).partition("?")
+        answer = None
+        if request.method in {"GET", "HEAD"}:
+            if not plain:
+                # Relative, so that a token in the address stays in it.
+                location = OWN_PAGES.removeprefix("/") + "/"
+                return web.Response(status=308, headers={"Location": location})
+            if plain.startswith("/"):
+                answer = await asyncio.get_running_loop().run_in_executor(
+                    self._threads, self._pages.answer, plain.removeprefix("/"), query
+                )
+        if answer is None:
             raise RefusedError(404, "not_found_error", "no such page")
-        counts = self._turning.counts
-        return web.json_response(
-            {
-                "conversations": len(self._registry),
-                "reloads": self._policies.reloads,
-                "requests": dict(counts.requests),
-                "errors": dict(counts.errors),
-            }
-        )
+        headers = {**answer.headers, "Content-Type": answer.content_type}
+        return web.Response(status=answer.status, body=answer.body, headers=headers)
 
     def _is_own(self, host: str) -> bool:
         """Whether a `Host` names the address on which the proxy listens, not another name of it."""

@@ -7,26 +7,34 @@ if that is not possible either, the body is sent as it came.
 from __future__ import annotations
 
 import logging
+import time
 import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.errors import UsageError
 from policyctx.messages.markers import MARKER
 from policyctx.proxy.bodies import read_body, shared_messages
 from policyctx.proxy.conversations import Conversation, Sent, has_reply
+from policyctx.proxy.history import end_record, last_call, turn_record
 from policyctx.proxy.identity import header_identity, identity_of
+from policyctx.proxy.money import Spent
 from policyctx.proxy.scanning import UntouchableError
 from policyctx.proxy.splicing import REMOVED, ListWriter, spliced
 from policyctx.session import Session
+from policyctx.tokens.usage import usage_of
 from policyctx.turns.sources import joined
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from policyctx.definitions.items import Message
+    from policyctx.planning.compiled import OffloadPolicy
+    from policyctx.planning.plan import Plan
     from policyctx.proxy.apis import Api
     from policyctx.proxy.bodies import Body
     from policyctx.proxy.conversations import Registry
@@ -35,6 +43,13 @@ if TYPE_CHECKING:
     from policyctx.turns.sources import Sources
 
 _log = logging.getLogger(__name__)
+
+_CALL = {"id": "c", "type": "tool_use", "name": "read", "input": {}}
+_WARM_UP = (
+    {"role": "user", "content": "Read it."},
+    {"role": "assistant", "content": [_CALL]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "text"}]},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +75,46 @@ class Turned:
 
 @dataclass(slots=True)
 class Counts:
-    """What happened so far, for the health of the proxy."""
+    """What happened since the proxy was started. Any thread may add to it."""
 
     requests: Counter[str] = field(default_factory=Counter)
     """By outcome: `edited`, `unchanged`, `repeated`, `untouchable`, `held`, `reapplied`, …"""
     errors: Counter[str] = field(default_factory=Counter)
     """Internal errors, by the class of the exception."""
+    responses: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By upstream, and by status or by what failed: `529`, `cut`, `ClientConnectorError`."""
+    decisions: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By what was done with an item, and by step: `offloaded`, `retire`."""
+    freed: int = 0
+    """Tokens of these items, less those of their placeholders."""
+    spent: Spent = field(default_factory=Spent)
+    _guard: Lock = field(default_factory=Lock)
+
+    def request(self, outcome: str) -> None:
+        """Count a request."""
+        with self._guard:
+            self.requests[outcome] += 1
+
+    def error(self, name: str) -> None:
+        """Count an internal error."""
+        with self._guard:
+            self.errors[name] += 1
+
+    def response(self, upstream: str, outcome: str) -> None:
+        """Count what an upstream answered, or that it did not."""
+        with self._guard:
+            self.responses[upstream, outcome] += 1
+
+    def decided(self, plan: Plan, freed: int) -> None:
+        """Count the decisions of a turn, which freed so many tokens."""
+        with self._guard:
+            self.decisions.update((one.action.past, one.step) for one in plan.new)
+            self.freed += freed
+
+    def spend(self, spent: Spent) -> None:
+        """Add what a call or a summary took."""
+        with self._guard:
+            self.spent += spent
 
 
 class Turning:
@@ -78,10 +127,22 @@ class Turning:
         root: Path,
         *,
         dry_run: bool = False,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._registry, self._policies, self._root = registry, policies, root
-        self._dry_run = dry_run
+        self._dry_run, self._clock = dry_run, clock
         self.counts = Counts()
+
+    def warm_up(self) -> None:
+        """Load what the first turn needs, such as a vocabulary; decides and writes nothing."""
+        policy = self._policies.general
+        session = Session(policy, root=self._root / "warm-up", session_id="warm-up")
+        try:
+            plan = session.plan(_WARM_UP)
+            if not TOKENIZERS[policy.model.tokenizer].is_remote:
+                _log.debug("warmed up by a list of %d tokens", plan.tokens_before)
+        except Exception as error:  # noqa: BLE001 - a turn reports what fails in it
+            self._note(error, "the proxy was not warmed up")
 
     def turned(self, request: Request) -> Turned:
         """Return what to send for a request; raises nothing."""
@@ -108,11 +169,21 @@ class Turning:
         try:
             with one.lock:
                 if one.turn == turned.turn and one.session is not None:
-                    one.session.observe(usage)
+                    self._learn(one, one.session, usage)
         except UsageError:
             self._count("unreadable_usage")
         except Exception as error:  # noqa: BLE001 - the response is on its way
             self._note(error, "its usage was not observed")
+
+    def _learn(self, conversation: Conversation, session: Session, usage: object) -> None:
+        read = usage_of(usage)
+        spared = 0
+        if not self._dry_run:  # the prompt was not the one that the session has made
+            session.observe(read)
+            total = session.totals().tokens_spared
+            spared, conversation.spared = total - conversation.spared, total
+        model, at = conversation.model, self._clock()
+        self.counts.spend(conversation.meter.observe(read, spared=spared, model=model, at=at))
 
     def _turned(self, request: Request) -> Turned:
         api, raw = request.api, request.raw
@@ -141,14 +212,15 @@ class Turning:
             body = read_body(body.raw, api.messages, last.body)
         try:
             session = self._session(conversation, api)
-            if self._dry_run:
-                return self._previewed(session, api, body)
+            if self._dry_run and not api.decides:
+                self._count("counted")
+                return Turned()
             if not api.decides:
                 return self._counted(session, api, body)
             return self._applied(conversation, session, api, body)
         except Exception as error:
             self._note(error, "earlier decisions were applied again")
-            again = _again(last, body)
+            again = None if self._dry_run else _again(last, body)
             if last is None or again is None:
                 raise
             self._count("reapplied")
@@ -163,6 +235,12 @@ class Turning:
         result = session.apply(body.messages, system=system, tools=tools)
         for warning in result.warnings:
             _log.warning("session %s: %s", conversation.name, warning)
+        self._record(conversation, session, body, result)
+        conversation.is_established = conversation.is_established or has_reply(api, body)
+        if self._dry_run:
+            conversation.sent = Sent(body, body.messages, (), {}, body.raw)
+            self._count("previewed")
+            return Turned(None, conversation, conversation.turn)
         fields = _fields(api, result)
         raw = spliced(
             body,
@@ -172,10 +250,40 @@ class Turning:
             writer=conversation.writer,
         )
         conversation.sent = Sent(body, result.messages, result.source_ranges, fields, raw)
-        conversation.is_established = conversation.is_established or has_reply(api, body)
         new = _new(raw, body)
         self._count("unchanged" if new is None else "edited")
         return Turned(new, conversation, conversation.turn)
+
+    def _record(
+        self, conversation: Conversation, session: Session, body: Body, result: Result
+    ) -> None:
+        """Keep what a turn decided, with reasons; raises nothing, since the turn was made."""
+        model = body.fields.get("model")
+        conversation.model = model if isinstance(model, str) else ""
+        conversation.at, conversation.calls = self._clock(), conversation.calls + 1
+        plan = result.plan
+        records: list[dict[str, Any]] = []
+        try:
+            if plan.new or result.compacted:
+                counts = not TOKENIZERS[session.policy.model.tokenizer].is_remote
+                made = turn_record(conversation.calls, conversation.at, plan, counts=counts)
+                records.append(made)
+                freed = sum(one["freed_tokens"] or 0 for one in made["decisions"])
+                self.counts.decided(plan, freed)
+                conversation.freed += freed
+                if self._dry_run:
+                    text = "session %s: %d items would leave the context, %d tokens"
+                    _log.info(text, conversation.name, len(plan.new), freed)
+            if result.summary_usage.attempts:
+                self.counts.spend(conversation.meter.summarised(result.summary_usage))
+            if not conversation.is_named and session.policy.store.keeps_state:
+                end = conversation.hash.end(body.messages)
+                if len(session.ledger) or session.totals().compactions:
+                    records.append(end_record(end))
+            if records:
+                session.store.remember(records, flush=False)
+        except Exception as error:  # noqa: BLE001 - the request has to be sent
+            self._note(error, "what a turn decided was not recorded")
 
     def _counted(self, session: Session, api: Api, body: Body) -> Turned:
         """Return a request that counts tokens with the list that would be sent."""
@@ -190,19 +298,6 @@ class Turning:
         new = spliced(body, messages, tuple(sources), fields={}, writer=ListWriter())
         return Turned(_new(new, body))
 
-    def _previewed(self, session: Session, api: Api, body: Body) -> Turned:
-        """Log what a turn would do, and send the request as it came."""
-        system, tools = _beside(api, body)
-        plan = session.plan(body.messages, system=system, tools=tools)
-        self._count("previewed")
-        _log.info(
-            "session %s: %d items would leave the context, %d characters",
-            session.session_id,
-            len(plan.new),
-            plan.net_freed_chars,
-        )
-        return Turned()
-
     def _session(self, conversation: Conversation, api: Api) -> Session:
         """Return the session of a conversation, under the policy that its agent has now."""
         policy = self._policies.policy_of(conversation.agent)
@@ -210,21 +305,26 @@ class Turning:
         if session is None or session.policy is not policy:
             if session is not None:
                 session.close()
-            session = conversation.session = Session(
-                policy,
-                root=self._root / conversation.name,
-                session_id=conversation.name,
-                on_invalid="keep",
-            )
+            session = conversation.session = self._new_session(policy, conversation.name)
+            conversation.spared = 0
+            if not conversation.calls:
+                conversation.calls = last_call(session.store.records())
         session.takes_markers = api.takes_markers
         return session
 
+    def _new_session(self, policy: OffloadPolicy, name: str) -> Session:
+        if not self._dry_run:
+            return Session(policy, root=self._root / name, session_id=name, on_invalid="keep")
+        from policyctx.proxy.dry_run import dry_session  # noqa: PLC0415 - seldom needed
+
+        return dry_session(policy, self._root / name, name)
+
     def _count(self, outcome: str) -> None:
-        self.counts.requests[outcome] += 1
+        self.counts.request(outcome)
 
     def _note(self, error: Exception, what: str) -> None:
         """Log an internal error without any text of a message, which its own text may have."""
-        self.counts.errors[type(error).__name__] += 1
+        self.counts.error(type(error).__name__)
         _log.error("an internal error, and %s: %s", what, at(error))
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         (["--agents", "nothing.yaml"], "nothing.yaml"),
         (["--token-file", "nothing"], "cannot read the token file"),
         (["--read-back"], "policyctx mcp"),
+        (["--client", "other"], "policyctx mcp"),
     ],
 )
 def test_a_wrong_option_is_refused_with_a_reason(

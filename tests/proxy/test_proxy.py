@@ -432,10 +432,14 @@ def test_a_websocket_is_refused_with_a_reason(running: Running) -> None:
 
 
 def test_own_pages_answer_to_their_own_address_alone(running: Running, api: Upstream) -> None:
-    for path in ("/_policyctx", "/_policyctx/", "/_policyctx?a", "/_policyctx/nothing"):
+    for path in ("/_policyctx/nothing", "/_policyctx/..%2f", "/_policyctxx", "/_policyctx//"):
         assert asyncio.run(get(running.url + path))[0] == 404
+    for path in ("/_policyctx", "/_policyctx/", "/_policyctx?a"):
+        status, text = asyncio.run(get(running.url + path))
+        assert (status, text[:15]) == (200, b"<!doctype html>")
+    assert posted(running.url + "/_policyctx/", b"")[0] == 404
     assert api.seen == []
-    url, port = running.url + "/_policyctx/health", running.url.rpartition(":")[2]
+    port = running.url.rpartition(":")[2]
     asked: list[tuple[int, dict[str, str]]] = [
         (200, {}),
         (200, {"host": f"localhost:{port}"}),
@@ -445,10 +449,30 @@ def test_own_pages_answer_to_their_own_address_alone(running: Running, api: Upst
         (403, {"origin": "http://evil.example"}),
         (403, {"origin": "null"}),
     ]
-    for status, headers in asked:
-        found = asyncio.run(get(url, **headers))
-        assert found[0] == status, headers
-        assert b"k1" not in found[1]
+    for page in ("", "health", "decisions.json", "metrics"):
+        for status, headers in asked:
+            found = asyncio.run(get(f"{running.url}/_policyctx/{page}", **headers))
+            assert found[0] == status, headers
+            assert b"k1" not in found[1]
+
+
+def test_every_decision_of_a_journal_is_in_decisions_json(running: Running, name: str) -> None:
+    for n in (1, 2, 4):
+        turn(running, body_of(n), name)
+    url = running.url + "/_policyctx/decisions.json"
+    found = json.loads(asyncio.run(get(url))[1])["decisions"]
+    own = [one for one in found if name in one["session"]]
+    assert [(one["call"], one["item"]) for one in own] == [(2, "c0"), (3, "c1"), (3, "c2")]
+    [session] = {one["session"] for one in own}
+    filtered = json.loads(asyncio.run(get(f"{url}?session={session}"))[1])["decisions"]
+    assert filtered == own
+    shown = asyncio.run(get(f"{running.url}/_policyctx/?session={session}"))[1].decode()
+    assert shown.count('<td data-label="Item"') == 3
+    assert TEXTS[0][:6] not in shown + json.dumps(found)
+    assert (
+        b'responses_total{upstream="anthropic",status="200"}'
+        in (asyncio.run(get(running.url + "/_policyctx/metrics"))[1])
+    )
 
 
 def test_other_paths_pass_to_the_upstream_of_their_headers(api: Upstream, tmp_path: Path) -> None:
@@ -493,7 +517,8 @@ def test_a_proxy_that_others_reach_wants_a_token(api: Upstream, tmp_path: Path) 
     api.answer = None
     token = tmp_path / "token"
     token.write_text("a-long-enough-secret\n")
-    with proxy(tmp_path, api.url, "--host", "0.0.0.0", "--token-file", str(token)) as running:  # noqa: S104
+    options = ("--host", "0.0.0.0", "--token-file", str(token), "--client", "same")  # noqa: S104
+    with proxy(tmp_path, api.url, *options) as running:
         url = running.url.replace("0.0.0.0", "127.0.0.1")  # noqa: S104
         assert asyncio.run(get(url + "/v1/models"))[0] == 401
         assert asyncio.run(get(url + "/v1/models", x_policyctx_token="wrong"))[0] == 401  # noqa: S106
@@ -524,8 +549,13 @@ def test_a_dry_run_changes_nothing(api: Upstream, tmp_path: Path) -> None:
     with proxy(tmp_path, api.url, "--dry-run") as running:
         for n in (1, 2, 3):
             turn(running, body_of(n), "s")
-        assert "2 items would leave the context" in running.log.read_text()
+        assert "1 items would leave the context" in running.log.read_text()
+        found = json.loads(asyncio.run(get(running.url + "/_policyctx/decisions.json"))[1])
+        page = asyncio.run(get(running.url + "/_policyctx/"))[1].decode()
+    assert found["dry_run"]
     assert results_of(api.seen[2].body) == TEXTS[:3]
+    assert [(one["call"], one["item"]) for one in found["decisions"]] == [(2, "c0"), (3, "c1")]
+    assert "A dry run" in page
     assert [path.name for path in (tmp_path / "root").rglob("*")] == ["proxy.key"]
 
 

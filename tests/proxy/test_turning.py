@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from policyctx.proxy.apis import api_of
 from policyctx.proxy.conversations import Registry
+from policyctx.proxy.history import saved_end
 from policyctx.proxy.policies import Policies
 from policyctx.proxy.turning import Request, Turned, Turning
 from tests.conversations import calls, results, session_of, user
@@ -32,6 +34,7 @@ class Proxied:
             memory_bytes=limits.get("memory_bytes", 2**30),
             idle_seconds=limits.get("idle_seconds", 100),
             is_saved=lambda name: (self.root / name).exists(),
+            end_of=partial(saved_end, self.root),
             clock=lambda: self.now,
         )
         self.policies = Policies(folder / "p.yaml")
@@ -220,6 +223,40 @@ def test_a_usage_is_observed_for_its_own_turn_alone(tmp_path: Path) -> None:
     proxied.turning.observe(second, {"input_tokens": 5000})
     proxied.turning.observe(second, {"input_tokens": "many"})
     assert second.conversation.session.totals().calls == 1
+
+
+def test_after_a_restart_a_list_continues_no_session_whose_last_list_it_does_not_begin_with(
+    tmp_path: Path,
+) -> None:
+    Proxied(tmp_path).turn(session_of(*TEXTS[:4]), None)
+    other = session_of(*TEXTS[:3], TEXTS[5], TEXTS[6])
+    assert are_away(Proxied(tmp_path).turn(other, None), 4)
+    assert len(Proxied(tmp_path).folders) == 2
+    # Each goes on as its own session, although both begin alike.
+    proxied = Proxied(tmp_path)
+    for one in (session_of(*TEXTS[:5]), session_of(*TEXTS[:3], *TEXTS[5:8])):
+        proxied.turn(one, None)
+    assert len(proxied.folders) == 2
+    shorter = Proxied(tmp_path)
+    shorter.turn(session_of(*TEXTS[:2]), None)
+    assert len(shorter.folders) == 3
+
+
+def test_markers_of_the_cache_do_not_part_a_list_from_its_session(tmp_path: Path) -> None:
+    first = session_of(*TEXTS[:4])
+    first[-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
+    Proxied(tmp_path).turn(first, None)
+    proxied = Proxied(tmp_path)
+    proxied.turn(session_of(*TEXTS[:5]), None)
+    assert len(proxied.folders) == 1
+
+
+def test_warming_up_writes_and_counts_nothing(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path)
+    proxied.turning.warm_up()
+    assert not proxied.root.exists()
+    assert proxied.outcomes == {}
+    assert proxied.turning.counts.errors == {}
 
 
 def test_a_policy_with_breakpoints_moves_the_markers_and_keeps_the_other_bytes(

@@ -1,0 +1,110 @@
+"""Where the files are for a client: on its own machine, or on another one that it cannot read.
+
+A placeholder with a path is of use to an agent only on the machine of the proxy. On another machine
+the placeholder has to name a tool that reads the file, such as that of `policyctx mcp`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING, Any, Literal
+
+from policyctx.definitions.fields import FILE_FIELDS
+from policyctx.definitions.recalling import READ_TOOL
+from policyctx.errors import InputError
+from policyctx.planning.compiled import OffloadPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policyctx.policy.models import Policy
+    from policyctx.policy.models.placeholder import Placeholder
+
+Client = Literal["same", "other"]
+
+# Follows a wording that names no tool. An agent would look for an absolute path on its own disk.
+_HOW_TO_READ = "\nUse {tool} tool with this path to view it."
+_RELATIVE = "{relative_path}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host.strip("[]").partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_loopback
+
+
+def is_elsewhere(client: Client | None, host: str) -> bool:
+    """Whether clients run on another machine than the proxy, which listens on `host`.
+
+    Without a setting they do unless only this machine can reach the proxy.
+    """
+    return not is_loopback(host) if client is None else client == "other"
+
+
+def for_elsewhere(policy: OffloadPolicy) -> OffloadPolicy:
+    """Return a policy whose placeholders are of use to an agent on another machine.
+
+    Paths in them are relative, and where a wording with a path does not name the tool that reads
+    offloaded files, a line is added that does. Raises `InputError` if the policy has such a wording
+    and no such tool. A placeholder without a path stays as it is.
+    """
+    given = policy.policy
+    if not any(step.action.saves and step.action.leaves_placeholder for step in given.steps):
+        return policy
+    tool = policy.read_tool()
+    if not tool and any(map(_needs_tool, _wordings(given))):
+        raise InputError(
+            f"the placeholders of policy {given.name!r} name files on this machine, and the clients"
+            " run on another one, where these files do not exist. Say --client same if they do."
+            " Else give the agents the server `policyctx mcp` (docs/proxy.md), and name its tool in"
+            f" a policy of your own: `extends: {given.name}` with `tools: {{{READ_TOOL}: {{}}}}`"
+        )
+    if not any(map(_shows_path, _wordings(given))):
+        return policy
+    return OffloadPolicy(_reworded(given, tool))
+
+
+def _shows_path(wording: Placeholder) -> bool:
+    return any(f"{{{field}}}" in wording.text for field in FILE_FIELDS)
+
+
+def _needs_tool(wording: Placeholder) -> bool:
+    return _shows_path(wording) and READ_TOOL not in wording.text
+
+
+def _wordings(policy: Policy) -> Iterator[Placeholder]:
+    """Yield every wording that the policy gives, its top level's first."""
+    yield policy.placeholder
+    rules = (*policy.items.values(), *policy.tools.values())
+    given = [*(rule.placeholder for rule in rules), *(step.placeholder for step in policy.steps)]
+    yield from filter(None, given)
+
+
+def _reworded(policy: Policy, tool: str) -> Policy:
+    """Return a policy with relative paths in all its wordings, which name the tool."""
+
+    def reworded(rule: Any) -> Any:  # noqa: ANN401 - a model with a placeholder
+        one = rule.placeholder
+        if one is None or not _shows_path(one):
+            return rule
+        text = one.text
+        for field in FILE_FIELDS:
+            text = text.replace(f"{{{field}}}", _RELATIVE)
+        if _needs_tool(one):
+            text += _HOW_TO_READ.format(tool=tool)
+        return rule.model_copy(update={"placeholder": one.model_copy(update={"text": text})})
+
+    found: Policy = reworded(policy)
+    return found.model_copy(
+        update={
+            "items": {name: reworded(rule) for name, rule in policy.items.items()},
+            "tools": {name: reworded(rule) for name, rule in policy.tools.items()},
+            "steps": tuple(reworded(step) for step in policy.steps),
+        }
+    )

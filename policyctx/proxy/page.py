@@ -1,0 +1,319 @@
+"""The page `/_policyctx/`: plain HTML in the style of the report, without a script.
+
+Every text in it is escaped: names of sessions and tools come from clients and models.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from html import escape
+from importlib import resources
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from policyctx.pricing.rows import prices_date
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from policyctx.proxy.history import Decided
+    from policyctx.proxy.money import Spent
+    from policyctx.proxy.turning import Counts
+
+SECURITY = (
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none';"
+    " frame-ancestors 'none'"
+)
+_REPORT = "policyctx.replay.report"
+_STYLES = ((_REPORT, "page.css"), (_REPORT, "screens.css"), (__package__, "page.css"))
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A session in memory."""
+
+    name: str
+    policy: str
+    model: str
+    at: float
+    """The time of its last request, in seconds since 1970."""
+    calls: int
+    spent: Spent
+    decisions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What the page shows."""
+
+    policy: str
+    started: float
+    """In seconds since 1970."""
+    dry_run: bool
+    elsewhere: bool
+    counts: Counts
+    reloads: int
+    sessions: Sequence[Live]
+    decisions: Sequence[Decided]
+    """The newest first."""
+    more: int = 0
+    """Decisions that the page leaves out."""
+    session: str = ""
+    """The only session whose decisions are shown; empty for all in memory."""
+    texts: Mapping[int, str] = field(default_factory=dict)
+    """The text of decided items, by the position of the decision; only if content is shown."""
+    unreadable: Sequence[str] = ()
+    """Sessions whose journal could not be read."""
+
+
+def page(shown: Overview) -> str:
+    """Return the page."""
+    return "\n".join(
+        [
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            "<title>policyctx proxy</title>",
+            f"<style>\n{_style()}</style>\n</head>\n<body>",
+            '<a class="skip" href="#main">Skip to the sessions</a>',
+            "<header>",
+            '<p class="kicker">policyctx proxy</p>',
+            f"<h1>Policy {_text(shown.policy)}</h1>",
+            f'<p class="lead">{_lead(shown)}</p>',
+            *_figures(shown),
+            "</header>",
+            '<main id="main" tabindex="-1">',
+            *_health(shown),
+            *_sessions(shown),
+            *_decisions(shown),
+            "</main>",
+            *_footer(),
+            "</body>\n</html>\n",
+        ]
+    )
+
+
+@cache
+def _style() -> str:
+    return "\n".join(
+        resources.files(package).joinpath(name).read_text(encoding="utf-8")
+        for package, name in _STYLES
+        if package
+    )
+
+
+def _lead(shown: Overview) -> str:
+    place = "on another machine" if shown.elsewhere else "on this machine"
+    said = f"Since {_time(shown.started)}, for clients {place}. Figures are those of this process."
+    if shown.dry_run:
+        said = (
+            "<strong>A dry run: every request is sent as it came. Decisions are those that the"
+            f" policy would have made.</strong> {said}"
+        )
+    return said
+
+
+def _figures(shown: Overview) -> Iterator[str]:
+    counts, spent = shown.counts, shown.counts.spent
+    usage = spent.usage
+    cached = usage.cache_read / usage.prompt if usage.prompt else 0.0
+    edited = counts.requests["edited"]
+    made = sum(counts.decisions.values())
+    prefix = "would free" if shown.dry_run else "freed"
+    figures = [
+        ("Sessions live", f"{len(shown.sessions):,}", ""),
+        ("Requests", f"{sum(counts.requests.values()):,}", f"{edited:,} edited"),
+        ("Decisions", f"{made:,}", f"{prefix} {counts.freed:,} tokens"),
+        ("Tokens sent", f"{usage.prompt:,}", f"{spent.calls:,} calls, {cached:.0%} from the cache"),
+        ("Tokens spared", f"{spent.spared:,}", "over all calls"),
+        ("Net dollars", _net(spent, is_dry=shown.dry_run), _of_net(spent, is_dry=shown.dry_run)),
+    ]
+    yield '<dl class="figures">'
+    for name, value, note in figures:
+        small = f"<small>{_text(note)}</small>" if note else ""
+        yield f"<div><dt>{_text(name)}</dt><dd>{_text(value)}{small}</dd></div>"
+    yield "</dl>"
+
+
+def _net(spent: Spent, *, is_dry: bool = False) -> str:
+    if is_dry or not spent.priced:
+        return "unknown"
+    return f"{'−' if spent.net < 0 else '+'}{_dollars(abs(spent.net))}"
+
+
+def _of_net(spent: Spent, *, is_dry: bool) -> str:
+    if is_dry:
+        return f"billed {_dollars(spent.billed)}; policyctx replay estimates what a policy saves"
+    if not spent.priced:
+        return "no call of a model with a known price yet"
+    told = f"billed {_dollars(spent.billed + spent.summaries)}"
+    told += f", about {_dollars(spent.without)} without the policy"
+    unpriced = spent.calls - spent.priced
+    return told + (f"; {unpriced:,} calls have no known price" if unpriced else "")
+
+
+def _health(shown: Overview) -> Iterator[str]:
+    counts = shown.counts
+    failed = {
+        "sent unchanged, since the policy failed": counts.requests["failed_open"],
+        "sent with earlier decisions, since the policy failed": counts.requests["reapplied"],
+    }
+    found = [f"{_number(n, 'request')} {what}" for what, n in failed.items() if n]
+    found += [
+        f"{_number(n, 'internal error')}: {name}" for name, n in sorted(counts.errors.items())
+    ]
+    found += [
+        f"{_number(n, 'response')} of {upstream}: {_status(status)}"
+        for (upstream, status), n in sorted(counts.responses.items())
+        if not status.isdigit() or int(status) >= _FIRST_ERROR
+    ]
+    found += [f"the journal of session {name} cannot be read" for name in shown.unreadable]
+    passed = [
+        f"{_number(counts.requests[name], 'request')} {what}"
+        for name, what in _PASSED.items()
+        if counts.requests[name]
+    ]
+    if shown.reloads:
+        passed.append(f"{_number(shown.reloads, 'reading')} of the policies on SIGHUP")
+    yield '<section aria-labelledby="health"><h2 id="health">Health</h2>\n<ul class="health">'
+    if not found:
+        yield "<li>No failures, and no errors of the upstreams.</li>"
+    yield from (f'<li class="bad">{_text(one)}</li>' for one in found)
+    yield from (f"<li>{_text(one)}</li>" for one in passed)
+    yield "</ul></section>"
+
+
+_FIRST_ERROR = 400
+_PASSED = {
+    "untouchable": "sent as they came: they cannot be edited safely",
+    "held": "sent as they came: the server holds their history",
+    "unreadable_usage": "with a usage that could not be read",
+}
+
+
+def _status(status: str) -> str:
+    return f"status {status}" if status.isdigit() else status
+
+
+def _sessions(shown: Overview) -> Iterator[str]:
+    yield '<section aria-labelledby="sessions"><h2 id="sessions">Sessions</h2>'
+    if not shown.sessions:
+        yield "<p>No session is in memory.</p></section>"
+        return
+    names = ("Session", "Policy", "Model", "Last request", *_SESSION_NUMBERS)
+    yield from _table_head("Sessions in memory", names, numbers=_SESSION_NUMBERS)
+    for one in shown.sessions:
+        spent = one.spent
+        link = f'<a href="?session={quote(one.name, safe="")}">{_text(one.name)}</a>'
+        numbers = (
+            f"{one.calls:,}",
+            f"{one.decisions:,}",
+            f"{spent.usage.prompt:,}",
+            f"{spent.spared:,}",
+            _net(spent, is_dry=shown.dry_run),
+        )
+        cells = [link, _text(one.policy), _text(one.model), _text(_time(one.at))]
+        yield _row(names, [*cells, *map(_text, numbers)], numbers=_SESSION_NUMBERS)
+    yield "</tbody></table></div></section>"
+
+
+_SESSION_NUMBERS = ("Calls", "Decisions", "Tokens sent", "Spared", "Net")
+_LONG = {"Session", "Item"}
+_DECISION_NUMBERS = ("Call", "Freed")
+_COLUMNS = ("Time", "Session", "Call", "Item", "What", "Step", "Rule", "Reason", "Freed")
+
+
+def _decisions(shown: Overview) -> Iterator[str]:
+    title = f"Decisions of {shown.session}" if shown.session else "Decisions"
+    yield '<section aria-labelledby="decisions">'
+    yield f'<h2 id="decisions">{_text(title)}</h2>'
+    if shown.session:
+        yield '<p><a href="./">Decisions of all sessions in memory</a></p>'
+    if not shown.decisions:
+        yield "<p>None yet.</p></section>"
+        return
+    if shown.more:
+        named = f"?session={quote(shown.session, safe='')}" if shown.session else ""
+        yield (
+            f"<p>The newest {len(shown.decisions):,}; {shown.more:,} more are in"
+            f' <a href="decisions.json{named}">decisions.json</a>.</p>'
+        )
+    yield from _table_head("Decisions, the newest first", _COLUMNS, numbers=_DECISION_NUMBERS)
+    for position, one in enumerate(shown.decisions):
+        freed = "" if one.freed_tokens is None else f"{one.freed_tokens:,}"
+        item = " ".join(filter(None, (one.tool, one.type, one.item)))
+        reason = _text(one.reason or one.code)
+        if (text := shown.texts.get(position)) is not None:
+            reason += f"<details><summary>Text</summary><pre>{_text(text)}</pre></details>"
+        cells = [
+            _text("" if one.at is None else _time(one.at)),
+            _text(one.session),
+            _text(one.call or ""),
+            _text(item),
+            _text(one.action),
+            _text(one.step),
+            _text(one.rule),
+            reason,
+            _text(freed),
+        ]
+        yield _row(_COLUMNS, cells, numbers=_DECISION_NUMBERS)
+    yield "</tbody></table></div></section>"
+
+
+def _table_head(title: str, names: Iterable[str], *, numbers: Sequence[str]) -> Iterator[str]:
+    yield f'<div class="scroll" role="region" aria-label="{_text(title)}" tabindex="0">'
+    yield f'<table class="stacks"><caption>{_text(title)}</caption><thead><tr>'
+    for name in names:
+        kind = ' class="number"' if name in numbers else ""
+        yield f'<th scope="col"{kind}>{_text(name)}</th>'
+    yield "</tr></thead><tbody>"
+
+
+def _row(names: Sequence[str], cells: Sequence[str], *, numbers: Sequence[str]) -> str:
+    """Return a row; the cells are HTML, and an empty one is hidden where rows are stacks."""
+    made = []
+    for name, cell in zip(names, cells, strict=True):
+        kind = ' class="number"' if name in numbers else ""
+        long = ' class="long"' if name in _LONG else ""
+        shown = f"<span{long}>{cell}</span>" if cell else ""
+        made.append(f'<td data-label="{_text(name)}"{kind}>{shown}</td>')
+    return f"<tr>{''.join(made)}</tr>"
+
+
+def _footer() -> Iterator[str]:
+    yield "<footer>"
+    yield (
+        '<nav aria-label="Data"><ul><li><a href="decisions.json">All decisions as JSON</a></li>'
+        '<li><a href="metrics">Metrics for Prometheus</a></li>'
+        '<li><a href="health">Health as JSON</a></li></ul></nav>'
+    )
+    yield (
+        '<p class="muted">The net is what providers billed for prompts, at the list prices of'
+        f" {_text(prices_date())}, less an estimate without the policy: the same prompts with all"
+        " that left them, in a cache that no edit changed. Below 0 the policy saves. Reload the"
+        " page for new figures.</p>"
+    )
+    yield "</footer>"
+
+
+def _text(value: object) -> str:
+    """Return a text as HTML; its direction does not change that of what is around it."""
+    shown = escape(str(value))
+    return shown if shown.isascii() else f"<bdi>{shown}</bdi>"
+
+
+def _time(at: float) -> str:
+    try:
+        return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, OSError, ValueError):
+        return ""
+
+
+def _dollars(amount: float) -> str:
+    return f"${amount:,.2f}" if amount >= 1 else f"${amount:,.4f}"
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

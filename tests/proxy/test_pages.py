@@ -1,0 +1,278 @@
+"""The proxy's own pages: what they show, and that nothing in them is taken for HTML."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from benchmarks.browser import chromium, emulated
+from policyctx.messages.json_text import compact_json
+from policyctx.proxy.metrics import metrics
+from policyctx.proxy.pages import Pages
+from policyctx.proxy.turning import Counts, Turning
+from tests.conversations import session_of
+from tests.proxy.test_turning import TEXTS, Proxied
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+HOSTILE = "</style><script>alert(1)</script>&amp;\"'"
+CHINESE = "读取文件\u202e"
+USAGE = {
+    "input_tokens": 10,
+    "cache_read_input_tokens": 5_000,
+    "cache_creation_input_tokens": 800,
+    "output_tokens": 7,
+}
+
+
+class Read(HTMLParser):
+    """The elements of a page, and its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def pages_of(proxied: Proxied, **options: Any) -> Pages:
+    return Pages(proxied.turning, proxied.registry, proxied.policies, proxied.root, **options)
+
+
+def shown(pages: Pages, name: str = "", query: str = "") -> str:
+    answer = pages.answer(name, query)
+    assert answer is not None
+    return answer.body.decode()
+
+
+def decisions(pages: Pages, query: str = "") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(shown(pages, "decisions.json", query))["decisions"]
+    return found
+
+
+def run(proxied: Proxied, *, tool: str = "Bash", turns: int = 4, session: str = "s") -> None:
+    """Run a session of some turns, each with a usage."""
+    for n in range(1, turns + 1):
+        text = compact_json(session_of(*TEXTS[:n])).replace('"Bash"', json.dumps(tool))
+        raw = '{"model":"claude-sonnet-4-5","messages":%s}' % text  # noqa: UP031 - braces
+        turned = proxied.turned(raw.encode(), session)
+        proxied.turning.observe(turned, USAGE)
+
+
+def test_the_page_has_the_tokens_the_dollars_and_the_reasons(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path)
+    run(proxied)
+    text = Read(shown(pages_of(proxied))).text
+    spent = proxied.turning.counts.spent
+    assert spent.usage.prompt == 4 * 5810
+    assert f"{spent.usage.prompt:,}" in text
+    assert f"{spent.spared:,}" in text
+    assert spent.spared > 0
+    assert f"about ${spent.without:,.4f} without the policy" in text
+    assert ">= 20 tokens; 2nd newest of Bash" in text
+    assert "No failures" in text
+
+
+def test_failures_and_errors_of_upstreams_are_in_the_health(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path)
+    counts = proxied.turning.counts
+    counts.request("failed_open")
+    counts.error("KeyError")
+    for status in ("200", "529", "cut"):
+        counts.response("openai", status)
+    pages = pages_of(proxied)
+    text = Read(shown(pages)).text
+    for said in (
+        "1 request sent unchanged, since the policy failed",
+        "1 internal error: KeyError",
+        "1 response of openai: status 529",
+        "1 response of openai: cut",
+    ):
+        assert said in text
+    assert "status 200" not in text
+    health = json.loads(shown(pages, "health"))
+    assert health["responses"] == {"openai": {"200": 1, "529": 1, "cut": 1}}
+
+
+@pytest.mark.parametrize("tool", [HOSTILE, CHINESE, "a\n# HELP x\n"])
+@pytest.mark.parametrize("session", [HOSTILE, CHINESE])
+@pytest.mark.parametrize("show_content", [True, False])
+def test_names_of_clients_are_text(
+    tmp_path: Path, tool: str, session: str, *, show_content: bool
+) -> None:
+    proxied = Proxied(tmp_path)
+    run(proxied, tool=tool, session=session)
+    pages = pages_of(proxied, show_content=show_content)
+    read = Read(shown(pages, query="session=" + HOSTILE))
+    assert "script" not in read.tags
+    read = Read(shown(pages))
+    assert read.tags.isdisjoint({"script", "iframe", "img", "link", "form"})
+    assert not any(name.startswith("on") for name in read.attributes)
+    made = decisions(pages)
+    assert [one["tool"] for one in made] == [tool] * 3
+    if tool.isprintable():
+        assert tool in read.text
+    assert read.text.count("retire") >= 3
+
+
+def test_text_of_messages_is_shown_only_if_it_is_asked_for(tmp_path: Path) -> None:
+    proxied = Proxied(
+        tmp_path,
+        """\
+apiVersion: policyctx/v1
+name: old
+min_tokens: 20
+items: {tool_result: {offload: true, keep_recent: 1}}
+placeholder: {text: "{head} in {path}", head: {chars: 6}}
+steps: [{name: retire, do: offload}]
+""",
+    )
+    run(proxied)
+    plain, full = pages_of(proxied), pages_of(proxied, show_content=True)
+    for name in ("", "decisions.json", "health", "metrics"):
+        assert "line 0" not in shown(plain, name)
+    assert TEXTS[0] in Read(shown(full)).text
+    assert decisions(full)[0]["placeholder"].startswith("line 0 in /")
+
+
+def test_a_session_that_has_left_memory_keeps_its_decisions(tmp_path: Path) -> None:
+    before = Proxied(tmp_path)
+    run(before)
+    before.registry.close()
+    after = Proxied(tmp_path)
+    run(after, session="other", turns=2)
+    pages = pages_of(after)
+    assert len(decisions(pages)) == 4
+    [name] = {one["session"] for one in decisions(pages)} - {
+        one.name for one in after.registry.live()
+    }
+    assert len(decisions(pages, f"session={name}")) == 3
+    text = Read(shown(pages, query=f"session={name}")).text
+    assert text.count("min_tokens") == 3
+    for other in ("../root", "proxy.key", "%00", ".."):
+        assert decisions(pages, f"session={other}") == []
+        assert "None yet." in Read(shown(pages, query=f"session={other}")).text
+
+
+def test_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path)
+    run(proxied)
+    [name] = proxied.folders
+    folder = proxied.root / name
+    folder.rename(tmp_path / "moved")
+    folder.write_text("no folder")
+    pages = pages_of(proxied)
+    assert f"the journal of session {name} cannot be read" in Read(shown(pages)).text
+
+
+def test_the_metrics_are_read_by_prometheus(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path)
+    run(proxied)
+    found = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(shown(pages_of(proxied), "metrics"))
+        for sample in family.samples
+    }
+    spent = proxied.turning.counts.spent
+    prefix = "policyctx_proxy_"
+    assert found[prefix + "sessions",] == 1
+    assert found[prefix + "requests_total", ("outcome", "edited")] == 3
+    assert found[prefix + "decisions_total", ("action", "offloaded"), ("step", "retire")] == 3
+    assert found[prefix + "tokens_total", ("kind", "cache_read")] == 20_000
+    assert found[prefix + "spared_tokens_total",] == spent.spared
+    assert found[prefix + "net_dollars",] == pytest.approx(spent.net)
+
+
+def test_a_label_of_any_text_is_one_label() -> None:
+    counts = Counts()
+    hostile = 'a"} 1\nb\\'
+    counts.response(hostile, "200")
+    families = text_string_to_metric_families(metrics(counts, sessions=0, reloads=0))
+    labels = [s.labels for f in families for s in f.samples if s.name.endswith("responses_total")]
+    assert labels == [{"upstream": hostile, "status": "200"}]
+
+
+def test_a_dry_run_decides_as_the_policy_would(tmp_path: Path) -> None:
+    real, dry = Proxied(tmp_path), Proxied(tmp_path)
+    dry.root = tmp_path / "dry"
+    dry.turning = Turning(dry.registry, dry.policies, dry.root, dry_run=True)
+    run(real)
+    run(dry)
+    pages = pages_of(dry, dry_run=True)
+    kept = ("call", "item", "step", "rule", "code", "numbers", "freed_tokens", "path")
+    expected = [{k: one[k] for k in kept} for one in decisions(pages_of(real))]
+    # A path to another folder may be a token longer.
+    for one in expected:
+        del one["freed_tokens"]
+    assert [{k: one[k] for k in expected[0]} for one in decisions(pages)] == expected
+    assert not dry.root.exists()
+    assert dry.turn(session_of(*TEXTS[:5])) == session_of(*TEXTS[:5])
+    spent = dry.turning.counts.spent
+    assert (spent.calls, spent.spared) == (4, 0)
+    assert "A dry run" in Read(shown(pages)).text
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    try:
+        with chromium() as made:
+            yield made
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_fits_and_can_be_read(
+    tmp_path: Path, browser: Any, scheme: str, width: int
+) -> None:
+    proxied = Proxied(tmp_path)
+    run(proxied, tool="a" * 200 + HOSTILE, session="n" * 80)
+    proxied.turning.counts.response("openai", "529")
+    path = tmp_path / "page.html"
+    path.write_text(shown(pages_of(proxied, show_content=True)))
+    emulated(browser, width=width, scheme=scheme)
+    browser.get(path.as_uri())
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert browser.execute_script(_LOW_CONTRAST) == []
+    assert browser.get_log("browser") == []
+
+
+_LOW_CONTRAST = """
+const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
+const light = (colour) => {
+  const [r, g, b] = parts(colour).map((c) => c / 255)
+    .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const behind = (node) => {
+  for (let at = node; at; at = at.parentElement) {
+    const colour = getComputedStyle(at).backgroundColor;
+    if (parts(colour)[3] !== 0) return colour;
+  }
+  return "rgb(255, 255, 255)";
+};
+return [...document.querySelectorAll("body *")]
+  .filter((n) => [...n.childNodes].some((c) => c.nodeType === 3 && c.data.trim()))
+  .filter((n) => n.checkVisibility())
+  .filter((n) => {
+    const [one, other] = [light(getComputedStyle(n).color), light(behind(n))];
+    return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05) < 4.5;
+  })
+  .map((n) => n.textContent.slice(0, 40));
+"""
