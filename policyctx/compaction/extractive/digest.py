@@ -41,6 +41,7 @@ class Group(StrEnum):
     REPOSITORY = "Repository:"
     RUNNING = "Running:"
     CHECKS = "Checks, last run:"
+    REPORT = "Closing report:"
     DONE = "Done last:"
     NEXT = "Next:"
     OPEN = "Still open:"
@@ -142,6 +143,7 @@ class Digest:
     repository: tuple[Statement, ...] = ()
     running: tuple[Statement, ...] = ()
     checks: tuple[Statement, ...] = ()
+    report: tuple[Statement, ...] = ()
     done: tuple[Statement, ...] = ()
     next: tuple[Statement, ...] = ()
     open: tuple[Statement, ...] = ()
@@ -215,6 +217,7 @@ def statements_of(digest: Digest, group: Group) -> tuple[Statement, ...]:
         Group.RUNNING: digest.running,
         Group.EDITS: digest.edits,
         Group.CHECKS: digest.checks,
+        Group.REPORT: digest.report,
         Group.DONE: digest.done,
         Group.NEXT: digest.next,
         Group.OPEN: digest.open,
@@ -345,6 +348,7 @@ def _digest(found: dict[Group, list[tuple[str, dict[str, str]]]]) -> Digest:
         running=statements(Group.RUNNING),
         edits=statements(Group.EDITS),
         checks=statements(Group.CHECKS),
+        report=statements(Group.REPORT),
         done=statements(Group.DONE),
         next=statements(Group.NEXT),
         open=statements(Group.OPEN),

@@ -35,6 +35,7 @@ from policyctx.compaction.extractive.outside import repository_of, running_of
 from policyctx.compaction.extractive.progress import findings_of, status_of
 from policyctx.compaction.extractive.ranking import ranked
 from policyctx.compaction.extractive.references import resolved
+from policyctx.compaction.extractive.reports import reports_of
 from policyctx.compaction.extractive.revisions import Told, revised
 from policyctx.compaction.extractive.sentences import sentences_in, shortened
 from policyctx.compaction.extractive.statements import (
@@ -107,6 +108,8 @@ def gathered(history: History, cues: Cues) -> Digest:
         for sentence in sentences_in(found.left_over)
     ]
     spoken = [one for one in said if one.speaker != PROGRAM]
+    report = reports_of(before, items, spoken, calls)
+    reported = {one.source for one in report if one.source >= 0}
     status = status_of(before, items, spoken, calls, cues)
     told = _told({i: _with_done_told(found.digest) for i, found in read.items()}, said)
     standing = [_pointing(_with_source(one)) for one in revised(told, cues)]
@@ -118,7 +121,7 @@ def gathered(history: History, cues: Cues) -> Digest:
         agent=tuple(
             one.statement
             for one in standing
-            if not one.user and one.statement.text not in in_status
+            if not one.user and one.statement.text not in in_status and one.message not in reported
         ),
         found=_once([*before.found, *findings_of(results, spoken, calls, cues)]),
         carried=_once([*before.carried, *left_over]),
@@ -128,7 +131,8 @@ def gathered(history: History, cues: Cues) -> Digest:
         running=running_of(before.running, calls),
         edits=edits_of(before.edits, calls, changed, history.restored),
         checks=checks_of(before.checks, calls, changed, cues),
-        done=status.done,
+        report=report,
+        done=tuple(one for one in status.done if one.source not in reported),
         next=status.next,
         open=status.open,
         failures=failures_of(before.failures, calls, said, cues),
@@ -225,6 +229,7 @@ def _joined(digests: Sequence[Digest]) -> Digest:
         running=tuple(one for digest in digests for one in digest.running),
         edits=tuple(one for digest in digests for one in digest.edits),
         checks=tuple(one for digest in digests for one in digest.checks),
+        report=tuple(one for digest in reversed(digests) for one in digest.report),
         done=digests[-1].done,
         next=digests[-1].next,
         open=tuple(one for digest in digests for one in digest.open),
