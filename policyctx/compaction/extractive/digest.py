@@ -91,6 +91,8 @@ class FileState(NamedTuple):
     """Lines that it had when it was last read or written whole."""
     source: int = -1
     """0-based position of the last call's message; -1 if it is of an earlier summary."""
+    aside: bool = False
+    """Whether it is outside of the folders of the work."""
 
 
 class ToolCount(NamedTuple):
@@ -175,6 +177,8 @@ class DigestEntry(NamedTuple):
     """One line or, with notes, several; none has a line break at its end."""
     source: int = -1
     """0-based position of the message that it is from; -1 if it is of an earlier summary."""
+    aside: bool = False
+    """Whether it is a file outside of the folders of the work."""
 
 
 class FileRead(NamedTuple):
@@ -186,8 +190,9 @@ class FileRead(NamedTuple):
 
 def entries_of(digest: Digest) -> list[DigestEntry]:
     """Return all entries of a digest, group after group."""
+    aside = {_file(file) for file in digest.files if file.aside}
     return [
-        DigestEntry(group, text, source)
+        DigestEntry(group, text, source, group is Group.FILES and text in aside)
         for group in Group
         for text, source in _entries_of_group(digest, group)
     ]

@@ -53,6 +53,8 @@ class Unit(NamedTuple):
     """Among the units of its group."""
     place: int
     """Its position in the order of the conversation, group after group."""
+    aside: bool = False
+    """Whether it is a file outside of the folders of the work."""
 
 
 # Rates of the streams. The user's orders have the largest, because nobody else can repeat them.
@@ -60,7 +62,7 @@ class Unit(NamedTuple):
 _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 130.0, 30.0, 10.0, 8.0
 _LAST_TURN, _TELLING, _TALK = 24.0, 24.0, 2.0
 _OPEN_FAILURE, _RESOLVED_FAILURE = 8.0, 2.0
-_CHANGED_FILE, _OTHER_FILE = 16.0, 2.0
+_CHANGED_FILE, _OTHER_FILE, _FILE_ASIDE = 16.0, 2.0, 2.0
 _RATES = {
     Group.PASTED: 2.0,
     Group.FOUND: 5.0,
@@ -224,7 +226,7 @@ def _unit(entry: DigestEntry, place: int, position: int, count: int, cues: Cues)
     group = entry.group
     is_users = group is Group.TOLD
     weight, hard = _weighed(entry, position, count, cues)
-    return Unit(entry.text, group, entry.source, is_users, hard, weight, place)
+    return Unit(entry.text, group, entry.source, is_users, hard, weight, place, entry.aside)
 
 
 def _weighed(entry: DigestEntry, position: int, count: int, cues: Cues) -> tuple[float, bool]:
@@ -274,6 +276,8 @@ def _rate(unit: Unit) -> float:
         case Group.AGENT:
             return _TELLING if unit.weight >= _LEAST_TELLING else _TALK
         case Group.FILES:
+            if unit.aside:
+                return _FILE_ASIDE
             return _CHANGED_FILE if any(verb in line for verb in CHANGED) else _OTHER_FILE
         case Group.FAILURES:
             return _RESOLVED_FAILURE if notes else _OPEN_FAILURE

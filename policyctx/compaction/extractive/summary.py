@@ -31,7 +31,9 @@ from policyctx.compaction.extractive.digest import (
 )
 from policyctx.compaction.extractive.foreign import read_foreign
 from policyctx.compaction.extractive.layout import Layout, SummaryLine
+from policyctx.compaction.extractive.objections import objected
 from policyctx.compaction.extractive.outside import repository_of, running_of
+from policyctx.compaction.extractive.places import places_of
 from policyctx.compaction.extractive.progress import findings_of, status_of
 from policyctx.compaction.extractive.ranking import ranked
 from policyctx.compaction.extractive.references import resolved
@@ -98,6 +100,7 @@ def gathered(history: History, cues: Cues) -> Digest:
     calls = list(calls_in(reading, skipped, cues))
     changed = [changed_in(call, history.reads_file) for call in calls]
     said = resolved(list(said_in(items, cues, _inputs(items, reading))), items, cues)
+    said, rejected = objected(said, cues)
     read = {i: read_summary(text) for i, text in history.earlier.items()}
     read |= {i: _read_other(text, cues) for i, text in others.items()}
     read = dict(sorted(read.items()))
@@ -108,16 +111,20 @@ def gathered(history: History, cues: Cues) -> Digest:
         for sentence in sentences_in(found.left_over)
     ]
     spoken = [one for one in said if one.speaker != PROGRAM]
-    report = reports_of(before, items, spoken, calls)
+    places = places_of(calls, [path for paths in changed for path in paths], spoken)
+    sources = [[path for path in paths if places.is_source(path)] for paths in changed]
+    report = reports_of(before, items, spoken, calls, rejected)
     reported = {one.source for one in report if one.source >= 0}
     status = status_of(before, items, spoken, calls, cues)
     told = _told({i: _with_done_told(found.digest) for i, found in read.items()}, said)
     standing = [_pointing(_with_source(one)) for one in revised(told, cues)]
     results = [item for item in items if item.kind == "tool_result"]
     in_status = {one.text for one in (*status.done, *status.next)}
+    pasted = _once([*before.pasted, *(_with_source(one).statement for one in _pasted(said))])
+    elsewhere = {one.text for one in (*(each.statement for each in standing), *report)}
     return Digest(
         told=tuple(one.statement for one in standing if one.user),
-        pasted=_once([*before.pasted, *(_with_source(one).statement for one in _pasted(said))]),
+        pasted=tuple(one for one in pasted if one.text not in elsewhere),
         agent=tuple(
             one.statement
             for one in standing
@@ -125,12 +132,12 @@ def gathered(history: History, cues: Cues) -> Digest:
         ),
         found=_once([*before.found, *findings_of(results, spoken, calls, cues)]),
         carried=_once([*before.carried, *left_over]),
-        files=files_of(before.files, calls, history.reads_file),
+        files=files_of(before.files, calls, history.reads_file, places),
         tools=counted(before.tools, calls),
         repository=repository_of(before.repository, calls, spoken),
         running=running_of(before.running, calls),
-        edits=edits_of(before.edits, calls, changed, history.restored),
-        checks=checks_of(before.checks, calls, changed, cues),
+        edits=edits_of(before.edits, calls, changed, history.restored, places),
+        checks=checks_of(before.checks, calls, sources, cues),
         report=report,
         done=tuple(one for one in status.done if one.source not in reported),
         next=status.next,
