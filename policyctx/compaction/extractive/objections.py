@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from policyctx.compaction.extractive.revisions import subject_words
 from policyctx.compaction.extractive.statements import AGENT, USER
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from policyctx.compaction.extractive.statements import Said
 
 _QUESTION_MARKS = ("?", "？")
+# Words of a question that does not say what it is about.
+_LITTLE = 2
 
 
 class Objected(NamedTuple):
@@ -44,8 +47,11 @@ def objected(said: Sequence[Said], cues: Cues) -> Objected:
         if not objects and cues.refusals.match(folded) is None:
             left += together
             continue
-        # "No" to a question answers it, and turns down what was offered.
-        whole = objects and not together[-1].text.rstrip().endswith(_QUESTION_MARKS)
+        # "No" to a question answers it, unless that asks for what was said before it.
+        last = together[-1].text
+        asks = last.rstrip().endswith(_QUESTION_MARKS)
+        offers = cues.proposals.found_in(last) or len(subject_words(last, cues)) <= _LITTLE
+        whole = objects and (offers or not asks)
         left += [one for one in together if not _turned_down(one, cues, whole=whole)]
         if whole:
             rejected.add(together[-1].message)

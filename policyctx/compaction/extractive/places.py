@@ -59,7 +59,8 @@ class Places(NamedTuple):
 
 def places_of(calls: Iterable[Call], changed: Iterable[str], said: Iterable[Said] = ()) -> Places:
     """Return where the calls ran; `changed` are the files that they changed, and `said`
-    is what user and agent said."""
+    is what user and agent said.
+    """
     ran_in: set[str] = set()
     paths = set(changed)
     for call in calls:

@@ -7,6 +7,7 @@ prefix of that order, written in sections and in the order of the conversation.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -83,6 +84,11 @@ _MOST_OF_PROGRAMS = 6
 # Characters that a note has at most of what the agent took back.
 _LONGEST_OF_AGENT = 120
 
+# Sentences of a message in which a single word is a label, not an order.
+_MANY_SENTENCES = 4
+
+# What stands before a line that is quoted.
+_QUOTES = "> "
 _SENTENCE_ENDS = (".", "!", "。", "！")
 # What a file may show as well.
 _IN_FILES = (Group.FOUND, Group.PASTED)
@@ -100,7 +106,7 @@ def gathered(history: History, cues: Cues) -> Digest:
     calls = list(calls_in(reading, skipped, cues))
     changed = [changed_in(call, history.reads_file) for call in calls]
     said = resolved(list(said_in(items, cues, _inputs(items, reading))), items, cues)
-    said, rejected = objected(said, cues)
+    said, rejected = objected(_without_fragments(said), cues)
     read = {i: read_summary(text) for i, text in history.earlier.items()}
     read |= {i: _read_other(text, cues) for i, text in others.items()}
     read = dict(sorted(read.items()))
@@ -121,10 +127,11 @@ def gathered(history: History, cues: Cues) -> Digest:
     results = [item for item in items if item.kind == "tool_result"]
     in_status = {one.text for one in (*status.done, *status.next)}
     pasted = _once([*before.pasted, *(_with_source(one).statement for one in _pasted(said))])
-    elsewhere = {one.text for one in (*(each.statement for each in standing), *report)}
+    said_elsewhere = (*(one.statement for one in standing), *report, *status.done, *status.next)
+    elsewhere = {one.text for one in said_elsewhere}
     return Digest(
         told=tuple(one.statement for one in standing if one.user),
-        pasted=tuple(one for one in pasted if one.text not in elsewhere),
+        pasted=tuple(one for one in pasted if one.text.removeprefix(_QUOTES) not in elsewhere),
         agent=tuple(
             one.statement
             for one in standing
@@ -276,6 +283,24 @@ def _told(earlier: Mapping[int, Digest], said: Sequence[Said]) -> list[Told]:
         if (one.speaker == USER and not one.pasted) or id(one) in worth
     ]
     return [told for _, told in sorted(placed, key=lambda pair: pair[0])]
+
+
+def _without_fragments(said: Sequence[Said]) -> list[Said]:
+    """Leave out words that stand alone between sentences, such as a label: they say nothing.
+
+    All of a message is never a fragment, and neither is an answer or an exact value.
+    """
+    typed = Counter(one.message for one in said if one.speaker == USER and not one.pasted)
+    return [
+        one
+        for one in said
+        if one.speaker != USER
+        or typed[one.message] < _MANY_SENTENCES
+        or one.values
+        or one.answered
+        or one.statement.answers
+        or not (one.text.isascii() and len(one.text.split()) == 1)
+    ]
 
 
 def _once(statements: Iterable[Statement]) -> tuple[Statement, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.compaction.extractive.test_authors import group, said, summary_of, user
+from tests.compaction.extractive.test_authors import said, summary_of, user
 from tests.compaction.extractive.test_reports import LABEL, report
 
 
