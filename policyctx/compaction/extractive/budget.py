@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 # Words of the shortest unit that may be shortened, and the share of it that has to stay.
 _LONG, _LEAST_SHARE = 30, 0.5
 _SHORTENED = " …"
-_SENTENCES = (Group.TOLD, Group.PASTED, Group.AGENT, Group.FOUND, Group.CARRIED)
+_SENTENCES = (
+    Group.TOLD, Group.PASTED, Group.AGENT, Group.FOUND, Group.CARRIED, Group.REPORT,
+)  # fmt: skip
 _PART_OF_WORD = re.compile(r"[A-Za-z0-9_]+$")
 # Units that are measured at once.
 _MEASURED_AT_ONCE = 64

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from policyctx.compaction.extractive.cues import Cues
+    from policyctx.compaction.extractive.places import Places
     from policyctx.compaction.extractive.work import Call
 
 _MOST_CHECKS, _MOST_EDITS = 4, 5
@@ -64,7 +65,7 @@ def checks_of(
 ) -> tuple[Statement, ...]:
     """Return the last run of each check with its result, those of earlier summaries first.
 
-    `changed` has for each call the files that it changed.
+    `changed` has for each call the files that it changed, of those that a check may read.
     """
     checks = {_keys_of(one.text.partition(_RESULT)[0]): one for one in earlier}
     for call, paths in zip(calls, changed, strict=True):
@@ -127,11 +128,12 @@ def edits_of(
     calls: Iterable[Call],
     changed: Iterable[Sequence[str]],
     restored: Iterable[str],
+    places: Places,
 ) -> tuple[Statement, ...]:
     """Return the new text of the last edit of each file, of the files edited last.
 
     `changed` has for each call the files that it changed; `restored` are the paths of files that
-    come back whole.
+    come back whole. Files outside of the `places` of the work are left out.
     """
     edits = {one.text.partition(": ")[0]: one for one in earlier}
     for call, paths in zip(calls, changed, strict=True):
@@ -141,7 +143,9 @@ def edits_of(
             said = f"{paths[0]}: {shortened(text, _LONGEST_EDIT)}"
             edits[paths[0]] = Statement(said, source=call.message)
     shown = set(restored)
-    return tuple(one for path, one in edits.items() if path not in shown)[-_MOST_EDITS:]
+    return tuple(
+        one for path, one in edits.items() if path not in shown and not places.is_outside(path)
+    )[-_MOST_EDITS:]
 
 
 def _new_text(call: Call) -> str:

@@ -85,6 +85,14 @@ class Language:
     """What the agent offers to do something with."""
     agreements: tuple[str, ...] = ()
     """How the user accepts an offer without repeating it."""
+    objections: tuple[str, ...] = ()
+    """How a reply begins that turns down what was said before it; with the sign after it if any."""
+    refusals: tuple[str, ...] = ()
+    """How a reply begins that may turn down what was proposed, or only forbid something else."""
+    continuations: tuple[str, ...] = ()
+    """What a client writes to have a session go on, which is no task."""
+    task_lists: tuple[str, ...] = ()
+    """What a list of tasks is called: that it is written is no step of the work."""
     acknowledged: tuple[str, ...] = ()
     """Words that only say that something was heard."""
     errands: tuple[str, ...] = ()
@@ -272,6 +280,20 @@ ENGLISH = Language(
         "do that", "do it", "do this", "go with that", "go ahead", "yes", "yep", "yeah", "sure",
         "sounds good", "agreed", "as you suggest", "as proposed", "make it so", "please do",
     ),
+    objections=(
+        "no,", "no.", "no!", "no;", "no:", "no -", "no we", "no i", "no it",
+        "no that", "no this", "no you", "no the", "no use", "nope", "nah", "not that", "not this",
+        "not like that", "not like this", "that's wrong", "that is wrong", "wrong", "i disagree",
+        "i'd rather", "i would rather", "rather", "hell no", "of course not", "absolutely not",
+    ),
+    refusals=("don't", "dont", "do not", "never", "stop", "please don't", "please do not"),
+    continuations=(
+        "continue the conversation", "continue this conversation", "continue from where",
+        "continue where", "where we left", "where you left off", "continue with the last task",
+        "without asking the user", "without asking any", "session is being continued",
+        "please continue",
+    ),
+    task_lists=("todo list", "to-do list", "task list", "list of tasks", "todos", "todo items"),
     acknowledged=(
         "ok", "okay", "k", "thanks", "thank", "you", "thx", "great", "nice", "good", "perfect",
         "cool", "fine", "lgtm", "yes", "yep", "yeah", "sure", "right", "alright", "all", "hm",
@@ -433,6 +455,13 @@ CHINESE = Language(
     ),
     proposals=("建议", "要不要", "是否", "推荐", "我可以", "可以先", "方案"),
     agreements=("就这么", "就这样", "按你说的", "可以", "同意", "照办", "就按", "行", "好的"),
+    objections=(
+        "不对", "不是这样", "不是的", "不行", "不好", "不同意", "不，", "不,", "不。", "不！",
+        "错了", "不要这样", "别这样", "还是算了", "宁可", "不要.", "不是，",
+    ),
+    refusals=("不要", "别", "不准", "不许", "禁止", "不用"),
+    continuations=("请继续之前", "继续之前的对话", "从中断处继续", "接着上次的对话"),
+    task_lists=("待办列表", "任务列表", "待办清单", "任务清单"),
     acknowledged=(
         "好的", "好", "谢谢", "多谢", "嗯", "行", "可以", "继续", "不错", "很好", "收到", "明白",
         "知道了", "辛苦了", "辛苦", "对", "是的", "吧", "了", "啊", "哦", "呢", "没问题", "你好",
@@ -488,6 +517,11 @@ GERMAN = Language(
         "noch nicht", "noch", "offen", "ausstehend", "wartet", "fehlt", "fehlen", "läuft",
         "steht aus",
     ),
+    objections=(
+        "nein", "nee", "nö", "nicht so", "nicht das", "falsch", "lieber", "eher", "auf keinen fall",
+        "stattdessen",
+    ),
+    refusals=("bitte nicht", "nicht", "niemals", "keinesfalls", "lass das"),
     acknowledged=(
         "danke", "super", "gut", "prima", "genau", "passt", "klar", "alles", "verstanden", "hallo",
         "guten", "morgen", "tag", "abend", "gerne", "bitte", "sehr", "schön", "tschüss", "mach",
@@ -526,6 +560,8 @@ FRENCH = Language(
         "annulé", "refusé", "sans succès", "n'a pas marché",
     ),
     unfinished=("pas encore", "encore", "en attente", "reste", "restent", "en cours", "manque"),
+    objections=("non", "pas ça", "pas comme ça", "plutôt", "surtout pas", "faux"),
+    refusals=("ne", "n'", "jamais", "arrête"),
     acknowledged=(
         "merci", "parfait", "bien", "très", "super", "bonjour", "salut", "oui", "d'accord",
         "entendu",
@@ -603,6 +639,10 @@ class Cues:
     unfinished: Presence
     proposals: Presence
     agreements: Presence
+    objections: re.Pattern[str]
+    refusals: re.Pattern[str]
+    continuations: Presence
+    task_lists: Presence
     acknowledged: re.Pattern[str]
     errands: Presence
     wishes: Presence
@@ -644,6 +684,10 @@ def cues_of(languages: tuple[Language, ...]) -> Cues:
         unfinished=_presence_of(cues("unfinished")),
         proposals=_presence_of(cues("proposals")),
         agreements=_presence_of(cues("agreements")),
+        objections=_any_folded(cues("objections")),
+        refusals=_any_folded(cues("refusals")),
+        continuations=_presence_of(cues("continuations")),
+        task_lists=_presence_of(cues("task_lists")),
         acknowledged=_any_folded(cues("acknowledged")),
         errands=_presence_of(cues("errands")),
         wishes=_presence_of(cues("wishes")),

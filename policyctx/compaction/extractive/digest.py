@@ -41,6 +41,7 @@ class Group(StrEnum):
     REPOSITORY = "Repository:"
     RUNNING = "Running:"
     CHECKS = "Checks, last run:"
+    REPORT = "Closing report:"
     DONE = "Done last:"
     NEXT = "Next:"
     OPEN = "Still open:"
@@ -90,6 +91,8 @@ class FileState(NamedTuple):
     """Lines that it had when it was last read or written whole."""
     source: int = -1
     """0-based position of the last call's message; -1 if it is of an earlier summary."""
+    aside: bool = False
+    """Whether it is outside of the folders of the work."""
 
 
 class ToolCount(NamedTuple):
@@ -142,6 +145,7 @@ class Digest:
     repository: tuple[Statement, ...] = ()
     running: tuple[Statement, ...] = ()
     checks: tuple[Statement, ...] = ()
+    report: tuple[Statement, ...] = ()
     done: tuple[Statement, ...] = ()
     next: tuple[Statement, ...] = ()
     open: tuple[Statement, ...] = ()
@@ -173,6 +177,8 @@ class DigestEntry(NamedTuple):
     """One line or, with notes, several; none has a line break at its end."""
     source: int = -1
     """0-based position of the message that it is from; -1 if it is of an earlier summary."""
+    aside: bool = False
+    """Whether it is a file outside of the folders of the work."""
 
 
 class FileRead(NamedTuple):
@@ -184,8 +190,9 @@ class FileRead(NamedTuple):
 
 def entries_of(digest: Digest) -> list[DigestEntry]:
     """Return all entries of a digest, group after group."""
+    aside = {_file(file) for file in digest.files if file.aside}
     return [
-        DigestEntry(group, text, source)
+        DigestEntry(group, text, source, group is Group.FILES and text in aside)
         for group in Group
         for text, source in _entries_of_group(digest, group)
     ]
@@ -215,6 +222,7 @@ def statements_of(digest: Digest, group: Group) -> tuple[Statement, ...]:
         Group.RUNNING: digest.running,
         Group.EDITS: digest.edits,
         Group.CHECKS: digest.checks,
+        Group.REPORT: digest.report,
         Group.DONE: digest.done,
         Group.NEXT: digest.next,
         Group.OPEN: digest.open,
@@ -345,6 +353,7 @@ def _digest(found: dict[Group, list[tuple[str, dict[str, str]]]]) -> Digest:
         running=statements(Group.RUNNING),
         edits=statements(Group.EDITS),
         checks=statements(Group.CHECKS),
+        report=statements(Group.REPORT),
         done=statements(Group.DONE),
         next=statements(Group.NEXT),
         open=statements(Group.OPEN),

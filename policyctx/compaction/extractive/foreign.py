@@ -52,7 +52,11 @@ def read_foreign(text: str, cues: Cues) -> Digest:
             told += map(Statement, _entries(body))
         elif _is_ahead(heading, cues):
             tasks = sentences_in(_outer(_FENCE.sub("", body)))
-            ahead += (Statement(one.text) for one in tasks if not cues.finished.found_in(one.text))
+            ahead += (
+                Statement(one.text)
+                for one in tasks
+                if not (cues.finished.found_in(one.text) or cues.continuations.found_in(one.text))
+            )
         else:
             for one in sentences_in(_FENCE.sub("", body)):
                 is_short = heading and len(one.text.split()) < _SHORT

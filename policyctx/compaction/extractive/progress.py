@@ -61,7 +61,12 @@ def status_of(
     """
     listed = _listed(items, calls, cues)
     by_agent = [one for one in said if one.speaker == AGENT and not one.pasted]
-    open_before = [one for one in earlier.open if not _is_finished(one.text, by_agent, calls, cues)]
+    open_before = [
+        one
+        for one in earlier.open
+        if not cues.continuations.found_in(one.text)
+        and not _is_finished(one.text, by_agent, calls, cues)
+    ]
     done, announced = earlier.done, earlier.next
     if by_agent or calls:
         # What the agent announced before it went on itself, it did.
@@ -71,9 +76,13 @@ def status_of(
             for one in earlier.next
             if (is_left or cues.unfinished.found_in(one.text))
             and not one.text.endswith(_LEADS_TO_CALL)
+            and not cues.task_lists.found_in(one.text)
             and not _spoken_of(one.text, said, calls, cues)
         ]
-        announced = _announced(by_agent, {call.message for call in calls})
+        announced = _announced(
+            [one for one in by_agent if not _is_housekeeping(one.text, cues)],
+            {call.message for call in calls},
+        )
         done = _done(by_agent, calls, announced)
     tasks = {one.text.removesuffix(_ACTIVE): one for one in open_before}
     tasks = {text: one for text, one in tasks.items() if text not in listed}
@@ -84,6 +93,11 @@ def status_of(
     active = [one for one in left if one.text.endswith(_ACTIVE)]
     others = [one for one in left if not one.text.endswith(_ACTIVE)]
     return Status(done, announced, (*active, *others)[:_MOST_OPEN])
+
+
+def _is_housekeeping(text: str, cues: Cues) -> bool:
+    """Whether a sentence is about the session, or its list of tasks, and not about the work."""
+    return cues.continuations.found_in(text) or cues.task_lists.found_in(text)
 
 
 def _announced(said: Sequence[Said], calling: Container[int]) -> tuple[Statement, ...]:

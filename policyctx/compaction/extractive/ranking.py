@@ -24,6 +24,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.compaction.extractive.digest import Group, Statement
+from policyctx.compaction.extractive.reports import is_heading, is_row, leads
 from policyctx.compaction.extractive.statements import values_in, weight_of
 from policyctx.compaction.extractive.work import CHANGED
 
@@ -52,6 +53,8 @@ class Unit(NamedTuple):
     """Among the units of its group."""
     place: int
     """Its position in the order of the conversation, group after group."""
+    aside: bool = False
+    """Whether it is a file outside of the folders of the work."""
 
 
 # Rates of the streams. The user's orders have the largest, because nobody else can repeat them.
@@ -59,7 +62,7 @@ class Unit(NamedTuple):
 _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 130.0, 30.0, 10.0, 8.0
 _LAST_TURN, _TELLING, _TALK = 24.0, 24.0, 2.0
 _OPEN_FAILURE, _RESOLVED_FAILURE = 8.0, 2.0
-_CHANGED_FILE, _OTHER_FILE = 16.0, 2.0
+_CHANGED_FILE, _OTHER_FILE, _FILE_ASIDE = 16.0, 2.0, 2.0
 _RATES = {
     Group.PASTED: 2.0,
     Group.FOUND: 5.0,
@@ -73,6 +76,8 @@ _RATES = {
     Group.NEXT: 10.0,
     Group.OPEN: 16.0,
 }
+# The newest report, and those before it.
+_NEWEST_REPORT, _OTHER_REPORT = 20.0, 4.0
 _LEAST_TELLING = 2.0
 # The task is in the first of the user's words; the last are what it has become.
 _FIRST, _LAST, _AT_AN_END = 2, 4, 0.5
@@ -116,6 +121,9 @@ def ranked(entries: Sequence[DigestEntry], cues: Cues) -> tuple[Unit, ...]:
         groups.setdefault(entry.group, []).append((place, entry))
     streams: dict[tuple[Group, float], list[_Bundle]] = {}
     for group, members in groups.items():
+        if group is Group.REPORT:
+            streams |= _report_streams(members, cues)
+            continue
         last = max(entry.source for _, entry in members) if group is Group.AGENT else -1
         units = [
             _unit(entry, place, position, len(members), cues)
@@ -124,13 +132,49 @@ def ranked(entries: Sequence[DigestEntry], cues: Cues) -> tuple[Unit, ...]:
         for together in _bundles(units) if group is Group.TOLD else ([unit] for unit in units):
             rates = [_LAST_TURN if unit.message == last >= 0 else _rate(unit) for unit in together]
             streams.setdefault((group, max(rates)), []).append(_bundled(together))
-    order: list[tuple[float, int, Unit]] = []
+    order: list[tuple[float, int, int, Unit]] = []
     for (group, rate), bundles in streams.items():
         size = size_of(str(group)) + _HEADING
         for bundle in sorted(bundles, key=_by_value if group in _SENTENCES else _by_weight):
             size += bundle.size
-            order += [(size / rate, unit.place, unit) for unit in bundle.units]
-    return tuple(unit for _, _, unit in sorted(order))
+            # A heading without the line below it says nothing, so the line comes first.
+            turn = -1 if group is Group.REPORT else 1
+            order += [
+                (size / rate, bundle.place, turn * i, unit) for i, unit in enumerate(bundle.units)
+            ]
+    return tuple(unit for *_, unit in sorted(order))
+
+
+def _report_streams(
+    members: Sequence[tuple[int, DigestEntry]], cues: Cues
+) -> dict[tuple[Group, float], list[_Bundle]]:
+    """Return the lines of the newest report, and of the others, as streams.
+
+    What tells most comes first, as of all that the agent says. Of the rest the first lines of all
+    sections come before the second ones: what is cut, is cut evenly.
+    """
+    streams: dict[tuple[Group, float], list[_Bundle]] = {}
+    rate, depth, together = _NEWEST_REPORT, 0, list[Unit]()
+    for i, (place, entry) in enumerate(members):
+        line, _, notes = entry.text.removeprefix("- ").partition("\n")
+        if notes and i:
+            rate, depth = _OTHER_REPORT, 0
+        if is_heading(line):
+            depth = 0
+        after = members[i + 1][1].text.removeprefix("- ") if i + 1 < len(members) else ""
+        weight = -depth - i / len(members)
+        unit = _unit(entry, place, i, len(members), cues)
+        together.append(unit._replace(weight=weight))
+        is_first_row = is_row(line) and not (i and is_row(members[i - 1][1].text[2:]))
+        if after and leads(line, after) and (is_first_row or not is_row(line)):
+            continue
+        if rate == _NEWEST_REPORT and unit.weight >= _LEAST_TELLING:
+            heavy = [one._replace(weight=unit.weight) for one in together]
+            streams.setdefault((Group.REPORT, _TELLING), []).append(_bundled(heavy))
+        else:
+            streams.setdefault((Group.REPORT, rate), []).append(_bundled(together))
+        depth, together = depth + 1, []
+    return streams
 
 
 class _Bundle(NamedTuple):
@@ -182,7 +226,7 @@ def _unit(entry: DigestEntry, place: int, position: int, count: int, cues: Cues)
     group = entry.group
     is_users = group is Group.TOLD
     weight, hard = _weighed(entry, position, count, cues)
-    return Unit(entry.text, group, entry.source, is_users, hard, weight, place)
+    return Unit(entry.text, group, entry.source, is_users, hard, weight, place, entry.aside)
 
 
 def _weighed(entry: DigestEntry, position: int, count: int, cues: Cues) -> tuple[float, bool]:
@@ -200,7 +244,8 @@ def _weighed(entry: DigestEntry, position: int, count: int, cues: Cues) -> tuple
             return recency - (1 if notes else 0), False
     statement = Statement(line[2:], answers=notes, replaces=notes)
     values = values_in(line)
-    weight = weight_of(statement, cues, values, agent=entry.group is Group.AGENT)
+    is_agents = entry.group in (Group.AGENT, Group.REPORT)
+    weight = weight_of(statement, cues, values, agent=is_agents)
     if _NAME.search(line):
         weight += _NAMED
     if entry.group is not Group.TOLD:
@@ -231,6 +276,8 @@ def _rate(unit: Unit) -> float:
         case Group.AGENT:
             return _TELLING if unit.weight >= _LEAST_TELLING else _TALK
         case Group.FILES:
+            if unit.aside:
+                return _FILE_ASIDE
             return _CHANGED_FILE if any(verb in line for verb in CHANGED) else _OTHER_FILE
         case Group.FAILURES:
             return _RESOLVED_FAILURE if notes else _OPEN_FAILURE

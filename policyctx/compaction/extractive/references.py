@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from policyctx.definitions.items import Item
 
 # A longer reply says itself what it means.
-_LONGEST_REPLY, _LONGEST_AGREEMENT = 90, 40
+_LONGEST_REPLY, _LONGEST_AGREEMENT = 90, 60
 _LONGEST_NOTE = 400
 # Of what the agent said only the end is looked through.
 _LOOKED_AT = 6_000
@@ -38,6 +38,9 @@ _LONGEST_NAME = 40
 # Words that a reply may have beside its agreement.
 _MOST_BESIDE_AGREEMENT = 2
 _LITTLE, _MOST_SENTENCES, _NEAR = 2, 2, 400
+# Characters of each entry in a note with many, and the entries of which so much is shown.
+_LEAST_OF_ENTRY, _MOST_ENTRIES = 60, 12
+_ENDS_CLAUSE = re.compile(r"\s*(?:$|[,.;!?])")
 _NO_LETTER = re.compile(r"[\W_]+")
 
 
@@ -83,7 +86,7 @@ def _resolved(one: Said, agents: str, cues: Cues) -> Said:
     picked = next(filter(None, picks), [])
     agrees = len(folded) <= _LONGEST_AGREEMENT and _agrees(folded, cues)
     if not picked and agrees and not one.statement.answers:
-        picked = _offer(agents, cues)
+        picked = _proposed_list(agents, entries, cues) or _offer(agents, cues)
     asked = one.statement.answers or " ".join(picked)
     if not picked and asked and not agrees and _says_little(asked, cues):
         picked = [entry for entry in entries if folded.strip(" .!\"'") in _begins(entry)]
@@ -94,8 +97,29 @@ def _resolved(one: Said, agents: str, cues: Cues) -> Said:
         picked = [*_proposal(agents, asked, entries), asked]
     if not picked:
         return one
-    note = shortened("; ".join(one_line(entry) for entry in picked), _LONGEST_NOTE)
+    note = _note_of(picked)
     return one._replace(statement=one.statement._replace(answers=note))
+
+
+def _note_of(picked: Sequence[str]) -> str:
+    """Return the entries in one line, each shortened alike if they are too long together."""
+    entries = [one_line(entry) for entry in picked]
+    most = max(_LEAST_OF_ENTRY, _LONGEST_NOTE // len(entries) - 2)
+    if len("; ".join(entries)) > _LONGEST_NOTE:
+        entries = [shortened(entry, most) for entry in entries]
+    return shortened("; ".join(entries), max(_LONGEST_NOTE, _LEAST_OF_ENTRY * _MOST_ENTRIES))
+
+
+def _proposed_list(agents: str, entries: Sequence[str], cues: Cues) -> list[str]:
+    """Return the entries of the list with which the agent's words end, if it offers something."""
+    at = agents.rfind(entries[-1]) if entries else -1
+    is_last = at >= 0 and len(agents) - at - len(entries[-1]) <= _NEAR
+    if not is_last or not cues.proposals.found_in(agents[-_LOOKED_AT:]):
+        return []
+    # An offer behind the list is what the reply is about, unless it means the list.
+    behind = [one.text for one in sentences_in(agents[at + len(entries[-1]) :])]
+    offers = [text for text in behind if cues.proposals.found_in(text)]
+    return [] if any(not _says_little(text, cues) for text in offers) else list(entries)
 
 
 def _agrees(folded: str, cues: Cues) -> bool:
@@ -158,12 +182,25 @@ def _picked(folded: str, entries: Sequence[str], cues: Cues) -> list[str]:
         return list(entries[-number:]) if number <= len(entries) else []
     if picks.whole.found_in(folded):
         return list(entries)
-    chosen = [picks.ordinals[word] for word in picks.ordinal.findall(folded)]
+    chosen = [
+        picks.ordinals[found[0]]
+        for found in picks.ordinal.finditer(folded)
+        if not _is_adverb(folded, found, cues)
+    ]
     if not chosen and len(_WORD.findall(folded)) <= _MOST_WORDS_BESIDE:
         chosen = [int(digit) for digit in _DIGIT.findall(folded)]
     if not chosen or not all(1 <= number <= len(entries) for number in chosen):
         return []
     return [entries[number - 1] for number in dict.fromkeys(chosen)]
+
+
+def _is_adverb(folded: str, found: re.Match[str], cues: Cues) -> bool:
+    """Whether a word for first, second and so on says when: "if not, commit first"."""
+    if not found[0].isascii() or not _ENDS_CLAUSE.match(folded, found.end()):
+        return False
+    before = _WORD.findall(folded[: found.start()])
+    pointed = any(before[-1] in one.articles for one in cues.languages) if before else True
+    return not pointed and len(before) >= _MOST_BESIDE_AGREEMENT
 
 
 def _number(found: re.Match[str], cues: Cues) -> int:

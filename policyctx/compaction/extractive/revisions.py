@@ -33,6 +33,7 @@ from policyctx.compaction.extractive.updates import (
     update_of,
     values_replaced,
 )
+from policyctx.tokens.words import words_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -57,6 +58,9 @@ _WORDS_LOOKED_UP = 8
 _LONGEST_NOTE, _LONGEST_MARK = 300, 60
 # Statements looked back at for each word, and by one that has no subject of its own.
 _LOOKED_BACK, _LOOKED_BACK_FOR_ANY = 24, 100
+# The statements, and the words or CJK characters of each, in a message that may have a note.
+_FEW_STATEMENTS, _SHORT = 3, 40
+_ASKING = ("?", "？")
 # Statements of the same message that tell what one is about.
 _AROUND = 4
 
@@ -93,6 +97,9 @@ class _Standing:
         lexicon = lexicon_of(cues.languages)
         self._frames = list(_frames_of(told, lexicon))
         self._message_before = list(_messages_before(told))
+        self._counts = Counter(one.message for one in told if one.user)
+        self._offers = cues.proposals
+        self._asking = tuple(word for one in cues.languages for word in one.requests)
         self._held: dict[int, Statement] = {}
         # For each word the standing statements that have it, the newest last.
         self._by_word: dict[str, dict[int, None]] = defaultdict(dict)
@@ -113,12 +120,29 @@ class _Standing:
                     statement = _with_notes(statement, left)
                 else:
                     similar.append(old)
+            similar = [old for old in similar if self._is_plain(i) and self._is_plain(old)]
             if similar and not statement.replaces:
                 text = self._held[max(similar)].text
                 statement = statement._replace(unresolved=shortened(text, _LONGEST_MARK))
         self._held[i] = statement
         for word in self._frames[i].keys:
             self._by_word[word][i] = None
+
+    def _is_plain(self, i: int) -> bool:
+        """Whether a statement is all of a short message that asks and offers nothing.
+
+        In a longer message shared words mostly come from what the message is about.
+        """
+        one = self.told[i]
+        if one.message >= 0 and self._counts[one.message] > _FEW_STATEMENTS:
+            return False
+        text = one.statement.text
+        asks = any(mark in text for mark in _ASKING) and not self._requests(text)
+        return not asks and words_in(text) <= _SHORT and not self._offers.found_in(text)
+
+    def _requests(self, text: str) -> bool:
+        """Whether a question asks to do something."""
+        return any(word in text.casefold() for word in self._asking)
 
     def _remove(self, old: int) -> None:
         del self._held[old]

@@ -46,6 +46,19 @@ _BEGINS_OUTPUT = re.compile(
     r"\s*(?:(?:\([\w.-]+\)\s*)?(?:[\w.-]+@[\w.-]+[^\n$#%]{0,80})?[$\u276f➜]\s+\S|>>> \S|PS [A-Z]:\\"
     r"|[\w.-]+@[\w.-]+:[^\n#]{0,80}#\s+\S|Traceback \(most recent call last\):)"
 )
+# The line of an error: an exception, or what a compiler or a runtime begins with.
+_BEGINS_ERROR = re.compile(
+    r"\s*(?:(?:Uncaught |Unhandled )?(?:[A-Za-z_$][\w.$]*)?(?:Error|Exception)"
+    r"(?: ?\[[^\]\n]+\])?: \S"
+    r"|error(?:\[\w+\])?: \S|panic: \S|fatal: \S|npm ERR! |node:internal/|at \S+ \([^)\n]*:\d+\))"
+)
+_QUOTING = re.compile(
+    r"(?i:\b(?:"
+    + "|".join(re.escape(one) for language in SHIPPED for one in language.quoting if one.isascii())
+    + r"))\s*[:：]\s*$|(?:"
+    + "|".join(one for language in SHIPPED for one in language.quoting if not one.isascii())
+    + r")\s*[:：]\s*$"
+)
 # Characters of a line that a program may have broken, and what it then does not end with.
 _SHORTEST_WRAPPED = 40
 _ENDS_LINE = (".", "!", "?", ":", ";", "。", "！", "？", "：", "；")
@@ -94,21 +107,35 @@ def _marked_lines(text: str) -> Iterator[Line]:
     """Yield the lines that say something; pasted are those in a fence, an element, a quotation."""
     fenced = False
     for piece, marked in _outside_and_inside_marks(text):
-        printed = False
+        printed = leads = False
+        opened = 0
         lines = piece.split("\n") if marked else _unwrapped(piece.split("\n"))
         for line, after in zip_longest(lines, lines[1:], fillvalue=""):
             if line.lstrip().startswith(("```", "~~~")):
                 fenced = not fenced
                 continue
             if not line.strip():
-                printed = False
+                printed, opened = False, 0
+            elif leads and not BULLET.match(line):
+                printed, leads = True, False
             elif _BEGINS_OUTPUT.match(line) and after.strip():
                 printed = True
+            # The text of an error goes on where a bracket is open, or indented.
+            is_error = _BEGINS_ERROR.match(line) is not None
+            if line.strip():
+                is_error = is_error or (opened != 0 and (opened > 1 or line[0].isspace()))
+                opened = max(1, opened + _brackets(line) + (opened == 0)) if is_error else 0
+                leads = _QUOTING.search(line) is not None
             if SAYS.search(line) and not _ONLY_TAG.fullmatch(line):
                 quoted = line.startswith("> ") or _HEADING.match(line) is not None
                 words = _TAG.sub("", line) if marked else line
                 if SAYS.search(words):
-                    yield Line(words.rstrip(), fenced or marked or quoted or printed)
+                    yield Line(words.rstrip(), fenced or marked or quoted or printed or is_error)
+
+
+def _brackets(line: str) -> int:
+    """Return how many brackets a line opens and does not close."""
+    return sum(map(line.count, "{[(")) - sum(map(line.count, "}])"))
 
 
 def _unwrapped(lines: Sequence[str]) -> list[str]:

@@ -7,6 +7,7 @@ prefix of that order, written in sections and in the order of the conversation.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -31,10 +32,13 @@ from policyctx.compaction.extractive.digest import (
 )
 from policyctx.compaction.extractive.foreign import read_foreign
 from policyctx.compaction.extractive.layout import Layout, SummaryLine
+from policyctx.compaction.extractive.objections import objected
 from policyctx.compaction.extractive.outside import repository_of, running_of
+from policyctx.compaction.extractive.places import places_of
 from policyctx.compaction.extractive.progress import findings_of, status_of
 from policyctx.compaction.extractive.ranking import ranked
 from policyctx.compaction.extractive.references import resolved
+from policyctx.compaction.extractive.reports import reports_of
 from policyctx.compaction.extractive.revisions import Told, revised
 from policyctx.compaction.extractive.sentences import sentences_in, shortened
 from policyctx.compaction.extractive.statements import (
@@ -80,6 +84,11 @@ _MOST_OF_PROGRAMS = 6
 # Characters that a note has at most of what the agent took back.
 _LONGEST_OF_AGENT = 120
 
+# Sentences of a message in which a single word is a label, not an order.
+_MANY_SENTENCES = 4
+
+# What stands before a line that is quoted.
+_QUOTES = "> "
 _SENTENCE_ENDS = (".", "!", "。", "！")
 # What a file may show as well.
 _IN_FILES = (Group.FOUND, Group.PASTED)
@@ -97,6 +106,7 @@ def gathered(history: History, cues: Cues) -> Digest:
     calls = list(calls_in(reading, skipped, cues))
     changed = [changed_in(call, history.reads_file) for call in calls]
     said = resolved(list(said_in(items, cues, _inputs(items, reading))), items, cues)
+    said, rejected = objected(_without_fragments(said), cues)
     read = {i: read_summary(text) for i, text in history.earlier.items()}
     read |= {i: _read_other(text, cues) for i, text in others.items()}
     read = dict(sorted(read.items()))
@@ -107,28 +117,36 @@ def gathered(history: History, cues: Cues) -> Digest:
         for sentence in sentences_in(found.left_over)
     ]
     spoken = [one for one in said if one.speaker != PROGRAM]
+    places = places_of(calls, [path for paths in changed for path in paths], spoken)
+    sources = [[path for path in paths if places.is_source(path)] for paths in changed]
+    report = reports_of(before, items, spoken, calls, rejected)
+    reported = {one.source for one in report if one.source >= 0}
     status = status_of(before, items, spoken, calls, cues)
     told = _told({i: _with_done_told(found.digest) for i, found in read.items()}, said)
     standing = [_pointing(_with_source(one)) for one in revised(told, cues)]
     results = [item for item in items if item.kind == "tool_result"]
     in_status = {one.text for one in (*status.done, *status.next)}
+    pasted = _once([*before.pasted, *(_with_source(one).statement for one in _pasted(said))])
+    said_elsewhere = (*(one.statement for one in standing), *report, *status.done, *status.next)
+    elsewhere = {one.text for one in said_elsewhere}
     return Digest(
         told=tuple(one.statement for one in standing if one.user),
-        pasted=_once([*before.pasted, *(_with_source(one).statement for one in _pasted(said))]),
+        pasted=tuple(one for one in pasted if one.text.removeprefix(_QUOTES) not in elsewhere),
         agent=tuple(
             one.statement
             for one in standing
-            if not one.user and one.statement.text not in in_status
+            if not one.user and one.statement.text not in in_status and one.message not in reported
         ),
         found=_once([*before.found, *findings_of(results, spoken, calls, cues)]),
         carried=_once([*before.carried, *left_over]),
-        files=files_of(before.files, calls, history.reads_file),
+        files=files_of(before.files, calls, history.reads_file, places),
         tools=counted(before.tools, calls),
         repository=repository_of(before.repository, calls, spoken),
         running=running_of(before.running, calls),
-        edits=edits_of(before.edits, calls, changed, history.restored),
-        checks=checks_of(before.checks, calls, changed, cues),
-        done=status.done,
+        edits=edits_of(before.edits, calls, changed, history.restored, places),
+        checks=checks_of(before.checks, calls, sources, cues),
+        report=report,
+        done=tuple(one for one in status.done if one.source not in reported),
         next=status.next,
         open=status.open,
         failures=failures_of(before.failures, calls, said, cues),
@@ -225,6 +243,7 @@ def _joined(digests: Sequence[Digest]) -> Digest:
         running=tuple(one for digest in digests for one in digest.running),
         edits=tuple(one for digest in digests for one in digest.edits),
         checks=tuple(one for digest in digests for one in digest.checks),
+        report=tuple(one for digest in reversed(digests) for one in digest.report),
         done=digests[-1].done,
         next=digests[-1].next,
         open=tuple(one for digest in digests for one in digest.open),
@@ -264,6 +283,24 @@ def _told(earlier: Mapping[int, Digest], said: Sequence[Said]) -> list[Told]:
         if (one.speaker == USER and not one.pasted) or id(one) in worth
     ]
     return [told for _, told in sorted(placed, key=lambda pair: pair[0])]
+
+
+def _without_fragments(said: Sequence[Said]) -> list[Said]:
+    """Leave out words that stand alone between sentences, such as a label: they say nothing.
+
+    All of a message is never a fragment, and neither is an answer or an exact value.
+    """
+    typed = Counter(one.message for one in said if one.speaker == USER and not one.pasted)
+    return [
+        one
+        for one in said
+        if one.speaker != USER
+        or typed[one.message] < _MANY_SENTENCES
+        or one.values
+        or one.answered
+        or one.statement.answers
+        or not (one.text.isascii() and len(one.text.split()) == 1)
+    ]
 
 
 def _once(statements: Iterable[Statement]) -> tuple[Statement, ...]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from policyctx.compaction.assembly import PathFields
     from policyctx.compaction.extractive.cues import Cues
+    from policyctx.compaction.extractive.places import Places
     from policyctx.compaction.extractive.statements import Said
     from policyctx.messages.reading import Reading
 
@@ -290,11 +291,15 @@ class _Use(NamedTuple):
 
 
 def files_of(
-    earlier: Iterable[FileState], calls: Iterable[Call], reads_file: Mapping[str, PathFields]
+    earlier: Iterable[FileState],
+    calls: Iterable[Call],
+    reads_file: Mapping[str, PathFields],
+    places: Places | None = None,
 ) -> tuple[FileState, ...]:
     """Return the files that calls worked on, those of earlier summaries included, last used first.
 
-    `reads_file` names by tool the field, or fields, with the path that it reads.
+    `reads_file` names by tool the field, or fields, with the path that it reads. Files
+    outside of the `places` of the work are marked.
     """
     files: dict[str, FileState] = {}
     for file in reversed(tuple(earlier)):
@@ -309,7 +314,11 @@ def files_of(
             files[use.path] = _after(files.pop(use.path, FileState(use.path, ())), use, call)
     # What earlier summaries kept apart stays apart: the path that told them apart may be left out.
     once = _each_once(files) if used else files
-    return tuple(_without_names(file) for file in reversed(once.values()))
+    named = (_without_names(file) for file in reversed(once.values()))
+    return tuple(
+        file if places is None else file._replace(aside=places.is_outside(file.path))
+        for file in named
+    )
 
 
 def _each_once(files: Mapping[str, FileState]) -> dict[str, FileState]:

@@ -17,6 +17,8 @@ class Writing:
     """Words before a number whose full stop makes it an ordinal: `im 3. Stock`."""
     dependents: tuple[str, ...] = ()
     """First words of a sentence that says nothing without the one before it."""
+    quoting: tuple[str, ...] = ()
+    """What stands right before the colon above a text that somebody else wrote."""
 
 
 ENGLISH = Writing(
@@ -34,6 +36,11 @@ ENGLISH = Writing(
         "put it", "put them", "do it", "do that", "do this", "for that", "with that", "if so",
         "if not", "in that case",
     ),
+    quoting=(
+        "this bit", "this paragraph", "this sentence", "this snippet", "results in", "i get",
+        "i got", "error", "errors", "error message", "output", "log", "logs", "trace",
+        "stack trace", "traceback", "it prints", "it printed",
+    ),
 )  # fmt: skip
 
 GERMAN = Writing(
@@ -50,6 +57,7 @@ GERMAN = Writing(
         "seit", "jeden", "jedes",
     ),
     dependents=("es", "das", "dies", "diese", "sie", "er", "sonst", "dafür", "damit", "davon"),
+    quoting=("fehler", "fehlermeldung", "ausgabe", "dieser absatz", "dieser satz"),
 )  # fmt: skip
 
 OTHERS = Writing(
@@ -64,6 +72,7 @@ OTHERS = Writing(
 
 CHINESE = Writing(
     dependents=("它", "这个", "那个", "这样", "那样", "否则", "不然"),
+    quoting=("报错", "报错信息", "日志", "输出", "这一段", "这段话"),
 )  # fmt: skip
 
 SHIPPED = (ENGLISH, GERMAN, OTHERS, CHINESE)

@@ -83,3 +83,28 @@ def test_a_lead_of_the_agent_without_what_it_leads_to_is_left_out() -> None:
         user("And?"),
     )
     assert "I found the root cause" not in summary
+
+
+STEPS = ("Drain the tank in hall B", "Replace the gasket of pump 3", "Fill it again on Monday")
+LISTED = "I would do this:\n\n" + "\n".join(f"{i}. {one}" for i, one in enumerate(STEPS, 1))
+
+
+@pytest.mark.parametrize(
+    "reply", ["do it", "yes, do it", "if all is clean do it, if not clean it first"]
+)
+def test_do_it_approves_all_entries_of_a_list(reply: str) -> None:
+    lines = group(summary_of(said(LISTED), user(reply)), TOLD)
+    assert lines == [f"- {reply}", f"  answers: {'; '.join(STEPS)}"]
+
+
+def test_an_offer_behind_a_list_is_what_do_it_means() -> None:
+    asked = f"{LISTED}\n\nI can also paint the valve of hall C blue on Sunday."
+    lines = group(summary_of(said(asked), user("do it")), TOLD)
+    assert lines[1] == "  answers: I can also paint the valve of hall C blue on Sunday."
+
+
+def test_all_entries_of_a_long_list_are_named() -> None:
+    entries = [f"Hall {name}: {'replace the old gasket and ' * 6}test it" for name in "ABCDEF"]
+    listed = "I suggest:\n\n" + "\n".join(f"- {entry}" for entry in entries)
+    lines = group(summary_of(said(listed), user("do it")), TOLD)
+    assert all(f"Hall {name}:" in lines[1] for name in "ABCDEF")
