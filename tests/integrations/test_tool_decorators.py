@@ -114,7 +114,9 @@ def hiding(function: Any) -> FunctionTool:
     async def call(_: object, arguments: str) -> str:
         return str(await function(**json.loads(arguments)))
 
-    return FunctionTool(function.__name__, str(function.__doc__), {}, call, strict_json_schema=False)
+    return FunctionTool(
+        function.__name__, str(function.__doc__), {}, call, strict_json_schema=False
+    )
 
 
 HIDING = Sdk(hiding, FunctionTool, _own_text, _called_by_agents, is_async=True)
