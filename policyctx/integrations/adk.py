@@ -19,6 +19,7 @@ from weakref import WeakValueDictionary
 
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, SentTurn
+from policyctx.integrations.host_sessions import options_below
 from policyctx.messages.asked import Asked
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
@@ -103,7 +104,8 @@ class PolicyPlugin(BasePlugin):  # type: ignore[misc]
         with self._lock:
             session = self._in_use.get(key)
             if session is None:
-                session = Session(self._session, session_id=key, **self._options)
+                options = options_below(self._options, key)
+                session = Session(self._session, session_id=key, **options)
                 self._in_use[key] = session
             self._recent[key] = session
             self._recent.move_to_end(key)

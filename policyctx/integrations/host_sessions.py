@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from policyctx.errors import InputError
 from policyctx.integrations.agent_loop import AgentLoop
+from policyctx.planning.paths import safe_part
 from policyctx.session import Session
 
 if TYPE_CHECKING:
@@ -28,6 +30,15 @@ if TYPE_CHECKING:
 _MOST_SESSIONS = 64
 
 
+def options_below(options: Mapping[str, Any], session_id: str) -> dict[str, Any]:
+    """Return the options of one of many sessions: a `root` becomes the session's folder below it.
+
+    So sessions share no file, as with the default root.
+    """
+    root = options.get("root")
+    return dict(options) | ({} if root is None else {"root": Path(root, safe_part(session_id))})
+
+
 class Turn(NamedTuple):
     """A model call to which a session's policy applies."""
 
@@ -39,10 +50,10 @@ class Turn(NamedTuple):
 class HostSessions:
     """The sessions of a host: one for all its calls, one for each id, or chosen by a function.
 
-    With a policy there is one session for each of the host's ids, or one for all calls if `options`
-    have a `session_id`. They are the options of `Session`, and the sessions have the host's shape
-    besides the shapes in them. A `Session` and a function take no options: with them the
-    constructor raises `InputError`.
+    With a policy there is one session for each of the host's ids, each with a folder below the
+    `root` in `options`, or one for all calls if `options` have a `session_id`. They are the options
+    of `Session`, and the sessions have the host's shape besides the shapes in them. A `Session` and
+    a function take no options: with them the constructor raises `InputError`.
     """
 
     def __init__(
@@ -69,7 +80,8 @@ class HostSessions:
         with self._lock:
             session = self._in_use.get(session_id)
             if session is None:
-                session = Session(self._given, session_id=session_id, **self._options)
+                options = options_below(self._options, session_id)
+                session = Session(self._given, session_id=session_id, **options)
                 self._in_use[session_id] = session
             self._recent[session_id] = session
             self._recent.move_to_end(session_id)

@@ -23,6 +23,7 @@ from weakref import WeakValueDictionary
 from policyctx.definitions.items import Medium
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop
+from policyctx.integrations.host_sessions import options_below
 from policyctx.messages.asked import Asked
 from policyctx.messages.shapes.blocks import result_parts
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
@@ -42,14 +43,15 @@ try:
         CompactionStrategy,
         ContentText,
     )
+    from inspect_ai.model._compaction.types import (
+        CompactionResult,  # noqa: F401 - older versions repeat the system messages of a list
+    )
     from inspect_ai.solver._task_state import sample_state
-
-    CompactionStrategy.preserve_prefix  # noqa: B018 - the first version with it
-except (ImportError, AttributeError) as error:
+except ImportError as error:
     raise InstallationError(
-        "the strategy for Inspect needs inspect-ai>=0.3.180, and"
+        "the strategy for Inspect needs inspect-ai>=0.3.284, and"
         f" {getattr(inspect_ai, '__version__', 'another')} is installed:"
-        " pip install 'inspect-ai>=0.3.180'"
+        " pip install 'inspect-ai>=0.3.284'"
     ) from error
 
 if TYPE_CHECKING:
@@ -240,7 +242,8 @@ class PolicyCompaction(CompactionStrategy):  # type: ignore[misc]
         with self._lock:
             session = self._in_use.get(key)
             if session is None:
-                session = Session(self._session, session_id=key, **self._options)
+                options = options_below(self._options, key)
+                session = Session(self._session, session_id=key, **options)
                 self._in_use[key] = session
             self._recent[key] = session
             self._recent.move_to_end(key)

@@ -21,6 +21,7 @@ from weakref import WeakValueDictionary
 
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, SentTurn
+from policyctx.integrations.host_sessions import options_below
 from policyctx.messages.asked import Asked
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.shapes.blocks import result_parts
@@ -281,7 +282,8 @@ class PolicyMiddleware(AgentMiddleware):  # type: ignore[misc]
         with self._lock:
             session = self._in_use.get(thread_id)
             if session is None:
-                session = Session(self._session, session_id=thread_id, **self._options)
+                options = options_below(self._options, thread_id)
+                session = Session(self._session, session_id=thread_id, **options)
                 self._in_use[thread_id] = session
             self._recent[thread_id] = session
             self._recent.move_to_end(thread_id)

@@ -23,6 +23,7 @@ from weakref import WeakValueDictionary
 
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, SentTurn
+from policyctx.integrations.host_sessions import options_below
 from policyctx.messages.asked import Asked
 from policyctx.messages.markers import MARKER
 from policyctx.session import Session
@@ -127,7 +128,8 @@ class PolicyHook(CustomLogger):  # type: ignore[misc]
         with self._lock:
             session = self._in_use.get(key)
             if session is None:
-                session = Session(self._session, session_id=key, **self._options)
+                options = options_below(self._options, key)
+                session = Session(self._session, session_id=key, **options)
                 self._in_use[key] = session
             self._recent[key] = session
             self._recent.move_to_end(key)

@@ -8,7 +8,7 @@ is made from the edited ones: smolagents has no other place for an edited list, 
 `SmolagentsShape` reads and edits the `View`s of steps.
 
 Importing this module raises `MissingExtraError` without smolagents, and `InstallationError` with a
-version whose steps have no usage.
+version whose steps repeat a call in their text.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ except ImportError as error:
 try:
     from smolagents.memory import (
         ActionStep,
-        CallbackRegistry,  # noqa: F401 - older versions do not have it
         MemoryStep,
         PlanningStep,
         TaskStep,
     )
     from smolagents.models import ChatMessage, MessageRole, get_tool_json_schema
+    from smolagents.tools import BaseTool  # noqa: F401 - older versions send a call twice
 except ImportError as error:
     raise InstallationError(
-        "the callback for smolagents needs smolagents>=1.20, and"
+        "the callback for smolagents needs smolagents>=1.21, and"
         f" {getattr(smolagents, '__version__', 'another')} is installed:"
-        " pip install 'smolagents>=1.20'"
+        " pip install 'smolagents>=1.21'"
     ) from error
 
 if TYPE_CHECKING:

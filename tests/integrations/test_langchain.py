@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -44,7 +45,6 @@ from tests.policies import policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 # LangChain takes seconds to import.
 pytestmark = pytest.mark.slow
@@ -209,6 +209,7 @@ def test_two_threads_have_a_session_each(middleware_of: Any) -> None:
     assert one is not two
     assert [len(each.ledger) for each in (one, two)] == [1, 1]
     assert [each.session_id for each in (one, two)] == ["one", "two"]
+    assert [Path(each.store.root).name for each in (one, two)] == ["one", "two"]
 
 
 def test_ten_threads_run_at_the_same_time(middleware_of: Any) -> None:

@@ -24,9 +24,9 @@ PACKAGES = {
     "strands": ("strands", {"__init__.py": ""}),
     "agent_framework": ("agent_framework", {"__init__.py": "__version__ = '0.9'"}),
     "adk": ("google.adk", {"__init__.py": "__version__ = '1.6.0'"}),
-    "smolagents": ("smolagents", {"__init__.py": "__version__ = '1.19.0'"}),
+    "smolagents": ("smolagents", {"__init__.py": "__version__ = '1.20.0'"}),
     "litellm": ("litellm", {"__init__.py": ""}),
-    "inspect_ai": ("inspect_ai", {"__init__.py": "__version__ = '0.3.163'"}),
+    "inspect_ai": ("inspect_ai", {"__init__.py": "__version__ = '0.3.283'"}),
 }
 # The extras that have another name than the integration.
 EXTRAS = {"inspect_ai": "inspect"}
@@ -39,9 +39,9 @@ TOO_OLD = {
     "strands": "needs strands-agents>=1.36",
     "agent_framework": "needs agent-framework-core>=1.11, and 0.9 is installed",
     "adk": "needs google-adk>=1.7, and 1.6.0 is installed",
-    "smolagents": "needs smolagents>=1.20, and 1.19.0 is installed",
+    "smolagents": "needs smolagents>=1.21, and 1.20.0 is installed",
     "litellm": "needs litellm>=1.100",
-    "inspect_ai": "needs inspect-ai>=0.3.180, and 0.3.163 is installed",
+    "inspect_ai": "needs inspect-ai>=0.3.284, and 0.3.283 is installed",
 }
 
 

@@ -9,6 +9,7 @@ import asyncio
 import json
 import warnings
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -59,7 +60,6 @@ from tests.policies import policy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
-    from pathlib import Path
 
 # Pydantic AI takes seconds to import.
 pytestmark = pytest.mark.slow
@@ -312,6 +312,7 @@ def test_two_conversations_have_a_session_each(api: OpenAIAPI, capability_of: An
     one, two = capability.session_of("one"), capability.session_of("two")
     assert [each.session_id for each in (one, two)] == ["one", "two"]
     assert [len(each.ledger) for each in (one, two)] == [1, 1]
+    assert [Path(each.store.root).name for each in (one, two)] == ["one", "two"]
 
 
 def test_a_history_goes_on_in_the_session_of_its_conversation(
@@ -415,7 +416,8 @@ def test_an_error_of_the_session_ends_the_run(api: OpenAIAPI, tmp_path: Path) ->
 def test_warnings_of_a_turn_are_logged(
     api: OpenAIAPI, capability_of: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (tmp_path / "tool_result").write_text("a file in place of the folder")
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "tool_result").write_text("a file in place of the folder")
     asyncio.run(run(api, capability_of(OLD)))
     records = [record for record in caplog.records if record.name.startswith("policyctx")]
     assert any("session s: " in record.getMessage() for record in records)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -97,6 +98,30 @@ def function_of(sdk: Sdk, docstring: str | None) -> Any:
     return function
 
 
+def shows_its_function(sdk: Sdk) -> bool:
+    """Return whether the SDK's tools show their function; those of openai-agents 0.4 do not."""
+    made = sdk.decorator(function_of(sdk, "Read."))
+    shown = (getattr(made, name, None) for name in ("func", "coroutine", "__wrapped__"))
+    return any(map(inspect.isroutine, shown))
+
+
+SHOWING = {name: sdk for name, sdk in SDKS.items() if shows_its_function(sdk)}
+
+
+def hiding(function: Any) -> FunctionTool:
+    """Return the function as a tool that does not show it."""
+
+    async def call(_: object, arguments: str) -> str:
+        return str(await function(**json.loads(arguments)))
+
+    return FunctionTool(
+        function.__name__, str(function.__doc__), {}, call, strict_json_schema=False
+    )
+
+
+HIDING = Sdk(hiding, FunctionTool, _own_text, _called_by_agents, is_async=True)
+
+
 def check(sdk: Sdk, made: Any, folder: Path, description: str) -> None:
     """Check that the SDK calls its tool, and that a session keeps two of its results."""
     assert isinstance(made, sdk.made)
@@ -107,13 +132,27 @@ def check(sdk: Sdk, made: Any, folder: Path, description: str) -> None:
     assert sum(item.offloaded for item in session.items) == 3
     place = session.policy.place(("hints", "read_file", "keep_recent"))
     assert place is not None
-    assert place.file == __file__
+    assert place.file == (__file__ if shows_its_function(sdk) else "code")
 
 
-@pytest.mark.parametrize("sdk", SDKS.values(), ids=SDKS)
+@pytest.mark.parametrize("sdk", SHOWING.values(), ids=SHOWING)
 def test_below_the_decorator_of_an_sdk(sdk: Sdk, tmp_path: Path) -> None:
     made = sdk.decorator(tool("Read a file.", ephemeral=2)(function_of(sdk, None)))
     check(sdk, made, tmp_path, "Read a file.")
+
+
+def test_below_a_decorator_whose_tools_hide_the_function_the_number_is_not_found(
+    tmp_path: Path,
+) -> None:
+    made = hiding(tool("Read a file.", ephemeral=2)(function_of(HIDING, None)))
+    assert Session(policy(RETIRING), root=tmp_path, tools=[made]).policy.hints == {}
+
+
+def test_above_a_decorator_whose_tools_hide_the_function_the_number_has_no_line(
+    tmp_path: Path,
+) -> None:
+    made = tool("Read a file.", ephemeral=2)(hiding(function_of(HIDING, "Read.")))
+    check(HIDING, made, tmp_path, "Read a file.")
 
 
 @pytest.mark.parametrize("sdk", SDKS.values(), ids=SDKS)

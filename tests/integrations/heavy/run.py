@@ -10,6 +10,7 @@ import sys
 import sysconfig
 import tempfile
 import time
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -17,7 +18,8 @@ from xml.etree import ElementTree as ET
 from tests.integrations.heavy.environments import ROOT, Environment, environments
 
 # What the tests themselves need.
-TESTS = ".[anthropic,bdd,hypothesis,openai]", "pytest-timeout"
+EXTRAS = ("anthropic", "bdd", "hypothesis", "openai")
+TESTS = f".[{','.join(EXTRAS)}]", "pytest-timeout"
 VERSIONS = "import importlib.metadata as m, sys; print(*map(m.version, sys.argv[1:]))"
 
 
@@ -39,15 +41,21 @@ class Outcome:
         return self.code == 0 and self.passed > 0 and self.others == 0
 
 
+def installed_project() -> str:
+    """Return what an environment takes from `pyproject.toml`: all but the extras of other hosts."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project.pop("optional-dependencies")
+    return repr((project, [extras[name] for name in EXTRAS]))
+
+
 def environment(requirements: tuple[str, ...], cache: Path, *, layered: bool) -> Path:
     """Return the interpreter of an environment with the checkout and these requirements.
 
-    An environment is made once for the same requirements, interpreter and `pyproject.toml`. With
+    An environment is made once for the same requirements, interpreter and installed project. With
     `layered` it shares the packages of this process's environment, so that few are installed.
     """
-    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     base = sysconfig.get_path("purelib") if layered else ""
-    made_of = [str(ROOT), sys.version, project, base, *TESTS, *requirements]
+    made_of = [str(ROOT), sys.version, base, installed_project(), *TESTS, *requirements]
     folder = cache / hashlib.sha256("\n".join(made_of).encode()).hexdigest()[:16]
     python, done = folder / "bin" / "python", folder / "complete"
     if not done.exists():

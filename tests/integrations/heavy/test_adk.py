@@ -232,6 +232,7 @@ def test_users_with_one_session_id_have_a_session_each(api: GoogleAPI, plugin_of
     assert mine.session_id == "app/u/s/worker"
     split = plugin.session_of("s", app_name="app", user_id="u/s", agent_name="worker")
     assert split.session_id != mine.session_id
+    assert len({str(each.store.root) for each in (mine, other, split)}) == 3
 
 
 def test_ten_sessions_run_at_the_same_time(api: GoogleAPI, plugin_of: Any) -> None:

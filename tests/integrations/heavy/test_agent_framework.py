@@ -360,7 +360,8 @@ def test_an_error_of_the_session_ends_the_run(api: OpenAIAPI, tmp_path: Path) ->
 def test_warnings_of_a_turn_are_logged(
     api: OpenAIAPI, middleware_of: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (tmp_path / "tool_result").write_text("a file in place of the folder")
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "tool_result").write_text("a file in place of the folder")
     asyncio.run(run(api, middleware_of(OLD)))
     records = [record for record in caplog.records if record.name.startswith("policyctx")]
     assert any("session s: " in record.getMessage() for record in records)

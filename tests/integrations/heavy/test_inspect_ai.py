@@ -323,6 +323,7 @@ def test_a_bounded_number_of_sessions_is_kept(
         strategy.session_of(name, "m")
     assert len(strategy._recent) == 2
     assert strategy.session_of("0", "m") is held
+    assert strategy.session_of("1", "m").store.root != held.store.root
 
 
 def test_the_shape_reads_reasoning_media_and_errors() -> None:

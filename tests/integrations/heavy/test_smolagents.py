@@ -264,7 +264,7 @@ def test_a_managed_agent_is_no_part_of_the_session(
     helper = agent_of(api, callback, name="helper", description="Looks.")
     api.script = [
         calling(("c", "read", {"name": "b"})),
-        calling(("q", "helper", {"task": "Where?"})),
+        calling(("q", "helper", {"task": "Where?", "additional_args": {}})),
         *script()[:2],
         final(f"Found. {BIG}"),
         final(),
