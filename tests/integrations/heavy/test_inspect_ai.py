@@ -263,11 +263,12 @@ def test_ids_stay_and_a_restart_gives_the_same_messages(strategy_of: Any, text: 
 
 
 def test_a_list_continues_with_what_was_returned(strategy_of: Any) -> None:
-    strategy, messages = strategy_of(OLD, 700), conversation()
+    strategy, messages = strategy_of(OLD, 800), conversation()
     first = compacted(strategy, messages)
     more = [ChatMessageAssistant(content="Fine."), ChatMessageUser(content="And?" * 100)]
     again = compacted(strategy, [*first, *more])
     assert len(strategy._recent) == 1
+    assert plain(first) != plain(messages)
     assert plain(again)[: len(first)] == plain(first)
 
 
