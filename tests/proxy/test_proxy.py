@@ -525,6 +525,9 @@ def test_a_proxy_that_others_reach_wants_a_token(api: Upstream, tmp_path: Path) 
         good = "a-long-enough-secret"
         assert asyncio.run(get(url + "/v1/models", x_policyctx_token=good))[0] == 200
         assert asyncio.run(get(f"{url}/_policyctx/token/{good}/v1/models"))[0] == 200
+        for page in ("_policyctx", "_policyctx/", "_policyctx/metrics"):
+            assert asyncio.run(get(f"{url}/{page}"))[0] == 401
+            assert asyncio.run(get(f"{url}/_policyctx/token/{good}/{page}"))[0] == 200
     assert [seen.path for seen in api.seen] == ["/v1/models", "/v1/models"]
     assert all("x-policyctx-token" not in seen.headers for seen in api.seen)
 
