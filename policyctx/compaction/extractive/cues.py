@@ -79,6 +79,8 @@ class Language:
     """The states of a task that is being worked on."""
     setbacks: tuple[str, ...] = ()
     """What tells that something that was tried did not work."""
+    remedies: tuple[str, ...] = ()
+    """What tells that a problem is solved."""
     unfinished: tuple[str, ...] = ()
     """What tells that something is not done yet, or still runs."""
     proposals: tuple[str, ...] = ()
@@ -267,6 +269,10 @@ ENGLISH = Language(
         "abandoned", "discarded", "dropped", "ruled out", "dead end", "worse", "not viable",
         "blocked", "rejected", "crashed", "killed", "out of memory", "breaks", "broke",
     ),
+    remedies=(
+        "fixed", "resolved", "solved", "repaired", "works now", "passes now", "pass now",
+        "no longer fails", "no longer fail", "gone now",
+    ),
     unfinished=(
         "not yet", "yet", "still", "pending", "waiting", "waits", "remaining", "remains", "left",
         "in progress", "running", "unfinished", "open", "unconfirmed", "missing", "to do", "todo",
@@ -449,6 +455,7 @@ CHINESE = Language(
         "不行", "失败", "放弃", "弃用", "走不通", "行不通", "没用", "回退", "不可行", "不一致",
         "更差", "撤回", "报错", "崩", "不支持", "被拒",
     ),
+    remedies=("修复", "修好", "解决了", "已解决", "已修", "不再报错"),
     unfinished=(
         "还没", "尚未", "未", "待", "还差", "剩", "正在", "等", "没写", "没做", "没发", "跑着",
         "进行中", "之后",
@@ -513,6 +520,7 @@ GERMAN = Language(
         "geht nicht", "aufgegeben", "abgebrochen", "funktioniert nicht", "abgelehnt",
         "zurückgerollt",
     ),
+    remedies=("behoben", "gelöst", "repariert", "läuft wieder", "geht wieder"),
     unfinished=(
         "noch nicht", "noch", "offen", "ausstehend", "wartet", "fehlt", "fehlen", "läuft",
         "steht aus",
@@ -559,6 +567,7 @@ FRENCH = Language(
         "échoué", "échec", "ne marche pas", "ne fonctionne pas", "abandonné", "rejeté", "écarté",
         "annulé", "refusé", "sans succès", "n'a pas marché",
     ),
+    remedies=("corrigé", "résolu", "réparé", "remarche"),
     unfinished=("pas encore", "encore", "en attente", "reste", "restent", "en cours", "manque"),
     objections=("non", "pas ça", "pas comme ça", "plutôt", "surtout pas", "faux"),
     refusals=("ne", "n'", "jamais", "arrête"),
@@ -636,6 +645,7 @@ class Cues:
     finished: Presence
     active: Presence
     setbacks: Presence
+    remedies: Presence
     unfinished: Presence
     proposals: Presence
     agreements: Presence
@@ -681,6 +691,7 @@ def cues_of(languages: tuple[Language, ...]) -> Cues:
         finished=_presence_of(cues("finished")),
         active=_presence_of(cues("active")),
         setbacks=_presence_of(cues("setbacks")),
+        remedies=_presence_of(cues("remedies")),
         unfinished=_presence_of(cues("unfinished")),
         proposals=_presence_of(cues("proposals")),
         agreements=_presence_of(cues("agreements")),

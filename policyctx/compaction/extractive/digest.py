@@ -77,6 +77,8 @@ class Statement(NamedTuple):
     """An earlier statement that it may take back; both stand, in order."""
     source: int = -1
     """0-based position of its message in the history; -1 if it is of an earlier summary."""
+    done: str = ""
+    """The command by which it was carried out, of an errand of the user."""
 
 
 class FileState(NamedTuple):
@@ -154,6 +156,7 @@ class Digest:
 
 
 HEADING = "## "
+DONE = "done"
 NOTHING = "None."
 _ENTRY, _NOTE = "- ", "  "
 _LABELS = {str(group): group for group in Group} | _FORMER_LABELS
@@ -246,6 +249,7 @@ def _statement(statement: Statement) -> str:
         "answers": statement.answers,
         "replaces": statement.replaces,
         "may replace": statement.unresolved,
+        DONE: statement.done,
     }
     return _with_notes(statement.text, notes)
 
@@ -254,6 +258,11 @@ def _with_notes(text: str, notes: dict[str, str]) -> str:
     lines = [_ENTRY + one_line(text)]
     lines += [f"{_NOTE}{name}: {one_line(note)}" for name, note in notes.items() if note]
     return "\n".join(lines)
+
+
+def is_done(text: str) -> bool:
+    """Whether an entry is an errand of the user that was carried out."""
+    return f"\n{_NOTE}{DONE}: " in text
 
 
 def _file(file: FileState) -> str:
@@ -330,6 +339,7 @@ def _digest(found: dict[Group, list[tuple[str, dict[str, str]]]]) -> Digest:
                 notes.get("answers", ""),
                 notes.get("replaces", ""),
                 notes.get("may replace", ""),
+                done=notes.get(DONE, ""),
             )
             for text, notes in found[group]
         )

@@ -23,7 +23,7 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from policyctx.compaction.extractive.digest import Group, Statement
+from policyctx.compaction.extractive.digest import Group, Statement, is_done
 from policyctx.compaction.extractive.reports import is_heading, is_row, leads
 from policyctx.compaction.extractive.statements import values_in, weight_of
 from policyctx.compaction.extractive.work import CHANGED
@@ -92,6 +92,8 @@ _STATE = 4.0
 _WISH, _ROLE, _AIM, _DECIDED, _ERRAND = 1.0, 1.0, 2.0, 1.0, 1.0
 # What a sentence of another writer's summary weighs more that has the words of an order or an aim.
 _BINDING = 2.0
+# What an errand of the user weighs that was carried out.
+_CARRIED_OUT = -2.0
 # What a name weighs: nobody can guess it.
 _NAMED = 2.0
 # How much the size of a sentence takes from its weight: with 1 what counts is weight by token.
@@ -242,6 +244,8 @@ def _weighed(entry: DigestEntry, position: int, count: int, cues: Cues) -> tuple
             return recency, False
         case Group.FAILURES:
             return recency - (1 if notes else 0), False
+    if is_done(entry.text):
+        return _CARRIED_OUT + recency, False
     statement = Statement(line[2:], answers=notes, replaces=notes)
     values = values_in(line)
     is_agents = entry.group in (Group.AGENT, Group.REPORT)

@@ -33,6 +33,7 @@ from policyctx.compaction.extractive.digest import (
 from policyctx.compaction.extractive.foreign import read_foreign
 from policyctx.compaction.extractive.layout import Layout, SummaryLine
 from policyctx.compaction.extractive.objections import objected
+from policyctx.compaction.extractive.outdated import up_to_date
 from policyctx.compaction.extractive.outside import repository_of, running_of
 from policyctx.compaction.extractive.places import places_of
 from policyctx.compaction.extractive.progress import findings_of, status_of
@@ -110,6 +111,10 @@ def gathered(history: History, cues: Cues) -> Digest:
     read = {i: read_summary(text) for i, text in history.earlier.items()}
     read |= {i: _read_other(text, cues) for i, text in others.items()}
     read = dict(sorted(read.items()))
+    read = {
+        i: found._replace(digest=up_to_date(found.digest, calls, said, history.reads_file, cues))
+        for i, found in read.items()
+    }
     before = _joined([found.digest for found in read.values()])
     left_over = [
         Statement(sentence.text)

@@ -252,7 +252,7 @@ VERBS: Mapping[str, frozenset[str]] = {
     "written": frozenset(("create", "save", "write", "overwrite")),
     "read": frozenset(("cat", "load", "open", "read", "show", "view")),
 }
-CHANGED = ("written", "edited", "deleted")
+CHANGED = ("written", "edited", "deleted", "moved")
 
 _NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 # A field of an input that holds this many characters, or a line break, is text, not a name.
@@ -269,8 +269,12 @@ _SHELL = (
     ("read", re.compile(rf"(?<![\w/])(?:cat|head|tail|less|nl|bat|sed -n)\s+{_SHELL_PATH}")),
     ("edited", re.compile(rf"(?<![\w/])sed -i\S*\s+{_SHELL_WORD}\s+{_SHELL_PATH}")),
     ("written", re.compile(rf"(?:(?<![-=0-9&])>>?\s*|(?<![\w/])(?:tee|touch)\s+){_SHELL_PATH}")),
+    ("written", re.compile(rf"(?<![\w/])mv\s+(?:-\S+\s+)*\S+\s+{_SHELL_PATH}")),
+    ("moved", re.compile(rf"(?<![\w/])mv\s+{_SHELL_PATH}")),
     ("deleted", re.compile(rf"(?<![\w/])rm\s+{_SHELL_PATH}")),
 )
+_REMOVES_MORE = re.compile(r"(?<![\w/])rm\s+([^;&|\n>]+)")
+_PATH_IN_SHELL = re.compile(r"[\w~.@+-]*[/.][\w~./@+-]*\w")
 _SHELL_FIELDS = ("command", "cmd", "script")
 # The lines of a here document, and text of several lines in quotes: they name no files.
 _HERE_DOCUMENT = re.compile(
@@ -434,10 +438,20 @@ def _uses_in_command(call: Call) -> Iterator[_Use]:
     if command is None:
         return
     command = _QUOTED_LINES.sub("''", _HERE_DOCUMENT.sub(r"<<\2\3", command))
-    for verb, pattern in _SHELL:
-        for found in pattern.finditer(command):
-            if not found[1].startswith("/dev/"):
-                yield _Use(found[1], verb)
+    uses = [
+        (found.start(1), found[1], verb)
+        for verb, pattern in _SHELL
+        for found in pattern.finditer(command)
+    ]
+    known = {at for at, _, _ in uses}
+    for removed in _REMOVES_MORE.finditer(command):
+        for one in re.finditer(r"\S+", removed[1]):
+            at = removed.start(1) + one.start()
+            if at not in known and _PATH_IN_SHELL.fullmatch(one[0]):
+                uses.append((at, one[0], "deleted"))
+    for _, path, verb in sorted(uses):
+        if not path.startswith("/dev/"):
+            yield _Use(path, verb)
 
 
 # Files that a resolution names.
