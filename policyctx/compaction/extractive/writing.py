@@ -18,7 +18,7 @@ class Writing:
     dependents: tuple[str, ...] = ()
     """First words of a sentence that says nothing without the one before it."""
     quoting: tuple[str, ...] = ()
-    """What stands right before the colon above a text that somebody else wrote."""
+    """What stands right before the colon above a text that a program wrote."""
 
 
 ENGLISH = Writing(
@@ -37,9 +37,8 @@ ENGLISH = Writing(
         "if not", "in that case",
     ),
     quoting=(
-        "this bit", "this paragraph", "this sentence", "this snippet", "results in", "i get",
-        "i got", "error", "errors", "error message", "output", "log", "logs", "trace",
-        "stack trace", "traceback", "it prints", "it printed",
+        "results in", "i get", "i got", "error", "errors", "error message", "output", "log", "logs",
+        "trace", "stack trace", "traceback", "it prints", "it printed",
     ),
 )  # fmt: skip
 
@@ -57,7 +56,7 @@ GERMAN = Writing(
         "seit", "jeden", "jedes",
     ),
     dependents=("es", "das", "dies", "diese", "sie", "er", "sonst", "dafür", "damit", "davon"),
-    quoting=("fehler", "fehlermeldung", "ausgabe", "dieser absatz", "dieser satz"),
+    quoting=("fehler", "fehlermeldung", "ausgabe"),
 )  # fmt: skip
 
 OTHERS = Writing(
@@ -72,7 +71,7 @@ OTHERS = Writing(
 
 CHINESE = Writing(
     dependents=("它", "这个", "那个", "这样", "那样", "否则", "不然"),
-    quoting=("报错", "报错信息", "日志", "输出", "这一段", "这段话"),
+    quoting=("报错", "报错信息", "日志", "输出"),
 )  # fmt: skip
 
 SHIPPED = (ENGLISH, GERMAN, OTHERS, CHINESE)

@@ -73,15 +73,20 @@ def test_an_order_right_below_the_line_of_an_error_is_the_users() -> None:
     assert group(summary_of(user(text)), TOLD) == ["- Fix it in hall B first."]
 
 
-def test_a_text_that_the_user_quotes_below_a_lead_is_not_the_users() -> None:
+def test_the_output_that_the_user_shows_below_a_lead_is_not_the_users() -> None:
     text = (
-        "The page is bad.\n\nEspecially this bit:\n\nOur pumps must never be used with beer, and "
+        "The page is bad.\n\nIt has this output:\n\nOur pumps must never be used with beer, and "
         "we say so on purpose.\n\nNobody ever said that. Take it out."
     )
     lines = group(summary_of(user(text)), TOLD)
     assert not any("with beer" in line for line in lines)
     assert "- Nobody ever said that." in lines
     assert "- Take it out." in lines
+
+
+def test_a_text_below_a_lead_that_names_no_output_may_be_an_order() -> None:
+    text = "Keep this bit:\n\nThe pumps must never be used with beer."
+    assert any("with beer" in line for line in group(summary_of(user(text)), TOLD))
 
 
 def test_a_list_below_a_lead_is_the_users() -> None:
