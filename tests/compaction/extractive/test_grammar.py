@@ -22,7 +22,7 @@ count = st.integers(min_value=1, max_value=10_000)
 verbs = st.sampled_from(["read", "written", "edited", "deleted", "named"])
 tasks = st.lists(line.map(Statement), max_size=3).map(tuple)
 note = st.just("") | line
-statements = st.lists(st.builds(Statement, line, note, note, note, st.just(-1))).map(tuple)
+statements = st.lists(st.builds(Statement, line, note, note, note, st.just(-1), note)).map(tuple)
 
 
 @st.composite
