@@ -112,7 +112,7 @@ class Session:
         summarizer: Summarizer | Summarize | None = None,
         reader: FileReader | None = None,
         before_compaction: BeforeCompaction | None = None,
-        shapes: Iterable[Shape] = (),
+        shapes: Iterable[Shape] | Shapes = (),
         expects_usage: bool = True,
     ) -> None:
         self.policy = OffloadPolicy.of(policy, hints=hints, tools=tools, options=options)
@@ -134,8 +134,7 @@ class Session:
         """None for that of the policy, which is found when it is first needed."""
         self._reader = reader
         self._before_compaction = before_compaction
-        self._given_shapes = tuple(shapes)
-        self._shapes = Shapes(self._given_shapes)
+        self._shapes = shapes if isinstance(shapes, Shapes) else Shapes(shapes)
         self._on_invalid = on_invalid
         self.context_window: int | None = None
         """Tokens that the called model can see, for the gates; None for those of the policy."""
@@ -197,7 +196,7 @@ class Session:
         if self._root is None and options.get("store") is None:
             below = {"offload_root_path": self.policy.store.root}
             options["options"] = below | dict(options.get("options") or {})
-        given = {"clock": self._clock, "shapes": self._given_shapes, "root": self._root, **options}
+        given = {"clock": self._clock, "shapes": self._shapes, "root": self._root, **options}
         session_id = f"{self.session_id}.{name}"
         made = Session(policy or self.policy, session_id=session_id, **given)
         made.shares = (self, *self.shares) if share else ()

@@ -229,7 +229,7 @@ def test_an_answer_that_was_offloaded_is_not_quoted_as_the_users(
           answer: {{match: {{type: tool_result, tool: ask}}, author: user, {rule}}}
         compaction: {{keep_recent: {{messages: 1}}}}
         steps:
-          - {{name: old, do: offload, select: {{types: [answer]}}}}
+          - {{name: old, do: offload, must_shrink: false, select: {{types: [answer]}}}}
           - {{name: end, do: compact, when: {{tokens: {{at_least: 1}}}}}}
         """
     ).policy
