@@ -105,7 +105,7 @@ def _sides() -> Iterator[tuple[str, float | None, Turns]]:
 class Turns:
     """Turns of a session, through the proxy with a policy and through the bare pass-through.
 
-    With `events` the answer is a stream of one event and so many more. With `moves_marker` the
+    With `events` the answer is a stream of one event and this many more. With `moves_marker` the
     first message gets and loses a cache marker from turn to turn, so that no prefix matches.
     """
 
@@ -168,7 +168,7 @@ class Turns:
 
 
 def _messages(size: int, results: int) -> list[bytes]:
-    """Return the JSON of an agent's messages with so many tool results, of so many bytes in all."""
+    """Return the JSON of messages with `results` tool results, of `size` bytes in all."""
     line = "src/module.py:120: a line that a tool printed, with a number and a name\n"
     # A call and the fields of both messages take some 200 bytes.
     text = line * max(1, (size // results - 200) // len(line))

@@ -131,7 +131,7 @@ def results(messages: Sequence[Message]) -> Iterator[str]:
 
 
 def several(messages: Sequence[Message], times: int) -> Iterator[Message]:
-    """Yield the messages so many times, with other ids and texts each time."""
+    """Yield the messages `times` times, each time with other ids and texts."""
     for number in range(times):
         yield from stamped(messages, f"{number}-")
 

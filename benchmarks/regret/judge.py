@@ -202,7 +202,7 @@ class Judging:
     ties: int = 0
     """Units without a majority."""
     kept: int = 0
-    """Units whose item is no longer removed."""
+    """Units whose item the policy does not remove any more."""
     ids: frozenset[str] = frozenset()
     """Of all units that were judged, those without a majority too."""
     by_session: Mapping[str, Sequence[Judged]] = field(default_factory=dict)
