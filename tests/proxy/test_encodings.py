@@ -18,22 +18,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TEXT = b'{"messages":[]}' * 50
+GZIPPED = gzip.compress(TEXT, mtime=0)
 
 
 @pytest.mark.parametrize(
     ("encoding", "raw"),
     [
-        ("", TEXT),
-        ("identity", TEXT),
-        ("gzip", gzip.compress(TEXT)),
-        ("X-GZIP ", gzip.compress(TEXT)),
-        ("zstd", zstandard.compress(TEXT)),
-        ("zstd", zstandard.ZstdCompressor().compressobj().compress(b"")),
+        pytest.param("", TEXT, id="none"),
+        pytest.param("identity", TEXT, id="identity"),
+        pytest.param("gzip", GZIPPED, id="gzip"),
+        pytest.param("X-GZIP ", GZIPPED, id="x-gzip"),
+        pytest.param("zstd", zstandard.compress(TEXT), id="zstd"),
     ],
 )
 def test_a_body_is_decoded_up_to_the_limit(encoding: str, raw: bytes) -> None:
-    if raw:
-        assert decoded(raw, encoding, len(TEXT)) == TEXT
+    assert decoded(raw, encoding, len(TEXT)) == TEXT
 
 
 @pytest.mark.parametrize("encode", [gzip.compress, zstandard.compress])
@@ -47,12 +46,12 @@ def test_a_body_above_the_limit_is_refused_without_decoding_all(encode: Any) -> 
 @pytest.mark.parametrize(
     ("encoding", "raw"),
     [
-        ("br", b"text"),
-        ("gzip, gzip", gzip.compress(TEXT)),
-        ("gzip", b"text"),
-        ("gzip", gzip.compress(TEXT)[:-9]),
-        ("gzip", gzip.compress(TEXT) * 2),
-        ("zstd", b"text"),
+        pytest.param("br", b"text", id="br"),
+        pytest.param("gzip, gzip", GZIPPED, id="gzip twice"),
+        pytest.param("gzip", b"text", id="no gzip"),
+        pytest.param("gzip", GZIPPED[:-9], id="gzip cut off"),
+        pytest.param("gzip", GZIPPED * 2, id="two gzip members"),
+        pytest.param("zstd", b"text", id="no zstd"),
     ],
 )
 def test_a_body_that_cannot_be_decoded_is_left_alone(encoding: str, raw: bytes) -> None:
