@@ -162,6 +162,7 @@ def _rules() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
+_EMPTY = {"with_input": {"leave": "empty"}}
 _LISTED = st.lists(st.sampled_from(_TYPES), min_size=1, max_size=4, unique=True)
 _SOME_TYPES = st.one_of(st.just(["*"]), _LISTED, st.just(["tool_result"]))
 _UNTIL = st.one_of(
@@ -192,7 +193,7 @@ def _select(*, free: bool, arrival: bool) -> st.SearchStrategy[dict[str, Any]]:
         _SIZE,
         st.sampled_from(({}, {}, {}, {"except_tools": "read"}, {"tools": ["read", "mcp__*"]})),
         st.sampled_from(({}, {}, {"errors": False})),
-        st.sampled_from(({}, {}, {"with_input": True}, {"with_input": "read"})),
+        st.sampled_from(({}, {}, {"with_input": True}, {"with_input": "read"}, _EMPTY)),
     ]
     on_call: list[st.SearchStrategy[dict[str, Any]]] = [
         _maybe("keep_recent", _KEEP),

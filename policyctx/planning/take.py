@@ -16,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.definitions.actions import Action
-from policyctx.messages.editing import shortened_input
+from policyctx.messages.editing import EMPTY_INPUT, has_input, shortened_input
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.paths import File, item_path
@@ -383,7 +383,7 @@ class Taking:
         self._outlook.take(decision)
         call = self._in.reading.partners.get(position) if item.kind == "tool_result" else None
         if treatment.with_input and call is not None:
-            self._shorten(call, unit)
+            self._shorten(call, unit, empties=treatment.empties_input)
         return None
 
     def _replaced(
@@ -420,20 +420,34 @@ class Taking:
             saves=out.saves,
         )
 
-    def _shorten(self, call: int, unit: Unit) -> None:
-        """Replace the long strings in the input of a call whose result was taken."""
+    def _shorten(self, call: int, unit: Unit, *, empties: bool) -> None:
+        """Empty the input of a call whose result was taken, or replace its long strings."""
         item, policy = self._in.items[call], self._in.policy
         if self.is_out(call) or not policy.goes_along(item.type, item.tool):
+            return
+        if empties:
+            self._empty(call, unit)
             return
         wording = policy.wording(self._step, item.type, item.tool)
         wanted = wanted_path(item, self._step, policy, self._facts)
         # An input that stays as it is uses up no name of a file.
         if not self._shortens(item, wording, expected_file(wanted, self._facts), unit):
             return
-        rule = ("steps", self._step.name, "select", "with_input")
+        rule = self._rule_of_inputs
         decision = self._replaced(call, wording, unit, Reason("with_result"), rule)
         if self._shortens(item, wording, decision.file or NO_FILE, unit):
             self._outlook.take(decision)
+
+    def _empty(self, call: int, unit: Unit) -> None:
+        """Leave nothing of an input; no wording is left in it, so none is part of the decision."""
+        if not has_input(self._in.items[call].text):
+            return
+        decision = self._removed(call, Reason("emptied_with_result"), self._rule_of_inputs)
+        self._outlook.take(replace(decision, placeholder=EMPTY_INPUT, unit=unit))
+
+    @property
+    def _rule_of_inputs(self) -> RulePath:
+        return "steps", self._step.name, "select", "with_input"
 
     def _shortens(self, item: Item, wording: Wording, file: File, unit: Unit) -> bool:
         text = left_in_place(item, wording, file, self._facts, unit)

@@ -100,8 +100,10 @@ def _wordings_left(checked: Checked, step: Step) -> Iterator[tuple[RulePath, Pla
     for item_type in taken_types(checked, step):
         tools = tools_left(checked, step, item_type)
         yield from rules_that_speak(checked, item_type, tools, "placeholder")
-        if checked.kind(item_type) == "tool_result" and (globs := step.select.with_input):
-            wanted = tools.wanted if isinstance(globs, bool) else (*tools.wanted, globs)
+        inputs = step.select.with_input
+        leaves_wording = inputs is not None and inputs.leave != "empty" and bool(inputs.tools)
+        if checked.kind(item_type) == "tool_result" and inputs is not None and leaves_wording:
+            wanted = tools.wanted if "*" in inputs.tools else (*tools.wanted, inputs.tools)
             for call in calls:
                 along = ToolsLeft(wanted, tools.unwanted)
                 yield from rules_that_speak(checked, call, along, "placeholder")

@@ -169,7 +169,8 @@ tokens. `by_type` needs `types`; what only `"*"` names goes last. `until` is ask
 item, under `by_type` before each type.
 
 `with_input` replaces the long strings of the input when the step takes the result, unless the
-call is pinned.""",
+call is pinned or has `offload: false`. With `leave: empty` the input becomes `{}` instead, however
+short it is; `offload` saves it first. An input that is not a JSON object stays.""",
     "Until": """\
 `tokens` are those that the gate of this name compares; `frees` are those that the list has lost
 since the step began, net of placeholders.""",

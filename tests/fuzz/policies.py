@@ -101,7 +101,7 @@ def _step(rng: random.Random, number: int) -> dict[str, Any]:
         if rng.random() < 0.5:
             step["must_shrink"] = rng.random() < 0.5
         if rng.random() < 0.2:
-            select["with_input"] = True
+            select["with_input"] = rng.choice((True, {"leave": "empty"}))
     if rng.random() < 0.25:
         step["when"] = _gate(rng)
     return step

@@ -194,3 +194,45 @@ def test_an_input_that_a_longer_name_of_its_file_would_not_shorten_stays(
     kinds = ["tool_call", "tool_result", *["tool_call"] * goes, "tool_result"]
     assert [d.item.kind for d in found.new] == kinds
     assert all(d.placeholder is not None for d in found.new)
+
+
+EMPTIED = '{tools: "*", leave: empty}'
+
+
+@pytest.mark.parametrize("arguments", [{"path": "a.py"}, {"n": 1}, {"content": LARGE}])
+def test_an_input_is_emptied_whatever_its_size(tmp_path: Path, arguments: Any) -> None:
+    result = applied(along(EMPTIED), pair(arguments), tmp_path)
+    assert input_of(result) == {}
+    assert json.loads((tmp_path / result.files[0]).read_text(encoding="utf-8")) == arguments
+    [decision, _] = planned(along(EMPTIED), pair(arguments)).new
+    assert str(decision.reason) == "emptied_with_result: its input is emptied with its result"
+    assert decision.rule == "steps.s.select.with_input"
+
+
+@pytest.mark.parametrize("arguments", ["{}", "{ }", "", "[1]", "free text", '{"cut'])
+def test_an_input_that_is_empty_or_no_object_stays(arguments: str) -> None:
+    messages = [user(), chat_calls(("a", "Write", arguments)), chat_result("a", LARGE)]
+    assert [d.item.kind for d in planned(along(EMPTIED), messages).new] == ["tool_result"]
+
+
+def test_only_inputs_of_the_tools_named_are_emptied() -> None:
+    text = along("{tools: [Wr*], leave: empty}")
+    for tool, goes in (("Write", True), ("Edit", False)):
+        found = planned(text, pair({"path": "a.py"}, tool=tool)).new
+        assert ("tool_call" in {d.item.kind for d in found}) == goes
+
+
+@pytest.mark.parametrize("more", [", tool_call: {pin: true}", ", tool_call: {offload: false}"])
+def test_a_call_that_may_not_go_is_not_emptied(more: str) -> None:
+    found = planned(along(EMPTIED, items=more), pair({"content": LARGE})).new
+    assert [d.item.kind for d in found] == ["tool_result"]
+
+
+def test_an_input_emptied_by_clear_is_not_saved_and_stays_empty(tmp_path: Path) -> None:
+    read = policy(along(EMPTIED, do="clear", more="store: {sync: never}"))
+    messages = pair({"path": "a.py"})
+    first = Session(read, root=tmp_path, session_id="s").apply(messages)
+    assert (input_of(first), first.files) == ({}, ())
+    again = Session(read, root=tmp_path, session_id="s").apply([*messages, user()])
+    assert again.messages == [*first.messages, user()]
+    assert again.plan.new == ()

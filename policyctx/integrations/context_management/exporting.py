@@ -217,9 +217,11 @@ class _Exporting:
 
     def _inputs(self) -> bool | tuple[str, ...] | None:
         given = self._step.select.with_input
-        if isinstance(given, bool):
-            return given or None
-        return self._exact_names(given, (*self._here, "select", "with_input")) or None
+        if given is None:
+            return None
+        if "*" in given.tools:
+            return True
+        return self._exact_names(given.tools, (*self._here, "select", "with_input")) or None
 
     def _excluded(self) -> tuple[str, ...]:
         names = list(

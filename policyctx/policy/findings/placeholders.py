@@ -61,7 +61,8 @@ def _saved_types(checked: Checked) -> list[str]:
             saved |= dict.fromkeys(types)
             if kinds and step.action.leaves_nothing:
                 saved |= dict.fromkeys(sorted(WITH_TOOL))
-            if "tool_result" in kinds and step.select.with_input:
+            inputs = step.select.with_input
+            if "tool_result" in kinds and inputs is not None and inputs.tools:
                 saved["tool_call"] = None
     return list(saved)
 

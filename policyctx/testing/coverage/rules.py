@@ -46,7 +46,7 @@ MISSING = {
     "refused": "it refused nothing",
     "saved": "no file was saved",
     "selected": "it selected nothing",
-    "shortened": "no input was shortened",
+    "shortened": "no input was shortened or emptied",
     "shrank": "nothing became smaller",
     "taken": "no name was taken",
     "took": "it took nothing",
@@ -148,7 +148,7 @@ def _sides_of_select(key: str, node: Node, *, stops: bool) -> Sides:
     if key == "ephemeral":
         return ("ephemeral", "others") if node.value else ()
     if key == "with_input":
-        return ("shortened",) if node.value else ()
+        return () if node.plain() in (None, False, []) else ("shortened",)
     # Without an `until` a step takes all that is ready, in whatever order.
     if key == "order":
         return ("chose",) if stops else ()

@@ -92,6 +92,11 @@ _UNTIL = _some(
     tokens=st.fixed_dictionaries({"under": _AMOUNTS}),
     frees=st.fixed_dictionaries({"at_least": _AMOUNTS}),
 )
+_INPUTS = st.one_of(
+    st.booleans(),
+    st.sampled_from(["*", ["read*"]]),
+    st.fixed_dictionaries({"leave": st.sampled_from(["short_strings", "empty"])}),
+)
 _SELECTS = st.builds(
     lambda size, rest, types: size | rest | types,
     _SIZES,
@@ -102,6 +107,7 @@ _SELECTS = st.builds(
             "keep_recent": _RECENT,
             "ephemeral": st.booleans(),
             "until": _UNTIL | st.lists(_UNTIL, max_size=2),
+            "with_input": _INPUTS,
         },
     ),
     st.one_of(
@@ -115,7 +121,9 @@ _SELECTS = st.builds(
 
 def _steps(action: Action) -> st.SearchStrategy[dict[str, Any]]:
     keys = {
-        "select": _SELECTS,
+        "select": _SELECTS.map(
+            lambda given: {k: v for k, v in given.items() if k not in action.selection_without_use}
+        ),
         "when": _GATES | st.lists(_GATES, max_size=2),
         "placeholder": _TEXTS.filter(bool),
         "must_shrink": st.booleans(),
