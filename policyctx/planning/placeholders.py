@@ -20,6 +20,7 @@ from policyctx.definitions.fields import (
     PLACEHOLDER_FIELDS,
     RESTORED_FIELDS,
     SUMMARY_FIELDS,
+    TEXT_FIELDS,
 )
 from policyctx.definitions.items import FileLines
 from policyctx.definitions.wordings import DEFAULT, HOW_TO_READ
@@ -239,22 +240,41 @@ class Wording:
         """Whether the wording shows the path of the item's file."""
         return not _OF_FILE.isdisjoint(self.template.fields)
 
+    @property
+    def tells_of_text(self) -> bool:
+        """Whether the wording differs from text to text, and not from file to file alone."""
+        return not TEXT_FIELDS.isdisjoint(self.template.fields)
+
     @classmethod
     def of(cls, placeholder: Shown) -> Wording:
         """Parse the text of a policy's `placeholder`."""
         return cls(parsed_template(placeholder.text, PLACEHOLDER_FIELDS), placeholder)
 
 
-def rendered_placeholder(wording: Wording, item: Item, file: File, facts: Facts) -> str:
-    """Return the wording with its fields filled in; only the fields that it uses are computed."""
+def rendered_placeholder(
+    wording: Wording, item: Item, file: File, facts: Facts, *, string: str | None = None
+) -> str:
+    """Return the wording with its fields filled in; only the fields that it uses are computed.
+
+    `string` is the one that is replaced in the input of a call; None where the item is replaced.
+    """
     fields = wording.template.fields
-    values = {name: _VALUES[name](item, file, facts) for name in fields - EXCERPT_FIELDS}
+    told = item if string is None else with_text(item, string)
+    values = {
+        name: _VALUES[name](told if name in TEXT_FIELDS else item, file, facts)
+        for name in fields - EXCERPT_FIELDS
+    }
     if fields & EXCERPT_FIELDS:
-        values |= _excerpt_values(wording.shown, item, facts)
+        values |= _excerpt_values(wording.shown, told, facts)
     text = wording.template.render(values)
     if wording.is_default and facts.read_tool:
         text += HOW_TO_READ.format(tool=facts.read_tool)
     return text if text.strip() else REMOVED
+
+
+def with_text(item: Item, text: str) -> Item:
+    """Return the item as if it were this text alone."""
+    return item._replace(text=text, counted=text, media=())
 
 
 def named_path(wording: Wording, item: Item, file: File, facts: Facts) -> str | None:

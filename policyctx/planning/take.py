@@ -20,7 +20,12 @@ from policyctx.messages.editing import EMPTY_INPUT, has_input, shortened_input
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.paths import File, item_path
-from policyctx.planning.placeholders import Wording, named_path, rendered_placeholder
+from policyctx.planning.placeholders import (
+    Wording,
+    named_path,
+    rendered_placeholder,
+    with_text,
+)
 from policyctx.planning.recalled import source_of
 
 if TYPE_CHECKING:
@@ -154,18 +159,44 @@ def left_in_place(
 ) -> str | None:
     """Return the text that takes the item's place; of a call, the JSON of its input.
 
-    In an input, the placeholder replaces every string that is longer than it; where the file
-    became another one than `planned`, that is longer than the placeholder that names `planned`.
-    None when no string is.
+    In an input, a placeholder replaces every string that is longer than it; where the file became
+    another one than `planned`, that is longer than the placeholder that names `planned`. None when
+    no string is.
     """
-    text = rendered_placeholder(wording, item, file, facts)
     if item.kind != "tool_call":
-        return text
+        return rendered_placeholder(wording, item, file, facts)
+    if wording.tells_of_text:
+        return shortened_input(
+            item.text, lambda value: _in_place_of(value, item, wording, file, facts, unit, planned)
+        )
+    text = rendered_placeholder(wording, item, file, facts)
     expected = text if planned is None else rendered_placeholder(wording, item, planned, facts)
     length = facts.length(expected, unit)
     return shortened_input(
         item.text, lambda value: text if facts.length(value, unit) > length else None
     )
+
+
+def _in_place_of(  # noqa: PLR0917 - all of `left_in_place`, and the string
+    value: str,
+    call: Item,
+    wording: Wording,
+    file: File,
+    facts: Facts,
+    unit: Unit,
+    planned: File | None,
+) -> str | None:
+    """Return the placeholder of one string in a call's input, None where the string stays."""
+    first = file if planned is None else planned
+    expected = rendered_placeholder(wording, call, first, facts, string=value)
+    if facts.length(value, unit) <= facts.length(expected, unit):
+        return None
+    # A placeholder of an earlier call tells of another text, so it may be the longer one.
+    if named_path(wording, with_text(call, value), first, facts) is not None:
+        return None
+    if planned is None:
+        return expected
+    return rendered_placeholder(wording, call, file, facts, string=value)
 
 
 def unit_of(treatment: Treatment) -> Unit:

@@ -119,6 +119,10 @@ from what it leaves, so that a short text is shown once. `tokens: N` shows at mo
 character more would be too many; characters are Unicode code points, and none is cut. A newline
 at the end of what is shown is left to the wording.
 
+In the input of a call a placeholder stands for a string, so these fields tell of that string:
+`{head}`, `{tail}`, `{tokens}`, `{chars}`, `{lines}`, `{omitted_lines}`, `{omitted_chars}`.
+`{sha256}` is that of the whole input, as the file holds it.
+
 `{omitted_lines}` is the number of lines of which nothing is shown, `{omitted_chars}` that of the
 characters not shown, those hidden in cut lines among them. Both are 0 where the whole text is
 shown.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -236,3 +237,34 @@ def test_an_input_emptied_by_clear_is_not_saved_and_stays_empty(tmp_path: Path) 
     again = Session(read, root=tmp_path, session_id="s").apply([*messages, user()])
     assert again.messages == [*first.messages, user()]
     assert again.plan.new == ()
+
+
+def test_a_placeholder_in_an_input_tells_of_the_string_that_it_replaces(tmp_path: Path) -> None:
+    text = CALLS.replace(
+        "'[the input is gone]'",
+        '{text: "{head}…{tail} {chars}/{lines}/{omitted_chars}", head: {chars: 3}, '
+        "tail: {chars: 2}}",
+    )
+    arguments = {"old": "abc" + LARGE, "new": "1\n2\n" + LARGE + "xyz", "path": "a.py"}
+    result = applied(text, pair(arguments, "ok"), tmp_path)
+    assert input_of(result) == {
+        "old": "abc…xx 403/1/398",
+        "new": "1\n2…yz 407/3/402",
+        "path": "a.py",
+    }
+
+
+def test_the_hash_in_an_input_is_that_of_its_file(tmp_path: Path) -> None:
+    text = CALLS.replace("'[the input is gone]'", "'[{sha256} {chars}]'")
+    result = applied(text, pair({"content": LARGE}, "ok"), tmp_path)
+    saved = (tmp_path / result.files[0]).read_bytes()
+    assert input_of(result)["content"] == f"[{hashlib.sha256(saved).hexdigest()} 400]"
+
+
+def test_a_placeholder_that_tells_of_its_string_is_known_again_without_a_ledger() -> None:
+    text = CALLS.replace("'[the input is gone]'", "'[{chars} characters in {path}]'")
+    messages = pair({"content": LARGE}, "ok")
+    [decision] = planned(text, messages).new
+    assert decision.placeholder is not None
+    # Once more, 400 would become a shorter number.
+    assert outcomes(text, pair(json.loads(decision.placeholder), "ok"))["a"] == "keep nothing_long"

@@ -1,0 +1,38 @@
+Feature: What a placeholder shows of the text that it stands for
+  The text of a placeholder has fields, and keys beside it say how much of the item they show.
+
+  Scenario: A placeholder in an input tells of the string that it stands for
+    Given the policy
+      """
+      min_chars: 9
+      items: {tool_result: {offload: true}}
+      placeholder: {text: "[{chars}: {head}]", head: {chars: 3}}
+      steps: [{name: clear, do: clear, select: {types: [tool_result], with_input: true}}]
+      """
+    And the messages
+      """
+      [
+        {"role": "user", "content": "go on"},
+        {"role": "assistant", "content": [
+          {"type": "tool_use", "id": "a", "name": "Edit", "input":
+            {"old": "def f(): return one", "new": "class Two: the_second = 2"}}
+        ]},
+        {"role": "user", "content": [
+          {"type": "tool_result", "tool_use_id": "a", "content": "The file was changed."}
+        ]}
+      ]
+      """
+    When the policy is applied
+    Then the messages are
+      """
+      [
+        {"role": "user", "content": "go on"},
+        {"role": "assistant", "content": [
+          {"type": "tool_use", "id": "a", "name": "Edit", "input":
+            {"old": "[19: def]", "new": "[25: cla]"}}
+        ]},
+        {"role": "user", "content": [
+          {"type": "tool_result", "tool_use_id": "a", "content": "[21: The]"}
+        ]}
+      ]
+      """
