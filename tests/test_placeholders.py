@@ -74,6 +74,23 @@ def test_the_newline_at_the_end_is_left_to_the_wording(content: str, tmp_path: P
     assert placeholder_in(result) == "<a|b|0>"
 
 
+@pytest.mark.parametrize(
+    ("extents", "shown"),
+    [
+        ("head: {chars: 2}, tail: {chars: 3}", "<a\n|\nc\n|1>"),
+        ("head: {chars: 2}, tail: {lines: 1}", "<a\n|c|2>"),
+        ("head: {lines: 1}, tail: {chars: 9}", "<a|bb\nc\n|0>"),
+        ("head: {tokens: 99}, tail: {lines: 1}", "<a\nbb\nc\n||0>"),
+    ],
+)
+def test_characters_and_tokens_keep_a_newline_at_the_end(
+    extents: str, shown: str, tmp_path: Path
+) -> None:
+    wording = f'{{text: "<{{head}}|{{tail}}|{{omitted_chars}}>", {extents}}}'
+    result = applied(wording, "a\nbb\nc\n", tmp_path, more=", must_shrink: false")
+    assert placeholder_in(result) == shown
+
+
 def test_tokens_are_those_of_the_policys_tokenizer(tmp_path: Path) -> None:
     result = applied('{text: "{head}", head: {tokens: 5}}', "读" * 100, tmp_path)
     assert placeholder_in(result) == "读" * 20

@@ -36,3 +36,22 @@ Feature: What a placeholder shows of the text that it stands for
         ]}
       ]
       """
+
+  Scenario Outline: Characters are shown to the last, lines without the newline of the last
+    Given the policy
+      """
+      min_chars: 9
+      items: {tool_result: {offload: true}}
+      placeholder: {text: "[{head}]", head: <extent>}
+      steps: [{name: clear, do: clear}]
+      """
+    And a result "a" that reads "one\ntwo\nthree\nfour"
+    When the policy is applied
+    Then the result "a" reads <text>
+
+    Examples:
+      | extent      | text           |
+      | {chars: 4}  | "[one\n]"      |
+      | {chars: 3}  | "[one]"        |
+      | {lines: 1}  | "[one]"        |
+      | {lines: 2}  | "[one\ntwo]"   |

@@ -52,8 +52,8 @@ def _of(*sources: Source) -> tuple[str, ...]:
 PLACEHOLDER_FIELDS = tuple(FIELDS)
 FILE_FIELDS = _of("file")
 EXCERPT_FIELDS = frozenset(_of("excerpt"))
-# What tells of a text itself: in the input of a call, of each string that is replaced. A hash is for
-# the file, which holds the whole input.
+# What tells of a text itself: in the input of a call, of each string that is replaced. A hash is
+# for the file, which holds the whole input.
 TEXT_FIELDS = frozenset(_of("content", "excerpt")) - {"sha256"}
 EXTENT_FIELDS = tuple(name for name, field in FIELDS.items() if field.extent)
 

@@ -319,14 +319,20 @@ def _form(field: str, item: Item, file: File, facts: Facts) -> str | None:
 
 
 def _excerpt_values(shown: Shown, item: Item, facts: Facts) -> dict[str, object]:
-    """Return the fields of an excerpt, without the newline at the end of what is shown."""
+    """Return the fields of an excerpt; whole lines are without the newline that ends the last."""
     found = excerpt(item.text, shown, facts.counter)
     return {
-        "head": found.head.removesuffix("\n").removesuffix("\r"),
-        "tail": found.tail.removesuffix("\n").removesuffix("\r"),
+        "head": _without_newline(found.head, shown.head),
+        "tail": _without_newline(found.tail, shown.tail),
         "omitted_lines": found.omitted_lines,
         "omitted_chars": found.omitted_chars,
     }
+
+
+def _without_newline(part: str, extent: Extent | None) -> str:
+    if extent is None or extent.lines is None:
+        return part
+    return part.removesuffix("\n").removesuffix("\r")
 
 
 def content_hash(text: str) -> str:

@@ -116,8 +116,9 @@ A line ends with a newline, which a carriage return may precede; nothing else en
 last line needs none. `{lines}` counts them so. `head` and `tail` measure the text itself: the
 numbers of lines and the `…` of cut ones come on top. The head comes first, and the tail is taken
 from what it leaves, so that a short text is shown once. `tokens: N` shows at most N, and one
-character more would be too many; characters are Unicode code points, and none is cut. A newline
-at the end of what is shown is left to the wording.
+character more would be too many; characters are Unicode code points, and none is cut. `chars: N`
+shows exactly N of a longer text. Of `lines`, the newline at the end of the last one shown is left
+to the wording.
 
 In the input of a call a placeholder stands for a string, so these fields tell of that string:
 `{head}`, `{tail}`, `{tokens}`, `{chars}`, `{lines}`, `{omitted_lines}`, `{omitted_chars}`.

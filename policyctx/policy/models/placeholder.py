@@ -18,9 +18,9 @@ class Extent(Section):
     exactly_one: ClassVar = ("lines", "chars", "tokens")
 
     lines: Count | None = None
-    """This many whole lines."""
+    """This many whole lines, without the newline that ends the last."""
     chars: Count | None = None
-    """This many characters."""
+    """Exactly this many characters, of a text that has so many."""
     tokens: Count | None = None
     """The most that fits into this many tokens, by `model.tokenizer`."""
 
