@@ -162,6 +162,11 @@ def _rules() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
+_WORDINGS: tuple[dict[str, Any], ...] = (
+    {"text": "[{item_id}]"},
+    {"text": "[{item_id}]"},
+    {"text": "{head}{gap}", "head": {"chars": 4}, "gap": "[{omitted_chars} of {chars}]"},
+)
 _EMPTY = {"with_input": {"leave": "empty"}}
 _LISTED = st.lists(st.sampled_from(_TYPES), min_size=1, max_size=4, unique=True)
 _SOME_TYPES = st.one_of(st.just(["*"]), _LISTED, st.just(["tool_result"]))
@@ -210,7 +215,14 @@ def _steps(
     gates = [] if free or arrival else [_maybe("when", st.lists(_GATE, min_size=1, max_size=2))]
     return _all_of(
         st.just({"on": "arrival"} if arrival else {}),
-        st.sampled_from(actions).map(lambda do: {"do": do, "placeholder": f"[{do} {{item_id}}]"}),
+        st.builds(
+            lambda do, wording: {
+                "do": do,
+                "placeholder": {**wording, "text": do + wording["text"]},
+            },
+            st.sampled_from(actions),
+            st.sampled_from(_WORDINGS),
+        ),
         _maybe("must_shrink", st.booleans()),
         _select(free=free, arrival=arrival).map(lambda select: {"select": select}),
         *gates,

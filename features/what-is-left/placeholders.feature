@@ -55,3 +55,37 @@ Feature: What a placeholder shows of the text that it stands for
       | {chars: 3}  | "[one]"        |
       | {lines: 1}  | "[one]"        |
       | {lines: 2}  | "[one\ntwo]"   |
+
+  Scenario Outline: A gap is shown only where something is left out
+    Given the policy
+      """
+      min_chars: 9
+      items: {tool_result: {offload: true}}
+      placeholder:
+        text: "{head}{gap}{tail}"
+        head: {lines: 1}
+        tail: {lines: 1}
+        gap: "\n[{omitted_lines} lines left out]\n"
+        max_line_chars: 4
+        cut_mark: "~"
+        line_numbers: {width: 3, separator: "|"}
+      steps: [{name: clear, do: clear, must_shrink: false}]
+      """
+    And a result "a" that reads <content>
+    When the policy is applied
+    Then the result "a" reads <text>
+
+    Examples:
+      | content                   | text                                      |
+      | "one\ntwo\nthree\nfour"   | "  1\|one\n[2 lines left out]\n  4\|four" |
+      | "one more\nthe last"      | "  1\|one ~\n  2\|the ~"                  |
+
+  Scenario: The path of a file may stand without its dot
+    Given the policy
+      """
+      items: {tool_result: {offload: true, placeholder: "[in {store_path}]"}}
+      steps: [{name: offload, do: offload}]
+      """
+    And a result "a" of 2,000 characters from Bash
+    When the policy is applied
+    Then the result "a" reads "[in tool_result/Bash/a.md]"

@@ -9,6 +9,7 @@ ledger has a record of them, such as in a list that an earlier call or another s
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import re
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from policyctx.definitions.fields import (
     EXCERPT_FIELDS,
     FILE_FIELDS,
+    GAP_FIELDS,
     PLACEHOLDER_FIELDS,
     RESTORED_FIELDS,
     SUMMARY_FIELDS,
@@ -37,8 +39,6 @@ if TYPE_CHECKING:
     from policyctx.policy.models.compaction import CompactionWording
     from policyctx.tokens.counter import TokenCounter
 
-_CUT = "…"
-
 
 class Extent(Protocol):
     """How much of a text is shown; see the key of a policy."""
@@ -54,6 +54,18 @@ class Extent(Protocol):
     @property
     def tokens(self) -> int | None:
         """The most tokens."""
+
+
+class LineNumbers(Protocol):
+    """How the number of a line stands before it; see the key of a policy."""
+
+    @property
+    def width(self) -> int | None:
+        """The least number of characters, None for those of the largest number shown."""
+
+    @property
+    def separator(self) -> str:
+        """What stands between the number and the line."""
 
 
 class Shown(Protocol):
@@ -76,8 +88,16 @@ class Shown(Protocol):
         """Where longer lines are cut."""
 
     @property
-    def line_numbers(self) -> bool:
-        """Whether each line has its number."""
+    def cut_mark(self) -> str:
+        """What stands after a line that is cut."""
+
+    @property
+    def gap(self) -> str:
+        """What `{gap}` is where something is left out."""
+
+    @property
+    def line_numbers(self) -> LineNumbers | None:
+        """How each line has its number, None where it has none."""
 
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -97,6 +117,8 @@ class Excerpt:
     """Lines of which nothing is shown."""
     omitted_chars: int
     """Code points that are not shown, those hidden in cut lines among them."""
+    between: int = dataclasses.field(default=0, compare=False)
+    """Code points between head and tail."""
 
 
 def excerpt(text: str, wording: Shown, counter: TokenCounter) -> Excerpt:
@@ -110,9 +132,10 @@ def excerpt(text: str, wording: Shown, counter: TokenCounter) -> Excerpt:
     more than N. A few more than one may have N tokens again, since a whole word can have fewer
     tokens than a part of it. A code point is never cut; a sign made of several may be.
 
-    `max_line_chars` leaves so many code points of what is shown of a line, then `…`; the newline
-    stays. `line_numbers` puts a line's number in the whole text before it, from 1, as wide as
-    the largest number shown, and a tab; a line of which a part is shown has its number too.
+    `max_line_chars` leaves so many code points of what is shown of a line, then `cut_mark`; the
+    newline stays. `line_numbers` puts a line's number in the whole text before it, from 1, as wide
+    as it says or as the largest number shown, and its separator; a line of which a part is shown
+    has its number too.
 
     The time grows with what is shown, and with one look for newlines through the rest.
     """
@@ -120,16 +143,15 @@ def excerpt(text: str, wording: Shown, counter: TokenCounter) -> Excerpt:
     start = _tail_start(text, end, wording.tail, counter)
     head_lines, tail_lines = line_count(text[:end]), line_count(text[start:])
     before_tail = text.count("\n", 0, start) if tail_lines else line_count(text)
-    width = 0
-    if wording.line_numbers:
-        width = len(str(before_tail + tail_lines if tail_lines else head_lines))
-    head, hidden_in_head = _shown(text[:end], wording.max_line_chars, 1, width)
-    tail, hidden_in_tail = _shown(text[start:], wording.max_line_chars, before_tail + 1, width)
+    largest = before_tail + tail_lines if tail_lines else head_lines
+    head, hidden_in_head = _shown(text[:end], wording, 1, largest)
+    tail, hidden_in_tail = _shown(text[start:], wording, before_tail + 1, largest)
     return Excerpt(
         head=head,
         tail=tail,
         omitted_lines=max(before_tail - head_lines, 0),
         omitted_chars=start - end + hidden_in_head + hidden_in_tail,
+        between=start - end,
     )
 
 
@@ -173,28 +195,28 @@ def _tail_start(text: str, end: int, extent: Extent | None, counter: TokenCounte
     return start
 
 
-def _shown(part: str, max_line_chars: int | None, first: int, width: int) -> tuple[str, int]:
-    """Return the part with lines cut and numbered from `first`, and the length of what is cut.
-
-    A `width` of 0 means no numbers.
-    """
-    if max_line_chars is None and not width:
+def _shown(part: str, wording: Shown, first: int, largest: int) -> tuple[str, int]:
+    """Return the part with lines cut and numbered from `first`, and the length of what is cut."""
+    max_line_chars, numbers = wording.max_line_chars, wording.line_numbers
+    if max_line_chars is None and numbers is None:
         return part, 0
+    width = 0 if numbers is None else numbers.width or len(str(largest))
     lines, hidden = [], 0
     for number, match in enumerate(_LINE.finditer(part), first):
         line = match.group()
         ending = next(ending for ending in ("\r\n", "\n", "") if line.endswith(ending))
         over = len(line) - len(ending) - (max_line_chars or len(line))
         if over > 0:
-            line = f"{line[:max_line_chars]}{_CUT}{ending}"
+            line = f"{line[:max_line_chars]}{wording.cut_mark}{ending}"
             hidden += over
-        lines.append(f"{number:>{width}}\t{line}" if width else line)
+        lines.append(line if numbers is None else f"{number:>{width}}{numbers.separator}{line}")
     return "".join(lines), hidden
 
 
 _VALUES: dict[str, Callable[[Item, File, Facts], object]] = {
     "path": lambda _item, file, _facts: file.path,
     "relative_path": lambda _item, file, _facts: f"./{file.relative_path}",
+    "store_path": lambda _item, file, _facts: file.relative_path,
     "cwd_path": lambda _item, file, facts: path_from(facts.cwd, file.path),
     "item_id": lambda item, _file, _facts: item.item_id,
     "item_type": lambda item, _file, _facts: item.type,
@@ -265,7 +287,7 @@ def rendered_placeholder(
         for name in fields - EXCERPT_FIELDS
     }
     if fields & EXCERPT_FIELDS:
-        values |= _excerpt_values(wording.shown, told, facts)
+        values |= _excerpt_values(wording, told, facts)
     text = wording.template.render(values)
     if wording.is_default and facts.read_tool:
         text += HOW_TO_READ.format(tool=facts.read_tool)
@@ -318,15 +340,23 @@ def _form(field: str, item: Item, file: File, facts: Facts) -> str | None:
     return re.escape(str(_VALUES[field](item, file, facts))) if field in _OF_ITEM else None
 
 
-def _excerpt_values(shown: Shown, item: Item, facts: Facts) -> dict[str, object]:
-    """Return the fields of an excerpt; whole lines are without the newline that ends the last."""
+def _excerpt_values(wording: Wording, item: Item, facts: Facts) -> dict[str, object]:
+    """Return the fields of an excerpt; whole lines are without the newline that ends the last.
+
+    Where nothing is left out between the two, the gap is the newline that the head is without.
+    """
+    shown = wording.shown
     found = excerpt(item.text, shown, facts.counter)
-    return {
-        "head": _without_newline(found.head, shown.head),
-        "tail": _without_newline(found.tail, shown.tail),
+    head, tail = _without_newline(found.head, shown.head), _without_newline(found.tail, shown.tail)
+    values: dict[str, object] = {
         "omitted_lines": found.omitted_lines,
         "omitted_chars": found.omitted_chars,
     }
+    gap = found.head[len(head) :] if found.tail else ""
+    if found.between:
+        values |= {"lines": line_count(item.text), "chars": len(item.text)}
+        gap = parsed_template(shown.gap, GAP_FIELDS).render(values)
+    return {**values, "head": head, "tail": tail, "gap": gap}
 
 
 def _without_newline(part: str, extent: Extent | None) -> str:

@@ -119,8 +119,9 @@ FINDINGS: dict[str, Code] = {
         "an excerpt that the wording does not show",
         "The placeholder says how much to show of the beginning or the end of an item, or how to "
         "show it, but its text has no field for that: `head` needs `{head}`, `tail` needs "
-        "`{tail}`, and `max_line_chars` and `line_numbers` need one of the two. Without it the "
-        "key does nothing. Put the field into the text, or remove the key.",
+        "`{tail}`, `gap` needs `{gap}`, and `max_line_chars`, `cut_mark` and `line_numbers` need "
+        "`{head}` or `{tail}`; `cut_mark` also needs `max_line_chars`. Without it the key does "
+        "nothing. Put the field into the text, or remove the key.",
     ),
     "PC317": Code(
         "an `until` that can never hold",
@@ -330,7 +331,7 @@ to be ignored, so neither is. Take one away:
     tools: {Bash: {min_tokens: 500, min_chars: 2000}}   # wrong: which one?
     tools: {Bash: {min_tokens: 500}}
 
-A wording with `{head}` or `{tail}` is told so too when no key beside it says how much to show,
+A wording with `{head}`, `{tail}` or `{gap}` is told so too when no key beside it says what to show,
 and one with `{path}` when a `clear` step would leave it: nothing is saved there.""",
     ),
     "PC109": Code(

@@ -45,18 +45,19 @@ _NO_PATH = "`clear` saves nothing, so there is no path to show"
 
 
 def shown_without_extent(placeholder: Node | None) -> Iterator[Diagnostic]:
-    """Yield an error for `{head}` or `{tail}` without the key that says how much they show.
+    """Yield an error for `{head}`, `{tail}` or `{gap}` without the key that says what they show.
 
     That has no default, and is not taken from another map.
     """
     text = _text(placeholder)
     if placeholder is None or text is None:
         return
-    for key in sorted(_fields(text.value).intersection(EXTENT_FIELDS)):
-        extent = placeholder.child(key)
-        if extent is None or extent.value is None:
+    for key in sorted(_fields(text.value).intersection({*EXTENT_FIELDS, "gap"})):
+        given = placeholder.child(key)
+        if given is None or given.value is None:
             sentence = f"`{{{key}}}` shows nothing without `{key}`"
-            help_ = f"give `{key}` beside the text: `{{text: …, {key}: {{lines: 10}}}}`"
+            value = "{lines: 10}" if key in EXTENT_FIELDS else '"…"'
+            help_ = f"give `{key}` beside the text: `{{text: …, {key}: {value}}}`"
             yield Diagnostic(text.place, "PC107", sentence, help_)
 
 

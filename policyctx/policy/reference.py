@@ -99,26 +99,30 @@ parallel calls stay together, so that more may stay than was asked for, never le
 one that crosses the line stays. Each has its own size, also when a placeholder stands for it.""",
     "Placeholder": """\
 A string alone is the `text`. Its fields: `{path}` (absolute), `{relative_path}` (from the
-store's root), `{cwd_path}` (from the working directory in which the session was made; absolute
-for a file outside of it), `{item_id}`, `{item_type}`, `{tool_name}`, `{tool_use_id}`,
-`{session_id}`, `{tokens}`, `{chars}`, `{lines}`, `{sha256}`, `{head}`, `{tail}`,
-`{omitted_lines}`, `{omitted_chars}`, `{source_path}`, `{source_first_line}`,
-`{source_last_line}`. `{{` and `}}` are literal. Nothing else is evaluated.
+store's root), `{store_path}` (the same without `./`), `{cwd_path}` (from the working directory in
+which the session was made; absolute for a file outside of it), `{item_id}`, `{item_type}`,
+`{tool_name}`, `{tool_use_id}`, `{session_id}`, `{tokens}`, `{chars}`, `{lines}`, `{sha256}`,
+`{head}`, `{gap}`, `{tail}`, `{omitted_lines}`, `{omitted_chars}`, `{source_path}`,
+`{source_first_line}`, `{source_last_line}`. `{{` and `}}` are literal. Nothing else is evaluated.
 
 """
     f"""\
-`clear` saves nothing: its wording has no `{{path}}`, `{{relative_path}}` or `{{cwd_path}}`. Where
-the policy gives none it is `{Action.CLEAR.text}`.
+`clear` saves nothing: its wording has no `{{path}}`, `{{relative_path}}`, `{{store_path}}` or
+`{{cwd_path}}`. Where the policy gives none it is `{Action.CLEAR.text}`.
 
 """
     """\
 A line ends with a newline, which a carriage return may precede; nothing else ends one, and the
 last line needs none. `{lines}` counts them so. `head` and `tail` measure the text itself: the
-numbers of lines and the `…` of cut ones come on top. The head comes first, and the tail is taken
+numbers of lines and the marks of cut ones come on top. The head comes first, and the tail is taken
 from what it leaves, so that a short text is shown once. `tokens: N` shows at most N, and one
 character more would be too many; characters are Unicode code points, and none is cut. `chars: N`
 shows exactly N of a longer text. Of `lines`, the newline at the end of the last one shown is left
 to the wording.
+
+`{gap}` is the text of `gap` where characters of the text stand between head and tail, or after a
+head without a tail. Where none do, it is the newline that the lines of the head are without, so
+that `{head}{gap}{tail}` is the whole text.
 
 In the input of a call a placeholder stands for a string, so these fields tell of that string:
 `{head}`, `{tail}`, `{tokens}`, `{chars}`, `{lines}`, `{omitted_lines}`, `{omitted_chars}`.
@@ -135,9 +139,8 @@ lines that were read. For any other item they describe its own file, as `{path}`
     placeholder:
       text: |-
         [{tool_name}: {lines} lines in {path}]
-        {head}
-        [… {omitted_lines} lines …]
-        {tail}
+        {head}{gap}{tail}
+      gap: "\\n[… {omitted_lines} lines …]\\n"
       head: {lines: 20}
       tail: {lines: 5}
       max_line_chars: 200""",

@@ -162,6 +162,15 @@ def flag_globs_or_map(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet
     raise ValueError("expected true, false, globs of tools or a map")
 
 
+def flag_or_map(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
+    """Read `true` as an empty map, and `false` as none."""
+    if value is None or isinstance(value, bool):
+        return {} if value else None
+    if isinstance(value, dict):
+        return value
+    raise ValueError("expected true, false or a map")
+
+
 def template_of(fields: tuple[str, ...]) -> Callable[[Any], Any]:
     """Return a check that a text uses none but these fields."""
 

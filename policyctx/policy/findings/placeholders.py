@@ -72,6 +72,8 @@ _SHOWN_BY = {
     "head": ("head",),
     "tail": ("tail",),
     "max_line_chars": ("head", "tail"),
+    "cut_mark": ("head", "tail"),
+    "gap": ("gap",),
     "line_numbers": ("head", "tail"),
 }
 
@@ -110,8 +112,12 @@ def unused_excerpts(checked: Checked) -> Iterator[Diagnostic]:
             wording = Placeholder.model_validate(node.plain())
             used = parsed_template(wording.text, PLACEHOLDER_FIELDS).fields
             for key, fields in _SHOWN_BY.items():
-                if getattr(wording, key) and used.isdisjoint(fields):
+                if key in node.value and getattr(wording, key) and used.isdisjoint(fields):
                     missing = " or ".join(f"`{{{field}}}`" for field in fields)
                     sentence = f"`{key}` does nothing: the text has no {missing}"
                     hint = "put it into the text, or remove the key"
+                    yield checked.warning("PC316", (*path, key), sentence, hint)
+                elif key == "cut_mark" and key in node.value and not wording.max_line_chars:
+                    sentence = "`cut_mark` does nothing: no line is cut"
+                    hint = "say where with `max_line_chars`, or remove it"
                     yield checked.warning("PC316", (*path, key), sentence, hint)

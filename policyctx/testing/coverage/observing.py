@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from policyctx.policy.lookup import RulePath, levels, matches, nearest_given, offload_given
+from policyctx.testing.coverage.rules import EXCERPT_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,8 +72,8 @@ def _of_decision(decision: Decision, step: Step, policy: OffloadPolicy) -> Itera
     if decision.wording is not None:
         path = _wording_path(step, _levels(policy, decision.item))
         yield path, "used"
-        if decision.wording.template.fields & {"head", "tail"}:
-            for key in ("head", "tail", "max_line_chars", "line_numbers"):
+        if decision.wording.template.fields & {"head", "tail", "gap"}:
+            for key in EXCERPT_KEYS:
                 yield (*path, key), "used"
     if decision.saves and decision.file is not None:
         yield ("store", "path"), "saved"

@@ -54,7 +54,8 @@ MISSING = {
     "would not shrink": "nothing was too small for it",
 }
 
-_EXCERPT = ("head", "tail", "max_line_chars", "line_numbers")
+# The keys of a wording by which it shows something of the text.
+EXCERPT_KEYS = ("head", "tail", "max_line_chars", "cut_mark", "gap", "line_numbers")
 _STORE: Mapping[str, Sides] = {
     "path": ("saved",),
     "on_conflict": ("taken",),
@@ -182,7 +183,7 @@ def _wording(node: Node | None, path: RulePath) -> Iterator[CoverageRule]:
         return
     yield _rule(path, node, ("used",))
     for key, child in _children(node):
-        if key in _EXCERPT and child.value:
+        if key in EXCERPT_KEYS and child.value:
             yield _rule((*path, key), child, ("used",))
 
 

@@ -39,6 +39,15 @@ _RECENT = st.one_of(
         {"tokens": _AMOUNTS}, optional={"per": st.sampled_from(["tool", "type", "all"])}
     ),
 )
+_WORDINGS = _TEXTS.filter(bool) | st.fixed_dictionaries(
+    {"text": st.just("{head}{gap}{tail}"), "gap": _TEXTS.filter(bool)},
+    optional={
+        "line_numbers": st.booleans()
+        | st.fixed_dictionaries({}, optional={"width": st.integers(1, 9), "separator": _TEXTS}),
+        "max_line_chars": st.integers(1, 99),
+        "cut_mark": _TEXTS,
+    },
+).map(lambda wording: {**wording, "head": {"chars": 3}, "tail": {"lines": 1}})
 _RULES = st.builds(
     lambda size, rest: size | rest,
     _SIZES,
@@ -48,7 +57,7 @@ _RULES = st.builds(
             "offload": st.booleans(),
             "pin": st.booleans(),
             "keep_recent": _RECENT,
-            "placeholder": _TEXTS.filter(bool),
+            "placeholder": _WORDINGS,
         },
     ),
 )
@@ -125,7 +134,7 @@ def _steps(action: Action) -> st.SearchStrategy[dict[str, Any]]:
             lambda given: {k: v for k, v in given.items() if k not in action.selection_without_use}
         ),
         "when": _GATES | st.lists(_GATES, max_size=2),
-        "placeholder": _TEXTS.filter(bool),
+        "placeholder": _WORDINGS,
         "must_shrink": st.booleans(),
     }
     return st.fixed_dictionaries(
@@ -158,7 +167,7 @@ def policy_documents() -> st.SearchStrategy[dict[str, Any]]:
         optional={
             "description": _TEXTS,
             "model": st.just({"cache": {"ttl": "5m", "min_tokens": 0}, "token_scale": 1.5}),
-            "placeholder": _TEXTS.filter(bool),
+            "placeholder": _WORDINGS,
             "items": st.dictionaries(
                 st.sampled_from(["tool_result", "user_message", "recalled", "image"]), _RULES
             ),
