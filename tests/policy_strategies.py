@@ -252,7 +252,10 @@ def _compiled(
     items: dict[str, Any], tools: dict[str, Any], size: dict[str, Any], steps: list[dict[str, Any]]
 ) -> OffloadPolicy:
     price = {"input": 3, "cache_write": 3.75, "cache_read": 0.3, "output": 15}
-    model = {"context_window": 1000, "tokenizer": "approximate", "price": price}
+    # By the name of the first step's action, so that both kinds are drawn.
+    by_chars = {"chars_per_token": 3, "round": "down", "per_message": 2}
+    tokenizer = by_chars if steps[0]["do"] == "clear" else "approximate"
+    model = {"context_window": 1000, "tokenizer": tokenizer, "price": price}
     named = [{"name": f"s{i}", **_without_errors(step)} for i, step in enumerate(steps)]
     cache_ = {"min_tokens": 0}
     document = {"name": "random", "items": items, "tools": tools, "steps": named, **size}

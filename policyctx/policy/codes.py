@@ -199,6 +199,13 @@ FINDINGS: dict[str, Code] = {
         "does, no session can be made with the policy. Mend the name, or register the summarizer "
         "before the session is made.",
     ),
+    "PC331": Code(
+        "a tokenizer that is not built in",
+        "`model.tokenizer` is no name of a built-in tokenizer. Code may register a counter of this "
+        "name with `policyctx.register_tokenizer`, which `check` cannot see. If no code does, no "
+        "session can be made with the policy. Mend the name, or register the counter before the "
+        "session is made.",
+    ),
 }
 
 

@@ -64,7 +64,13 @@ NOTES = {
 Characters are Unicode code points. The text of an item is a string as it is, and a list of
 blocks as compact JSON. An image counts by its size in pixels and a document by its pages, after
 the provider's rules and never as its base64 text. Every count of a text's tokens is multiplied by
-`token_scale` and rounded.""",
+`token_scale` and rounded.
+
+`tokenizer: {chars_per_token: 4, round: up, per_message: 3}` counts each text by its characters, and
+adds `per_message` for each message to what the gate `tokens` and `until.tokens` compare; thresholds
+and `keep_recent` measure items alone. Code gives any other counter: by name with
+`policyctx.register_tokenizer`, or for one session with `Session(counter=…)`. Such a counter may
+have a number `per_message` too.""",
     "ItemRule": """\
 Each key is looked up on its own, and the nearest wins: the step's `select`, the tool (the exact
 name, then globs in the order written), the item type, the types that it refines, a hint from

@@ -18,6 +18,7 @@ from policyctx.policy.findings.gates import (
     gates_that_never_open,
     restorations_from_nowhere,
     unknown_summarizers,
+    unknown_tokenizers,
 )
 from policyctx.policy.findings.items import (
     caught_types,
@@ -66,6 +67,7 @@ _CHECKS = (
     cleared_for_good,
     restorations_from_nowhere,
     unknown_summarizers,
+    unknown_tokenizers,
     gates_that_never_open,
     disagreeing_globs,
     unused_keep_recent,

@@ -7,6 +7,7 @@ from math import ceil, floor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyctx.definitions.summarizers import BUILT_IN_SUMMARIZERS
+from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.policy.diagnosing import hint
 from policyctx.policy.lookup import compaction_of
 from policyctx.policy.models.gates import COMPARISONS, GATES, ItemsGate
@@ -236,6 +237,19 @@ def restorations_from_nowhere(checked: Checked) -> Iterator[Diagnostic]:
             hint = "give the tool that reads files `reads_file: <input field>`, or `max_files: 0`"
             yield checked.warning("PC307", written, sentence, hint)
             return
+
+
+def unknown_tokenizers(checked: Checked) -> Iterator[Diagnostic]:
+    """PC331, for a `model.tokenizer` that names no built-in one; code may register one."""
+    name = checked.policy.model.tokenizer
+    if not isinstance(name, str) or name in TOKENIZERS:
+        return
+    sentence = (
+        f"no built-in tokenizer is named {name!r}; without "
+        f"`policyctx.register_tokenizer({name!r}, …)` no session can be made"
+    )
+    likely = hint(name, TOKENIZERS) or f"built in: {', '.join(TOKENIZERS)}"
+    yield checked.warning("PC331", ("model", "tokenizer"), sentence, likely)
 
 
 def unknown_summarizers(checked: Checked) -> Iterator[Diagnostic]:

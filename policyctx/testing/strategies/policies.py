@@ -157,6 +157,15 @@ def _priced(policy: dict[str, Any]) -> dict[str, Any]:
 _PRICES = {"input": 3.0, "cache_write": 3.75, "cache_read": 0.3, "output": 15.0}
 
 
+_TOKENIZERS = st.sampled_from(["cl100k_base", "approximate"]) | st.fixed_dictionaries(
+    {"chars_per_token": st.sampled_from([1, 2.5, 4])},
+    optional={
+        "round": st.sampled_from(["up", "down", "nearest"]),
+        "per_message": st.integers(0, 9),
+    },
+)
+
+
 def policy_documents() -> st.SearchStrategy[dict[str, Any]]:
     """Return a strategy for policies as plain values, as JSON or YAML would hold them.
 
@@ -166,7 +175,8 @@ def policy_documents() -> st.SearchStrategy[dict[str, Any]]:
         {"apiVersion": st.just("policyctx/v1"), "name": _TEXTS.filter(bool)},
         optional={
             "description": _TEXTS,
-            "model": st.just({"cache": {"ttl": "5m", "min_tokens": 0}, "token_scale": 1.5}),
+            "model": st.just({"cache": {"ttl": "5m", "min_tokens": 0}, "token_scale": 1.5})
+            | st.fixed_dictionaries({"tokenizer": _TOKENIZERS}),
             "placeholder": _WORDINGS,
             "items": st.dictionaries(
                 st.sampled_from(["tool_result", "user_message", "recalled", "image"]), _RULES
