@@ -206,6 +206,12 @@ FINDINGS: dict[str, Code] = {
         "session can be made with the policy. Mend the name, or register the counter before the "
         "session is made.",
     ),
+    "PC332": Code(
+        "a prompt that does not say it",
+        "`summary.prompt` is what a model is told. The extractive summary asks no model, so the "
+        "key does nothing there; and `rules` reach the model only where the prompt has `{rules}`. "
+        "Name a summarizer that asks a model, put the field into the prompt, or remove the key.",
+    ),
 }
 
 

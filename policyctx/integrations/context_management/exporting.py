@@ -333,6 +333,10 @@ class _Exporting:
         decides = "the server decides this"
         is_left: dict[tuple[str, ...], tuple[bool, str]] = {
             ("keep_first",): (bool(settings.keep_first), keeps),
+            ("summary", "prompt"): (
+                settings.summary.prompt is not None,
+                "only `rules` become the server's instructions",
+            ),
             ("keep_recent",): (any((kept.items, kept.messages, kept.turns, kept.tokens)), keeps),
             ("keep_newest_user_message",): (settings.keep_newest_user_message, keeps),
             ("min_new",): ("min_new" in self._written_settings(), decides),

@@ -157,6 +157,10 @@ def _priced(policy: dict[str, Any]) -> dict[str, Any]:
 _PRICES = {"input": 3.0, "cache_write": 3.75, "cache_read": 0.3, "output": 15.0}
 
 
+_SUMMARIES = st.fixed_dictionaries(
+    {"by": st.just("anthropic")},
+    optional={"prompt": _TEXTS.map(lambda text: f"{text}{{sections}}{{rules}}")},
+)
 _TOKENIZERS = st.sampled_from(["cl100k_base", "approximate"]) | st.fixed_dictionaries(
     {"chars_per_token": st.sampled_from([1, 2.5, 4])},
     optional={
@@ -182,6 +186,7 @@ def policy_documents() -> st.SearchStrategy[dict[str, Any]]:
                 st.sampled_from(["tool_result", "user_message", "recalled", "image"]), _RULES
             ),
             "tools": st.dictionaries(_TEXTS.filter(lambda text: text != "<<"), _RULES, max_size=3),
+            "compaction": st.fixed_dictionaries({"summary": _SUMMARIES}),
             "steps": _STEPS,
         },
     ).map(_priced)
