@@ -79,6 +79,7 @@ class StoreRule(NamedTuple):
 
     root: str
     path: str
+    escape: Literal["percent", "_"]
     format: Literal["text", "envelope"]
     on_conflict: Literal["suffix", "overwrite", "error"]
     state: Literal["kept", "none"]
@@ -172,6 +173,7 @@ class ArrivalRule(NamedTuple):
             path_parts(self.store.path),
             session_id=where.session_id,
             file_format=self.store.format,
+            escape=self.store.escape,
         )
         if path in ledger.paths:
             return None

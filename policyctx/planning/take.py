@@ -212,7 +212,11 @@ def wanted_path(item: Item, step: Step, policy: OffloadPolicy, facts: Facts) -> 
     if not step.action.saves:
         return ""
     return item_path(
-        item, policy.path_parts, session_id=facts.session_id, file_format=policy.store.format
+        item,
+        policy.path_parts,
+        session_id=facts.session_id,
+        file_format=policy.store.format,
+        escape=policy.store.escape,
     )
 
 

@@ -93,7 +93,8 @@ FINDINGS: dict[str, Code] = {
         "lets each new file replace the one before it, while placeholders still point there. Put "
         "`{item_id}` into the path (`{tool_use_id}` is enough for results of tools only), or use "
         "`on_conflict: suffix`. A call and its result have one id: where both are saved, as by "
-        "`drop` and `with_input`, the path needs `{item_type}` as well.",
+        "`drop` and `with_input`, the path needs `{item_type}` as well. With `escape: _` two ids "
+        "such as `a/b` and `a_b` have one name; use `escape: percent`, or `on_conflict: suffix`.",
     ),
     "PC312": Code(
         "`offload: true` on what is never offloaded",

@@ -158,8 +158,9 @@ whole. The fields of `session_id` are `{date}` and `{time}` (UTC) and `{random}`
 of a legacy `function_call`, has the tool's name and a hash of its text as `{tool_use_id}`.
 
 What is put into a path keeps `A-Z a-z 0-9 . _ -`; any other byte is percent-encoded, a name of
-dots only too; what is empty or over 120 bytes is named by its hash. No id or tool name leads
-out of the root.""",
+dots only too; what is empty or over 120 bytes is named by its hash. With `escape: _` each such
+character becomes `_`, and so does each dot of a name of dots only. No id or tool name leads out of
+the root.""",
     "Step": """\
 A step sees the list as the session's past and the steps before it have left it. What was
 offloaded once keeps its placeholder in every later turn of the session. `must_shrink` measures

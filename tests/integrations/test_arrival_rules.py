@@ -81,6 +81,7 @@ def documents(draw: st.DrawFn) -> str:
         "store": {
             "root": draw(st.sampled_from(["files/{session_id}", "files"])),
             "path": draw(PATHS),
+            "escape": draw(st.sampled_from(["percent", "_"])),
             "format": draw(st.sampled_from(["text", "envelope"])),
             "on_conflict": draw(st.sampled_from(["suffix", "suffix", "overwrite", "error"])),
             "sync": "never",

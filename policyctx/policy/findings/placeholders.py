@@ -34,6 +34,10 @@ def shared_files(checked: Checked) -> Iterator[Diagnostic]:
         )
         hint = f"put `{{{missing}}}` into the path, or use `on_conflict: suffix`"
         yield checked.warning("PC311", ("store", "path"), f"{overwritten}: {which}", hint)
+    elif store.escape == "_" and _saved_types(checked):
+        sentence = "ids that differ in other signs alone share a file, and `on_conflict: overwrite`"
+        hint = "use `escape: percent` or `on_conflict: suffix`"
+        yield checked.warning("PC311", ("store", "escape"), f"{sentence} keeps only the last", hint)
 
 
 def _shared(checked: Checked, fields: frozenset[str]) -> tuple[str, str] | None:

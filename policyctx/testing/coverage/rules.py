@@ -31,6 +31,7 @@ MISSING = {
     "chose": "there was nothing to choose from",
     "closed": "it never stayed closed",
     "ephemeral": "no such item was taken",
+    "escaped": "no name had a sign to escape",
     "excepted": "it excepted nothing",
     "failed": "no write failed",
     "left": "it left nothing",
@@ -58,6 +59,7 @@ MISSING = {
 EXCERPT_KEYS = ("head", "tail", "max_line_chars", "cut_mark", "gap", "line_numbers")
 _STORE: Mapping[str, Sides] = {
     "path": ("saved",),
+    "escape": ("escaped",),
     "on_conflict": ("taken",),
     "on_failure": ("failed",),
 }

@@ -187,6 +187,7 @@ def policy_documents() -> st.SearchStrategy[dict[str, Any]]:
             ),
             "tools": st.dictionaries(_TEXTS.filter(lambda text: text != "<<"), _RULES, max_size=3),
             "compaction": st.fixed_dictionaries({"summary": _SUMMARIES}),
+            "store": st.fixed_dictionaries({"escape": st.sampled_from(["percent", "_"])}),
             "steps": _STEPS,
         },
     ).map(_priced)
