@@ -162,6 +162,12 @@ def _rules() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
+_WORDINGS: tuple[dict[str, Any], ...] = (
+    {"text": "[{item_id}]"},
+    {"text": "[{item_id}]"},
+    {"text": "{head}{gap}", "head": {"chars": 4}, "gap": "[{omitted_chars} of {chars}]"},
+)
+_EMPTY = {"with_input": {"leave": "empty"}}
 _LISTED = st.lists(st.sampled_from(_TYPES), min_size=1, max_size=4, unique=True)
 _SOME_TYPES = st.one_of(st.just(["*"]), _LISTED, st.just(["tool_result"]))
 _UNTIL = st.one_of(
@@ -192,7 +198,7 @@ def _select(*, free: bool, arrival: bool) -> st.SearchStrategy[dict[str, Any]]:
         _SIZE,
         st.sampled_from(({}, {}, {}, {"except_tools": "read"}, {"tools": ["read", "mcp__*"]})),
         st.sampled_from(({}, {}, {"errors": False})),
-        st.sampled_from(({}, {}, {"with_input": True}, {"with_input": "read"})),
+        st.sampled_from(({}, {}, {"with_input": True}, {"with_input": "read"}, _EMPTY)),
     ]
     on_call: list[st.SearchStrategy[dict[str, Any]]] = [
         _maybe("keep_recent", _KEEP),
@@ -209,7 +215,14 @@ def _steps(
     gates = [] if free or arrival else [_maybe("when", st.lists(_GATE, min_size=1, max_size=2))]
     return _all_of(
         st.just({"on": "arrival"} if arrival else {}),
-        st.sampled_from(actions).map(lambda do: {"do": do, "placeholder": f"[{do} {{item_id}}]"}),
+        st.builds(
+            lambda do, wording: {
+                "do": do,
+                "placeholder": {**wording, "text": do + wording["text"]},
+            },
+            st.sampled_from(actions),
+            st.sampled_from(_WORDINGS),
+        ),
         _maybe("must_shrink", st.booleans()),
         _select(free=free, arrival=arrival).map(lambda select: {"select": select}),
         *gates,
@@ -239,7 +252,10 @@ def _compiled(
     items: dict[str, Any], tools: dict[str, Any], size: dict[str, Any], steps: list[dict[str, Any]]
 ) -> OffloadPolicy:
     price = {"input": 3, "cache_write": 3.75, "cache_read": 0.3, "output": 15}
-    model = {"context_window": 1000, "tokenizer": "approximate", "price": price}
+    # By the name of the first step's action, so that both kinds are drawn.
+    by_chars = {"chars_per_token": 3, "round": "down", "per_message": 2}
+    tokenizer = by_chars if steps[0]["do"] == "clear" else "approximate"
+    model = {"context_window": 1000, "tokenizer": tokenizer, "price": price}
     named = [{"name": f"s{i}", **_without_errors(step)} for i, step in enumerate(steps)]
     cache_ = {"min_tokens": 0}
     document = {"name": "random", "items": items, "tools": tools, "steps": named, **size}

@@ -126,6 +126,9 @@ class Treatment:
     """The key that pins them, None when they are not."""
     wording: Wording
     with_input: bool
+    """Whether the input of a call goes along with its result."""
+    empties_input: bool
+    """Whether nothing is left of such an input."""
 
 
 class OffloadPolicy:
@@ -432,7 +435,7 @@ class OffloadPolicy:
         return self._wording(step, self._levels(item_type, tool))
 
     def _looked_up(self, step: Step, item_type: str, tool: str | None) -> Treatment | None:
-        select = step.select
+        select, inputs = step.select, step.select.with_input
         outside = select.tools is not None and not matches(tool, select.tools)
         if outside or not self.selects(step, item_type):
             return None
@@ -450,8 +453,8 @@ class OffloadPolicy:
             kept=self.kept(keep_recent),
             pinned=_pinned(given),
             wording=self._wording(step, given),
-            with_input=select.with_input is True
-            or (select.with_input is not False and matches(tool, select.with_input)),
+            with_input=inputs is not None and matches(tool, inputs.tools),
+            empties_input=inputs is not None and inputs.leave == "empty",
         )
 
     def _levels(self, item_type: str, tool: str | None) -> list[Level]:

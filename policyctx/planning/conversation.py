@@ -353,7 +353,8 @@ class Conversation:
 
     def counted(self, facts: Facts) -> int:
         """Return the tokens of the list as it is now with what is sent beside it, uncorrected."""
-        return self.tally("tokens").total + facts.tokens_beside
+        messages = self.reading.message_count - len(self.removed)
+        return self.tally("tokens").total + facts.tokens_beside + facts.tokens_around(messages)
 
     def turns(self) -> int:
         """Return the number of turns begun in the list as it is now."""

@@ -29,6 +29,7 @@ SENTENCES = {
     "decided": "decided earlier, step {step}",
     "declined": "the hook before a compaction declined it: {why}",
     "emptied": "all that was in it is removed; a short text stands there",
+    "emptied_with_result": "its input is emptied with its result",
     "excluded_tool": "{tool} is excepted",
     "failed_result": "a failed result stays",
     "gate_closed": "{gate}",

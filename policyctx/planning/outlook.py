@@ -78,7 +78,10 @@ class Outlook:
 
     def tokens(self) -> int:
         """Return the tokens of the list with what is sent beside it, corrected by usage."""
-        return self.facts.correction.corrected(self.total("tokens") + self.facts.tokens_beside)
+        removed = len(self.removed) + len(self.conversation.removed)
+        around = self.facts.tokens_around(self.conversation.reading.message_count - removed)
+        own = self.total("tokens") + self.facts.tokens_beside
+        return self.facts.correction.corrected(own + around)
 
     def file(self, wanted_path: str) -> File:
         """Return the file expected for a path; only the store knows the names on the disk."""

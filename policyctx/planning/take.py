@@ -16,11 +16,16 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.definitions.actions import Action
-from policyctx.messages.editing import shortened_input
+from policyctx.messages.editing import EMPTY_INPUT, has_input, shortened_input
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.paths import File, item_path
-from policyctx.planning.placeholders import Wording, named_path, rendered_placeholder
+from policyctx.planning.placeholders import (
+    Wording,
+    named_path,
+    rendered_placeholder,
+    with_text,
+)
 from policyctx.planning.recalled import source_of
 
 if TYPE_CHECKING:
@@ -154,18 +159,44 @@ def left_in_place(
 ) -> str | None:
     """Return the text that takes the item's place; of a call, the JSON of its input.
 
-    In an input, the placeholder replaces every string that is longer than it; where the file
-    became another one than `planned`, that is longer than the placeholder that names `planned`.
-    None when no string is.
+    In an input, a placeholder replaces every string that is longer than it; where the file became
+    another one than `planned`, that is longer than the placeholder that names `planned`. None when
+    no string is.
     """
-    text = rendered_placeholder(wording, item, file, facts)
     if item.kind != "tool_call":
-        return text
+        return rendered_placeholder(wording, item, file, facts)
+    if wording.tells_of_text:
+        return shortened_input(
+            item.text, lambda value: _in_place_of(value, item, wording, file, facts, unit, planned)
+        )
+    text = rendered_placeholder(wording, item, file, facts)
     expected = text if planned is None else rendered_placeholder(wording, item, planned, facts)
     length = facts.length(expected, unit)
     return shortened_input(
         item.text, lambda value: text if facts.length(value, unit) > length else None
     )
+
+
+def _in_place_of(  # noqa: PLR0917 - all of `left_in_place`, and the string
+    value: str,
+    call: Item,
+    wording: Wording,
+    file: File,
+    facts: Facts,
+    unit: Unit,
+    planned: File | None,
+) -> str | None:
+    """Return the placeholder of one string in a call's input, None where the string stays."""
+    first = file if planned is None else planned
+    expected = rendered_placeholder(wording, call, first, facts, string=value)
+    if facts.length(value, unit) <= facts.length(expected, unit):
+        return None
+    # A placeholder of an earlier call tells of another text, so it may be the longer one.
+    if named_path(wording, with_text(call, value), first, facts) is not None:
+        return None
+    if planned is None:
+        return expected
+    return rendered_placeholder(wording, call, file, facts, string=value)
 
 
 def unit_of(treatment: Treatment) -> Unit:
@@ -181,7 +212,11 @@ def wanted_path(item: Item, step: Step, policy: OffloadPolicy, facts: Facts) -> 
     if not step.action.saves:
         return ""
     return item_path(
-        item, policy.path_parts, session_id=facts.session_id, file_format=policy.store.format
+        item,
+        policy.path_parts,
+        session_id=facts.session_id,
+        file_format=policy.store.format,
+        escape=policy.store.escape,
     )
 
 
@@ -383,7 +418,7 @@ class Taking:
         self._outlook.take(decision)
         call = self._in.reading.partners.get(position) if item.kind == "tool_result" else None
         if treatment.with_input and call is not None:
-            self._shorten(call, unit)
+            self._shorten(call, unit, empties=treatment.empties_input)
         return None
 
     def _replaced(
@@ -420,20 +455,34 @@ class Taking:
             saves=out.saves,
         )
 
-    def _shorten(self, call: int, unit: Unit) -> None:
-        """Replace the long strings in the input of a call whose result was taken."""
+    def _shorten(self, call: int, unit: Unit, *, empties: bool) -> None:
+        """Empty the input of a call whose result was taken, or replace its long strings."""
         item, policy = self._in.items[call], self._in.policy
         if self.is_out(call) or not policy.goes_along(item.type, item.tool):
+            return
+        if empties:
+            self._empty(call, unit)
             return
         wording = policy.wording(self._step, item.type, item.tool)
         wanted = wanted_path(item, self._step, policy, self._facts)
         # An input that stays as it is uses up no name of a file.
         if not self._shortens(item, wording, expected_file(wanted, self._facts), unit):
             return
-        rule = ("steps", self._step.name, "select", "with_input")
+        rule = self._rule_of_inputs
         decision = self._replaced(call, wording, unit, Reason("with_result"), rule)
         if self._shortens(item, wording, decision.file or NO_FILE, unit):
             self._outlook.take(decision)
+
+    def _empty(self, call: int, unit: Unit) -> None:
+        """Leave nothing of an input; no wording is left in it, so none is part of the decision."""
+        if not has_input(self._in.items[call].text):
+            return
+        decision = self._removed(call, Reason("emptied_with_result"), self._rule_of_inputs)
+        self._outlook.take(replace(decision, placeholder=EMPTY_INPUT, unit=unit))
+
+    @property
+    def _rule_of_inputs(self) -> RulePath:
+        return "steps", self._step.name, "select", "with_input"
 
     def _shortens(self, item: Item, wording: Wording, file: File, unit: Unit) -> bool:
         text = left_in_place(item, wording, file, self._facts, unit)

@@ -45,18 +45,19 @@ _NO_PATH = "`clear` saves nothing, so there is no path to show"
 
 
 def shown_without_extent(placeholder: Node | None) -> Iterator[Diagnostic]:
-    """Yield an error for `{head}` or `{tail}` without the key that says how much they show.
+    """Yield an error for `{head}`, `{tail}` or `{gap}` without the key that says what they show.
 
     That has no default, and is not taken from another map.
     """
     text = _text(placeholder)
     if placeholder is None or text is None:
         return
-    for key in sorted(_fields(text.value).intersection(EXTENT_FIELDS)):
-        extent = placeholder.child(key)
-        if extent is None or extent.value is None:
+    for key in sorted(_fields(text.value).intersection({*EXTENT_FIELDS, "gap"})):
+        given = placeholder.child(key)
+        if given is None or given.value is None:
             sentence = f"`{{{key}}}` shows nothing without `{key}`"
-            help_ = f"give `{key}` beside the text: `{{text: …, {key}: {{lines: 10}}}}`"
+            value = "{lines: 10}" if key in EXTENT_FIELDS else '"…"'
+            help_ = f"give `{key}` beside the text: `{{text: …, {key}: {value}}}`"
             yield Diagnostic(text.place, "PC107", sentence, help_)
 
 
@@ -100,8 +101,10 @@ def _wordings_left(checked: Checked, step: Step) -> Iterator[tuple[RulePath, Pla
     for item_type in taken_types(checked, step):
         tools = tools_left(checked, step, item_type)
         yield from rules_that_speak(checked, item_type, tools, "placeholder")
-        if checked.kind(item_type) == "tool_result" and (globs := step.select.with_input):
-            wanted = tools.wanted if isinstance(globs, bool) else (*tools.wanted, globs)
+        inputs = step.select.with_input
+        leaves_wording = inputs is not None and inputs.leave != "empty" and bool(inputs.tools)
+        if checked.kind(item_type) == "tool_result" and inputs is not None and leaves_wording:
+            wanted = tools.wanted if "*" in inputs.tools else (*tools.wanted, inputs.tools)
             for call in calls:
                 along = ToolsLeft(wanted, tools.unwanted)
                 yield from rules_that_speak(checked, call, along, "placeholder")

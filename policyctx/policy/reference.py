@@ -64,7 +64,13 @@ NOTES = {
 Characters are Unicode code points. The text of an item is a string as it is, and a list of
 blocks as compact JSON. An image counts by its size in pixels and a document by its pages, after
 the provider's rules and never as its base64 text. Every count of a text's tokens is multiplied by
-`token_scale` and rounded.""",
+`token_scale` and rounded.
+
+`tokenizer: {chars_per_token: 4, round: up, per_message: 3}` counts each text by its characters, and
+adds `per_message` for each message to what the gate `tokens` and `until.tokens` compare; thresholds
+and `keep_recent` measure items alone. Code gives any other counter: by name with
+`policyctx.register_tokenizer`, or for one session with `Session(counter=…)`. Such a counter may
+have a number `per_message` too.""",
     "ItemRule": """\
 Each key is looked up on its own, and the nearest wins: the step's `select`, the tool (the exact
 name, then globs in the order written), the item type, the types that it refines, a hint from
@@ -99,25 +105,34 @@ parallel calls stay together, so that more may stay than was asked for, never le
 one that crosses the line stays. Each has its own size, also when a placeholder stands for it.""",
     "Placeholder": """\
 A string alone is the `text`. Its fields: `{path}` (absolute), `{relative_path}` (from the
-store's root), `{cwd_path}` (from the working directory in which the session was made; absolute
-for a file outside of it), `{item_id}`, `{item_type}`, `{tool_name}`, `{tool_use_id}`,
-`{session_id}`, `{tokens}`, `{chars}`, `{lines}`, `{sha256}`, `{head}`, `{tail}`,
-`{omitted_lines}`, `{omitted_chars}`, `{source_path}`, `{source_first_line}`,
-`{source_last_line}`. `{{` and `}}` are literal. Nothing else is evaluated.
+store's root), `{store_path}` (the same without `./`), `{cwd_path}` (from the working directory in
+which the session was made; absolute for a file outside of it), `{item_id}`, `{item_type}`,
+`{tool_name}`, `{tool_use_id}`, `{session_id}`, `{tokens}`, `{chars}`, `{lines}`, `{sha256}`,
+`{head}`, `{gap}`, `{tail}`, `{omitted_lines}`, `{omitted_chars}`, `{source_path}`,
+`{source_first_line}`, `{source_last_line}`. `{{` and `}}` are literal. Nothing else is evaluated.
 
 """
     f"""\
-`clear` saves nothing: its wording has no `{{path}}`, `{{relative_path}}` or `{{cwd_path}}`. Where
-the policy gives none it is `{Action.CLEAR.text}`.
+`clear` saves nothing: its wording has no `{{path}}`, `{{relative_path}}`, `{{store_path}}` or
+`{{cwd_path}}`. Where the policy gives none it is `{Action.CLEAR.text}`.
 
 """
     """\
 A line ends with a newline, which a carriage return may precede; nothing else ends one, and the
 last line needs none. `{lines}` counts them so. `head` and `tail` measure the text itself: the
-numbers of lines and the `…` of cut ones come on top. The head comes first, and the tail is taken
+numbers of lines and the marks of cut ones come on top. The head comes first, and the tail is taken
 from what it leaves, so that a short text is shown once. `tokens: N` shows at most N, and one
-character more would be too many; characters are Unicode code points, and none is cut. A newline
-at the end of what is shown is left to the wording.
+character more would be too many; characters are Unicode code points, and none is cut. `chars: N`
+shows exactly N of a longer text. Of `lines`, the newline at the end of the last one shown is left
+to the wording.
+
+`{gap}` is the text of `gap` where characters of the text stand between head and tail, or after a
+head without a tail. Where none do, it is the newline that the lines of the head are without, so
+that `{head}{gap}{tail}` is the whole text.
+
+In the input of a call a placeholder stands for a string, so these fields tell of that string:
+`{head}`, `{tail}`, `{tokens}`, `{chars}`, `{lines}`, `{omitted_lines}`, `{omitted_chars}`.
+`{sha256}` is that of the whole input, as the file holds it.
 
 `{omitted_lines}` is the number of lines of which nothing is shown, `{omitted_chars}` that of the
 characters not shown, those hidden in cut lines among them. Both are 0 where the whole text is
@@ -130,9 +145,8 @@ lines that were read. For any other item they describe its own file, as `{path}`
     placeholder:
       text: |-
         [{tool_name}: {lines} lines in {path}]
-        {head}
-        [… {omitted_lines} lines …]
-        {tail}
+        {head}{gap}{tail}
+      gap: "\\n[… {omitted_lines} lines …]\\n"
       head: {lines: 20}
       tail: {lines: 5}
       max_line_chars: 200""",
@@ -144,8 +158,9 @@ whole. The fields of `session_id` are `{date}` and `{time}` (UTC) and `{random}`
 of a legacy `function_call`, has the tool's name and a hash of its text as `{tool_use_id}`.
 
 What is put into a path keeps `A-Z a-z 0-9 . _ -`; any other byte is percent-encoded, a name of
-dots only too; what is empty or over 120 bytes is named by its hash. No id or tool name leads
-out of the root.""",
+dots only too; what is empty or over 120 bytes is named by its hash. With `escape: _` each such
+character becomes `_`, and so does each dot of a name of dots only. No id or tool name leads out of
+the root.""",
     "Step": """\
 A step sees the list as the session's past and the steps before it have left it. What was
 offloaded once keeps its placeholder in every later turn of the session. `must_shrink` measures
@@ -169,7 +184,8 @@ tokens. `by_type` needs `types`; what only `"*"` names goes last. `until` is ask
 item, under `by_type` before each type.
 
 `with_input` replaces the long strings of the input when the step takes the result, unless the
-call is pinned.""",
+call is pinned or has `offload: false`. With `leave: empty` the input becomes `{}` instead, however
+short it is; `offload` saves it first. An input that is not a JSON object stays.""",
     "Until": """\
 `tokens` are those that the gate of this name compares; `frees` are those that the list has lost
 since the step began, net of placeholders.""",

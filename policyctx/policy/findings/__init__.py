@@ -16,8 +16,10 @@ from policyctx.policy.findings.gates import (
     ends_before_beginning,
     ends_that_never_come,
     gates_that_never_open,
+    prompts_without_use,
     restorations_from_nowhere,
     unknown_summarizers,
+    unknown_tokenizers,
 )
 from policyctx.policy.findings.items import (
     caught_types,
@@ -65,7 +67,9 @@ _CHECKS = (
     ends_before_beginning,
     cleared_for_good,
     restorations_from_nowhere,
+    prompts_without_use,
     unknown_summarizers,
+    unknown_tokenizers,
     gates_that_never_open,
     disagreeing_globs,
     unused_keep_recent,

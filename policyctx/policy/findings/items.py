@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import combinations, islice
 from typing import TYPE_CHECKING
 
+from policyctx.definitions import tokenizers
 from policyctx.definitions.fields import FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.item_types import NEVER_REPLACED, NEVER_TAKEN, WITHOUT_TOOL
-from policyctx.definitions.tokenizers import CHARS_PER_TOKEN, TOKENIZERS
 from policyctx.policy.globs import MOST_COMPARED, globs_overlap, is_exact, is_name_left
 from policyctx.policy.lookup import parent, widest_wording
 from policyctx.policy.models import KeepRecent
@@ -336,9 +336,7 @@ def fewest_tokens(checked: Checked, chars: int) -> int:
     model = checked.policy.model
     if model.token_scale != 1:
         return 0
-    if TOKENIZERS[model.tokenizer].is_approximate:
-        return chars // CHARS_PER_TOKEN
-    return min(chars, 1)
+    return tokenizers.fewest_tokens(model.tokenizer, chars)
 
 
 # Keys that are mostly given as a share. A small `min_tokens` or `frees` makes sense.

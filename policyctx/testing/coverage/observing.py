@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from policyctx.planning.paths import safe_part
 from policyctx.policy.lookup import RulePath, levels, matches, nearest_given, offload_given
+from policyctx.testing.coverage.rules import EXCERPT_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,13 +73,23 @@ def _of_decision(decision: Decision, step: Step, policy: OffloadPolicy) -> Itera
     if decision.wording is not None:
         path = _wording_path(step, _levels(policy, decision.item))
         yield path, "used"
-        if decision.wording.template.fields & {"head", "tail"}:
-            for key in ("head", "tail", "max_line_chars", "line_numbers"):
+        if decision.wording.template.fields & {"head", "tail", "gap"}:
+            for key in EXCERPT_KEYS:
                 yield (*path, key), "used"
     if decision.saves and decision.file is not None:
         yield ("store", "path"), "saved"
+        if _is_escaped(decision, policy):
+            yield ("store", "escape"), "escaped"
         if decision.file.relative_path != decision.wanted_path:
             yield ("store", "on_conflict"), "taken"
+
+
+def _is_escaped(decision: Decision, policy: OffloadPolicy) -> bool:
+    """Whether a name in the path of a file is not as it was."""
+    item = decision.item
+    names = filter(None, (item.item_id, item.type, item.tool, item.tool_use_id))
+    forms = ((name, safe_part(name, policy.store.escape)) for name in names)
+    return any(name != escaped and escaped in decision.wanted_path for name, escaped in forms)
 
 
 def _wording_path(step: Step, given: Sequence[Level]) -> RulePath:

@@ -31,6 +31,7 @@ MISSING = {
     "chose": "there was nothing to choose from",
     "closed": "it never stayed closed",
     "ephemeral": "no such item was taken",
+    "escaped": "no name had a sign to escape",
     "excepted": "it excepted nothing",
     "failed": "no write failed",
     "left": "it left nothing",
@@ -46,7 +47,7 @@ MISSING = {
     "refused": "it refused nothing",
     "saved": "no file was saved",
     "selected": "it selected nothing",
-    "shortened": "no input was shortened",
+    "shortened": "no input was shortened or emptied",
     "shrank": "nothing became smaller",
     "taken": "no name was taken",
     "took": "it took nothing",
@@ -54,9 +55,11 @@ MISSING = {
     "would not shrink": "nothing was too small for it",
 }
 
-_EXCERPT = ("head", "tail", "max_line_chars", "line_numbers")
+# The keys of a wording by which it shows something of the text.
+EXCERPT_KEYS = ("head", "tail", "max_line_chars", "cut_mark", "gap", "line_numbers")
 _STORE: Mapping[str, Sides] = {
     "path": ("saved",),
+    "escape": ("escaped",),
     "on_conflict": ("taken",),
     "on_failure": ("failed",),
 }
@@ -148,7 +151,7 @@ def _sides_of_select(key: str, node: Node, *, stops: bool) -> Sides:
     if key == "ephemeral":
         return ("ephemeral", "others") if node.value else ()
     if key == "with_input":
-        return ("shortened",) if node.value else ()
+        return () if node.plain() in (None, False, []) else ("shortened",)
     # Without an `until` a step takes all that is ready, in whatever order.
     if key == "order":
         return ("chose",) if stops else ()
@@ -182,7 +185,7 @@ def _wording(node: Node | None, path: RulePath) -> Iterator[CoverageRule]:
         return
     yield _rule(path, node, ("used",))
     for key, child in _children(node):
-        if key in _EXCERPT and child.value:
+        if key in EXCERPT_KEYS and child.value:
             yield _rule((*path, key), child, ("used",))
 
 

@@ -39,6 +39,15 @@ _RECENT = st.one_of(
         {"tokens": _AMOUNTS}, optional={"per": st.sampled_from(["tool", "type", "all"])}
     ),
 )
+_WORDINGS = _TEXTS.filter(bool) | st.fixed_dictionaries(
+    {"text": st.just("{head}{gap}{tail}"), "gap": _TEXTS.filter(bool)},
+    optional={
+        "line_numbers": st.booleans()
+        | st.fixed_dictionaries({}, optional={"width": st.integers(1, 9), "separator": _TEXTS}),
+        "max_line_chars": st.integers(1, 99),
+        "cut_mark": _TEXTS,
+    },
+).map(lambda wording: {**wording, "head": {"chars": 3}, "tail": {"lines": 1}})
 _RULES = st.builds(
     lambda size, rest: size | rest,
     _SIZES,
@@ -48,7 +57,7 @@ _RULES = st.builds(
             "offload": st.booleans(),
             "pin": st.booleans(),
             "keep_recent": _RECENT,
-            "placeholder": _TEXTS.filter(bool),
+            "placeholder": _WORDINGS,
         },
     ),
 )
@@ -92,6 +101,11 @@ _UNTIL = _some(
     tokens=st.fixed_dictionaries({"under": _AMOUNTS}),
     frees=st.fixed_dictionaries({"at_least": _AMOUNTS}),
 )
+_INPUTS = st.one_of(
+    st.booleans(),
+    st.sampled_from(["*", ["read*"]]),
+    st.fixed_dictionaries({"leave": st.sampled_from(["short_strings", "empty"])}),
+)
 _SELECTS = st.builds(
     lambda size, rest, types: size | rest | types,
     _SIZES,
@@ -102,6 +116,7 @@ _SELECTS = st.builds(
             "keep_recent": _RECENT,
             "ephemeral": st.booleans(),
             "until": _UNTIL | st.lists(_UNTIL, max_size=2),
+            "with_input": _INPUTS,
         },
     ),
     st.one_of(
@@ -115,9 +130,11 @@ _SELECTS = st.builds(
 
 def _steps(action: Action) -> st.SearchStrategy[dict[str, Any]]:
     keys = {
-        "select": _SELECTS,
+        "select": _SELECTS.map(
+            lambda given: {k: v for k, v in given.items() if k not in action.selection_without_use}
+        ),
         "when": _GATES | st.lists(_GATES, max_size=2),
-        "placeholder": _TEXTS.filter(bool),
+        "placeholder": _WORDINGS,
         "must_shrink": st.booleans(),
     }
     return st.fixed_dictionaries(
@@ -140,6 +157,19 @@ def _priced(policy: dict[str, Any]) -> dict[str, Any]:
 _PRICES = {"input": 3.0, "cache_write": 3.75, "cache_read": 0.3, "output": 15.0}
 
 
+_SUMMARIES = st.fixed_dictionaries(
+    {"by": st.just("anthropic")},
+    optional={"prompt": _TEXTS.map(lambda text: f"{text}{{sections}}{{rules}}")},
+)
+_TOKENIZERS = st.sampled_from(["cl100k_base", "approximate"]) | st.fixed_dictionaries(
+    {"chars_per_token": st.sampled_from([1, 2.5, 4])},
+    optional={
+        "round": st.sampled_from(["up", "down", "nearest"]),
+        "per_message": st.integers(0, 9),
+    },
+)
+
+
 def policy_documents() -> st.SearchStrategy[dict[str, Any]]:
     """Return a strategy for policies as plain values, as JSON or YAML would hold them.
 
@@ -149,12 +179,15 @@ def policy_documents() -> st.SearchStrategy[dict[str, Any]]:
         {"apiVersion": st.just("policyctx/v1"), "name": _TEXTS.filter(bool)},
         optional={
             "description": _TEXTS,
-            "model": st.just({"cache": {"ttl": "5m", "min_tokens": 0}, "token_scale": 1.5}),
-            "placeholder": _TEXTS.filter(bool),
+            "model": st.just({"cache": {"ttl": "5m", "min_tokens": 0}, "token_scale": 1.5})
+            | st.fixed_dictionaries({"tokenizer": _TOKENIZERS}),
+            "placeholder": _WORDINGS,
             "items": st.dictionaries(
                 st.sampled_from(["tool_result", "user_message", "recalled", "image"]), _RULES
             ),
             "tools": st.dictionaries(_TEXTS.filter(lambda text: text != "<<"), _RULES, max_size=3),
+            "compaction": st.fixed_dictionaries({"summary": _SUMMARIES}),
+            "store": st.fixed_dictionaries({"escape": st.sampled_from(["percent", "_"])}),
             "steps": _STEPS,
         },
     ).map(_priced)

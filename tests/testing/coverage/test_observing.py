@@ -141,6 +141,13 @@ CASES = [
         "steps.s.placeholder", "used", f"{PLAIN}{STEP}, placeholder: '[y]'}}]\n", (LARGE,), (USER,)
     ),
     Case("items.tool_result.placeholder.head", "used", f"{HEAD}{EXCERPT}{STEP}}}]\n", (LARGE,), ()),
+    Case(
+        "store.escape",
+        "escaped",
+        f"{PLAIN}store: {{escape: _}}\n{STEP}}}]\n",
+        ('a result "a/b" of 300 characters from Bash',),
+        (LARGE,),
+    ),
     Case("store.path", "saved", f"{PLAIN}store: {{path: a.md}}\n{STEP}}}]\n", (LARGE,), (USER,)),
     Case(
         "store.on_conflict",
