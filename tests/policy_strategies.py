@@ -131,10 +131,15 @@ _COUNT = st.integers(0, 3)
 _KEEP = st.one_of(
     _COUNT,
     st.builds(
-        lambda shape, n, per: {shape: n * (15 if shape == "tokens" else 1), "per": per},
+        lambda shape, n, per, more: {
+            shape: n * (15 if shape == "tokens" else 1),
+            "per": per,
+            **more,
+        },
         st.sampled_from(("items", "messages", "turns", "tokens")),
         _COUNT,
         st.sampled_from(("tool", "type", "all")),
+        st.sampled_from(({}, {}, {"batches": "split"})),
     ),
 )
 _SIZE: st.SearchStrategy[dict[str, Any]] = st.one_of(
@@ -238,6 +243,9 @@ def random_policies(
 def _compiled(
     items: dict[str, Any], tools: dict[str, Any], size: dict[str, Any], steps: list[dict[str, Any]]
 ) -> OffloadPolicy:
+    if any(step["do"] == "drop" for step in steps):
+        items, tools = _never_split(items), _never_split(tools)
+        steps = [{**step, "select": _never_split(step["select"])} for step in steps]
     price = {"input": 3, "cache_write": 3.75, "cache_read": 0.3, "output": 15}
     model = {"context_window": 1000, "tokenizer": "approximate", "price": price}
     named = [{"name": f"s{i}", **_without_errors(step)} for i, step in enumerate(steps)]
@@ -255,6 +263,15 @@ def _without_errors(step: dict[str, Any]) -> dict[str, Any]:
     if select.get("order") == "by_type" and "types" not in select:
         del select["order"]
     return {**{k: v for k, v in step.items() if k not in unused}, "select": select}
+
+
+def _never_split(value: dict[str, Any]) -> dict[str, Any]:
+    """Return a map without `batches`, however deep it is; a `drop` never splits a batch."""
+    return {
+        key: _never_split(part) if isinstance(part, dict) else part
+        for key, part in value.items()
+        if key != "batches"
+    }
 
 
 @cache

@@ -41,10 +41,12 @@ class RecentGroup:
     all. Positions are those of items in their list.
     """
 
-    def __init__(self, keep: KeepRecent, kept: int, among: str) -> None:
+    def __init__(self, keep: KeepRecent, rule: RulePath, kept: int, among: str) -> None:
         self.shape = shape_of(keep)
+        self.rule = rule
         self.kept = kept
         self.among = among
+        self.splits_batches = keep.batches == "split"
         self._positions: list[int] = []
         self._marks: list[int] = []
         self._aged = 0
@@ -103,8 +105,10 @@ FateOf: TypeAlias = "Callable[[int], Decision | None]"
 class Recency:
     """The candidates of a step that `keep_recent` counts, and those that were called together."""
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, step: Step, conversation: Conversation) -> None:
         self._in = conversation
+        # What leaves nothing takes pairs out of a reply, so its batches are never split.
+        self._may_split = step.action.leaves_placeholder
         self._groups: dict[tuple[RulePath, str], RecentGroup] = {}
         self._group_of: dict[int, RecentGroup] = {}
         self._batches: defaultdict[int, list[int]] = defaultdict(list)
@@ -116,7 +120,7 @@ class Recency:
         key = (treatment.keep_recent_rule, name)
         group = self._groups.get(key)
         if group is None:
-            group = RecentGroup(treatment.keep_recent, treatment.kept, name)
+            group = RecentGroup(treatment.keep_recent, key[0], treatment.kept, name)
             self._groups[key] = group
         counts_tokens = group.shape == "tokens"
         group.add(position, item, self._in.own_tokens(position) if counts_tokens else 0)
@@ -136,15 +140,28 @@ class Recency:
         return group is not None and _distance(group, position, at) < group.kept
 
     def recent_in_batch(self, position: int, at: Checkpoint, fate_of: FateOf) -> int | None:
-        """Return a recent candidate, not gone, that was called together with this item."""
+        """Return a recent candidate that holds this item, with which it was called together.
+
+        None if there is none that still stands.
+        """
+        batch = self._recent_beside(position, at, fate_of)
+        return next((other for other in batch if not self._splits(other)), None)
+
+    def split_by(self, position: int, at: Checkpoint, fate_of: FateOf) -> RulePath | None:
+        """Return the key that lets the item leave while one that was called with it is recent."""
+        batch = self._recent_beside(position, at, fate_of)
+        return next((self._group_of[i].rule for i in batch if self._splits(i)), None)
+
+    def _recent_beside(self, position: int, at: Checkpoint, fate_of: FateOf) -> Iterator[int]:
+        """Yield the recent candidates, not gone, that were called together with this item."""
         call = self._in.items[position].call_message
-        if call is None:
-            return None
-        for other in self._batches.get(call, ()):
+        for other in () if call is None else self._batches.get(call, ()):
             is_other = other != position and other < at.items
             if is_other and self.is_recent(other, at) and self._stands(other, fate_of):
-                return other
-        return None
+                yield other
+
+    def _splits(self, position: int) -> bool:
+        return self._may_split and self._group_of[position].splits_batches
 
     def values(self, position: int, at: Checkpoint) -> dict[str, str | int]:
         """Return the values of a reason for a candidate's age; none where nothing counts it."""
@@ -275,7 +292,7 @@ class Candidates:
         self.sums: Counter[str] = Counter()
         """The sizes of all that is ready, added up."""
         self._in, self._sizes = conversation, sizes
-        self._recency = Recency(conversation)
+        self._recency = Recency(step, conversation)
         self._first: list[int] = []
         self._waiting: list[int] = []
         self._below: set[int] = set()
@@ -363,6 +380,10 @@ class Candidates:
         if not self._outlasts(self._lasting(item, treatment), position):
             return False
         return isinstance(drafted(self._in, position, self.step, treatment), Draft)
+
+    def split_by(self, position: int, at: Checkpoint, fate_of: FateOf) -> RulePath | None:
+        """Return the key by which an item leaves though one that was called with it is recent."""
+        return self._recency.split_by(position, at, fate_of)
 
     def stays_when_old(self, position: int) -> bool:
         """Return whether a candidate stays whatever its age."""

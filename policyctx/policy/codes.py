@@ -198,6 +198,12 @@ FINDINGS: dict[str, Code] = {
         "does, no session can be made with the policy. Mend the name, or register the summarizer "
         "before the session is made.",
     ),
+    "PC340": Code(
+        "a `batches` without effect",
+        "`batches` says whether what belongs to parallel calls stays together while a part of it "
+        "is recent. A `keep_recent` of 0 keeps nothing, and what the user or the model wrote "
+        "belongs to no call. Remove the key, or raise the number.",
+    ),
 }
 
 

@@ -19,6 +19,7 @@ from policyctx.policy.diagnosing import hint, not_one_of, word
 from policyctx.policy.lookup import compaction_of
 from policyctx.policy.models import ItemRule, Prices
 from policyctx.policy.models.gates import GATES
+from policyctx.policy.models.rules import KeepRecent
 from policyctx.policy.nodes import sections
 from policyctx.policy.reach import (
     Checked,
@@ -140,6 +141,7 @@ def inconsistencies(root: Node) -> Iterator[Diagnostic]:
     for node in islice(_unknown_types(root, frozenset(known)), MOST_TOLD):
         yield not_one_of(node, known)
     yield from _wrong_steps(_elements(root.child("steps")))
+    yield from _wrong_tails(root)
     yield from _unpriced(root)
 
 
@@ -229,6 +231,48 @@ def _out_of_place_by_action(step: Node, action: Action, *, is_last: bool) -> Ite
         if select and (node := select.child(key)):
             sentence = f"{key} is not for `do: {action.do}`; {why}"
             yield Diagnostic(node.key or node.place, "PC107", sentence)
+    if select and action.leaves_nothing:
+        yield from _split_batches(select.child("keep_recent"), f"`do: {action.do}`")
+
+
+_NEVER_SPLIT = "calls leave with their results, so parallel ones stay together"
+
+
+def _wrong_tails(root: Node) -> Iterator[Diagnostic]:
+    """Yield an error for each key of the tail of a compaction that only fits items."""
+    for path, model, node in sections(root):
+        if model is KeepRecent and path[-2:-1] == ("compaction",):
+            yield from _split_batches(node, "`compact`")
+
+
+def _split_batches(recency: Node | None, by: str) -> Iterator[Diagnostic]:
+    batches = recency.child("batches") if recency is not None else None
+    if batches is not None and batches.value == "split":
+        sentence = f"`batches: split` is not for {by}; {_NEVER_SPLIT}"
+        yield Diagnostic(batches.place, "PC107", sentence, "remove it, or write `batches: whole`")
+
+
+def split_where_dropped(root: Node, policy: Policy) -> Iterator[Diagnostic]:
+    """Yield an error for each rule with `batches: split` that counts for a `drop` step.
+
+    Which rules those are takes the whole policy, as in `path_in_inherited`.
+    """
+    checked = Checked(root, policy)
+    found: dict[RulePath, Step] = {}
+    for _, step in checked.steps:
+        if step.action.leaves_nothing and step.select.keep_recent is None:
+            with suppress(TooLargeError):
+                for item_type in taken_types(checked, step):
+                    tools = tools_left(checked, step, item_type)
+                    given = rules_that_speak(checked, item_type, tools, "keep_recent")
+                    found |= {path: step for path, keep in given if _splits(keep)}
+    for path, step in found.items():
+        if checked.is_written(path):
+            yield from _split_batches(root.deepest(path)[1], f"the step {step.name!r}, which drops")
+
+
+def _splits(keep: KeepRecent | None) -> bool:
+    return keep is not None and keep.batches == "split"
 
 
 def summaries_without_model(root: Node, policy: Policy) -> Iterator[Diagnostic]:

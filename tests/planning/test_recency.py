@@ -100,6 +100,37 @@ def test_the_results_of_parallel_calls_stay_when_one_of_them_is_recent() -> None
     }
 
 
+@pytest.mark.parametrize(
+    ("do", "counted", "gone"),
+    [
+        ("clear", "{items: 1, per: all, batches: split}", ["a", "b"]),
+        ("clear", "{items: 1, batches: split}", ["a"]),
+        ("clear", "{items: 1, per: all, batches: whole}", []),
+        ("clear", "{tokens: 1, per: all, batches: split}", ["a", "b"]),
+        ("clear", "{messages: 2, batches: split}", []),
+    ],
+)
+def test_a_batch_is_split_where_its_keep_recent_says_so(
+    do: str, counted: str, gone: list[str]
+) -> None:
+    batch = [calls(("a", "Bash"), ("b", "Read"), ("c", "Bash"))]
+    messages = [user("t"), *batch, results(("a", LARGE), ("b", LARGE), ("c", LARGE))]
+    assert taken(keeping(counted).replace("offload, s", f"{do}, s"), messages) == gone
+
+
+@pytest.mark.parametrize(
+    ("bash", "read", "gone"), [("split", "whole", []), ("whole", "split", ["a"])]
+)
+def test_the_key_that_counts_the_recent_one_decides_whether_it_holds_the_rest(
+    bash: str, read: str, gone: list[str]
+) -> None:
+    rules = f"Bash: {{keep_recent: {{items: 0, batches: {bash}}}}}, "
+    rules += f"Read: {{keep_recent: {{items: 1, batches: {read}}}}}"
+    messages = [user("t"), calls(("a", "Bash"), ("b", "Read")), results(("a", LARGE), ("b", LARGE))]
+    text = f"{ITEMS}\ntools: {{{rules}}}\nsteps: [{{name: s, do: offload}}]"
+    assert taken(text, messages) == gone
+
+
 def test_results_in_messages_of_their_own_are_one_batch_still() -> None:
     both = [calls(("a", "Bash"), ("b", "Bash")), results(("a", LARGE)), results(("b", LARGE))]
     assert outcomes(keeping("1"), [user("t"), *both]) == {

@@ -20,6 +20,7 @@ from policyctx.policy.findings.gates import (
     unknown_summarizers,
 )
 from policyctx.policy.findings.items import (
+    batches_without_effect,
     caught_types,
     disagreeing_globs,
     groups_without_effect,
@@ -84,6 +85,7 @@ _CHECKS = (
     offload_without_effect,
     excerpts_of_long_lines,
     compactions_without_gate,
+    batches_without_effect,
 )
 
 

@@ -18,6 +18,7 @@ from policyctx.policy.reach import (
     may_meet,
     names_among,
     nearest,
+    outermost,
     ranked,
     selected_types,
     taken_types,
@@ -451,6 +452,34 @@ def groups_without_effect(checked: Checked) -> Iterator[Diagnostic]:
             sentence = f"`per` does nothing: the {shape} counted are those of the whole list"
             hint = "count `items` or `tokens`, or remove it"
             yield checked.warning("PC319", (*path, "per"), sentence, hint)
+
+
+def batches_without_effect(checked: Checked) -> Iterator[Diagnostic]:
+    """PC340, for a `batches` where nothing is recent, or nothing belongs to a call."""
+    for path, model, node in sections(checked.root):
+        if model is KeepRecent and _is_given(node, "batches"):
+            types = _types_counted(checked, path)
+            if any(_is_given(node, key) and node.value[key].value in {0, "0%"} for key in _SHAPES):
+                why = "nothing is recent"
+            elif types and all(checked.kind(item_type) in WITHOUT_TOOL for item_type in types):
+                why = f"no {', '.join(outermost(checked, types))} belongs to a call"
+            else:
+                continue
+            sentence, hint = f"`batches` does nothing: {why}", "remove it"
+            yield checked.warning("PC340", (*path, "batches"), sentence, hint)
+
+
+def _types_counted(checked: Checked, path: Path) -> list[str]:
+    """Return the types of which a `keep_recent` at this path counts items, if that is known."""
+    match path:
+        case ("items", str(name), *_):
+            return [t for t in checked.types if name in checked.lineage(t)]
+        case ("steps", int(index), "select", *_):
+            return selected_types(checked, checked.policy.steps[index])
+    return []
+
+
+_SHAPES = KeepRecent.exactly_one
 
 
 def _is_given(node: Node, key: str) -> bool:

@@ -64,6 +64,9 @@ class KeepRecent(Section):
     per: Literal["tool", "type", "all"] = "tool"
     """Counted within each tool, each item type, or all that the step selects; for `items` and
     `tokens`."""
+    batches: Literal["whole", "split"] = "whole"
+    """`whole`: what belongs to parallel calls stays while one of them is recent. `split`: each
+    stays or leaves by itself; for steps that leave a placeholder."""
 
 
 Recency = Annotated[

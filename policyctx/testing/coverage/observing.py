@@ -175,6 +175,9 @@ class _StepSides:
         treatment = self._candidates.treatment(position)
         if verdict.taken:
             yield from self._ready(item, treatment)
+            split = self._candidates.split_by(position, self._plan.at, self._plan.fates.get)
+            if split is not None:
+                yield (*split, "batches"), "split"
         else:
             yield from self._stays(position, item, verdict)
 
@@ -218,6 +221,8 @@ class _StepSides:
         if code in _RECENT:
             if not self._candidates.stays_when_old(position):
                 yield verdict.rule, "recent"
+                if code == "batch_recent":
+                    yield (*verdict.rule, "batches"), "together"
         elif code in _STAYS:
             yield verdict.rule, _STAYS[code]
         elif code == "excluded_tool":

@@ -48,7 +48,9 @@ MISSING = {
     "selected": "it selected nothing",
     "shortened": "no input was shortened",
     "shrank": "nothing became smaller",
+    "split": "no item left while a parallel one was recent",
     "taken": "no name was taken",
+    "together": "nothing was kept for a parallel one",
     "took": "it took nothing",
     "used": "it was never used",
     "would not shrink": "nothing was too small for it",
@@ -162,6 +164,9 @@ def _level(node: Node, path: RulePath) -> Iterator[CoverageRule]:
             yield from _wording(child, (*path, key))
         elif sides := _sides_of_level(key, child.plain()):
             yield _rule((*path, key), child, sides)
+            if key == "keep_recent" and (batches := child.child("batches")) is not None:
+                side = "split" if batches.value == "split" else "together"
+                yield _rule((*path, key, "batches"), batches, (side,))
 
 
 def _sides_of_level(key: str, value: Any) -> Sides:  # noqa: ANN401 - what YAML holds

@@ -30,13 +30,15 @@ _SIZES = st.one_of(
 _COUNTS = st.integers(0, 9)
 _SHARES = st.sampled_from(["0%", "7.5%", "100%"])
 _AMOUNTS = _COUNTS | _SHARES
+_BATCHES = st.sampled_from(["whole", "split"])
 _RECENT = st.one_of(
     _COUNTS,
     st.sampled_from(["items", "messages", "turns"]).flatmap(
-        lambda shape: st.fixed_dictionaries({shape: _COUNTS})
+        lambda shape: st.fixed_dictionaries({shape: _COUNTS}, optional={"batches": _BATCHES})
     ),
     st.fixed_dictionaries(
-        {"tokens": _AMOUNTS}, optional={"per": st.sampled_from(["tool", "type", "all"])}
+        {"tokens": _AMOUNTS},
+        optional={"per": st.sampled_from(["tool", "type", "all"]), "batches": _BATCHES},
     ),
 )
 _RULES = st.builds(
@@ -137,6 +139,20 @@ def _priced(policy: dict[str, Any]) -> dict[str, Any]:
     return policy | {"model": {**policy.get("model", {}), "price": _PRICES}}
 
 
+def _unsplit(policy: dict[str, Any]) -> dict[str, Any]:
+    """Leave out every `batches` where a step drops, which never splits one."""
+    drops = any(step["do"] == "drop" for step in policy.get("steps", ()))
+    return _without_batches(policy) if drops else policy
+
+
+def _without_batches(value: Any) -> Any:  # noqa: ANN401 - any value of a policy
+    if isinstance(value, list):
+        return [_without_batches(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: _without_batches(part) for key, part in value.items() if key != "batches"}
+
+
 _PRICES = {"input": 3.0, "cache_write": 3.75, "cache_read": 0.3, "output": 15.0}
 
 
@@ -145,19 +161,25 @@ def policy_documents() -> st.SearchStrategy[dict[str, Any]]:
 
     Most of them load; what one key alone cannot tell may be wrong in the others.
     """
-    return st.fixed_dictionaries(
-        {"apiVersion": st.just("policyctx/v1"), "name": _TEXTS.filter(bool)},
-        optional={
-            "description": _TEXTS,
-            "model": st.just({"cache": {"ttl": "5m", "min_tokens": 0}, "token_scale": 1.5}),
-            "placeholder": _TEXTS.filter(bool),
-            "items": st.dictionaries(
-                st.sampled_from(["tool_result", "user_message", "recalled", "image"]), _RULES
-            ),
-            "tools": st.dictionaries(_TEXTS.filter(lambda text: text != "<<"), _RULES, max_size=3),
-            "steps": _STEPS,
-        },
-    ).map(_priced)
+    return (
+        st.fixed_dictionaries(
+            {"apiVersion": st.just("policyctx/v1"), "name": _TEXTS.filter(bool)},
+            optional={
+                "description": _TEXTS,
+                "model": st.just({"cache": {"ttl": "5m", "min_tokens": 0}, "token_scale": 1.5}),
+                "placeholder": _TEXTS.filter(bool),
+                "items": st.dictionaries(
+                    st.sampled_from(["tool_result", "user_message", "recalled", "image"]), _RULES
+                ),
+                "tools": st.dictionaries(
+                    _TEXTS.filter(lambda text: text != "<<"), _RULES, max_size=3
+                ),
+                "steps": _STEPS,
+            },
+        )
+        .map(_priced)
+        .map(_unsplit)
+    )
 
 
 def policies() -> st.SearchStrategy[Policy]:
