@@ -615,6 +615,10 @@ class Session:
         replacements.add(made.replacement, messages, made.replaced)
         after = self._new_list(memory)
         after.read(made.messages)
+        marks = after.conversation.marks.at_end(replacing.step)
+        after.conversation.marks.adopt(marks)
+        for mark in marks:
+            yield from note(mark.record())
         return after, replace(
             result,
             messages=made.messages,

@@ -187,6 +187,12 @@ _GATE = st.one_of(
         st.sampled_from(("chars", "tokens")),
     ),
     st.builds(lambda c, n: {"frees": {c: n}}, _COMPARED, st.integers(0, 60)),
+    st.builds(
+        lambda what, c, n: {"since_last": {what: {c: n * (15 if what == "tokens" else 1)}}},
+        st.sampled_from(("messages", "turns", "tokens")),
+        _COMPARED,
+        st.integers(0, 6),
+    ),
     st.builds(lambda c, n: {"pays_back": {c: n}}, _COMPARED, st.integers(0, 20)),
 )
 

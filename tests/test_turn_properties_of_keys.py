@@ -33,6 +33,12 @@ placeholder: "[{item_id}]"
 STEPS = {
     "batches": "{do: clear, placeholder: '-', must_shrink: false, select: {types: [tool_result],"
     " keep_recent: {items: 1, per: all, batches: split}}}",
+    "since_messages": "{do: offload, must_shrink: false, when: {since_last: {messages:"
+    " {at_least: 4}}}, select: {types: [tool_result]}}",
+    "since_turns": "{do: drop, when: {since_last: {turns: {at_least: 2}}},"
+    " select: {types: [tool_result, assistant_message]}}",
+    "since_tokens": "{do: clear, placeholder: '-', when: {since_last: {tokens: {over: 30}}},"
+    " select: {types: ['*'], keep_recent: {messages: 1}}}",
 }
 
 

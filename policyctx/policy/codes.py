@@ -204,6 +204,13 @@ FINDINGS: dict[str, Code] = {
         "is recent. A `keep_recent` of 0 keeps nothing, and what the user or the model wrote "
         "belongs to no call. Remove the key, or raise the number.",
     ),
+    "PC341": Code(
+        "a `since_last` that nothing remembers",
+        "`since_last` counts what came since the step last took something, which the session "
+        "remembers beside its files. With `store: {state: none}` it remembers nothing, so the "
+        "gate counts from the beginning of the list at every call. Keep the state, or use a gate "
+        "that counts the whole list.",
+    ),
 }
 
 

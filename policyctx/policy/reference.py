@@ -185,6 +185,12 @@ everything untouched and costs nothing.
 nothing is divided. `ratio` and `frees` reckon as if no file name were taken. `idle` is closed
 before the first model call.
 
+`since_last` counts what came behind the message with which the list ended when the step last took
+something. A turn counts if it began since, and tokens are those of the messages in the list as it
+is now. Everything in the list counts before the step has taken anything, and where the list lacks
+that message, as after a compaction. It holds after a restart; with `store.state: none` nothing is
+remembered.
+
 `pays_back` needs `model.price`. It is
 
     rewritten * (cache_write - cache_read) / (freed * cache_read)

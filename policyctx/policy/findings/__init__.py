@@ -13,6 +13,7 @@ from policyctx.policy.diagnosing import in_order
 from policyctx.policy.findings.gates import (
     compactions_that_repeat,
     compactions_without_gate,
+    counts_that_forget,
     ends_before_beginning,
     ends_that_never_come,
     gates_that_never_open,
@@ -86,6 +87,7 @@ _CHECKS = (
     excerpts_of_long_lines,
     compactions_without_gate,
     batches_without_effect,
+    counts_that_forget,
 )
 
 

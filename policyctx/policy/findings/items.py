@@ -342,7 +342,7 @@ def fewest_tokens(checked: Checked, chars: int) -> int:
     return min(chars, 1)
 
 
-# Keys that are mostly given as a share. A small `min_tokens` or `frees` makes sense.
+# Keys that are mostly given as a share. A small `min_tokens`, `frees` or `since_last` makes sense.
 _OFTEN_SHARES: dict[type[Section], tuple[str, ...]] = {
     TokensGate: tuple(COMPARISONS),
     BelowTokens: ("under",),
@@ -359,7 +359,8 @@ def shares_without_sign(checked: Checked) -> Iterator[Diagnostic]:
     """
     window = checked.policy.model.context_window
     for path, model, node in sections(checked.root):
-        keys = () if path[-1:] == ("frees",) else _OFTEN_SHARES.get(model, ())
+        is_amount = "since_last" in path or path[-1:] == ("frees",)
+        keys = () if is_amount else _OFTEN_SHARES.get(model, ())
         for key in keys:
             number = _number(node, key)
             if number is not None and 1 < number <= _MOST_PERCENT and number * 100 < window:

@@ -91,7 +91,8 @@ def _of_outcome(outcome: Outcome, step: Step, plan: Plan) -> Iterator[Side]:
     for gate in outcome.gates:
         # The same gate may stand in several alternatives.
         above = (*name, "when", str(gate.alternative)) if len(step.when) > 1 else (*name, "when")
-        yield (*above, gate.gate, gate.comparison), "opened" if gate.opens else "closed"
+        rule = (*above, *gate.gate.split("."), gate.comparison)
+        yield rule, "opened" if gate.opens else "closed"
     codes = {reason.code for _, reason in outcome.left}
     if "not_saved" in codes:
         yield ("store", "on_failure"), "failed"

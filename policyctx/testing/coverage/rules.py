@@ -126,10 +126,16 @@ def _gates(when: Node | None, path: RulePath) -> Iterator[CoverageRule]:
     alternatives = [] if when is None else when.value if isinstance(when.value, list) else [when]
     for index, gates in enumerate(alternatives):
         above = (*path, str(index)) if len(alternatives) > 1 else path
-        for gate, comparisons in _children(gates):
-            for comparison, limit in _children(comparisons):
-                if comparison in COMPARISONS:
-                    yield _rule((*above, gate, comparison), limit, ("opened", "closed"))
+        yield from _comparisons(gates, above)
+
+
+def _comparisons(node: Node, path: RulePath) -> Iterator[CoverageRule]:
+    """Yield the rules of a gate, or of all gates of a map."""
+    for key, child in _children(node):
+        if key in COMPARISONS:
+            yield _rule((*path, key), child, ("opened", "closed"))
+        else:
+            yield from _comparisons(child, (*path, key))
 
 
 def _select(select: Node | None, path: RulePath) -> Iterator[CoverageRule]:

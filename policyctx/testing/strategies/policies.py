@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 
 from policyctx.definitions.actions import ITEM_ACTIONS
+from policyctx.definitions.gates import Gate
 from policyctx.errors import PolicyError
 from policyctx.policy.loading import parsed_policy
-from policyctx.policy.models.gates import COMPARISONS, GATES, Gates
+from policyctx.policy.models.base import metadata_of
+from policyctx.policy.models.gates import COMPARISONS, Gates
 from policyctx.policy.nodes import model_in
 from policyctx.policy.sources import PolicySource
 
 if TYPE_CHECKING:
     from policyctx.definitions.actions import Action
-    from policyctx.definitions.gates import Gate, Kind
-    from policyctx.policy.models import Policy
+    from policyctx.definitions.gates import Kind
+    from policyctx.policy.models import Policy, Section
 
 _WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=20)
 _ODD_WORDS = st.sampled_from(
@@ -81,15 +83,24 @@ _OWN_KEYS: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-def _gate(name: str, gate: Gate) -> st.SearchStrategy[dict[str, Any]]:
+def _gates(model: type[Section]) -> st.SearchStrategy[dict[str, Any]]:
+    """Some gates of a map of gates."""
+    drawn = {}
+    for name, gate in metadata_of(model, Gate).items():
+        inner = model_in(model.model_fields[name].annotation)
+        assert inner is not None  # noqa: S101 - every gate is a map
+        drawn[name] = _gates(inner) if gate.holds_gates else _gate(inner, gate)
+    return _some(**drawn)
+
+
+def _gate(model: type[Section], gate: Gate) -> st.SearchStrategy[dict[str, Any]]:
     numbers = _compared(_NUMBERS[gate.kind])
-    model = model_in(Gates.model_fields[name].annotation)
-    own = [key for key in model.model_fields if key not in COMPARISONS] if model else []
+    own = [key for key in model.model_fields if key not in COMPARISONS]
     drawn = st.fixed_dictionaries({}, optional={key: _OWN_KEYS[key] for key in own})
     return st.builds(lambda number, keys: number | keys, numbers, drawn)
 
 
-_GATES = _some(**{name: _gate(name, gate) for name, gate in GATES.items()})
+_GATES = _gates(Gates)
 _UNTIL = _some(
     tokens=st.fixed_dictionaries({"under": _AMOUNTS}),
     frees=st.fixed_dictionaries({"at_least": _AMOUNTS}),
