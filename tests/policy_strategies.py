@@ -139,7 +139,7 @@ _KEEP = st.one_of(
         st.sampled_from(("items", "messages", "turns", "tokens")),
         _COUNT,
         st.sampled_from(("tool", "type", "all")),
-        st.sampled_from(({}, {}, {"batches": "split"})),
+        st.sampled_from(({}, {}, {"batches": "split"}, {"of": "candidates"})),
     ),
 )
 _SIZE: st.SearchStrategy[dict[str, Any]] = st.one_of(

@@ -33,6 +33,8 @@ placeholder: "[{item_id}]"
 STEPS = {
     "batches": "{do: clear, placeholder: '-', must_shrink: false, select: {types: [tool_result],"
     " keep_recent: {items: 1, per: all, batches: split}}}",
+    "of_candidates": "{do: offload, must_shrink: false, select: {types: [tool_result],"
+    " keep_recent: {turns: 1, of: candidates, per: all}}}",
     "since_messages": "{do: offload, must_shrink: false, when: {since_last: {messages:"
     " {at_least: 4}}}, select: {types: [tool_result]}}",
     "since_turns": "{do: drop, when: {since_last: {turns: {at_least: 2}}},"

@@ -5,8 +5,9 @@ a turn cheap, `Candidates` asks for most of it only once for each item: for what
 stops being recent, for what may pass while it waits, and for its draft when nothing holds it.
 
 `keep_recent` keeps the newest candidates, in each of its shapes. Every candidate has a mark on a
-scale that only grows: its number among those counted together, its message, its turn, or the tokens
-up to it. It is recent while fewer than `kept` lie between its mark and the end of the scale.
+scale that only grows: its number among those counted together, its message, its turn, the number of
+its turn among those with a candidate, or the tokens up to it. It is recent while fewer than `kept`
+lie between its mark and the end of the scale.
 """
 
 from __future__ import annotations
@@ -43,18 +44,24 @@ class RecentGroup:
 
     def __init__(self, keep: KeepRecent, rule: RulePath, kept: int, among: str) -> None:
         self.shape = shape_of(keep)
+        self.counts_turns_with_candidates = self.shape == "turns" and keep.of == "candidates"
         self.rule = rule
         self.kept = kept
         self.among = among
         self.splits_batches = keep.batches == "split"
         self._positions: list[int] = []
         self._marks: list[int] = []
+        self._newest_turn: int | None = None
         self._aged = 0
 
     def add(self, position: int, item: Item, tokens: int) -> None:
         """Count one more; `tokens` are the item's own, and only count in the shape of tokens."""
         last = self._marks[-1] if self._marks else 0
-        marks = {"items": last + 1, "messages": item.message, "turns": item.turn}
+        turn = item.turn
+        if self.counts_turns_with_candidates:
+            turn = last + (item.turn != self._newest_turn)
+            self._newest_turn = item.turn
+        marks = {"items": last + 1, "messages": item.message, "turns": turn}
         self._positions.append(position)
         self._marks.append(marks.get(self.shape, last + tokens))
 
@@ -77,12 +84,13 @@ class RecentGroup:
         """Return a distance as the values of a reason."""
         counted = "newer" if self.shape == "tokens" else "rank"
         number = distance if self.shape == "tokens" else distance + 1
-        return {"shape": self.shape, counted: number, "among": self.among, "kept": self.kept}
+        of = {"of": "candidates"} if self.counts_turns_with_candidates else {}
+        return {"shape": self.shape, counted: number, "among": self.among, "kept": self.kept, **of}
 
     def _end(self, counted: int, messages: int, turns: int) -> int:
         if self.shape == "messages":
             return messages - 1
-        if self.shape == "turns":
+        if self.shape == "turns" and not self.counts_turns_with_candidates:
             return turns
         return self._marks[counted - 1] if counted else 0
 
@@ -138,6 +146,12 @@ class Recency:
         """Return whether a candidate was among the newest."""
         group = self._group_of.get(position)
         return group is not None and _distance(group, position, at) < group.kept
+
+    def is_recent_by_candidates(self, position: int, at: Checkpoint) -> bool:
+        """Return whether a recent candidate is too old if every turn of the list counts."""
+        group, turn = self._group_of.get(position), self._in.items[position].turn
+        counts = group is not None and group.counts_turns_with_candidates
+        return counts and group is not None and at.turns - turn >= group.kept
 
     def recent_in_batch(self, position: int, at: Checkpoint, fate_of: FateOf) -> int | None:
         """Return a recent candidate that holds this item, with which it was called together.
@@ -380,6 +394,10 @@ class Candidates:
         if not self._outlasts(self._lasting(item, treatment), position):
             return False
         return isinstance(drafted(self._in, position, self.step, treatment), Draft)
+
+    def is_recent_by_candidates(self, position: int, at: Checkpoint) -> bool:
+        """Return whether an item is recent only since turns without a candidate do not count."""
+        return self._recency.is_recent_by_candidates(position, at)
 
     def split_by(self, position: int, at: Checkpoint, fate_of: FateOf) -> RulePath | None:
         """Return the key by which an item leaves though one that was called with it is recent."""

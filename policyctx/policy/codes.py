@@ -135,10 +135,11 @@ FINDINGS: dict[str, Code] = {
         "wider, or remove `order`.",
     ),
     "PC319": Code(
-        "a `per` where nothing is counted apart",
+        "a `per` or `of` where nothing is counted apart",
         "`per` says among whom items or tokens are counted: each tool, each type, or all. The "
         "newest messages and turns are those of the whole list, so `per` beside them does "
-        "nothing. Remove it, or count `items` or `tokens`.",
+        "nothing, unless `of: candidates` counts only turns with a candidate. `of` is for `turns` "
+        "alone. Remove the key, or count `items` or `tokens`.",
     ),
     "PC320": Code(
         "a `with_input` without a result",

@@ -243,6 +243,10 @@ def _wrong_tails(root: Node) -> Iterator[Diagnostic]:
     for path, model, node in sections(root):
         if model is KeepRecent and path[-2:-1] == ("compaction",):
             yield from _split_batches(node, "`compact`")
+            of = node.child("of")
+            if of is not None and of.value == "candidates":
+                sentence = "`of: candidates` is not for `compact`, which takes whole messages"
+                yield Diagnostic(of.place, "PC107", sentence, "remove it: all turns count")
 
 
 def _split_batches(recency: Node | None, by: str) -> Iterator[Diagnostic]:

@@ -446,10 +446,17 @@ def unused_keep_recent(checked: Checked) -> Iterator[Diagnostic]:
 
 
 def groups_without_effect(checked: Checked) -> Iterator[Diagnostic]:
-    """PC319, for a `per` beside a number of messages or turns, which are those of the list."""
+    """PC319, for a `per` or an `of` that is for other numbers than the one given."""
     for path, model, node in sections(checked.root):
         shape = next((s for s in ("messages", "turns") if _is_given(node, s)), None)
-        if model is KeepRecent and shape is not None and _is_given(node, "per"):
+        if model is not KeepRecent:
+            continue
+        if _is_given(node, "of") and not _is_given(node, "turns"):
+            sentence = "`of` does nothing: only `turns` may be those of the candidates"
+            yield checked.warning("PC319", (*path, "of"), sentence, "count `turns`, or remove it")
+        of = node.child("of")
+        is_grouped = shape == "turns" and of is not None and of.value == "candidates"
+        if shape is not None and not is_grouped and _is_given(node, "per"):
             sentence = f"`per` does nothing: the {shape} counted are those of the whole list"
             hint = "count `items` or `tokens`, or remove it"
             yield checked.warning("PC319", (*path, "per"), sentence, hint)

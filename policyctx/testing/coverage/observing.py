@@ -222,6 +222,8 @@ class _StepSides:
         if code in _RECENT:
             if not self._candidates.stays_when_old(position):
                 yield verdict.rule, "recent"
+                if self._candidates.is_recent_by_candidates(position, self._plan.at):
+                    yield (*verdict.rule, "of"), "older"
                 if code == "batch_recent":
                     yield (*verdict.rule, "batches"), "together"
         elif code in _STAYS:

@@ -38,6 +38,7 @@ MISSING = {
     "not pinned": "nothing left by it",
     "not reached": "the step never ended without it",
     "old": "nothing old was taken",
+    "older": "nothing was kept of a turn that is old among all turns",
     "opened": "it never opened",
     "others": "no other item was left",
     "pinned": "it pinned nothing",
@@ -173,6 +174,9 @@ def _level(node: Node, path: RulePath) -> Iterator[CoverageRule]:
             if key == "keep_recent" and (batches := child.child("batches")) is not None:
                 side = "split" if batches.value == "split" else "together"
                 yield _rule((*path, key, "batches"), batches, (side,))
+            of = child.child("of") if key == "keep_recent" else None
+            if of is not None and of.value == "candidates":
+                yield _rule((*path, key, "of"), of, ("older",))
 
 
 def _sides_of_level(key: str, value: Any) -> Sides:  # noqa: ANN401 - what YAML holds

@@ -39,6 +39,10 @@ _RECENT = st.one_of(
         lambda shape: st.fixed_dictionaries({shape: _COUNTS}, optional={"batches": _BATCHES})
     ),
     st.fixed_dictionaries(
+        {"turns": _COUNTS, "of": st.sampled_from(["all", "candidates"])},
+        optional={"per": st.sampled_from(["tool", "type", "all"])},
+    ),
+    st.fixed_dictionaries(
         {"tokens": _AMOUNTS},
         optional={"per": st.sampled_from(["tool", "type", "all"]), "batches": _BATCHES},
     ),

@@ -64,6 +64,13 @@ CASES = [
     Case("steps.s.select.keep_recent", "recent", RECENT, (LARGE,), (SMALL,)),
     Case("steps.s.select.keep_recent", "old", RECENT, (LARGE, LARGE), (SMALL, LARGE)),
     Case("steps.s.select.min_chars", "below", RECENT, (SMALL, LARGE), (LARGE, SMALL)),
+    Case(
+        "steps.s.select.keep_recent.of",
+        "older",
+        selecting("keep_recent: {turns: 1, of: candidates}"),
+        (USER, LARGE, USER),
+        (USER, LARGE),
+    ),
     Case(BATCHES, "split", recent("split"), (PARALLEL,), (LARGE, LARGE)),
     Case(BATCHES, "together", recent("whole"), (PARALLEL,), (LARGE, LARGE)),
     Case("steps.s.when.messages.at_least", "opened", GATED, (LARGE, LARGE), (LARGE,)),
