@@ -209,6 +209,7 @@ def _select(*, free: bool, arrival: bool) -> st.SearchStrategy[dict[str, Any]]:
         _maybe("keep_recent", _KEEP),
         st.sampled_from(({}, {"order": "largest"}, {"order": "by_type"})),
         st.sampled_from(({}, {}, {}, {"ephemeral": True})),
+        st.sampled_from(("item", "item", "message", "group", "turn")).map(lambda u: {"unit": u}),
     ]
     until = [] if free else [_maybe("until", _UNTIL)]
     return _all_of(*anywhere, *([] if arrival else [*on_call, *until]))
@@ -265,7 +266,8 @@ def _without_errors(step: dict[str, Any]) -> dict[str, Any]:
     """Return the step without the keys that its others have no use for, which is an error."""
     dropping = step["do"] == "drop"
     unused = ("placeholder", "must_shrink") if dropping else ()
-    select = {k: v for k, v in step["select"].items() if not (dropping and k == "with_input")}
+    not_for_it = "with_input" if dropping else "unit"
+    select = {k: v for k, v in step["select"].items() if k != not_for_it}
     if select.get("order") == "by_type" and "types" not in select:
         del select["order"]
     return {**{k: v for k, v in step.items() if k not in unused}, "select": select}

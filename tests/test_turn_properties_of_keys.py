@@ -35,6 +35,11 @@ STEPS = {
     " keep_recent: {items: 1, per: all, batches: split}}}",
     "of_candidates": "{do: offload, must_shrink: false, select: {types: [tool_result],"
     " keep_recent: {turns: 1, of: candidates, per: all}}}",
+    "unit_message": "{do: drop, select: {types: [tool_result, assistant_message], unit: message,"
+    " keep_recent: {messages: 3}}}",
+    "unit_group": "{do: drop, when: {messages: {over: 4}}, select: {types: ['*'], unit: group,"
+    " keep_recent: {items: 4, per: all}}}",
+    "unit_turn": "{do: drop, select: {types: ['*'], unit: turn, keep_recent: {turns: 1}}}",
     "since_messages": "{do: offload, must_shrink: false, when: {since_last: {messages:"
     " {at_least: 4}}}, select: {types: [tool_result]}}",
     "since_turns": "{do: drop, when: {since_last: {turns: {at_least: 2}}},"

@@ -55,9 +55,11 @@ SENTENCES = {
     "restored": "step {step} dropped it earlier; it stays here, since without it {what}",
     "selected": "the step takes all that it selects",
     "summarised": "the summary stands for messages {first} to {last}",
+    "unit_stays": "its {unit} stays: {why}",
     "until_reached": "{until}",
     "with_call": "it goes with its call",
     "with_result": "it goes with its result",
+    "with_unit": "it goes with its {unit}",
     "without_it": "without it {what}",
     "would_not_shrink": "its placeholder has {placeholder:,} {unit}, it has {size:,}",
 }

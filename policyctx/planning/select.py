@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from policyctx.planning.decisions import ItemVerdict, Reason
 from policyctx.planning.take import Draft, drafted, freed_tokens, protection
+from policyctx.policy.lookup import why_never
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -360,6 +361,23 @@ class Candidates:
             if (why := check(case)) is not None:
                 return why()
         return self.taken(position, at)
+
+    def why_kept(self, position: int, at: Checkpoint, fate_of: FateOf) -> Reason | None:
+        """Return why the step keeps an item that goes with another one; None where it may go.
+
+        That it is not selected, or small, is no reason then.
+        """
+        item = self._in.items[position]
+        treatment = self._in.policy.treatment(self.step, item.type, item.tool)
+        if treatment is None:
+            why = why_never(self.step, self._in.policy.types.lineage(item.type))
+            return None if why is None else Reason("protected", {"why": why})
+        case = self._case(position, treatment, View(at, fate_of))
+        held = next(filter(None, (check(case) for check in (_recent, _recent_in_batch))), None)
+        if held is None and self._lasting(item, treatment) in {"refused", "failed"}:
+            held = _held_for_good(case)
+        reason = None if held is None else held().reason
+        return None if reason is None or reason.code == "not_ephemeral" else reason
 
     def draft_on_arrival(self, position: int, at: Checkpoint, fate_of: FateOf) -> Draft | None:
         """Return the draft for an item that arrives; None where the step leaves it."""

@@ -126,7 +126,7 @@ def _fields(text: str) -> frozenset[str]:
 MOST_TOLD = 100
 _TYPE_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 # Keys of a selection that look at the whole list, which an item that arrives is not seen in.
-_ON_ARRIVAL = ("keep_recent", "order", "until", "ephemeral")
+_ON_ARRIVAL = ("keep_recent", "order", "until", "ephemeral", "unit")
 
 
 def inconsistencies(root: Node) -> Iterator[Diagnostic]:
@@ -231,6 +231,9 @@ def _out_of_place_by_action(step: Node, action: Action, *, is_last: bool) -> Ite
         if select and (node := select.child(key)):
             sentence = f"{key} is not for `do: {action.do}`; {why}"
             yield Diagnostic(node.key or node.place, "PC107", sentence)
+    if select and action.leaves_placeholder and (unit := select.child("unit")):
+        sentence = f"unit is not for `do: {action.do}`; each item leaves a placeholder of its own"
+        yield Diagnostic(unit.key or unit.place, "PC107", sentence)
     if select and action.leaves_nothing:
         yield from _split_batches(select.child("keep_recent"), f"`do: {action.do}`")
 

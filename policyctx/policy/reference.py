@@ -155,14 +155,20 @@ out of the root.""",
 A step sees the list as the session's past and the steps before it have left it. What was
 offloaded once keeps its placeholder in every later turn of the session. `must_shrink` measures
 in the unit of the item's threshold. Items that arrive come one by one, so that a step `on:
-arrival` has no gates, no `keep_recent`, `order`, `until` or `ephemeral`.
+arrival` has no gates, no `keep_recent`, `order`, `until`, `ephemeral` or `unit`.
 
 `drop` takes what is kept and what a placeholder stands for. A result goes with its call and a
 call with its result; parallel calls beside them stay. Thinking that would be alone in its
 message goes along when it is of an earlier turn. A removal is not made when it would leave an
 assistant message first or last, or only thinking in a message, or when what goes along is
 pinned; where a later step makes room for it, it goes in the same turn. `drop` has no
-`placeholder`, `must_shrink` or `with_input`.""",
+`placeholder`, `must_shrink` or `with_input`.
+
+With a `unit` of more than an item, whatever is selected takes its unit along, the items in it that
+are not selected too; a call and its result, with their units, always leave together. A system
+message is no part of a unit. The unit stays where anything in it is recent by the step's
+`keep_recent`, pinned, protected, excepted by `except_tools`, or a failed result under `errors:
+false`. `frees` and `ratio` count what is selected, without what goes along.""",
     "Select": """\
 In this order: `types` and `tools` make the candidates; `keep_recent` counts among them and
 keeps the newest; `except_tools`, `errors: false`, pins, `offload: false`, thresholds and

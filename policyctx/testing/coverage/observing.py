@@ -68,6 +68,8 @@ def _of_decision(decision: Decision, step: Step, policy: OffloadPolicy) -> Itera
     with_input = (*name, "select", "with_input")
     if decision.rule_path == with_input:
         yield with_input, "shortened"
+    if decision.reason.code == "with_unit":
+        yield (*name, "select", "unit"), "along"
     if decision.wording is not None:
         path = _wording_path(step, _levels(policy, decision.item))
         yield path, "used"

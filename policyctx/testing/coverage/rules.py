@@ -25,6 +25,7 @@ Sides: TypeAlias = tuple[str, ...]
 MISSING = {
     "above": "nothing was at or above it",
     "allowed": "nothing left by it",
+    "along": "nothing went with its unit",
     "below": "nothing was below it",
     "came back": "no file came back by it",
     "carried": "the user's newest message was never among what was replaced",
@@ -158,6 +159,8 @@ def _sides_of_select(key: str, node: Node, *, stops: bool) -> Sides:
         return ("ephemeral", "others") if node.value else ()
     if key == "with_input":
         return ("shortened",) if node.value else ()
+    if key == "unit":
+        return () if node.value == "item" else ("along",)
     # Without an `until` a step takes all that is ready, in whatever order.
     if key == "order":
         return ("chose",) if stops else ()

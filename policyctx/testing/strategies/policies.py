@@ -130,9 +130,17 @@ _SELECTS = st.builds(
 )
 
 
+_UNIT = st.sampled_from(["item", "message", "group", "turn"])
+_DROPPED = st.builds(
+    lambda select, unit: select | unit,
+    _SELECTS,
+    st.fixed_dictionaries({}, optional={"unit": _UNIT}),
+)
+
+
 def _steps(action: Action) -> st.SearchStrategy[dict[str, Any]]:
     keys = {
-        "select": _SELECTS,
+        "select": _DROPPED if action.leaves_nothing else _SELECTS,
         "when": _GATES | st.lists(_GATES, max_size=2),
         "placeholder": _TEXTS.filter(bool),
         "must_shrink": st.booleans(),

@@ -71,6 +71,13 @@ CASES = [
         (USER, LARGE, USER),
         (USER, LARGE),
     ),
+    Case(
+        "steps.s.select.unit",
+        "along",
+        selecting("types: [tool_result], unit: turn").replace("do: offload", "do: drop"),
+        (USER, LARGE, USER),
+        (USER, USER),
+    ),
     Case(BATCHES, "split", recent("split"), (PARALLEL,), (LARGE, LARGE)),
     Case(BATCHES, "together", recent("whole"), (PARALLEL,), (LARGE, LARGE)),
     Case("steps.s.when.messages.at_least", "opened", GATED, (LARGE, LARGE), (LARGE,)),
