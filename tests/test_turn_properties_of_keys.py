@@ -40,6 +40,8 @@ STEPS = {
     "unit_group": "{do: drop, when: {messages: {over: 4}}, select: {types: ['*'], unit: group,"
     " keep_recent: {items: 4, per: all}}}",
     "unit_turn": "{do: drop, select: {types: ['*'], unit: turn, keep_recent: {turns: 1}}}",
+    "trim": "{do: compact, when: {since_last: {messages: {over: 5}}}, compaction: {summary: {by:"
+    " none}, min_new: 0, keep_recent: {messages: 2}, wording: {summary: '[trimmed]'}}}",
     "since_messages": "{do: offload, must_shrink: false, when: {since_last: {messages:"
     " {at_least: 4}}}, select: {types: [tool_result]}}",
     "since_turns": "{do: drop, when: {since_last: {turns: {at_least: 2}}},"
@@ -52,7 +54,8 @@ STEPS = {
 def policies() -> st.SearchStrategy[OffloadPolicy]:
     """Return a strategy for policies with one or two of the steps."""
     chosen = st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=2, unique=True)
-    return chosen.map(lambda keys: _policy(tuple(keys)))
+    # Only the last step may compact.
+    return chosen.map(lambda keys: _policy(tuple(sorted(keys, key=lambda key: key == "trim"))))
 
 
 def _policy(keys: tuple[str, ...]) -> OffloadPolicy:
@@ -69,7 +72,8 @@ def test_a_decision_is_repeated_and_a_restart_gives_the_same_bytes(
         last: Sequence[Message] = []
         for end in range(1, len(messages) + 1):
             result = session.apply(messages[:end])
-            assert_same_beginning(last, result)
+            if not result.compacted:
+                assert_same_beginning(last, result)
             last = result.messages
             if data.draw(st.integers(0, 3)) == 0:
                 again = Session(policy, root=session.store.root, session_id="s")

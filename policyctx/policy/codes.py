@@ -194,7 +194,7 @@ FINDINGS: dict[str, Code] = {
     ),
     "PC330": Code(
         "a summarizer that is not built in",
-        "`summary.by` names neither `extractive` nor `anthropic`. Code may register a summarizer "
+        "`summary.by` names no summarizer that ships with the library. Code may register one "
         "of this name with `policyctx.register_summarizer`, which `check` cannot see. If no code "
         "does, no session can be made with the policy. Mend the name, or register the summarizer "
         "before the session is made.",

@@ -11,9 +11,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from policyctx.definitions.actions import STEP_ACTIONS
-from policyctx.definitions.fields import EXTENT_FIELDS, FILE_FIELDS, PLACEHOLDER_FIELDS
+from policyctx.definitions.fields import (
+    EXTENT_FIELDS,
+    FILE_FIELDS,
+    PLACEHOLDER_FIELDS,
+    SUMMARY_FIELDS,
+)
 from policyctx.definitions.item_types import BUILT_IN_TYPES
-from policyctx.definitions.summarizers import MODEL_SUMMARIZERS
+from policyctx.definitions.summarizers import MODEL_SUMMARIZERS, NONE
 from policyctx.errors import Diagnostic
 from policyctx.policy.diagnosing import hint, not_one_of, word
 from policyctx.policy.lookup import compaction_of
@@ -295,6 +300,28 @@ def summaries_without_model(root: Node, policy: Policy) -> Iterator[Diagnostic]:
             found = (root.deepest(path) for path in (("steps", i, *keys), keys))
             node = next((node for path, node in found if path[-1:] == (key,)), root)
             yield Diagnostic(node.key or node.place, "PC102", sentence, help_)
+
+
+def wordings_of_no_summary(root: Node, policy: Policy) -> Iterator[Diagnostic]:
+    """Yield an error for a compaction without a summary whose wording shows one, or is empty."""
+    for i, step in enumerate(policy.steps):
+        if not step.action.takes_messages:
+            continue
+        settings = compaction_of(policy, step)
+        if settings.summary.by != NONE:
+            continue
+        text = settings.wording.summary
+        is_shown = "summary" in parsed_template(text, SUMMARY_FIELDS).fields
+        if not is_shown and text.strip():
+            continue
+        keys = ("compaction", "wording", "summary"), ("compaction", "summary", "by")
+        paths = [(*above, *key) for key in keys for above in (("steps", i), ())]
+        nodes = [(path, *root.deepest(path)) for path in paths]
+        places = (node.key or node.place for path, found, node in nodes if found == path)
+        what = "the wording shows one" if is_shown else "the wording is empty"
+        sentence = f"`by: none` makes no summary, and {what}"
+        help_ = "give a text: `wording: {summary: '[Earlier messages: {archive_path}]'}`"
+        yield Diagnostic(next(places), "PC107", sentence, help_)
 
 
 def _why_model_is_needed(summary: Summary, policy: Policy) -> tuple[str, str, str] | None:
