@@ -14,7 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar
 
 from policyctx.definitions.fields import SESSION_FIELDS
-from policyctx.definitions.summarizers import EXTRACTIVE
+from policyctx.definitions.summarizers import EXTRACTIVE, NONE
 from policyctx.errors import InputError, PolicyctxError, StoreError
 from policyctx.messages.reading import listed
 from policyctx.messages.shapes.built_in import Shapes
@@ -623,6 +623,10 @@ class Session:
         replacements.add(made.replacement, messages, made.replaced)
         after = self._new_list(memory)
         after.read(made.messages)
+        marks = after.conversation.marks.at_end(replacing.step)
+        after.conversation.marks.adopt(marks)
+        for mark in marks:
+            yield from note(mark.record())
         return after, replace(
             result,
             messages=made.messages,
@@ -759,10 +763,14 @@ class Session:
         )
 
 
+# Summarizers that need no package and no settings.
+_NEVER_REFUSED = (EXTRACTIVE, NONE)
+
+
 def _summarizer(policy: OffloadPolicy, given: Summarizer | Summarize | None) -> Summarizer | None:
     """Return the summarizer that was given, else that of the policy if it may be refused."""
     step = policy.compacting_step
-    if step is None or (given is None and policy.compaction(step).summary.by == EXTRACTIVE):
+    if step is None or (given is None and policy.compaction(step).summary.by in _NEVER_REFUSED):
         return None
     from policyctx.compaction.summarizers import summarizer_of  # noqa: PLC0415 - slow to import
 

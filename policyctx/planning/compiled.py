@@ -228,6 +228,17 @@ class OffloadPolicy:
         return any(gate.idle is not None or gate.pays_back is not None for gate in gates)
 
     @cached_property
+    def counting_since(self) -> frozenset[str]:
+        """The names of the steps with a gate that counts what came since the step took something.
+
+        A session without state remembers nothing of it.
+        """
+        steps = self.settings.steps if self.store.keeps_state else ()
+        return frozenset(
+            s.name for s in steps if any(gates.since_last is not None for gates in s.when)
+        )
+
+    @cached_property
     def asks_for_request_size(self) -> bool:
         """Whether a gate or an `until` compares the tokens of the whole request."""
         return any(

@@ -394,7 +394,7 @@ class CompactionForms:
         """Return what a text of this form is, None for any other text."""
         for start, item_type, form in self._forms:
             if text.startswith(start) and (found := form.fullmatch(text)) is not None:
-                return Left(item_type, found[1])
+                return Left(item_type, found[1] if form.groups else "")
         return None
 
     def is_reply(self, text: str) -> bool:
@@ -412,5 +412,6 @@ class CompactionForms:
             pattern += f"({some})" if field == told else some
             pattern += re.escape(literal)
             told = "" if field == told else told
-        if not told:
+        # The wording of a compaction without a summary is all that it says.
+        if not told or (told == "summary" and len(pieces) == 0):
             self._forms.append((start, item_type, re.compile(pattern, re.DOTALL)))

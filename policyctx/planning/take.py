@@ -27,9 +27,10 @@ from policyctx.planning.placeholders import (
     with_text,
 )
 from policyctx.planning.recalled import source_of
+from policyctx.planning.units import stays_with, whole_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from policyctx.definitions.items import Item
     from policyctx.planning.compiled import OffloadPolicy, Treatment
@@ -280,12 +281,11 @@ def removed_with(
 
     The item itself comes first; its reason is None, since the step's verdict has it.
     """
-    unit: dict[int, Reason | None] = {position: None}
     conversation = outlook.conversation
-    partner = conversation.reading.partners.get(position)
-    if partner is not None and not outlook.is_out(partner, even_of_placeholders=True):
-        is_result = conversation.items[position].kind == "tool_result"
-        unit[partner] = Reason("with_result" if is_result else "with_call")
+    if step.select.unit == "item":
+        unit = _with_partner(position, outlook)
+    else:
+        unit = whole_unit(position, step.select.unit, outlook)
     for member in list(unit):
         rest = [i for i in _left_of_thought(member, outlook) if i not in unit]
         is_thinking = conversation.items[member].kind == "thinking"
@@ -294,6 +294,15 @@ def removed_with(
         elif rest and conversation.reading.is_bound(member):
             return _BOUND
     return _why_not(unit, step, outlook, at) or unit
+
+
+def _with_partner(position: int, outlook: Outlook) -> dict[int, Reason | None]:
+    unit: dict[int, Reason | None] = {position: None}
+    partner = outlook.conversation.reading.partners.get(position)
+    if partner is not None and not outlook.is_out(partner, even_of_placeholders=True):
+        is_result = outlook.conversation.items[position].kind == "tool_result"
+        unit[partner] = Reason("with_result" if is_result else "with_call")
+    return unit
 
 
 def _left_of_message(position: int, outlook: Outlook) -> Iterator[int]:
@@ -317,10 +326,14 @@ def _why_not(
     for member, reason in unit.items():
         item = conversation.items[member]
         held = protection(conversation, member, step, at)
-        if held is not None:
-            return _LONE_THINKING if item.kind == "thinking" and reason is not None else held
-        if conversation.policy.pinned(item.type, item.tool) is not None:
-            return Reason("pinned")
+        if held is None and conversation.policy.pinned(item.type, item.tool) is not None:
+            held = Reason("pinned")
+        if held is None:
+            continue
+        if reason is not None and reason.code == "with_unit":
+            return stays_with(step.select.unit, held)
+        is_thinking = item.kind == "thinking" and held.code != "pinned"
+        return _LONE_THINKING if is_thinking and reason is not None else held
     gone = set(messages_without(unit, outlook))
     if not gone:
         return None
@@ -369,10 +382,20 @@ def _turns_to_assistant(
 
 
 class Taking:
-    """What one step takes in a plan: decisions on the items, and on what goes with them."""
+    """What one step takes in a plan: decisions on the items, and on what goes with them.
 
-    def __init__(self, outlook: Outlook, step: Step, at: Checkpoint) -> None:
+    `held` returns why the selection of the step keeps an item, for items that go with others.
+    """
+
+    def __init__(
+        self,
+        outlook: Outlook,
+        step: Step,
+        at: Checkpoint,
+        held: Callable[[int], Reason | None] = lambda _: None,
+    ) -> None:
         self._outlook, self._step, self._at = outlook, step, at
+        self._held = held
         self._in, self._facts = outlook.conversation, outlook.facts
         self._words_as_drafted = self._facts.words_like(self._in.facts)
         self.left: list[tuple[int, Reason]] = []
@@ -493,6 +516,11 @@ class Taking:
         going = removed_with(position, self._step, self._outlook, self._at)
         if isinstance(going, Reason):
             return going
+        unit = self._step.select.unit
+        if unit != "item":
+            held = next(filter(None, map(self._held, going)), None)
+            if held is not None:
+                return stays_with(unit, held)
         self._outlook.removed.update(messages_without(going, self._outlook))
         for member, reason in going.items():
             self._outlook.take(self._removed(member, reason or verdict.reason, verdict.rule))

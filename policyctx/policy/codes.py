@@ -137,10 +137,11 @@ FINDINGS: dict[str, Code] = {
         "wider, or remove `order`.",
     ),
     "PC319": Code(
-        "a `per` where nothing is counted apart",
+        "a `per` or `of` where nothing is counted apart",
         "`per` says among whom items or tokens are counted: each tool, each type, or all. The "
         "newest messages and turns are those of the whole list, so `per` beside them does "
-        "nothing. Remove it, or count `items` or `tokens`.",
+        "nothing, unless `of: candidates` counts only turns with a candidate. `of` is for `turns` "
+        "alone. Remove the key, or count `items` or `tokens`.",
     ),
     "PC320": Code(
         "a `with_input` without a result",
@@ -195,7 +196,7 @@ FINDINGS: dict[str, Code] = {
     ),
     "PC330": Code(
         "a summarizer that is not built in",
-        "`summary.by` names neither `extractive` nor `anthropic`. Code may register a summarizer "
+        "`summary.by` names no summarizer that ships with the library. Code may register one "
         "of this name with `policyctx.register_summarizer`, which `check` cannot see. If no code "
         "does, no session can be made with the policy. Mend the name, or register the summarizer "
         "before the session is made.",
@@ -212,6 +213,19 @@ FINDINGS: dict[str, Code] = {
         "`summary.prompt` is what a model is told. The extractive summary asks no model, so the "
         "key does nothing there; and `rules` reach the model only where the prompt has `{rules}`. "
         "Name a summarizer that asks a model, put the field into the prompt, or remove the key.",
+    ),
+    "PC340": Code(
+        "a `batches` without effect",
+        "`batches` says whether what belongs to parallel calls stays together while a part of it "
+        "is recent. A `keep_recent` of 0 keeps nothing, and what the user or the model wrote "
+        "belongs to no call. Remove the key, or raise the number.",
+    ),
+    "PC341": Code(
+        "a `since_last` that nothing remembers",
+        "`since_last` counts what came since the step last took something, which the session "
+        "remembers beside its files. With `store: {state: none}` it remembers nothing, so the "
+        "gate counts from the beginning of the list at every call. Keep the state, or use a gate "
+        "that counts the whole list.",
     ),
 }
 

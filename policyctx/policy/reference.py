@@ -98,9 +98,14 @@ is the block's JSON.""",
 A number alone means items. Those counted together are the step's candidates that get their
 `keep_recent` from the same key, and are of one tool, or of one type, or all, as `per` says; an
 item without a tool is counted with its type. Small and already offloaded ones are counted;
-parallel calls stay together, so that more may stay than was asked for, never less.
+parallel calls stay together, so that more may stay than was asked for, never less. With
+`batches: split` of the `keep_recent` that counts the recent one they do not: each is emptied when
+it is old itself. Its call and its result stay in the list, so the list stays valid. `drop` and
+`compact` take pairs out of the list, and never split a batch.
 
-`messages` and `turns` are those of the whole list, so `per` means nothing there. With
+`messages` and `turns` are those of the whole list, so `per` means nothing there. With `of:
+candidates` only those turns count in which there is an item that is counted: `turns: 2` keeps what
+belongs to the newest two of them, however many turns without one came since. With
 `tokens: N` an item stays while the newer ones counted with it have fewer than N tokens, so the
 one that crosses the line stays. Each has its own size, also when a placeholder stands for it.""",
     "Placeholder": """\
@@ -165,14 +170,20 @@ the root.""",
 A step sees the list as the session's past and the steps before it have left it. What was
 offloaded once keeps its placeholder in every later turn of the session. `must_shrink` measures
 in the unit of the item's threshold. Items that arrive come one by one, so that a step `on:
-arrival` has no gates, no `keep_recent`, `order`, `until` or `ephemeral`.
+arrival` has no gates, no `keep_recent`, `order`, `until`, `ephemeral` or `unit`.
 
 `drop` takes what is kept and what a placeholder stands for. A result goes with its call and a
 call with its result; parallel calls beside them stay. Thinking that would be alone in its
 message goes along when it is of an earlier turn. A removal is not made when it would leave an
 assistant message first or last, or only thinking in a message, or when what goes along is
 pinned; where a later step makes room for it, it goes in the same turn. `drop` has no
-`placeholder`, `must_shrink` or `with_input`.""",
+`placeholder`, `must_shrink` or `with_input`.
+
+With a `unit` of more than an item, whatever is selected takes its unit along, the items in it that
+are not selected too; a call and its result, with their units, always leave together. A system
+message is no part of a unit. The unit stays where anything in it is recent by the step's
+`keep_recent`, pinned, protected, excepted by `except_tools`, or a failed result under `errors:
+false`. `frees` and `ratio` count what is selected, without what goes along.""",
     "Select": """\
 In this order: `types` and `tools` make the candidates; `keep_recent` counts among them and
 keeps the newest; `except_tools`, `errors: false`, pins, `offload: false`, thresholds and
@@ -197,6 +208,12 @@ everything untouched and costs nothing.
 `ratio` is closed when there is nothing in the messages, and when nothing is selected; then
 nothing is divided. `ratio` and `frees` reckon as if no file name were taken. `idle` is closed
 before the first model call.
+
+`since_last` counts what came behind the message with which the list ended when the step last took
+something. A turn counts if it began since, and tokens are those of the messages in the list as it
+is now. Everything in the list counts before the step has taken anything, and where the list lacks
+that message, as after a compaction. It holds after a restart; with `store.state: none` nothing is
+remembered.
 
 `pays_back` needs `model.price`. It is
 

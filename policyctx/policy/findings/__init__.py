@@ -13,6 +13,7 @@ from policyctx.policy.diagnosing import in_order
 from policyctx.policy.findings.gates import (
     compactions_that_repeat,
     compactions_without_gate,
+    counts_that_forget,
     ends_before_beginning,
     ends_that_never_come,
     gates_that_never_open,
@@ -22,6 +23,7 @@ from policyctx.policy.findings.gates import (
     unknown_tokenizers,
 )
 from policyctx.policy.findings.items import (
+    batches_without_effect,
     caught_types,
     disagreeing_globs,
     groups_without_effect,
@@ -88,6 +90,8 @@ _CHECKS = (
     offload_without_effect,
     excerpts_of_long_lines,
     compactions_without_gate,
+    batches_without_effect,
+    counts_that_forget,
 )
 
 

@@ -7,6 +7,7 @@ from math import ceil, floor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyctx.definitions.fields import PROMPT_FIELDS
+from policyctx.definitions.gates import gates_in
 from policyctx.definitions.summarizers import BUILT_IN_SUMMARIZERS, MODEL_SUMMARIZERS
 from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.policy.diagnosing import hint
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from policyctx.policy.models import Step
     from policyctx.policy.models.compaction import Restore
     from policyctx.policy.models.gates import TokensGate, Until
+    from policyctx.policy.nodes import Path
     from policyctx.policy.reach import Checked
 
 
@@ -39,11 +41,10 @@ def gates_that_never_open(checked: Checked) -> Iterator[Diagnostic]:
     """PC308, for each comparison that no number can pass."""
     for i, step in enumerate(checked.policy.steps):
         for j, gates in enumerate(step.when):
-            for name in gates.model_fields_set:
-                gate = getattr(gates, name)
-                if gate is not None and (why := _never(checked, name, gate)):
+            for name, gate, _ in gates_in(gates):
+                if why := _never(checked, name, gate):
                     sentence = f"the gate `{name}` can never open: {why}"
-                    path = ("steps", i, "when", j, name)
+                    path: Path = ("steps", i, "when", j, *name.split("."))
                     hint = "change the numbers, or remove the gate"
                     yield checked.warning("PC308", path, sentence, hint)
 
@@ -116,6 +117,23 @@ def _written(checked: Checked, name: str, bound: Bound) -> str:
     if isinstance(bound.written, Fraction):
         return f"{float(bound.written):g}"
     return str(bound.written)
+
+
+def counts_that_forget(checked: Checked) -> Iterator[Diagnostic]:
+    """PC341, for a `since_last` in a session that keeps no state."""
+    if checked.policy.store.keeps_state:
+        return
+    for i, step in enumerate(checked.policy.steps):
+        for j, gates in enumerate(step.when):
+            if gates.since_last is not None:
+                sentence = (
+                    "`since_last` counts from the beginning of the list at every call: with "
+                    "`state: none` the session does not remember what a step took"
+                )
+                hint = "write `store: {state: kept}`, or count `messages`, `turns` or `tokens`"
+                yield checked.warning(
+                    "PC341", ("steps", i, "when", j, "since_last"), sentence, hint
+                )
 
 
 def ends_before_beginning(checked: Checked) -> Iterator[Diagnostic]:

@@ -54,8 +54,9 @@ class Summary(Section):
     """How the summary is made."""
 
     by: Annotated[str, Field(min_length=1)] = "extractive"
-    """`extractive` (no model, no network), `anthropic`, `openai` (OpenAI, or an endpoint compatible
-    with it), or a name registered in code."""
+    """`extractive` (no model, no network), `none` (no summary: the wording alone stands for the
+    history, then what is pinned), `anthropic`, `openai` (OpenAI, or an endpoint compatible with
+    it), or a name registered in code."""
     model: str = "claude-haiku-4-5"
     """The model that is asked. `openai` needs one. With `reuse_cache` it is the session's own,
     by default `model.name`."""

@@ -49,6 +49,10 @@ class Select(Threshold):
     """Who goes first; `by_type` is in the order of `types`, the oldest of each first."""
     until: Annotated[Untils | None, Field(examples=[{"tokens": {"under": "60%"}}])] = None
     """Stop as soon as this holds."""
+    unit: Literal["item", "message", "group", "turn"] = "item"
+    """What leaves together, for `drop`: each item with its call or result, its whole message, the
+    model's whole reply with the results of its calls (any other message is a group of its own), or
+    its whole turn. A unit with something that must stay, stays."""
     with_input: Annotated[
         WithInput | None,
         BeforeValidator(flag_globs_or_map, json_schema_input_type=bool | Globs | WithInput | None),

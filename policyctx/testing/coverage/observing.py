@@ -70,6 +70,8 @@ def _of_decision(decision: Decision, step: Step, policy: OffloadPolicy) -> Itera
     with_input = (*name, "select", "with_input")
     if decision.rule_path == with_input:
         yield with_input, "shortened"
+    if decision.reason.code == "with_unit":
+        yield (*name, "select", "unit"), "along"
     if decision.wording is not None:
         path = _wording_path(step, _levels(policy, decision.item))
         yield path, "used"
@@ -103,7 +105,8 @@ def _of_outcome(outcome: Outcome, step: Step, plan: Plan) -> Iterator[Side]:
     for gate in outcome.gates:
         # The same gate may stand in several alternatives.
         above = (*name, "when", str(gate.alternative)) if len(step.when) > 1 else (*name, "when")
-        yield (*above, gate.gate, gate.comparison), "opened" if gate.opens else "closed"
+        rule = (*above, *gate.gate.split("."), gate.comparison)
+        yield rule, "opened" if gate.opens else "closed"
     codes = {reason.code for _, reason in outcome.left}
     if "not_saved" in codes:
         yield ("store", "on_failure"), "failed"
@@ -187,6 +190,9 @@ class _StepSides:
         treatment = self._candidates.treatment(position)
         if verdict.taken:
             yield from self._ready(item, treatment)
+            split = self._candidates.split_by(position, self._plan.at, self._plan.fates.get)
+            if split is not None:
+                yield (*split, "batches"), "split"
         else:
             yield from self._stays(position, item, verdict)
 
@@ -230,6 +236,10 @@ class _StepSides:
         if code in _RECENT:
             if not self._candidates.stays_when_old(position):
                 yield verdict.rule, "recent"
+                if self._candidates.is_recent_by_candidates(position, self._plan.at):
+                    yield (*verdict.rule, "of"), "older"
+                if code == "batch_recent":
+                    yield (*verdict.rule, "batches"), "together"
         elif code in _STAYS:
             yield verdict.rule, _STAYS[code]
         elif code == "excluded_tool":

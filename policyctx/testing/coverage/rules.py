@@ -25,6 +25,7 @@ Sides: TypeAlias = tuple[str, ...]
 MISSING = {
     "above": "nothing was at or above it",
     "allowed": "nothing left by it",
+    "along": "nothing went with its unit",
     "below": "nothing was below it",
     "came back": "no file came back by it",
     "carried": "the user's newest message was never among what was replaced",
@@ -39,6 +40,7 @@ MISSING = {
     "not pinned": "nothing left by it",
     "not reached": "the step never ended without it",
     "old": "nothing old was taken",
+    "older": "nothing was kept of a turn that is old among all turns",
     "opened": "it never opened",
     "others": "no other item was left",
     "pinned": "it pinned nothing",
@@ -49,7 +51,9 @@ MISSING = {
     "selected": "it selected nothing",
     "shortened": "no input was shortened or emptied",
     "shrank": "nothing became smaller",
+    "split": "no item left while a parallel one was recent",
     "taken": "no name was taken",
+    "together": "nothing was kept for a parallel one",
     "took": "it took nothing",
     "used": "it was never used",
     "would not shrink": "nothing was too small for it",
@@ -127,10 +131,16 @@ def _gates(when: Node | None, path: RulePath) -> Iterator[CoverageRule]:
     alternatives = [] if when is None else when.value if isinstance(when.value, list) else [when]
     for index, gates in enumerate(alternatives):
         above = (*path, str(index)) if len(alternatives) > 1 else path
-        for gate, comparisons in _children(gates):
-            for comparison, limit in _children(comparisons):
-                if comparison in COMPARISONS:
-                    yield _rule((*above, gate, comparison), limit, ("opened", "closed"))
+        yield from _comparisons(gates, above)
+
+
+def _comparisons(node: Node, path: RulePath) -> Iterator[CoverageRule]:
+    """Yield the rules of a gate, or of all gates of a map."""
+    for key, child in _children(node):
+        if key in COMPARISONS:
+            yield _rule((*path, key), child, ("opened", "closed"))
+        else:
+            yield from _comparisons(child, (*path, key))
 
 
 def _select(select: Node | None, path: RulePath) -> Iterator[CoverageRule]:
@@ -152,6 +162,8 @@ def _sides_of_select(key: str, node: Node, *, stops: bool) -> Sides:
         return ("ephemeral", "others") if node.value else ()
     if key == "with_input":
         return () if node.plain() in (None, False, []) else ("shortened",)
+    if key == "unit":
+        return () if node.value == "item" else ("along",)
     # Without an `until` a step takes all that is ready, in whatever order.
     if key == "order":
         return ("chose",) if stops else ()
@@ -165,6 +177,12 @@ def _level(node: Node, path: RulePath) -> Iterator[CoverageRule]:
             yield from _wording(child, (*path, key))
         elif sides := _sides_of_level(key, child.plain()):
             yield _rule((*path, key), child, sides)
+            if key == "keep_recent" and (batches := child.child("batches")) is not None:
+                side = "split" if batches.value == "split" else "together"
+                yield _rule((*path, key, "batches"), batches, (side,))
+            of = child.child("of") if key == "keep_recent" else None
+            if of is not None and of.value == "candidates":
+                yield _rule((*path, key, "of"), of, ("older",))
 
 
 def _sides_of_level(key: str, value: Any) -> Sides:  # noqa: ANN401 - what YAML holds
