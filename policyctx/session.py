@@ -32,7 +32,7 @@ from policyctx.tokens.tool_schemas import tool_names
 from policyctx.tokens.usage import usage_of
 from policyctx.turns.breakpoints import Beside, Placing
 from policyctx.turns.context_items import context_items
-from policyctx.turns.driving import LockedStore, run, run_async
+from policyctx.turns.driving import LockedStore, in_steps, run, run_async
 from policyctx.turns.effects import Recall
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from policyctx.tokens.usage import Correction, Usage
     from policyctx.turns.asking import BeforeCompaction
     from policyctx.turns.context_items import ContextItem
+    from policyctx.turns.driving import Steps
     from policyctx.turns.effects import SessionStore, Turn
     from policyctx.turns.result import Result
     from policyctx.turns.totals import Totals
@@ -317,6 +318,19 @@ class Session:
         turn = self._apply(messages, Beside(system, tools), changed=changed)
         return await self._run_async(self._reporting.turn("apply", turn))
 
+    def apply_in_steps(
+        self, messages: Sequence[Message], *, system: object = None, tools: object = None
+    ) -> Steps[Result]:
+        """Edit a message list as `apply` does, by a generator that returns the result.
+
+        It stops before each part that may block, such as a write to the disk. A server takes the
+        first step in its event loop, and those that are left, if there are any, in a thread.
+        """
+        if self._reporting.is_traced:
+            yield  # a span ends in the thread where it began
+        turn = self._apply(messages, Beside(system, tools), changed=False)
+        return (yield from self._in_steps(self._reporting.turn("apply", turn)))
+
     def on_tool_result(
         self,
         message: Message,
@@ -357,6 +371,10 @@ class Session:
         `UsageError` for a value that is not a usage.
         """
         return self._run(self._observe(usage_of(usage)))
+
+    def observe_in_steps(self, usage: object) -> Steps[None]:
+        """Learn from a `usage` as `observe` does, in the steps of `apply_in_steps`."""
+        return self._in_steps(self._observe(usage_of(usage)))
 
     async def observe_async(self, usage: object) -> None:
         """Learn from a `usage` as `observe` does, with the store written in a thread."""
@@ -439,6 +457,10 @@ class Session:
     def _run(self, turn: Turn[T]) -> T:
         with self._unless_interrupted():
             return run(turn, LockedStore(self.store, self._effects))
+
+    def _in_steps(self, turn: Turn[T]) -> Steps[T]:
+        with self._unless_interrupted():
+            return (yield from in_steps(turn, LockedStore(self.store, self._effects)))
 
     async def _run_async(self, turn: Turn[T]) -> T:
         with self._unless_interrupted():

@@ -76,6 +76,14 @@ def shared_messages(raw: bytes, earlier: Body) -> int:
     return _shared(raw, earlier) if _begins_as(raw, earlier) else 0
 
 
+def shared_bytes(raw: bytes, earlier: Body | None) -> int:
+    """Return how many bytes of a text are not new after an earlier body; 0 for another head."""
+    if earlier is None or not _begins_as(raw, earlier):
+        return 0
+    start, end = earlier.list_span
+    return start + common_beginning(raw, start, earlier.raw, start, end - start)
+
+
 def common_beginning(one: bytes, start: int, other: bytes, other_start: int, most: int) -> int:
     """Return how many bytes of two texts are the same from these places on, `most` at most.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from zlib import error as ZlibError  # noqa: N812 - an exception's name
 
@@ -91,10 +92,11 @@ class Forwarder:
             headers.popall("Content-Encoding", None)
         if outgoing.observe is not None and (accepted := headers.get("Accept-Encoding")):
             headers["Accept-Encoding"] = readable(accepted)
-        data: AsyncIterator[bytes | memoryview] | aiohttp.StreamReader | None = None
+        data: AsyncIterator[bytes | memoryview] | aiohttp.StreamReader | bytes | None = None
         if outgoing.body is not None:
-            headers["Content-Length"] = str(len(outgoing.body))
-            data = _pieces(outgoing.body)
+            body = outgoing.body
+            headers["Content-Length"] = str(len(body))
+            data = body if len(body) <= _PIECE else _pieces(body)
         elif request.body_exists:
             data = request.content
         async with self._session.request(
@@ -117,13 +119,17 @@ async def keep_headers(_: web.Request, response: web.StreamResponse) -> None:
 
 def _forwarded(given: Mapping[str, str]) -> CIMultiDict[str]:
     """Return the headers of a message that are for its receiver."""
-    named = given.get("Connection", "")
-    left_out = _HOP_BY_HOP | {name.strip().lower() for name in named.split(",")}
-    return CIMultiDict(
-        (name, value)
-        for name, value in given.items()
-        if (lower := name.lower()) not in left_out and not lower.startswith(OWN)
-    )
+    kept = CIMultiDict([pair for pair in given.items() if _is_for_receiver(pair[0])])
+    if named := given.get("Connection"):
+        for name in named.split(","):
+            kept.popall(name.strip(), None)
+    return kept
+
+
+@lru_cache(maxsize=512)
+def _is_for_receiver(name: str) -> bool:
+    lower = name.lower()
+    return lower not in _HOP_BY_HOP and not lower.startswith(OWN)
 
 
 async def _pieces(raw: bytes) -> AsyncIterator[memoryview]:
@@ -138,9 +144,21 @@ async def _streamed(
     observe: Callable[[object], None] | None,
 ) -> web.StreamResponse:
     headers = _forwarded(upstream.headers)
-    response = web.StreamResponse(status=upstream.status, reason=upstream.reason, headers=headers)
-    response[_FROM_UPSTREAM] = frozenset(name.title() for name in headers)
     tee = None if observe is None or not upstream.ok else _Tee(upstream, observe)
+    if whole := _whole(upstream.content):
+        # Its head and its body are sent at once.
+        whole_response = web.Response(
+            body=whole, status=upstream.status, reason=upstream.reason, headers=headers
+        )
+        whole_response[_FROM_UPSTREAM] = headers
+        await whole_response.prepare(request)
+        await whole_response.write_eof()
+        if tee is not None:
+            tee.take(whole)
+            tee.end()
+        return whole_response
+    response = web.StreamResponse(status=upstream.status, reason=upstream.reason, headers=headers)
+    response[_FROM_UPSTREAM] = headers
     await response.prepare(request)
     try:
         async for piece in upstream.content.iter_any():
@@ -157,6 +175,13 @@ async def _streamed(
         if request.transport is not None:
             request.transport.abort()
     return response
+
+
+def _whole(content: aiohttp.StreamReader) -> bytes:
+    """Return a body that has come to its end already; nothing if it has not, or is empty."""
+    if not content.is_eof() or content.exception() is not None:
+        return b""
+    return content.read_nowait()
 
 
 def was_cut(response: web.StreamResponse) -> bool:

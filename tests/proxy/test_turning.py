@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from policyctx.proxy.conversations import Registry
 from policyctx.proxy.history import saved_end
 from policyctx.proxy.policies import Policies
 from policyctx.proxy.turning import Request, Turned, Turning
+from policyctx.turns.driving import finished
 from tests.conversations import calls, results, session_of, user
 from tests.proxy.running import OFFLOADS_OLD
 
@@ -271,3 +273,45 @@ def test_a_policy_with_breakpoints_moves_the_markers_and_keeps_the_other_bytes(
     assert b'{"n":1.50,"system":[{' in new
     assert json.loads(new).keys() == {"n", "system", "messages"}
     assert new.count(b"cache_control") <= 4
+
+
+def steps_left(proxied: Proxied, count: int, **fields: Any) -> bool:
+    """Whether a turn with so many results is not over after its first step; finishes it."""
+    raw = json.dumps({"messages": session_of(*TEXTS[:count]), **fields}).encode()
+    api = api_of("/v1/messages")
+    assert api is not None
+    headers = {"x-claude-code-session-id": "s"}
+    steps = proxied.turning.in_steps(Request(api, "k", headers, raw))
+    if next(steps, steps) is steps:
+        return False
+    finished(steps)
+    return True
+
+
+def test_a_turn_that_decides_nothing_is_over_after_its_first_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("opentelemetry.trace", "opentelemetry.metrics"):
+        # A turn that is traced is in one thread; other tests import the API.
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    proxied = Proxied(tmp_path, OFFLOADS_OLD.replace("keep_recent: 1", "keep_recent: 3"))
+    assert steps_left(proxied, 1)  # makes the session
+    assert not steps_left(proxied, 2)
+    assert not steps_left(proxied, 3)
+    assert steps_left(proxied, 4)  # saves a result
+    assert steps_left(proxied, 5, system="a long prompt " * 10_000)
+
+
+def test_a_turn_waits_for_the_one_before_it_in_a_later_step(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path, OFFLOADS_OLD.replace("keep_recent: 1", "keep_recent: 3"))
+    first = proxied.turned(json.dumps({"messages": session_of(TEXTS[0])}).encode())
+    assert first.conversation is not None
+    raw = json.dumps({"messages": session_of(*TEXTS[:2])}).encode()
+    api = api_of("/v1/messages")
+    assert api is not None
+    request = Request(api, "k", {"x-claude-code-session-id": "s"}, raw)
+    with first.conversation.lock:
+        steps = proxied.turning.in_steps(request)
+        assert next(steps, steps) is not steps
+    assert finished(steps).turn == 2
+    assert not first.conversation.lock.locked()
