@@ -6,7 +6,6 @@ import os
 import re
 import secrets
 import time
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from operator import is_
@@ -397,6 +396,11 @@ class Session:
         return memory.tallied.totals(memory.ledger, len(memory.replacements.made))
 
     @property
+    def tokens_spared(self) -> int:
+        """The `tokens_spared` of `totals`, which need not count the decisions for it."""
+        return self._run(self._recall()).tallied.spared
+
+    @property
     def stats(self) -> MemoStats:
         """Statistics of the token counter, which the sessions of a process share."""
         return self._counter.stats
@@ -455,31 +459,34 @@ class Session:
         await asyncio.to_thread(self.close)
 
     def _run(self, turn: Turn[T]) -> T:
-        with self._unless_interrupted():
+        try:
             return run(turn, LockedStore(self.store, self._effects))
+        except BaseException as error:
+            self._forget_after(error)
+            raise
 
     def _in_steps(self, turn: Turn[T]) -> Steps[T]:
-        with self._unless_interrupted():
+        try:
             return (yield from in_steps(turn, LockedStore(self.store, self._effects)))
+        except BaseException as error:
+            self._forget_after(error)
+            raise
 
     async def _run_async(self, turn: Turn[T]) -> T:
-        with self._unless_interrupted():
+        try:
             return await run_async(turn, LockedStore(self.store, self._effects))
+        except BaseException as error:
+            self._forget_after(error)
+            raise
 
-    @contextmanager
-    def _unless_interrupted(self) -> Iterator[None]:
-        """Forget the memory of the session when a turn is interrupted.
+    def _forget_after(self, error: BaseException) -> None:
+        """Forget the memory of the session when a turn was interrupted.
 
         The interrupt may have come before or after the journal was written, so the next turn reads
         the journal.
         """
-        try:
-            yield
-        except PolicyctxError:
-            raise
-        except BaseException:
+        if not isinstance(error, PolicyctxError):
             self._memory = self._read_before = None
-            raise
 
     def _note_tools(self, tools: object) -> None:
         """Find the tool that reads offloaded files; a request without tools changes nothing."""

@@ -201,7 +201,7 @@ class Turning:
         spared = 0
         if not self._dry_run:  # the prompt was not the one that the session has made
             yield from session.observe_in_steps(read)
-            total = session.totals().tokens_spared
+            total = session.tokens_spared
             spared, conversation.spared = total - conversation.spared, total
         model, at = conversation.model, self._clock()
         self.counts.spend(conversation.meter.observe(read, spared=spared, model=model, at=at))
