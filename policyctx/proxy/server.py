@@ -19,7 +19,12 @@ from aiohttp import web
 from policyctx.proxy.apis import api_of, upstream_of
 from policyctx.proxy.clients import is_loopback
 from policyctx.proxy.encodings import TooLargeError, decoded
-from policyctx.proxy.forwarding import Forwarder, Outgoing, keep_headers, was_cut
+from policyctx.proxy.forwarding import (
+    Forwarder,
+    Outgoing,
+    keep_headers,
+    pieces_in_time,
+)
 from policyctx.proxy.identity import credential_of, scope_of
 from policyctx.proxy.limits import Limits
 from policyctx.proxy.scanning import UntouchableError
@@ -128,6 +133,8 @@ class Proxy:
             auto_decompress=False,
             handle_signals=False,
             handler_cancellation=True,
+            keepalive_timeout=limits.waiting_seconds,
+            lingering_time=limits.refused_seconds,
             max_field_size=2**16,
             max_line_size=2**16,
             read_bufsize=2**18,
@@ -262,7 +269,7 @@ class Proxy:
         except (aiohttp.ClientError, TimeoutError) as error:
             counts.response(upstream, type(error).__name__)
             raise
-        counts.response(upstream, "cut" if was_cut(response) else str(response.status))
+        counts.response(upstream, "cut" if response.was_cut else str(response.status))
         return response
 
     def _look_at_peer(self, request: web.Request) -> None:
@@ -354,15 +361,9 @@ async def _body(request: web.Request, limits: Limits) -> bytes:
     """Return the body as it came; raises `TooLargeError`, and `TimeoutError` if it does not end."""
     if (request.content_length or 0) > limits.body_bytes:
         raise TooLargeError
-    content = request.content
     pieces: list[bytes] = []
     size = 0
-    while not content.at_eof():
-        if content.is_eof():
-            piece = await content.readany()  # it is here already
-        else:
-            async with asyncio.timeout(limits.body_seconds):
-                piece = await content.readany()
+    async for piece in pieces_in_time(request.content, limits):
         size += len(piece)
         if size > limits.body_bytes:
             raise TooLargeError
