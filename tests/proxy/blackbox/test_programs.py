@@ -55,7 +55,7 @@ def test_a_long_task_stays_in_a_small_window(
     assert run.returncode == 0, run.stderr[-2000:]
     decided = journal_decisions(proxy.root)
     assert decided <= shown
-    assert {action for _, _, action in decided} == {"offloaded", "summarised"}
+    assert "offloaded" in {action for _, _, action in decided}
     requests = [one for one in own_provider.of(program.path) if one.body.get("tools")]
     assert len(requests) == TURNS + 1
     assert max(own_provider.prompts) <= WINDOW
