@@ -55,7 +55,7 @@ _WARM_UP = (
 )
 
 # Bytes of a body, and of what is new in it, above which the first step of a turn would be long.
-_LARGE, _MUCH_NEW = 2**20, 2**16
+_LARGE, _MUCH_NEW = 2**20, 2**14
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Turning:
         session = Session(policy, root=self._root / "warm-up", session_id="warm-up")
         try:
             plan = session.plan(_WARM_UP)
-            if not TOKENIZERS[policy.model.tokenizer].is_remote:
+            if not _is_counted_elsewhere(policy):
                 _log.debug("warmed up by a list of %d tokens", plan.tokens_before)
         except Exception as error:  # noqa: BLE001 - a turn reports what fails in it
             self._note(error, "the proxy was not warmed up")
@@ -197,6 +197,8 @@ class Turning:
             self._note(error, "its usage was not observed")
 
     def _learn(self, conversation: Conversation, session: Session, usage: object) -> Steps[None]:
+        if _is_counted_elsewhere(session.policy):
+            yield
         read = usage_of(usage)
         spared = 0
         if not self._dry_run:  # the prompt was not the one that the session has made
@@ -210,7 +212,8 @@ class Turning:
         api, raw = request.api, request.raw
         if len(raw) > _LARGE:
             yield
-        likely = self._registry.likely(request.scope, header_identity(request.headers), raw)
+        named = header_identity(request.headers)
+        likely = self._registry.likely(request.scope, named, raw)
         if len(raw) > _MUCH_NEW and len(raw) - shared_bytes(raw, likely) > _MUCH_NEW:
             yield
         body = read_body(raw, api.messages, likely)
@@ -221,7 +224,7 @@ class Turning:
         if not body.messages:
             self._count("unchanged")
             return Turned()
-        identity = identity_of(request.headers, body.fields)
+        identity = named or identity_of(request.headers, body.fields)
         agent = self._policies.agent_of(request.headers, identity)
         conversation = yield from self._registry.enter(
             request.scope, identity, api, body, agent=agent
@@ -243,10 +246,12 @@ class Turning:
         if last is not None and not _is_read_after(body, last.body):
             body = read_body(body.raw, api.messages, last.body)
         try:
+            if conversation.session is None or self._dry_run or not api.decides:
+                yield  # a new session reads its journal
             policy = self._policies.policy_of(conversation.agent)
             session = conversation.session
-            if session is None or session.policy is not policy or self._dry_run or not api.decides:
-                yield  # a new session reads its journal
+            if (session and session.policy is not policy) or _is_counted_elsewhere(policy):
+                yield
             session = self._session(conversation, api, policy)
             if self._dry_run and not api.decides:
                 self._count("counted")
@@ -301,7 +306,7 @@ class Turning:
         records: list[dict[str, Any]] = []
         try:
             if plan.new or result.compacted:
-                counts = not TOKENIZERS[session.policy.model.tokenizer].is_remote
+                counts = not _is_counted_elsewhere(session.policy)
                 made = turn_record(conversation.calls, conversation.at, plan, counts=counts)
                 records.append(made)
                 freed = sum(one["freed_tokens"] or 0 for one in made["decisions"])
@@ -369,6 +374,11 @@ def at(error: Exception) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     return type(error).__name__ + place
+
+
+def _is_counted_elsewhere(policy: OffloadPolicy) -> bool:
+    """Whether counting tokens is a request to another machine."""
+    return TOKENIZERS[policy.model.tokenizer].is_remote
 
 
 def _locked(conversation: Conversation) -> Steps[None]:
