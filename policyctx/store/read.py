@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,9 +15,9 @@ from policyctx.store.content import PACKED, decoded, encoded, is_inside, sha256_
 from policyctx.store.files import is_stored, pieces, stored_bytes, text_of
 from policyctx.store.naming import is_temporary
 from policyctx.store.rebuild import is_named_after, stray_files
+from policyctx.store.roots import is_url
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from policyctx.messages.json_text import JSON
@@ -104,7 +105,7 @@ class ContentReader:
                 return found
             from policyctx.policy.diagnosing import hint  # noqa: PLC0415 - loads the policy models
 
-            where = str(self._backend.root / key)
+            where = self._absolute(key)
             meant = hint(key, self._index.ids())
             reason = f"No such file, and no item of this id{meant and '; '}{meant}"
             raise StoreError(f"{where} cannot be read: {reason}", path=where) from error
@@ -126,21 +127,35 @@ class ContentReader:
     def _path(self, key: str | os.PathLike[str]) -> str:
         path = self._relative(key)
         if path is None or is_temporary(path):
-            where = self._backend.root / key
-            raise StoreError(f"{where} is not in the store {self._backend.root}", path=str(where))
+            where = self._absolute(key)
+            raise StoreError(f"{where} is not in the store {self._backend.root}", path=where)
         return path
 
     def _relative(self, key: str | os.PathLike[str]) -> str | None:
         """Return the path below the root that `key` may be; None for a path elsewhere."""
+        if isinstance(key, str) and is_url(key):
+            return self._below_url(key)
         given = Path(key)
         if not given.is_absolute():
             path = given.as_posix()
             return path if is_inside(path) else None
-        for root in (*self._backend.roots(), *map(Path, self._index.roots)):
+        for root in map(Path, (*self._backend.roots(), *self._index.roots)):
             if given.is_relative_to(root):
                 path = given.relative_to(root).as_posix()
                 return path if is_inside(path) else None
         return None
+
+    def _below_url(self, key: str) -> str | None:
+        for root in (*self._backend.roots(), *self._index.roots):
+            path = key.removeprefix(f"{root}/")
+            if path != key:
+                return path if is_inside(path) else None
+        return None
+
+    def _absolute(self, key: str | os.PathLike[str]) -> str:
+        """Return a key as the path of a file, to be shown."""
+        text = os.fspath(key)
+        return text if is_url(text) or Path(text).is_absolute() else f"{self._backend.root}/{text}"
 
 
 def lines_of(text: str, first: int, last: int | None = None) -> str:
