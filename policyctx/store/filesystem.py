@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import time
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -32,6 +31,7 @@ from policyctx.store.sessions import (
 from policyctx.store.state import Rebuilt, State
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from policyctx.definitions.items import Item
@@ -136,6 +136,11 @@ class ContextFileSystem:
     def notices(self) -> tuple[str, ...]:
         """The damage found so far and what was done about it, a sentence each."""
         return tuple(self._state.notices) if self._state else ()
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the files are at a URL, where an agent cannot open them by itself."""
+        return isinstance(self.root, StoreUrl)
 
     @property
     def keeps_index(self) -> bool:
@@ -501,6 +506,7 @@ def session_store(
     session_id: str,
     *,
     root: str | os.PathLike[str] | None = None,
+    timeout: float = _TIMEOUT_S,
     clock: Callable[[], float] = time.time,
 ) -> ContextFileSystem:
     """Return the store of a session; `root` replaces the folder of the settings."""
@@ -508,8 +514,6 @@ def session_store(
     if root is None:
         values = {"session_id": safe_part(session_id)}
         root = parsed_template(settings.root, ROOT_FIELDS).render(values)
-    if isinstance(store_root(root), StoreUrl):
-        raise StoreError(f"{root}: a session cannot keep its files at a URL", path=os.fspath(root))
     return ContextFileSystem(
         root,
         on_conflict=settings.on_conflict,
@@ -519,6 +523,7 @@ def session_store(
         session=session_id if shared else None,
         format=settings.format,
         compress=settings.compress,
+        timeout=timeout,
         clock=clock,
     )
 

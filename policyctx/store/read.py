@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from policyctx.definitions.store_urls import is_url
 from policyctx.errors import CorruptContentError, StoreError
 from policyctx.store.content import PACKED, decoded, encoded, is_inside, sha256_of
 from policyctx.store.files import is_stored, pieces, stored_bytes, text_of
 from policyctx.store.naming import is_temporary
 from policyctx.store.rebuild import is_named_after, stray_files
-from policyctx.store.roots import is_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
-from urllib.parse import urlsplit
 
+from policyctx.definitions.store_urls import is_url, url_problem
 from policyctx.errors import StoreError
-
-SCHEMES = ("s3", "gs", "az", "file")
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-# The scheme whose URLs name no bucket but a folder.
-_FOLDER = "file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,33 +30,6 @@ class StoreUrl:
 
 
 Root: TypeAlias = Path | StoreUrl
-
-
-def is_url(root: str) -> bool:
-    """Whether a root is written as a URL; every other text is the path of a folder."""
-    return _SCHEME.match(root) is not None
-
-
-def url_problem(root: str) -> str:
-    """Return what is wrong with the URL of a store; "" for nothing."""
-    found = _SCHEME.match(root)
-    scheme = found[1] if found else ""
-    if scheme not in SCHEMES:
-        known = ", ".join(f"{one}://" for one in SCHEMES)
-        return f"expected a folder, or a URL that begins with one of {known}"
-    parts = urlsplit(root)
-    inner = parts.path.strip("/")
-    problems = {
-        "a URL must not contain credentials; they come from the environment alone": "@"
-        in parts.netloc,
-        "a URL of a store has no query and no fragment": bool(parts.query or parts.fragment),
-        "expected file:///FOLDER, with an absolute path": scheme == _FOLDER
-        and bool(parts.netloc or not inner),
-        f"expected {scheme}://BUCKET/PREFIX": scheme != _FOLDER and not parts.netloc,
-        "a URL of a store has no empty, `.` or `..` parts": bool(inner)
-        and not {"", ".", ".."}.isdisjoint(inner.split("/")),
-    }
-    return next((text for text, is_so in problems.items() if is_so), "")
 
 
 def absolute_root(root: str | os.PathLike[str]) -> Path:

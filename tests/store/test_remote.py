@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from policyctx.definitions.store_urls import url_problem
 from policyctx.errors import StoreError
 from policyctx.store.content import Content
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.remote.log import PACK_SEGMENTS
-from policyctx.store.roots import url_problem
 from tests.store.contents import DAY, Clock, names_below
 from tests.store.contract import offloaded
 

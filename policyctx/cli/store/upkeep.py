@@ -128,7 +128,7 @@ def export(
     """
     with opened_stores(root, session=session) as stores:
         if len(stores) > 1:
-            raise AmbiguousSessionError(None, sorted(stores), path=str(root))
+            raise AmbiguousSessionError(None, sorted(stores), path=root)
         [store] = stores.values()
         with shown_progress("exporting") as progress:
             number = store.export(file, progress=progress)
@@ -153,7 +153,7 @@ def import_(
     _show_number(number, "imported to", root, as_json=as_json)
 
 
-def _show_number(number: int, done: str, where: Path, *, as_json: bool) -> None:
+def _show_number(number: int, done: str, where: Path | str, *, as_json: bool) -> None:
     if as_json:
         console().out(json_text({"contents": number, "to": str(where)}), highlight=False)
     else:

@@ -46,6 +46,7 @@ from policyctx.policy.findings.steps import (
     steps_that_never_fire,
     superseded_steps,
 )
+from policyctx.policy.findings.stores import keys_of_another_root
 from policyctx.policy.reach import Checked, TooLargeError
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ _CHECKS = (
     cleared_for_good,
     restorations_from_nowhere,
     unknown_summarizers,
+    keys_of_another_root,
     gates_that_never_open,
     disagreeing_globs,
     unused_keep_recent,
