@@ -376,19 +376,32 @@ class ContextFileSystem:
             reader, index = self._reader(backend), self._index(backend)
             return export_session(index, reader, path, mode=self._mode, progress=progress)
 
-    def import_from(self, source: str | os.PathLike[str], *, progress: Progress = _silently) -> int:
-        """Import an exported session and return the number of its contents.
+    def import_from(
+        self, source: str | os.PathLike[str] | ContextFileSystem, *, progress: Progress = _silently
+    ) -> int:
+        """Import a session from its exported file, or from another store; return its contents.
 
-        This store must be empty. Raises `StoreError`, after which it is still empty.
+        This store must be empty. Raises `StoreError`; then no session is there yet. Contents that
+        were copied from a store stay, and the next call with it uses them again.
         """
         from policyctx.store.transfer import import_session  # noqa: PLC0415 - seldom needed
 
         if self._state is None:
             raise StoreError("a store without state cannot take a session up", path=str(self.root))
         with self._backend("imported", making=True) as backend:
-            return self._state.take_over(
-                backend, lambda: import_session(backend, Path(source), progress)
-            )
+            if isinstance(source, ContextFileSystem):
+                copied = source._copied  # noqa: SLF001 - another store of this class
+                return self._state.take_over(backend, lambda: copied(backend, progress))
+            path = Path(source)
+            return self._state.take_over(backend, lambda: import_session(backend, path, progress))
+
+    def _copied(self, target: Backend, progress: Progress) -> Index:
+        """Copy every content to another store, and return its index."""
+        from policyctx.store.transfer import copy_session  # noqa: PLC0415 - seldom needed
+
+        with self._backend("read") as backend:
+            reader, index = self._reader(backend), self._index(backend)
+            return copy_session(index, reader, target, progress)
 
     def close(self) -> None:
         """Bring `index.json` up to date, so that it lists every item, and release all locks.
@@ -598,8 +611,12 @@ def _nothing_found(backend: Backend, session: str | None, others: list[str]) -> 
 def _stores_below(backend: Backend) -> list[str]:
     if isinstance(backend.root, Path):
         return sorted(folder.parent.name for folder in backend.root.glob(f"*/{STATE_FOLDER}"))
-    names = islice(backend.names(""), _MOST_BELOW)
-    return [name for name in names if backend.names(f"{name}/{STATE_FOLDER}")]
+    found = []
+    for name in islice(backend.names(""), _MOST_BELOW):
+        with suppress(NotADirectoryError):  # an object, where folders stand for prefixes
+            if backend.names(f"{name}/{STATE_FOLDER}"):
+                found.append(name)
+    return found
 
 
 def _state_at(root: Root, place: StateFolder) -> State:

@@ -356,5 +356,7 @@ def test_the_commands_take_a_url(policyctx: Command, tmp_path: Path) -> None:
     assert policyctx("store", "export", url, exported).returncode == 0
     assert policyctx("store", "import", exported, f"{url}-back").returncode == 0
     assert policyctx("store", "cat", f"{url}-back", files[0].path).stdout == TEXT
+    assert "2 contents copied to" in policyctx("store", "copy", url, tmp_path / "copy").stdout
+    assert policyctx("store", "cat", tmp_path / "copy", files[0].path).stdout == TEXT
     missing = policyctx("store", "ls", f"file://{tmp_path}")
-    assert "the folders in it do: s1, s1-back" in missing.stderr
+    assert "the folders in it do: copy, s1, s1-back" in missing.stderr

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,8 +22,6 @@ from policyctx.store.filesystem import ContextFileSystem, stores_in
 from tests.store.contents import DAY, Clock, result
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from policyctx.planning.paths import File
 
 WRITER = """
@@ -165,6 +164,30 @@ class StoreContract:
         assert ContextFileSystem(f"{root}-back").records() == store.records()
         with pytest.raises(StoreError, match="holds a session already"):
             back.import_from(tmp_path / "back.tar.zst")
+
+    def test_a_copy_that_was_cut_off_goes_on(self, root: str, tmp_path: Path) -> None:
+        source, target = ContextFileSystem(tmp_path / "source"), ContextFileSystem(root)
+        texts = [(f"call_{number}", f"text {number} " * 200) for number in range(70)]
+        files = offloaded(source, *texts)
+
+        def interrupted(done: int, _: int) -> None:
+            if done >= 60:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            target.import_from(source, progress=interrupted)
+        assert ContextFileSystem(root).list() == ()
+        Path(files[0].path).unlink()  # what was copied is not asked for again
+        assert ContextFileSystem(root).import_from(source) == 70
+        copied = ContextFileSystem(root)
+        assert [copied.read(file.path) for file in files] == [text for _, text in texts]
+        assert copied.records() == source.records()
+        assert copied.verify().is_clean
+        back = ContextFileSystem(tmp_path / "back")
+        assert back.import_from(copied) == 70
+        assert back.read(f"{copied.root}/{files[69].relative_path}") == texts[69][1]
+        with pytest.raises(StoreError, match="holds a session already"):
+            copied.import_from(source)
 
     @pytest.mark.slow
     def test_what_was_handed_out_survives_kills_of_its_writer(self, root: str) -> None:

@@ -227,6 +227,8 @@ _NUMBERS = {FileExistsError: errno.EEXIST, PermissionError: errno.EACCES}
 def _os_error(error: Exception, where: str) -> OSError:
     if isinstance(error, FileNotFoundError):
         return FileNotFoundError(errno.ENOENT, "no such object", where)
+    if "Not a directory" in str(error):  # of `file://`
+        return NotADirectoryError(errno.ENOTDIR, "not a folder", where)
     kind = _KINDS.get(type(error).__name__, OSError)
     reason = _REASON.search(str(error))
     return kind(_NUMBERS.get(kind, errno.EIO), reason[1] if reason else _first_line(error), where)
