@@ -83,6 +83,20 @@ def test_the_writer_that_came_later_ends_the_earlier_one(url: str) -> None:
     assert first.read("call_4") == "four"
 
 
+def test_a_journal_that_was_read_on_is_noticed_by_the_next_write(url: str) -> None:
+    first = ContextFileSystem(url)
+    offloaded(first, ("call_1", "one"))
+    second = ContextFileSystem(url)
+    second.records()
+    offloaded(second, ("call_2", "two"))
+    assert first._state is not None
+    with first._backend("read") as backend:
+        assert len(first._state.lines(backend)) > 0
+    with pytest.raises(StoreError, match="another process writes this session"):
+        offloaded(first, ("call_3", "three"))
+    assert ContextFileSystem(url).notices == ()
+
+
 def test_of_writers_that_begin_together_one_goes_on(url: str) -> None:
     stores = [ContextFileSystem(url) for _ in range(10)]
     for store in stores:

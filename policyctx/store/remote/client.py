@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# A server that does not answer at all is asked so often.
+_TRIES = 3
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
 _LONGEST_CONNECT_S = 5.0
@@ -159,7 +161,9 @@ class ObjectClient:
                 " that is started anew (multiprocessing: `spawn` or `forkserver`)",
                 path=str(self.url),
             )
-        end, pause = time.monotonic() + self._timeout, _FIRST_PAUSE_S
+        # The last try begins early enough to end in time.
+        end = time.monotonic() + self._timeout * (1 - 1 / _TRIES)
+        pause = _FIRST_PAUSE_S
         while True:
             try:
                 return call()
@@ -185,8 +189,7 @@ def _opened(url: StoreUrl, timeout: float) -> tuple[Any, Any]:
     stores: Any = obstore.store
     if url.scheme == "file":
         return obstore, stores.LocalStore(unquote(urlsplit(url.text).path), mkdir=True)
-    # Half of the time for one try: a server that is slow once gets a second one.
-    each = timedelta(seconds=timeout / 2)
+    each = timedelta(seconds=timeout / _TRIES)
     options = {
         "timeout": each,
         "connect_timeout": min(each, timedelta(seconds=_LONGEST_CONNECT_S)),

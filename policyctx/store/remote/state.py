@@ -190,6 +190,9 @@ class RemoteState(State):
         log = cast("RemoteBackend", backend).log(f"{self.folder}/{JOURNAL}")
         for _ in range(_RACES):
             known = self._position
+            if log.status.size != (0 if known is None else known.bytes):
+                self._catch_up(backend, lines)  # somebody else read on in this very log
+                continue
             head = new_head() if known is None else b""
             number = 0 if known is None else known.number
             written = numbered([{"writer": self._writer}, *lines], number)
