@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from policyctx.definitions.store_urls import is_url, url_problem
+from policyctx.definitions.store_urls import SCHEMES, is_url, url_problem
 from policyctx.errors import StoreError
 
 
@@ -46,6 +46,10 @@ def absolute_root(root: str | os.PathLike[str]) -> Path:
 def store_root(root: str | os.PathLike[str]) -> Root:
     """Return the folder or the URL that `root` names. Raises `StoreError` for a wrong one."""
     text = os.fspath(root)
+    if isinstance(root, Path) and root.parts[:1] in {(f"{scheme}:",) for scheme in SCHEMES}:
+        raise StoreError(
+            f"{text} is no folder; a URL is given as a text, where one is possible", path=text
+        )
     if isinstance(root, Path) or not is_url(text):
         return absolute_root(root)
     problem = url_problem(text)

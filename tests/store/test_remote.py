@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,9 +16,6 @@ from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.remote.log import PACK_SEGMENTS
 from tests.store.contents import DAY, Clock, names_below
 from tests.store.contract import offloaded
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 JOURNAL = ".policyctx/journal.jsonl"
 
@@ -57,6 +54,11 @@ def test_an_error_does_not_show_a_secret() -> None:
     with pytest.raises(StoreError) as raised:
         ContextFileSystem("s3://id:secret@bucket/a")
     assert "secret" not in f"{raised.value} {raised.value.path}"
+
+
+def test_a_url_that_was_made_a_path_is_no_folder() -> None:
+    with pytest.raises(StoreError, match="a URL is given as a text"):
+        ContextFileSystem(Path("s3://bucket/a"))
 
 
 def test_objects_cannot_be_overwritten(url: str) -> None:
