@@ -416,8 +416,6 @@ class ContextFileSystem:
             return
         with self._backend("written") as backend, suppress(NotADirectoryError):
             self._state.close(backend)
-        if self._remote is not None:
-            self._remote.close()
 
     @contextmanager
     def _backend(self, verb: str, path: str = "", *, making: bool = False) -> Iterator[Backend]:
@@ -637,9 +635,7 @@ def _remote_at(url: StoreUrl, timeout: float) -> RemoteBackend:
 def _reading_at(root: Root) -> Iterator[Backend]:
     """Provide the files at a root, to look at them."""
     if isinstance(root, StoreUrl):
-        remote = _remote_at(root, _TIMEOUT_S)
-        yield remote
-        remote.close()
+        yield _remote_at(root, _TIMEOUT_S)
         return
     with LocalBackend(root) as backend:
         yield backend

@@ -41,10 +41,6 @@ class RemoteBackend:
     def __exit__(self, *_: object) -> None:
         """Stay open for the next call."""
 
-    def close(self) -> None:
-        """End the threads; the backend can be used again."""
-        self._client.close()
-
     def prepare_to_write(self) -> None:
         """Raise `StoreError` for a service that overwrites what must only be created.
 

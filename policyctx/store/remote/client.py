@@ -63,13 +63,6 @@ class ObjectClient:
         self._timeout = timeout
         self._process = os.getpid()
         self._api, self._store = _opened(url, timeout)
-        self._threads: ThreadPoolExecutor | None = None
-
-    def close(self) -> None:
-        """End the threads; the next requests start new ones."""
-        threads, self._threads = self._threads, None
-        if threads is not None:
-            threads.shutdown()
 
     def get(self, key: str) -> bytes:
         """Return the bytes of an object."""
@@ -131,9 +124,9 @@ class ObjectClient:
         """
         if len(calls) <= 1:
             return [call() for call in calls]
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(_AT_A_TIME, thread_name_prefix="policyctx-store")
-        waiting = [self._threads.submit(call) for call in calls]
+        # Threads cost little beside a request, and hundreds of stores may wait for their next turn.
+        with ThreadPoolExecutor(min(len(calls), _AT_A_TIME)) as threads:
+            waiting = [threads.submit(call) for call in calls]
         errors = [error for one in waiting if (error := one.exception()) is not None]
         if errors:
             raise errors[0]
