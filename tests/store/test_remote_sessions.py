@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from policyctx import Session
-from policyctx.errors import InputError
+from policyctx.errors import InputError, StoreError
 from policyctx.integrations.tools import ReadBackTools
 from tests.conversations import session_of
 from tests.policies import policy
@@ -89,8 +89,8 @@ def test_a_child_session_has_a_prefix_of_its_own(tmp_path: Path) -> None:
     assert path.startswith(f"file://{tmp_path}/s1.helper/")
 
 
-def test_an_unreachable_url_keeps_the_contents_in_the_context(tmp_path: Path) -> None:
+def test_a_session_at_a_url_that_cannot_be_read_does_not_begin(tmp_path: Path) -> None:
     (tmp_path / "s1").write_text("a file in the place of the prefix")
     one = session(tmp_path)
-    with pytest.raises(Exception, match="cannot be"):
+    with pytest.raises(StoreError, match="cannot be read"):
         one.apply(conversation(3), tools=TOOLS)
