@@ -198,7 +198,7 @@ FINDINGS: dict[str, Code] = {
         "does, no session can be made with the policy. Mend the name, or register the summarizer "
         "before the session is made.",
     ),
-    "PC331": Code(
+    "PC340": Code(
         "a key that says nothing where the store is",
         "`sync` and `mode` are for stores in a folder; at a URL the service decides when an object "
         "is durable and who may read it. `timeout` is for stores at a URL. Remove the key, or "

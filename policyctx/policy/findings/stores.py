@@ -19,12 +19,12 @@ _OF_FOLDERS = {
 
 
 def keys_of_another_root(checked: Checked) -> Iterator[Diagnostic]:
-    """PC331, for keys that only folders know in a store at a URL, and the other way round."""
+    """PC340, for keys that only folders know in a store at a URL, and the other way round."""
     if is_url(checked.policy.store.root):
         for key, why in _OF_FOLDERS.items():
             if checked.is_written(("store", key)):
                 sentence = f"`{key}` has no effect in a store at a URL: {why}"
-                yield checked.warning("PC331", ("store", key), sentence, "remove it")
+                yield checked.warning("PC340", ("store", key), sentence, "remove it")
     elif checked.is_written(("store", "timeout")):
         sentence = "`timeout` has no effect in a folder: it is for a store at a URL"
-        yield checked.warning("PC331", ("store", "timeout"), sentence, "remove it")
+        yield checked.warning("PC340", ("store", "timeout"), sentence, "remove it")
