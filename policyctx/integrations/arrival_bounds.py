@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from policyctx.planning.arrival_rule import ArrivalRule
     from policyctx.planning.compiled import OffloadPolicy, SizeThreshold
 
+# The form of a remembered rule. What was remembered in another form is found by nobody.
+RULE_FORM = 2
 # A file with more tools begins anew; the names come from MCP servers.
 _MOST_TOOLS = 500
 _MOST_BYTES = 1 << 18
@@ -162,7 +164,7 @@ def _cache_folder() -> str:
 
 
 def _cache_file(*key: str) -> str:
-    stamp = (policyctx.__version__, str(policyctx.__file__), *key)
+    stamp = (policyctx.__version__, RULE_FORM, str(policyctx.__file__), *key)
     return f"{_cache_folder()}/{_digest(json.dumps(stamp))[:32]}.json"
 
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from contextlib import chdir
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,9 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyctx.integrations import claude_code
-from policyctx.integrations.arrival_bounds import load_and_remember, remembered
+from policyctx.integrations.arrival_bounds import RULE_FORM, load_and_remember, remembered
 from policyctx.integrations.claude_code import Options
-from policyctx.planning.arrival_rule import ArrivalRule
+from policyctx.planning.arrival_rule import (
+    ArrivalRule,
+    Extent,
+    LineNumbers,
+    Shown,
+    StoreRule,
+)
 from policyctx.store.filesystem import ContextFileSystem
 from tests.integrations.claude_code import HOOK, bash, event, read
 from tests.policies import policy
@@ -230,6 +237,13 @@ def started_hook(given: object) -> subprocess.CompletedProcess[str]:
         text=True,
         env=os.environ,
     )
+
+
+def test_a_rule_of_another_form_has_another_number() -> None:
+    """A rule that was remembered before its fields changed must not be read: raise `RULE_FORM`."""
+    forms = (ArrivalRule, StoreRule, Shown, Extent, LineNumbers)
+    fields = json.dumps([one._fields for one in forms])
+    assert (RULE_FORM, sha256(fields.encode()).hexdigest()[:12]) == (2, "101e0c6ba178")
 
 
 def test_a_large_result_needs_neither_the_session_nor_the_policys_models(project: Path) -> None:
