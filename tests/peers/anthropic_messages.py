@@ -35,7 +35,7 @@ def plain(messages: Sequence[Any]) -> list[Plain]:
     return [(one["role"], tuple(map(_block, one["content"]))) for one in messages]
 
 
-def _block(block: Any) -> tuple[str, ...]:  # noqa: ANN401 - any of their maps
+def _block(block: Any) -> tuple[str, ...]:
     if block["type"] == "tool_use":
         return "call", block["id"], block["name"], arguments(block["input"])
     if block["type"] == "tool_result":

@@ -21,10 +21,20 @@ Messages: TypeAlias = list[Any]
 
 
 class Side(Protocol):
-    """One of the two that edit a conversation."""
+    """One of the two that edit a conversation, in the library's form of messages."""
 
-    def sent(self, new: Sequence[Said]) -> list[Plain]:
+    def sent(self, new: Messages) -> Messages:
         """Return what a model gets after these messages have come to the conversation."""
+
+
+class Form(Protocol):
+    """A library's form of messages: a module of this package."""
+
+    def written(self, said: Sequence[Said]) -> Messages:
+        """Return a conversation in this form."""
+
+    def plain(self, messages: Messages) -> list[Plain]:
+        """Return messages of this form as they are compared."""
 
 
 @dataclass(slots=True)
@@ -48,22 +58,25 @@ class Tally:
 
 def tally(
     conversations: Iterable[Conversation],
+    form: Form,
     library: Callable[[], Side],
     ours: Callable[[int], Side],
-    unedited: Callable[[Sequence[Said]], list[Plain]],
 ) -> Tally:
     """Run both sides over each conversation, call by call, and compare what they send.
 
-    `ours` gets the number of the conversation, and `unedited` returns what is sent without either.
+    `ours` gets the number of the conversation.
     """
     found = Tally()
     for number, conversation in enumerate(conversations):
         theirs, own = library(), ours(number)
+        unedited: list[Plain] = []
         for call, (start, end) in enumerate(conversation.calls()):
             new = conversation.messages[start:end]
-            wanted, got = theirs.sent(new), own.sent(new)
+            wanted = form.plain(theirs.sent(form.written(new)))
+            got = form.plain(own.sent(form.written(new)))
+            unedited += form.plain(form.written(new))
             found.calls += 1
-            found.edited += wanted != unedited(conversation.messages[:end])
+            found.edited += wanted != unedited
             if wanted == got:
                 found.equal += 1
                 continue
@@ -87,23 +100,20 @@ class Ours:
         self,
         policy: str | Policy,
         root: Path,
-        written: Callable[[Sequence[Said]], Messages],
-        plain: Callable[[Messages], list[Plain]],
         *,
         shape: Shape | None = None,
-        **options: Any,  # noqa: ANN401 - those of the session
+        **options: Any,
     ) -> None:
         shapes = [shape] if shape else []
-        self.session = Session(
+        self._session = Session(
             policy, root=root, session_id="s", shapes=shapes, expects_usage=False, **options
         )
-        self._written, self._plain = written, plain
         self._messages: Messages = []
 
-    def sent(self, new: Sequence[Said]) -> list[Plain]:
+    def sent(self, new: Messages) -> Messages:
         """Return what the policy makes of the conversation with these messages."""
-        self._messages += self._written(new)
-        return self._plain(self.session.apply(self._messages).messages)
+        self._messages += new
+        return self._session.apply(self._messages).messages
 
 
 def changed(name: str, passages: Mapping[str, str]) -> Policy:

@@ -41,7 +41,7 @@ def plain(messages: Sequence[Any]) -> list[Plain]:
     return [(one["role"], tuple(map(_block, one["content"]))) for one in messages]
 
 
-def _block(block: Any) -> tuple[str, ...]:  # noqa: ANN401 - any of their maps
+def _block(block: Any) -> tuple[str, ...]:
     if "toolUse" in block:
         call = block["toolUse"]
         return "call", call["toolUseId"], call["name"], arguments(call["input"])

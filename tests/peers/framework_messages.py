@@ -36,7 +36,7 @@ def plain(messages: Sequence[Any]) -> list[Plain]:
     return [(str(one.role), tuple(map(_block, one.contents))) for one in messages]
 
 
-def _block(content: Any) -> tuple[str, ...]:  # noqa: ANN401 - one class for all of them
+def _block(content: Any) -> tuple[str, ...]:
     if content.type == "function_call":
         given = arguments(json.loads(content.arguments))
         return "call", content.call_id, content.name, given

@@ -27,8 +27,7 @@ def written(said: Sequence[Said]) -> list[Any]:
             found.append(AIMessage(one.text, tool_calls=calls))
         else:
             found += [
-                ToolMessage(each.text, tool_call_id=each.id, name=each.tool)
-                for each in one.results
+                ToolMessage(each.text, tool_call_id=each.id, name=each.tool) for each in one.results
             ]
     return found
 

@@ -56,7 +56,7 @@ def plain(messages: Sequence[Any]) -> list[Plain]:
     return found
 
 
-def _block(part: Any) -> tuple[str, ...]:  # noqa: ANN401 - a part of their union
+def _block(part: Any) -> tuple[str, ...]:
     if isinstance(part, ToolCallPart):
         return "call", part.tool_call_id, part.tool_name, arguments(part.args_as_dict())
     return "text", part.content

@@ -11,7 +11,7 @@ from policyctx.replay.reading import recordings_in
 from tests.recordings import TRACES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from policyctx.definitions.items import Message
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # The formats whose sessions are long and have calls of tools, among them parallel ones.
 FOLDERS = ("claude-code", "codex", "openhands", "pi", "swe-agent")
 _LEAST_CALLS = 6
+# The tools of these recordings that run commands.
+SHELLS = ["Bash", "exec_command", "bash"]
 
 Block: TypeAlias = tuple[str, ...]
 """`(text, TEXT)`, `(call, ID, TOOL, ARGUMENTS as JSON)` or `(result, ID, TEXT)`."""
@@ -156,16 +158,3 @@ def _object(text: str) -> dict[str, Any]:
 def arguments(value: object) -> str:
     """Return the arguments of a call in the form that is compared."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
-
-
-def plain(messages: Iterable[Said]) -> list[Plain]:
-    """Return messages as they are compared; each result is a message of its own."""
-    found: list[Plain] = []
-    for one in messages:
-        if one.role == "tool":
-            found += [("tool", (("result", each.id, each.text),)) for each in one.results]
-            continue
-        text = (("text", one.text),) if one.text else ()
-        calls = (("call", each.id, each.tool, arguments(each.arguments)) for each in one.calls)
-        found.append((one.role, (*text, *calls)))
-    return found

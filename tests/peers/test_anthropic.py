@@ -18,15 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.peers.anthropic_messages import plain, written
+from tests.peers import anthropic_messages
 from tests.peers.comparing import Ours, changed, tally
-from tests.peers.said import conversations
+from tests.peers.said import SHELLS, conversations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-    from tests.peers.said import Plain, Said
 
 CLEARED = "[Old tool result cleared; make the call again if you need it]"
 
@@ -41,15 +39,15 @@ class Server:
     clear_tool_inputs: bool = False
     _messages: list[Any] = field(default_factory=list)
 
-    def sent(self, new: Sequence[Said]) -> list[Plain]:
-        self._messages += written(new)
+    def sent(self, new: list[Any]) -> list[Any]:
+        self._messages += new
         blocks = [block for message in self._messages for block in message["content"]]
         uses = [block for block in blocks if block["type"] == "tool_use"]
         if len(uses) <= self.trigger:
-            return plain(self._messages)
+            return self._messages
         old = uses[: max(0, len(uses) - self.keep)]
         cleared = {use["id"] for use in old if use["name"] not in self.exclude_tools}
-        return plain([self._edited(message, cleared) for message in self._messages])
+        return [self._edited(message, cleared) for message in self._messages]
 
     def _edited(self, message: dict[str, Any], cleared: set[str]) -> dict[str, Any]:
         blocks = []
@@ -65,8 +63,7 @@ class Server:
 
 USES = "tokens: {over: 100000}", "items: {types: [tool_call], over: 10}"
 INPUTS = "batches: split}}", 'batches: split}, with_input: {tools: "*", leave: empty}}'
-SHELLS = ["Bash", "exec_command", "bash"]
-EXCLUDED = "batches: split}}", f"batches: split}}, except_tools: [{', '.join(SHELLS)}]}}"
+EXCLUDED = "batches: split}}", f"batches: split}}, except_tools: {SHELLS}}}"
 
 
 @pytest.mark.parametrize(
@@ -85,9 +82,9 @@ def test_clearing_is_equal_to_the_documentation_at_every_call(
     policy = changed("peers/anthropic-context-management", passages)
     found = tally(
         conversations(),
+        anthropic_messages,
         lambda: Server(**options),
-        lambda number: Ours(policy, tmp_path / str(number), written, plain),
-        lambda said: plain(written(said)),
+        lambda number: Ours(policy, tmp_path / str(number)),
     )
     assert found.edited > found.calls / 2
     assert (found.different, found.first) == (0, "")

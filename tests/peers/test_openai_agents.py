@@ -5,34 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from agents.extensions import ToolOutputTrimmer
-from agents.run import CallModelData, ModelInputData
 
+from tests.peers import openai_items
 from tests.peers.comparing import Ours, changed, tally
-from tests.peers.openai_items import plain, written
-from tests.peers.said import conversations
+from tests.peers.openai_side import Trimming
+from tests.peers.said import SHELLS, conversations
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
-
-    from tests.peers.said import Plain, Said
-
-
-class Trimming:
-    """The filter that a run calls with the items of each model call."""
-
-    def __init__(self, **options: Any) -> None:
-        self._trimmer = ToolOutputTrimmer(**options)
-        self._items: list[Any] = []
-
-    def sent(self, new: Sequence[Said]) -> list[Plain]:
-        self._items += written(new)
-        data: Any = CallModelData(ModelInputData(list(self._items), None), None, None)  # type: ignore[arg-type]
-        return plain(self._trimmer(data).input)
-
-
-SHELLS = ["Bash", "exec_command", "bash"]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +23,7 @@ SHELLS = ["Bash", "exec_command", "bash"]
         (
             {"max_output_chars": 2000, "preview_chars": 50, "trimmable_tools": SHELLS},
             {
-                "min_chars: 501": f"min_chars: 2001, tools: [{', '.join(SHELLS)}]",
+                "min_chars: 501": f"min_chars: 2001, tools: {SHELLS}",
                 "{chars: 200}": "{chars: 50}",
                 "200 char preview": "50 char preview",
             },
@@ -57,9 +37,9 @@ def test_trimming_is_equal_at_every_call(
     policy = changed("peers/openai-agents-trimmer", passages)
     found = tally(
         conversations(),
+        openai_items,
         lambda: Trimming(**options),
-        lambda number: Ours(policy, tmp_path / str(number), written, plain),
-        lambda said: plain(written(said)),
+        lambda number: Ours(policy, tmp_path / str(number)),
     )
     assert found.edited > found.calls / 8
     assert (found.different, found.first) == (0, "")
