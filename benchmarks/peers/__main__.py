@@ -43,7 +43,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         python = environment(one.requires, cache(), layered=False)
         versions = _output([python, "-c", VERSIONS, *one.packages]).split()
         name = " ".join(f"{p} {v}" for p, v in zip(one.packages, versions, strict=True))
-        timing = [python, "-m", "benchmarks.peers.timing", one.host, str(given.rounds)]
+        timing: list[str | Path] = [
+            python,
+            "-m",
+            "benchmarks.peers.timing",
+            one.host,
+            str(given.rounds),
+        ]
         found[name] = json.loads(_output(timing).splitlines()[-1])
         print(name, "done", file=sys.stderr, flush=True)
     print(_HEAD, *(_row(name, one) for name, all_ in found.items() for one in all_), sep="\n")
@@ -66,7 +72,9 @@ def _row(name: str, one: dict[str, Any]) -> str:
 
 
 def _output(command: Sequence[str | Path]) -> str:
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(  # noqa: S603 - our own program
+        command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
+    )
     return done.stdout
 
 

@@ -39,7 +39,10 @@ def _module(name: str) -> Any:  # noqa: ANN401 - they are typed where they are i
 
 
 def _ours(
-    name: str, passages: Mapping[str, str], shape: str = "", **options: Any
+    name: str,
+    passages: Mapping[str, str],
+    shape: str = "",
+    **options: Any,  # noqa: ANN401 - of the session
 ) -> Callable[[Path], Side]:
     policy: Policy = changed(f"peers/{name}", passages)
 

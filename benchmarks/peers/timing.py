@@ -1,6 +1,6 @@
 """Times one library and our policies of it, in its own environment; prints JSON.
 
-    python -m benchmarks.peers.timing LIBRARY ROUNDS
+python -m benchmarks.peers.timing LIBRARY ROUNDS
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def main(library: str, rounds: int) -> None:
 
 def _timed(case: Case, conversation: Conversation, rounds: int, *, each: bool) -> dict[str, Any]:
     """Return the times of both sides, which take turns; the first round is not counted."""
-    theirs, ours = [], []
+    theirs: list[float] = []
+    ours: list[float] = []
     for _ in range(rounds + 1):
         for times, made in ((theirs, case.library), (ours, case.ours)):
             with tempfile.TemporaryDirectory() as folder:
@@ -58,9 +59,7 @@ def _parts(case: Case, conversation: Conversation, *, each: bool) -> list[list[A
     return [case.form.written(conversation.messages[start:end]) for start, end in bounds]
 
 
-def _seconds(
-    made: Callable[[Path], Side], folder: Path, parts: Sequence[list[Any]]
-) -> float:
+def _seconds(made: Callable[[Path], Side], folder: Path, parts: Sequence[list[Any]]) -> float:
     side = made(folder)
     gc.collect()
     began = perf_counter()

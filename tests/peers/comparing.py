@@ -113,7 +113,7 @@ class Ours:
     def sent(self, new: Messages) -> Messages:
         """Return what the policy makes of the conversation with these messages."""
         self._messages += new
-        return self._session.apply(self._messages).messages
+        return list(self._session.apply(self._messages).messages)
 
 
 def changed(name: str, passages: Mapping[str, str]) -> Policy:

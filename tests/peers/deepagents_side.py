@@ -33,5 +33,5 @@ class Evicting:
     def _evicted(self, result: ToolMessage) -> Any:
         call: Any = {"name": result.name, "args": {}, "id": result.tool_call_id}
         state: dict[str, Any] = {"messages": []}
-        request = ToolCallRequest(tool_call=call, tool=None, state=state, runtime=None)  # type: ignore[arg-type]
+        request = ToolCallRequest(tool_call=call, tool=None, state=state, runtime=None)
         return self._middleware.wrap_tool_call(request, lambda _: result)

@@ -9,7 +9,7 @@ import pytest
 from policyctx.integrations.langchain import LangChainShape
 from tests.peers import langchain_messages
 from tests.peers.comparing import Ours, changed, tally
-from tests.peers.langchain_side import SUMMARY, Clearing, Summarising
+from tests.peers.langchain_side import SUMMARY, Clearing, Summarising, by_chars
 from tests.peers.said import SHELLS, conversations
 
 if TYPE_CHECKING:
@@ -52,6 +52,42 @@ def test_clearing_is_equal_at_every_call(
     )
     assert found.edited > found.calls / 2
     assert (found.different, found.first) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("counter", "different"),
+    [(by_chars, 0), (None, 17)],
+    ids=["the counter of the policy", "LangChain's own"],
+)
+def test_the_trigger_of_clearing_is_a_number_of_tokens(
+    counter: Any, different: int, tmp_path: Path
+) -> None:
+    found = compared(
+        lambda: Clearing(token_counter=counter, trigger=20_000),
+        "clear-tool-uses",
+        {"over: 100000": "over: 20000"},
+        tmp_path,
+    )
+    assert found.edited > found.calls / 2
+    assert found.different == different, (found.calls, found.different, found.first)
+
+
+@pytest.mark.parametrize(
+    ("counter", "different"),
+    [({"token_counter": by_chars}, 0), ({}, 794)],
+    ids=["the counter of the policy", "LangChain's own"],
+)
+def test_the_trigger_of_a_summary_is_a_number_of_tokens(
+    counter: dict[str, Any], different: int, tmp_path: Path
+) -> None:
+    found = compared(
+        lambda: Summarising(trigger=("tokens", 30_000), keep=("messages", 20), **counter),
+        "summarization",
+        {"80%": "30000"},
+        tmp_path,
+    )
+    assert found.edited > found.calls / 2
+    assert found.different == different, (found.calls, found.different, found.first)
 
 
 @pytest.mark.parametrize(("trigger", "keep"), [(50, 20), (30, 1)])
