@@ -69,7 +69,7 @@ def test_the_trigger_of_clearing_is_a_number_of_tokens(
         tmp_path,
     )
     assert found.edited > found.calls / 2
-    assert found.different == different, (found.calls, found.different, found.first)
+    assert found.different == different, found.first
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_the_trigger_of_a_summary_is_a_number_of_tokens(
         tmp_path,
     )
     assert found.edited > found.calls / 2
-    assert found.different == different, (found.calls, found.different, found.first)
+    assert found.different == different, found.first
 
 
 @pytest.mark.parametrize(("trigger", "keep"), [(50, 20), (30, 1)])

@@ -65,3 +65,17 @@ def test_what_is_sent_is_equal_at_every_call(
     )
     assert found.edited > 100
     assert (found.different, found.first) == (0, "")
+
+
+def test_the_trigger_is_a_number_of_tokens_that_the_harness_counts_otherwise(
+    tmp_path: Path,
+) -> None:
+    policy = changed("peers/pydantic-ai-clear-tool-results", {"over: 100000": "over: 20000"})
+    found = tally(
+        conversations(),
+        pydantic_messages,
+        lambda: InAgent(ClearToolResults(max_tokens=20_000)),
+        lambda number: Ours(policy, tmp_path / str(number), shape=PydanticAIShape()),
+    )
+    assert found.edited > found.calls / 2
+    assert found.different == 107, found.first
