@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         UnknownOptionError,
         UnknownPolicyError,
         UnknownSummarizerError,
+        UnknownTokenizerError,
         UnrestorableFileError,
         UsageError,
         VocabularyError,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from policyctx.session import Session
     from policyctx.store.filesystem import ContextFileSystem
     from policyctx.store.writer_store import AsyncFileWriter, FileWriter, WriterStore
+    from policyctx.tokens.counter import register_tokenizer
     from policyctx.turns.asking import BeforeCompaction, CompactionAhead
     from policyctx.turns.context_items import ContextItem
     from policyctx.turns.result import Result
@@ -105,6 +107,7 @@ _HOMES = {
     "UnknownOptionError": "policyctx.errors",
     "UnknownPolicyError": "policyctx.errors",
     "UnknownSummarizerError": "policyctx.errors",
+    "UnknownTokenizerError": "policyctx.errors",
     "UnrestorableFileError": "policyctx.errors",
     "UsageError": "policyctx.errors",
     "VocabularyError": "policyctx.errors",
@@ -118,6 +121,7 @@ _HOMES = {
     "offload_tool_results": "policyctx.recipes.offloading",
     "offload_tool_results_async": "policyctx.recipes.offloading",
     "register_summarizer": "policyctx.compaction.summarizers",
+    "register_tokenizer": "policyctx.tokens.counter",
     "tool": "policyctx.policy.tools",
     "written_by": "policyctx.definitions.authors",
 }
@@ -162,6 +166,7 @@ __all__ = [
     "UnknownOptionError",
     "UnknownPolicyError",
     "UnknownSummarizerError",
+    "UnknownTokenizerError",
     "UnrestorableFileError",
     "UsageError",
     "VocabularyError",
@@ -175,6 +180,7 @@ __all__ = [
     "offload_tool_results",
     "offload_tool_results_async",
     "register_summarizer",
+    "register_tokenizer",
     "tool",
     "written_by",
 ]

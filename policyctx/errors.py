@@ -7,6 +7,7 @@ PolicyctxError
 │   ├── MessagesError              the value is not a message list
 │   │   └── ShapeError             a shape that was given to the session breaks its contract
 │   ├── UnknownOptionError         the function has no option of this name (also a TypeError)
+│   ├── UnknownTokenizerError      no tokenizer has this name
 │   ├── UsageError                 the value is not the usage of a response
 │   └── SettingsError              a settings file of an agent cannot be edited
 ├── InvalidResultError             a provider would reject the edited messages
@@ -176,6 +177,24 @@ class UnknownOptionError(InputError, TypeError):
         meant = f"did you mean {nearest!r}? The" if nearest else "the"
         hint = removed or f"{meant} options are {', '.join(self.known)}"
         super().__init__(f"{function}() has no option {name!r}; {hint}")
+
+
+class UnknownTokenizerError(InputError):
+    """No tokenizer has the name in a policy's `model.tokenizer`.
+
+    `name` is the name that was given, `known` are the names that exist, and `nearest` is the most
+    similar of them or None.
+    """
+
+    def __init__(self, name: str, known: Sequence[str], nearest: str | None) -> None:
+        self.name = name
+        self.known = tuple(known)
+        self.nearest = nearest
+        meant = f"did you mean {nearest!r}? " if nearest else ""
+        super().__init__(
+            f"no tokenizer is named {name!r}; {meant}known are {', '.join(self.known)};"
+            " others are registered with register_tokenizer"
+        )
 
 
 class UsageError(InputError):

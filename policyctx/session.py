@@ -14,7 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar
 
 from policyctx.definitions.fields import SESSION_FIELDS
-from policyctx.definitions.summarizers import EXTRACTIVE
+from policyctx.definitions.summarizers import EXTRACTIVE, NONE
 from policyctx.errors import InputError, PolicyctxError, StoreError
 from policyctx.messages.reading import listed
 from policyctx.messages.shapes.built_in import Shapes
@@ -27,7 +27,7 @@ from policyctx.policy.options import checks_options
 from policyctx.policy.templates import parsed_template
 from policyctx.store.filesystem import session_store
 from policyctx.store.read import lines_of
-from policyctx.tokens.counter import counter_for
+from policyctx.tokens.counter import counter_for, counter_of
 from policyctx.tokens.tool_schemas import tool_names
 from policyctx.tokens.usage import usage_of
 from policyctx.turns.breakpoints import Beside, Placing
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from policyctx.policy.agent_options import AgentOptions
     from policyctx.policy.models import Policy
     from policyctx.store.read import FoundLine
-    from policyctx.tokens.counter import MemoStats
+    from policyctx.tokens.counter import MemoStats, TokenCounter
     from policyctx.tokens.usage import Correction, Usage
     from policyctx.turns.asking import BeforeCompaction
     from policyctx.turns.context_items import ContextItem
@@ -89,7 +89,10 @@ class Session:
 
     Raises `UnknownSummarizerError` if the policy has a `compact` step whose `summary.by` names no
     built-in or registered summarizer, and `MissingExtraError` if that summarizer needs a package
-    that is not installed. Neither is raised if `summarizer` is given.
+    that is not installed. Neither is raised if `summarizer` is given. Raises
+    `UnknownTokenizerError` if `model.tokenizer` names no built-in or registered tokenizer; not if
+    `counter` is given, which replaces it: a `TokenCounter`, or a function from a text to its
+    number of tokens.
 
     `with Session(…) as session` and `async with` close the session at the end. Do not use one
     session in two threads at once. A session cannot be copied or pickled: make another one with the
@@ -110,6 +113,7 @@ class Session:
         on_invalid: Literal["raise", "keep"] = "raise",
         clock: Callable[[], float] = time.time,
         summarizer: Summarizer | Summarize | None = None,
+        counter: TokenCounter | Callable[[str], int] | None = None,
         reader: FileReader | None = None,
         before_compaction: BeforeCompaction | None = None,
         shapes: Iterable[Shape] | Shapes = (),
@@ -128,7 +132,11 @@ class Session:
             store = session_store(settings, self.session_id, root=root, clock=clock)
         self.store: SessionStore = store
         model = self.policy.model
-        self._counter = counter_for(model.tokenizer, language_model=model.name)
+        self._counter = (
+            counter_for(model.tokenizer, language_model=model.name)
+            if counter is None
+            else counter_of(counter)
+        )
         self._keeps_state = self.policy.store.keeps_state
         self._summarizer = _summarizer(self.policy, summarizer)
         """None for that of the policy, which is found when it is first needed."""
@@ -615,6 +623,10 @@ class Session:
         replacements.add(made.replacement, messages, made.replaced)
         after = self._new_list(memory)
         after.read(made.messages)
+        marks = after.conversation.marks.at_end(replacing.step)
+        after.conversation.marks.adopt(marks)
+        for mark in marks:
+            yield from note(mark.record())
         return after, replace(
             result,
             messages=made.messages,
@@ -751,10 +763,14 @@ class Session:
         )
 
 
+# Summarizers that need no package and no settings.
+_NEVER_REFUSED = (EXTRACTIVE, NONE)
+
+
 def _summarizer(policy: OffloadPolicy, given: Summarizer | Summarize | None) -> Summarizer | None:
     """Return the summarizer that was given, else that of the policy if it may be refused."""
     step = policy.compacting_step
-    if step is None or (given is None and policy.compaction(step).summary.by == EXTRACTIVE):
+    if step is None or (given is None and policy.compaction(step).summary.by in _NEVER_REFUSED):
         return None
     from policyctx.compaction.summarizers import summarizer_of  # noqa: PLC0415 - slow to import
 

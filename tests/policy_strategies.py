@@ -131,10 +131,15 @@ _COUNT = st.integers(0, 3)
 _KEEP = st.one_of(
     _COUNT,
     st.builds(
-        lambda shape, n, per: {shape: n * (15 if shape == "tokens" else 1), "per": per},
+        lambda shape, n, per, more: {
+            shape: n * (15 if shape == "tokens" else 1),
+            "per": per,
+            **more,
+        },
         st.sampled_from(("items", "messages", "turns", "tokens")),
         _COUNT,
         st.sampled_from(("tool", "type", "all")),
+        st.sampled_from(({}, {}, {"batches": "split"}, {"of": "candidates"})),
     ),
 )
 _SIZE: st.SearchStrategy[dict[str, Any]] = st.one_of(
@@ -162,6 +167,12 @@ def _rules() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
+_WORDINGS: tuple[dict[str, Any], ...] = (
+    {"text": "[{item_id}]"},
+    {"text": "[{item_id}]"},
+    {"text": "{head}{gap}", "head": {"chars": 4}, "gap": "[{omitted_chars} of {chars}]"},
+)
+_EMPTY = {"with_input": {"leave": "empty"}}
 _LISTED = st.lists(st.sampled_from(_TYPES), min_size=1, max_size=4, unique=True)
 _SOME_TYPES = st.one_of(st.just(["*"]), _LISTED, st.just(["tool_result"]))
 _UNTIL = st.one_of(
@@ -182,6 +193,12 @@ _GATE = st.one_of(
         st.sampled_from(("chars", "tokens")),
     ),
     st.builds(lambda c, n: {"frees": {c: n}}, _COMPARED, st.integers(0, 60)),
+    st.builds(
+        lambda what, c, n: {"since_last": {what: {c: n * (15 if what == "tokens" else 1)}}},
+        st.sampled_from(("messages", "turns", "tokens")),
+        _COMPARED,
+        st.integers(0, 6),
+    ),
     st.builds(lambda c, n: {"pays_back": {c: n}}, _COMPARED, st.integers(0, 20)),
 )
 
@@ -192,12 +209,13 @@ def _select(*, free: bool, arrival: bool) -> st.SearchStrategy[dict[str, Any]]:
         _SIZE,
         st.sampled_from(({}, {}, {}, {"except_tools": "read"}, {"tools": ["read", "mcp__*"]})),
         st.sampled_from(({}, {}, {"errors": False})),
-        st.sampled_from(({}, {}, {"with_input": True}, {"with_input": "read"})),
+        st.sampled_from(({}, {}, {"with_input": True}, {"with_input": "read"}, _EMPTY)),
     ]
     on_call: list[st.SearchStrategy[dict[str, Any]]] = [
         _maybe("keep_recent", _KEEP),
         st.sampled_from(({}, {"order": "largest"}, {"order": "by_type"})),
         st.sampled_from(({}, {}, {}, {"ephemeral": True})),
+        st.sampled_from(("item", "item", "message", "group", "turn")).map(lambda u: {"unit": u}),
     ]
     until = [] if free else [_maybe("until", _UNTIL)]
     return _all_of(*anywhere, *([] if arrival else [*on_call, *until]))
@@ -209,7 +227,14 @@ def _steps(
     gates = [] if free or arrival else [_maybe("when", st.lists(_GATE, min_size=1, max_size=2))]
     return _all_of(
         st.just({"on": "arrival"} if arrival else {}),
-        st.sampled_from(actions).map(lambda do: {"do": do, "placeholder": f"[{do} {{item_id}}]"}),
+        st.builds(
+            lambda do, wording: {
+                "do": do,
+                "placeholder": {**wording, "text": do + wording["text"]},
+            },
+            st.sampled_from(actions),
+            st.sampled_from(_WORDINGS),
+        ),
         _maybe("must_shrink", st.booleans()),
         _select(free=free, arrival=arrival).map(lambda select: {"select": select}),
         *gates,
@@ -238,8 +263,14 @@ def random_policies(
 def _compiled(
     items: dict[str, Any], tools: dict[str, Any], size: dict[str, Any], steps: list[dict[str, Any]]
 ) -> OffloadPolicy:
+    if any(step["do"] == "drop" for step in steps):
+        items, tools = _never_split(items), _never_split(tools)
+        steps = [{**step, "select": _never_split(step["select"])} for step in steps]
     price = {"input": 3, "cache_write": 3.75, "cache_read": 0.3, "output": 15}
-    model = {"context_window": 1000, "tokenizer": "approximate", "price": price}
+    # By the name of the first step's action, so that both kinds are drawn.
+    by_chars = {"chars_per_token": 3, "round": "down", "per_message": 2}
+    tokenizer = by_chars if steps[0]["do"] == "clear" else "approximate"
+    model = {"context_window": 1000, "tokenizer": tokenizer, "price": price}
     named = [{"name": f"s{i}", **_without_errors(step)} for i, step in enumerate(steps)]
     cache_ = {"min_tokens": 0}
     document = {"name": "random", "items": items, "tools": tools, "steps": named, **size}
@@ -251,10 +282,20 @@ def _without_errors(step: dict[str, Any]) -> dict[str, Any]:
     """Return the step without the keys that its others have no use for, which is an error."""
     dropping = step["do"] == "drop"
     unused = ("placeholder", "must_shrink") if dropping else ()
-    select = {k: v for k, v in step["select"].items() if not (dropping and k == "with_input")}
+    not_for_it = "with_input" if dropping else "unit"
+    select = {k: v for k, v in step["select"].items() if k != not_for_it}
     if select.get("order") == "by_type" and "types" not in select:
         del select["order"]
     return {**{k: v for k, v in step.items() if k not in unused}, "select": select}
+
+
+def _never_split(value: dict[str, Any]) -> dict[str, Any]:
+    """Return a map without `batches`, however deep it is; a `drop` never splits a batch."""
+    return {
+        key: _never_split(part) if isinstance(part, dict) else part
+        for key, part in value.items()
+        if key != "batches"
+    }
 
 
 @cache

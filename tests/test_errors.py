@@ -94,7 +94,14 @@ def test_the_drawing_of_the_error_tree_shows_each_class_below_its_base() -> None
     [
         (
             errors.InputError,
-            {"MessagesError", "ShapeError", "SettingsError", "UnknownOptionError", "UsageError"},
+            {
+                "MessagesError",
+                "ShapeError",
+                "SettingsError",
+                "UnknownOptionError",
+                "UnknownTokenizerError",
+                "UsageError",
+            },
         ),
         (
             errors.StoreError,

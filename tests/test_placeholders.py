@@ -74,6 +74,56 @@ def test_the_newline_at_the_end_is_left_to_the_wording(content: str, tmp_path: P
     assert placeholder_in(result) == "<a|b|0>"
 
 
+@pytest.mark.parametrize(
+    ("extents", "shown"),
+    [
+        ("head: {chars: 2}, tail: {chars: 3}", "<a\n|\nc\n|2>"),
+        ("head: {chars: 2}, tail: {lines: 1}", "<a\n|c|3>"),
+        ("head: {lines: 1}, tail: {chars: 9}", "<a|bb\nc\n|0>"),
+        ("head: {tokens: 99}, tail: {lines: 1}", "<a\nbb\nc\n||0>"),
+    ],
+)
+def test_characters_and_tokens_keep_a_newline_at_the_end(
+    extents: str, shown: str, tmp_path: Path
+) -> None:
+    wording = f'{{text: "<{{head}}|{{tail}}|{{omitted_chars}}>", {extents}}}'
+    result = applied(wording, "a\nbb\nc\n", tmp_path, more=", must_shrink: false")
+    assert placeholder_in(result) == shown
+
+
+GAP = 'text: "{head}{gap}{tail}", gap: "\\n[{omitted_lines} of {lines}, {omitted_chars}]\\n"'
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        ("a\nb\nc\nd\ne\n", "a\nb\n[2 of 5, 4]\ne"),
+        ("a\r\nb\r\nc\r\n", "a\r\nb\r\nc"),
+        ("a\nb\nc", "a\nb\nc"),
+        ("a\nb\n", "a\nb"),
+        ("a", "a"),
+    ],
+)
+def test_a_gap_is_shown_only_where_something_is_left_out(
+    content: str, shown: str, tmp_path: Path
+) -> None:
+    wording = f"{{{GAP}, head: {{lines: 2}}, tail: {{lines: 1}}}}"
+    result = applied(wording, content, tmp_path, more=", must_shrink: false")
+    assert placeholder_in(result) == shown
+
+
+def test_a_gap_stands_for_all_after_the_head_where_there_is_no_tail(tmp_path: Path) -> None:
+    wording = '{text: "{head}{gap}", gap: "… {omitted_chars} more", head: {chars: 2}}'
+    for content, shown in (("abcdef", "ab… 4 more"), ("ab", "ab")):
+        result = applied(wording, content, tmp_path, more=", must_shrink: false")
+        assert placeholder_in(result) == shown
+
+
+def test_the_path_in_the_store_has_no_dot(tmp_path: Path) -> None:
+    result = applied('"[{store_path}]"', LOG, tmp_path)
+    assert placeholder_in(result) == "[tool_result/Bash/c0.md]"
+
+
 def test_tokens_are_those_of_the_policys_tokenizer(tmp_path: Path) -> None:
     result = applied('{text: "{head}", head: {tokens: 5}}', "读" * 100, tmp_path)
     assert placeholder_in(result) == "读" * 20

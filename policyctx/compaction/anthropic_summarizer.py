@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from policyctx.compaction.prompt import (
     instructions,
     instructions_in_place,
-    parts_of,
+    recorded_parts,
     reduced,
     transcript,
 )
@@ -54,14 +54,17 @@ class AnthropicSummarizer(SdkSummarizer):
     def _asked(self, request: SummaryRequest, base_url: str) -> dict[str, Any]:
         del base_url
         settings, restored = request.settings, request.history.restored
+        earlier = request.history.earlier.values()
         limits = {"model": settings.model, "max_tokens": max_tokens(request)}
         if request.in_place is not None:
-            asked = with_objection(instructions_in_place(settings, restored), request)
+            asked = with_objection(
+                instructions_in_place(settings, restored, earlier=earlier), request
+            )
             return limits | in_place_anthropic(request.in_place, sound(asked))
-        parts = reduced(parts_of(request.history), _room(settings), request.counter)
+        parts = reduced(recorded_parts(request.history, settings), _room(settings), request.counter)
         content = with_objection(transcript(parts), request)
         return limits | {
-            "system": sound(instructions(settings, restored)),
+            "system": sound(instructions(settings, restored, earlier=earlier)),
             "messages": [{"role": "user", "content": sound(content)}],
         }
 

@@ -182,14 +182,18 @@ def assembled(
     *,
     archive_path: str = "",
     before_assistant: bool = False,
+    is_all_told: bool = False,
 ) -> list[WrittenMessage]:
     """Return the summary and the files that came back, each with the assistant's reply to it.
 
+    `is_all_told` says that the summary is left even where the wording does not show it.
     `before_assistant` says that an assistant's message follows: the last reply is left out then,
     so that the roles go on taking turns.
     """
     text = parsed_template(wording.summary, SUMMARY_FIELDS)
     rendered = text.render({"summary": summary, "archive_path": archive_path})
+    if summary and is_all_told and "summary" not in text.fields:
+        rendered = f"{rendered}\n\n{summary}"
     found = [WrittenMessage("user", rendered, "compaction_summary")]
     found += _reply(wording.summary_reply)
     restored = parsed_template(wording.restored, RESTORED_FIELDS)

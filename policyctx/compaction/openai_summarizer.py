@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from policyctx.compaction.prompt import (
     instructions,
     instructions_in_place,
-    parts_of,
+    recorded_parts,
     reduced,
     transcript,
 )
@@ -50,15 +50,21 @@ class OpenAISummarizer(SdkSummarizer):
 
     def _asked(self, request: SummaryRequest, base_url: str) -> dict[str, Any]:
         settings, restored = request.settings, request.history.restored
+        earlier = request.history.earlier.values()
         limits = {"model": settings.model, _limit_at(base_url): max_tokens(request)}
         if request.in_place is not None:
-            asked = with_objection(instructions_in_place(settings, restored), request)
+            asked = with_objection(
+                instructions_in_place(settings, restored, earlier=earlier), request
+            )
             return limits | in_place_chat(request.in_place, sound(asked))
-        parts = reduced(parts_of(request.history), _room(settings), request.counter)
+        parts = reduced(recorded_parts(request.history, settings), _room(settings), request.counter)
         content = with_objection(transcript(parts), request)
         return limits | {
             "messages": [
-                {"role": "system", "content": sound(instructions(settings, restored))},
+                {
+                    "role": "system",
+                    "content": sound(instructions(settings, restored, earlier=earlier)),
+                },
                 {"role": "user", "content": sound(content)},
             ],
         }

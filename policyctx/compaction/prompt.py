@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from policyctx.compaction.answers import SUMMARY_TAG, THOUGHTS
+from policyctx.definitions.fields import PROMPT_FIELDS
 from policyctx.definitions.items import UNKNOWN
 from policyctx.errors import SummaryError
 from policyctx.messages.reading import items_of
+from policyctx.policy.templates import parsed_template
 from policyctx.policy.values import Share
 from policyctx.tokens.words import words_in
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from policyctx.compaction.summarizers import SummaryRequest
     from policyctx.definitions.items import Item
     from policyctx.policy.models.compaction import Summary
+    from policyctx.policy.templates import Template
     from policyctx.tokens.counter import TokenCounter
 
 _HEADING = "## Pinned"
@@ -238,7 +241,10 @@ def _checked(settings: Summary, *, by_model: bool) -> tuple[bool, int]:
     fewest = min(_FEWEST_WORDS, most // 4) if by_model else 0
     if check.min_words is not None:
         fewest = min(check.min_words, most)
-    return by_model if check.sections is None else check.sections, fewest
+    if check.sections is not None:
+        return check.sections, fewest
+    is_told = settings.prompt is None or "sections" in _prompt_of(settings).fields
+    return by_model and is_told, fewest
 
 
 def _headings(line: str) -> Iterator[str]:
@@ -330,25 +336,53 @@ class PromptPart:
     text: str
 
 
-def instructions(settings: Summary, restored: Iterable[str] = ()) -> str:
+def instructions(
+    settings: Summary, restored: Iterable[str] = (), *, earlier: Iterable[str] = ()
+) -> str:
     """Return what a model is told beside the conversation: sections, rules, length.
 
-    `restored` are the paths of the files that come back behind the summary.
+    `restored` are the paths of the files that come back behind the summary, `earlier` the summaries
+    in what is summarised. A `prompt` of the policy takes the place of all of it.
     """
+    if settings.prompt is not None:
+        return _given_prompt(settings, earlier)
     return _BETWEEN.join([_TASK, *_asked(settings, restored)])
 
 
-def instructions_in_place(settings: Summary, restored: Iterable[str] = ()) -> str:
+def instructions_in_place(
+    settings: Summary, restored: Iterable[str] = (), *, earlier: Iterable[str] = ()
+) -> str:
     """Return the message that asks for the summary at the end of the conversation itself."""
+    if settings.prompt is not None:
+        return _given_prompt(settings, earlier)
     return _BETWEEN.join([_TASK_IN_PLACE, *_asked(settings, restored)])
+
+
+def _given_prompt(settings: Summary, earlier: Iterable[str]) -> str:
+    values = {
+        "sections": _BETWEEN.join(_headed(settings)),
+        "rules": "\n".join(f"- {rule}" for rule in settings.rules),
+        "max_words": settings.max_words,
+        "earlier_summary": _BETWEEN.join(earlier),
+    }
+    return _prompt_of(settings).render(values)
+
+
+def _prompt_of(settings: Summary) -> Template:
+    return parsed_template(settings.prompt or "", PROMPT_FIELDS)
+
+
+def _headed(settings: Summary) -> Iterator[str]:
+    """Yield each section: its heading, and what it must say."""
+    for one in settings.sections:
+        yield "\n".join(filter(None, (f"## {one.name}", one.ask)))
 
 
 def _asked(settings: Summary, restored: Iterable[str]) -> Iterator[str]:
     yield _THINK
     if settings.sections:
         yield _SECTIONS
-        for one in settings.sections:
-            yield "\n".join(filter(None, (f"## {one.name}", one.ask)))
+        yield from _headed(settings)
     words = settings.max_words
     length = f"Write at most {words} words of summary; a CJK character counts as a word."
     rules = (*_RULES, *settings.rules, length, _LAST_RULE)
@@ -397,6 +431,17 @@ def parts_of(history: History) -> list[PromptPart]:
         if item.message not in skipped:
             found += ((item.message, part) for part in _parts(item))
     return [part for _, part in sorted(found, key=lambda one: one[0])]
+
+
+def recorded_parts(history: History, settings: Summary) -> list[PromptPart]:
+    """Return the parts of a history that stand in the record of the conversation.
+
+    An earlier summary is no part of it where the prompt of the policy has it.
+    """
+    parts = parts_of(history)
+    if "earlier_summary" not in _prompt_of(settings).fields:
+        return parts
+    return [part for part in parts if part.speaker != "earlier"]
 
 
 def _parts(item: Item) -> Iterator[PromptPart]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, runtime_checkable
 
 from policyctx.compaction.extractive.summary import extractive_summary
 from policyctx.compaction.prompt import with_pinned, without_pinned
-from policyctx.definitions.summarizers import BUILT_IN_SUMMARIZERS
+from policyctx.definitions.summarizers import BUILT_IN_SUMMARIZERS, EXTRACTIVE, NONE
 from policyctx.errors import SummaryError, UnknownSummarizerError, in_words
 from policyctx.tokens.usage import usage_of
 from policyctx.tokens.words import words_in
@@ -99,6 +99,14 @@ class ExtractiveSummarizer:
         return with_pinned(summary, pinned)
 
 
+class NoSummarizer:
+    """Stands for `by: none`: what is pinned is all that is left of the history."""
+
+    def summarize(self, request: SummaryRequest) -> str:
+        """Return what is pinned; empty without pins."""
+        return with_pinned("", request.pinned)
+
+
 @dataclass(frozen=True, slots=True)
 class _Called:
     """A callable as a summarizer."""
@@ -131,8 +139,10 @@ def summarizer_for(by: str, client: object = None) -> Summarizer:
     """
     if by in _registered:
         return _registered[by]
-    if by == "extractive":
+    if by == EXTRACTIVE:
         return ExtractiveSummarizer()
+    if by == NONE:
+        return NoSummarizer()
     if by == "anthropic":
         from policyctx.compaction.anthropic_summarizer import (  # noqa: PLC0415 - an extra
             AnthropicSummarizer,

@@ -30,6 +30,7 @@ FIELDS: dict[str, PlaceholderField] = {
     "session_id": PlaceholderField("item"),
     "path": PlaceholderField("file", least_chars=2),
     "relative_path": PlaceholderField("file", least_chars=3),
+    "store_path": PlaceholderField("file", least_chars=1),
     "cwd_path": PlaceholderField("file", least_chars=1),
     "tokens": PlaceholderField("content", least_chars=1),
     "chars": PlaceholderField("content", least_chars=1),
@@ -37,6 +38,7 @@ FIELDS: dict[str, PlaceholderField] = {
     "sha256": PlaceholderField("content", least_chars=64),
     "head": PlaceholderField("excerpt", extent=True),
     "tail": PlaceholderField("excerpt", extent=True),
+    "gap": PlaceholderField("excerpt"),
     "omitted_lines": PlaceholderField("excerpt", least_chars=1),
     "omitted_chars": PlaceholderField("excerpt", least_chars=1),
     "source_path": PlaceholderField("origin"),
@@ -52,10 +54,16 @@ def _of(*sources: Source) -> tuple[str, ...]:
 PLACEHOLDER_FIELDS = tuple(FIELDS)
 FILE_FIELDS = _of("file")
 EXCERPT_FIELDS = frozenset(_of("excerpt"))
+# What tells of a text itself: in the input of a call, of each string that is replaced. A hash is
+# for the file, which holds the whole input.
+TEXT_FIELDS = frozenset(_of("content", "excerpt")) - {"sha256"}
+# Of a text between the head and the tail.
+GAP_FIELDS = ("omitted_lines", "omitted_chars", "lines", "chars")
 EXTENT_FIELDS = tuple(name for name, field in FIELDS.items() if field.extent)
 
 PATH_FIELDS = (*_of("item"), "ext")
 ROOT_FIELDS = ("session_id",)
 SESSION_FIELDS = ("date", "time", "random")
 SUMMARY_FIELDS = ("summary", "archive_path")
+PROMPT_FIELDS = ("sections", "rules", "max_words", "earlier_summary")
 RESTORED_FIELDS = ("path", "content")

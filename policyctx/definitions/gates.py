@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 # What kind of number a gate compares, which decides how it is shown and how it may be written.
 Kind: TypeAlias = Literal["tokens", "count", "ratio", "seconds"]
@@ -22,6 +25,7 @@ class Gate:
     why; for `kind="tokens"` the limit is the context window. `why_never_zero` says why the gate
     stays closed where its number would be 0. `sizes` names what planning sums up for it over all
     that the step selects: the tokens `freed`, or the unit that the gate's own key `of` gives.
+    `holds_gates` says that its keys are gates themselves; its own kind then means nothing.
     """
 
     kind: Kind
@@ -31,6 +35,29 @@ class Gate:
     why_never_zero: str = ""
     sizes: Literal["", "freed", "of"] = ""
     needs_price: bool = False
+    holds_gates: bool = False
+
+
+class _Noted(Protocol):
+    """A map of gates, as a model or as a record of its values."""
+
+    def noted(self, kind: type[Gate]) -> Mapping[str, Gate]: ...
+
+
+def gates_in(gates: _Noted) -> Iterator[tuple[str, Any, Gate]]:
+    """Yield the name, the value and the definition of each gate that a map gives.
+
+    A gate in a gate that holds gates is named `outer.inner`.
+    """
+    for name, gate in gates.noted(Gate).items():
+        given = getattr(gates, name)
+        if given is None:
+            continue
+        if not gate.holds_gates:
+            yield name, given, gate
+            continue
+        for inner, value, definition in gates_in(given):
+            yield f"{name}.{inner}", value, definition
 
 
 @dataclass(frozen=True, slots=True)

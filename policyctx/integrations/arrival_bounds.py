@@ -129,14 +129,14 @@ def _thresholds(policy: OffloadPolicy, tool: str) -> Iterator[SizeThreshold | No
 
 
 def _bound(threshold: SizeThreshold | None, policy: OffloadPolicy) -> LeastSize:
-    from policyctx.definitions.tokenizers import TOKENIZERS  # noqa: PLC0415 - after the policy
+    from policyctx.definitions.tokenizers import has_byte_tokens  # noqa: PLC0415 - after the policy
 
     if threshold is None:
         return LeastSize("chars", 0)
     if threshold.unit == "chars":
         return LeastSize("chars", threshold.amount)
-    if TOKENIZERS[policy.model.tokenizer].is_remote:
-        return LeastSize("bytes", 0)  # what a provider counts has no bound that is published
+    if not has_byte_tokens(policy.model.tokenizer):
+        return LeastSize("bytes", 0)  # such as what a provider counts: no bound is published
     # A token has at least one byte, and the scaled number of tokens is rounded.
     return LeastSize("bytes", max(0, int((threshold.amount - 1) / policy.model.token_scale)))
 

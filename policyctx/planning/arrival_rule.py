@@ -48,6 +48,13 @@ class Extent(NamedTuple):
     tokens: None = None
 
 
+class LineNumbers(NamedTuple):
+    """How the number of a line stands before it."""
+
+    width: int | None
+    separator: str
+
+
 class Shown(NamedTuple):
     """The text of a placeholder, and how much of the item it shows."""
 
@@ -55,7 +62,16 @@ class Shown(NamedTuple):
     head: Extent | None
     tail: Extent | None
     max_line_chars: int | None
-    line_numbers: bool
+    cut_mark: str
+    gap: str
+    line_numbers: LineNumbers | None
+
+
+_INNER: Mapping[str, type[Extent | LineNumbers]] = {
+    "head": Extent,
+    "tail": Extent,
+    "line_numbers": LineNumbers,
+}
 
 
 class StoreRule(NamedTuple):
@@ -63,6 +79,7 @@ class StoreRule(NamedTuple):
 
     root: str
     path: str
+    escape: Literal["percent", "_"]
     format: Literal["text", "envelope"]
     on_conflict: Literal["suffix", "overwrite", "error"]
     state: Literal["kept", "none"]
@@ -110,8 +127,8 @@ class ArrivalRule(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """Return the rule as plain values for JSON, without its tool; tools may share a rule."""
-        extents = {"head": self.shown.head, "tail": self.shown.tail}
-        shown = {name: None if e is None else e._asdict() for name, e in extents.items()}
+        parts = {name: getattr(self.shown, name) for name in _INNER}
+        shown = {name: None if part is None else part._asdict() for name, part in parts.items()}
         inner = {"shown": {**self.shown._asdict(), **shown}, "store": self.store._asdict()}
         return {
             name: inner.get(name, value) for name, value in self._asdict().items() if name != "tool"
@@ -124,8 +141,8 @@ class ArrivalRule(NamedTuple):
         Raises `TypeError` or `KeyError` for values of another form.
         """
         shown = dict(value["shown"])
-        for name in ("head", "tail"):
-            shown[name] = None if shown[name] is None else Extent(**shown[name])
+        for name, kind in _INNER.items():
+            shown[name] = None if shown[name] is None else kind(**shown[name])
         inner = {"shown": Shown(**shown), "store": StoreRule(**value["store"])}
         return cls(tool=tool, **{**value, **inner})
 
@@ -156,6 +173,7 @@ class ArrivalRule(NamedTuple):
             path_parts(self.store.path),
             session_id=where.session_id,
             file_format=self.store.format,
+            escape=self.store.escape,
         )
         if path in ledger.paths:
             return None
@@ -247,7 +265,11 @@ def _shown(given: ShownByPolicy) -> Shown:
         head=_extent(given.head),
         tail=_extent(given.tail),
         max_line_chars=given.max_line_chars,
-        line_numbers=given.line_numbers,
+        cut_mark=given.cut_mark,
+        gap=given.gap,
+        line_numbers=None
+        if (numbers := given.line_numbers) is None
+        else LineNumbers(numbers.width, numbers.separator),
     )
 
 

@@ -126,6 +126,9 @@ class Treatment:
     """The key that pins them, None when they are not."""
     wording: Wording
     with_input: bool
+    """Whether the input of a call goes along with its result."""
+    empties_input: bool
+    """Whether nothing is left of such an input."""
 
 
 class OffloadPolicy:
@@ -223,6 +226,17 @@ class OffloadPolicy:
         """Whether a gate needs the time since the last model call."""
         gates = [gates for step in self.settings.steps for gates in step.when]
         return any(gate.idle is not None or gate.pays_back is not None for gate in gates)
+
+    @cached_property
+    def counting_since(self) -> frozenset[str]:
+        """The names of the steps with a gate that counts what came since the step took something.
+
+        A session without state remembers nothing of it.
+        """
+        steps = self.settings.steps if self.store.keeps_state else ()
+        return frozenset(
+            s.name for s in steps if any(gates.since_last is not None for gates in s.when)
+        )
 
     @cached_property
     def asks_for_request_size(self) -> bool:
@@ -432,7 +446,7 @@ class OffloadPolicy:
         return self._wording(step, self._levels(item_type, tool))
 
     def _looked_up(self, step: Step, item_type: str, tool: str | None) -> Treatment | None:
-        select = step.select
+        select, inputs = step.select, step.select.with_input
         outside = select.tools is not None and not matches(tool, select.tools)
         if outside or not self.selects(step, item_type):
             return None
@@ -450,8 +464,8 @@ class OffloadPolicy:
             kept=self.kept(keep_recent),
             pinned=_pinned(given),
             wording=self._wording(step, given),
-            with_input=select.with_input is True
-            or (select.with_input is not False and matches(tool, select.with_input)),
+            with_input=inputs is not None and matches(tool, inputs.tools),
+            empties_input=inputs is not None and inputs.leave == "empty",
         )
 
     def _levels(self, item_type: str, tool: str | None) -> list[Level]:

@@ -6,6 +6,7 @@ Each item is read once, when it is new, and its size is kept up to date; a turn 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
@@ -18,6 +19,7 @@ from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.messages.shapes.shape import kind_of_text
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.ledger import Identities, LedgerEntry
+from policyctx.planning.marks import Marks
 from policyctx.planning.paths import File, FreePaths
 from policyctx.planning.placeholders import content_hash
 from policyctx.planning.reapplying import all_held_back, held_back, may_apply_with
@@ -142,7 +144,9 @@ class Conversation:
         """Number of items by type, without those of which nothing is left."""
         self.removed: set[int] = set()
         """Messages of which nothing is left."""
-        self.removed_turns = 0
+        self._removed_in_order: list[int] = []
+        self._removed_turns: list[int] = []
+        """Of the removed messages those that began a turn, in order."""
         self.arriving: list[int] = []
         """Positions of the items that the steps on arrival have not judged."""
         self.sent = 0
@@ -151,6 +155,7 @@ class Conversation:
         self._watchers: list[Watcher] = []
         self._has_arrival = bool(policy.steps("arrival"))
         self._identities = Identities(self.reading.items, ledger, gone)
+        self.marks = Marks(self)
         self._tallies: dict[Unit, Tally] = {}
         self._tallied: dict[Unit, int] = {}
 
@@ -192,6 +197,7 @@ class Conversation:
         change something.
         """
         entries = list(map(self.entry, decisions)) if entries is None else list(entries)
+        marks = self.marks.after(decisions)
         for decision in decisions:
             position, message = decision.position, decision.item.message
             before = {unit: self._share(position, unit) for unit in self._tallies_up_to_date()}
@@ -202,6 +208,7 @@ class Conversation:
                 self.paths.add(decision.file.relative_path)
         del self.arriving[:judged]
         self.ledger.add(entries)
+        self.marks.adopt(marks)
 
     def entry(self, decision: Decision) -> LedgerEntry:
         """Return the entry of a decision for the ledger."""
@@ -353,11 +360,44 @@ class Conversation:
 
     def counted(self, facts: Facts) -> int:
         """Return the tokens of the list as it is now with what is sent beside it, uncorrected."""
-        return self.tally("tokens").total + facts.tokens_beside
+        messages = self.reading.message_count - len(self.removed)
+        return self.tally("tokens").total + facts.tokens_beside + facts.tokens_around(messages)
 
     def turns(self) -> int:
         """Return the number of turns begun in the list as it is now."""
-        return len(self.reading.turn_starts) - self.removed_turns
+        return len(self.reading.turn_starts) - len(self._removed_turns)
+
+    def begins_turn(self, message: int) -> bool:
+        """Return whether a message began a turn."""
+        starts = self.reading.turn_starts
+        found = bisect_left(starts, message)
+        return found < len(starts) and starts[found] == message
+
+    def messages_behind(self, message: int) -> int:
+        """Return the number of messages behind this one in the list as it is now."""
+        removed = len(self._removed_in_order) - bisect_right(self._removed_in_order, message)
+        return self.reading.message_count - 1 - message - removed
+
+    def turns_behind(self, message: int) -> int:
+        """Return the number of turns begun behind this message in the list as it is now."""
+        starts, removed = self.reading.turn_starts, self._removed_turns
+        begun = len(starts) - bisect_right(starts, message)
+        return begun - (len(removed) - bisect_right(removed, message))
+
+    def key_and_chars(self, position: int) -> tuple[ItemKey, int]:
+        """Return the key of an item, and the characters that it had before a placeholder."""
+        replaced = self._identities.replaced(position)
+        chars = len(self.reading.items[position].text) if replaced is None else replaced.chars
+        return self._identities.key(position), chars
+
+    def has_key(self, position: int, key: ItemKey, chars: int) -> bool:
+        """Return whether an item has this key; it is computed only if the characters fit."""
+        replaced = self._identities.replaced(position)
+        if replaced is not None:
+            return replaced.key == key
+        item = self.reading.items[position]
+        likeness = item.kind, item.tool_use_id, len(item.text)
+        return likeness == (*key[:2], chars) and self._identities.key(position) == key
 
     def _see(self, position: int, fate: Decision | None) -> None:
         item = self._typed(position)
@@ -367,6 +407,8 @@ class Conversation:
         self.counts[item.type] += item.inside not in self.fates
         if fate is not None:
             self._set_fate(position, replace(fate, item=item))
+        if self.ledger.marks:
+            self.marks.see(position)
 
     def _reapplied(
         self, new: range, is_valid: Callable[[Mapping[int, Decision]], bool]
@@ -500,7 +542,9 @@ class Conversation:
         if all(fate is not None and fate.action.leaves_nothing for fate in fates):
             message = self.items[position].message
             self.removed.add(message)
-            self.removed_turns += message in self.reading.turn_starts
+            insort(self._removed_in_order, message)
+            if self.begins_turn(message):
+                insort(self._removed_turns, message)
 
     def _share(self, position: int, unit: Unit) -> int:
         """Return the item's part of its message's size; none for one inside an item that is out."""

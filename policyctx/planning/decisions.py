@@ -29,6 +29,7 @@ SENTENCES = {
     "decided": "decided earlier, step {step}",
     "declined": "the hook before a compaction declined it: {why}",
     "emptied": "all that was in it is removed; a short text stands there",
+    "emptied_with_result": "its input is emptied with its result",
     "excluded_tool": "{tool} is excepted",
     "failed_result": "a failed result stays",
     "gate_closed": "{gate}",
@@ -55,9 +56,11 @@ SENTENCES = {
     "restored": "step {step} dropped it earlier; it stays here, since without it {what}",
     "selected": "the step takes all that it selects",
     "summarised": "the summary stands for messages {first} to {last}",
+    "unit_stays": "its {unit} stays: {why}",
     "until_reached": "{until}",
     "with_call": "it goes with its call",
     "with_result": "it goes with its result",
+    "with_unit": "it goes with its {unit}",
     "without_it": "without it {what}",
     "would_not_shrink": "its placeholder has {placeholder:,} {unit}, it has {size:,}",
 }
@@ -65,6 +68,7 @@ _RECENCY = {
     "items": "{nth} newest of {among}, {kept:,} kept",
     "messages": "in the {nth} newest message, {kept:,} kept",
     "turns": "in the {nth} newest turn, {kept:,} kept",
+    "turns of candidates": "in the {nth} newest turn with one of {among}, {kept:,} kept",
     "tokens": "{newer:,} newer tokens of {among}, {kept:,} kept",
 }
 
@@ -74,7 +78,7 @@ class Reason:
     """The reason of a decision: a code, and the values compared.
 
     What concerns recency has `shape` (the key of `keep_recent`), `kept`, and `rank` (1 for the
-    newest) or `newer` (tokens).
+    newest) or `newer` (tokens); with `of: candidates`, `of` says so.
     """
 
     code: str
@@ -86,7 +90,8 @@ class Reason:
         values = dict(self.values)
         if (shape := values.get("shape")) is not None:
             nth = ordinal(int(values.get("rank", 0)))
-            values["recency"] = _RECENCY[str(shape)].format_map({**values, "nth": nth})
+            form = f"{shape} of candidates" if "of" in values else str(shape)
+            values["recency"] = _RECENCY[form].format_map({**values, "nth": nth})
         return SENTENCES[self.code].format_map(values)
 
     def __str__(self) -> str:

@@ -130,6 +130,11 @@ class Facts:
         least, most = (self._scaled(n) + media for n in self.counter.bounds(item.counted))
         return least >= amount or (most >= amount and self.tokens(item) >= amount)
 
+    def tokens_around(self, messages: int) -> int:
+        """Return what so many messages cost beside their texts, in tokens."""
+        each: int = getattr(self.counter, "per_message", 0)
+        return self._scaled(each * messages)
+
     @cached_property
     def tokens_beside(self) -> int:
         """Tokens of `beside`; raises `MessagesError` for a value that is not JSON."""

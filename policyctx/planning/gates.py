@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from policyctx.definitions.gates import Comparison, Gate, Nothing
+from policyctx.definitions.gates import Comparison, Nothing, gates_in
 from policyctx.policy.values import Duration, Share
 from policyctx.pricing.dollars import calls_to_pay_back, prices_of
 
@@ -64,7 +64,7 @@ class GateVerdict(NamedTuple):
     @property
     def rule(self) -> RulePath:
         """The key that gives the limit."""
-        return ("steps", self.step, "when", self.gate, self.comparison)
+        return ("steps", self.step, "when", *self.gate.split("."), self.comparison)
 
     @property
     def sentence(self) -> str:
@@ -85,8 +85,7 @@ def gates_of(step: Step) -> tuple[StepGate, ...]:
     return tuple(
         StepGate(name, given, alternative, gate.kind)
         for alternative, gates in enumerate(step.when)
-        for name, gate in gates.noted(Gate).items()
-        if (given := getattr(gates, name)) is not None
+        for name, given, gate in gates_in(gates)
     )
 
 
@@ -118,9 +117,8 @@ def sizes_of_selection(step: Step) -> frozenset[str]:
     """Return the sizes of its selection that a step's gates need: tokens, chars, freed."""
     found = set()
     for gates in step.when:
-        for name, gate in gates.noted(Gate).items():
-            given = getattr(gates, name)
-            if given is not None and gate.sizes:
+        for _, given, gate in gates_in(gates):
+            if gate.sizes:
                 found.add(given.of if gate.sizes == "of" else gate.sizes)
     return frozenset(found)
 
@@ -182,8 +180,9 @@ def _shown(number: Number, kind: Kind) -> str:
 class Measures:
     """The numbers that the gates of one step compare, in the list as earlier steps leave it.
 
-    Each gate has a method of its name, which takes the gate's value in the policy. A measure must
-    not cost more as the list grows: the selection is summed up as items become ready.
+    Each gate has a method of its name, which takes the gate's value in the policy; the one of
+    `since_last.turns` is `since_last_turns`. A measure must not cost more as the list grows: the
+    selection is summed up as items become ready.
     """
 
     def __init__(self, outlook: Outlook, candidates: Candidates) -> None:
@@ -192,7 +191,7 @@ class Measures:
 
     def of(self, gate: StepGate) -> Measured:
         """Return the number that a gate compares, or why there is none."""
-        measured: Measured = getattr(self, gate.name)(gate.given)
+        measured: Measured = getattr(self, gate.name.replace(".", "_"))(gate.given)
         return measured
 
     def tokens(self, _: TokensGate) -> int:
@@ -249,6 +248,26 @@ class Measures:
         ttl = model.cache.seconds(self._outlook.facts.cache_ttl)
         calls = calls_to_pay_back(rewritten=rewritten, freed=freed, rates=rates, ttl=ttl)
         return Nothing.SAVED if calls == math.inf else calls
+
+    def since_last_messages(self, _: CountGate) -> int:
+        """Return the number of messages that came since the step last took something."""
+        end = self._end_of_last()
+        removed = sum(message > end for message in self._outlook.removed)
+        return self._in.messages_behind(end) - removed
+
+    def since_last_turns(self, _: CountGate) -> int:
+        """Return the number of turns that began since the step last took something."""
+        end = self._end_of_last()
+        removed = (m for m in self._outlook.removed if m > end and self._in.begins_turn(m))
+        return self._in.turns_behind(end) - sum(1 for _ in removed)
+
+    def since_last_tokens(self, _: TokensGate) -> int:
+        """Return the tokens of the messages that came since the step last took something."""
+        return self._outlook.tokens_behind(self._end_of_last())
+
+    def _end_of_last(self) -> int:
+        """Return the message that the list ended with when the step last took something, or -1."""
+        return self._in.marks.message(self._candidates.step.name)
 
     def _cached_behind(self) -> int:
         """Return the tokens behind the first change that the provider's cache still holds."""

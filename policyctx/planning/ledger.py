@@ -125,6 +125,27 @@ class LedgerEntry:
         return self.reads_as or kind, call, self.rewritten or self.placeholder
 
 
+class Mark(NamedTuple):
+    """Where the list ended when a step last took something: its newest item then."""
+
+    step: str
+    key: ItemKey
+    chars: int
+    """Of the item's text."""
+
+    def record(self) -> dict[str, Any]:
+        """Return the mark as plain values for JSON."""
+        return {"record": "mark", "step": self.step, **self.key._asdict(), "chars": self.chars}
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Mark | None:
+        """Return the mark that `record` was made of, None for a record of another kind."""
+        if record.get("record") != "mark":
+            return None
+        key = ItemKey(*(record[part] for part in ItemKey._fields))
+        return cls(record["step"], key, record["chars"])
+
+
 def is_entry(record: Mapping[str, Any]) -> bool:
     """Return whether a record of a decision has the fields of an entry."""
     return is_of(record, DECISION) and record["state"] in BY_STATE
@@ -139,6 +160,8 @@ class Ledger:
 
     def __init__(self, entries: Iterable[LedgerEntry] = ()) -> None:
         self.entries: dict[ItemKey, LedgerEntry] = {}
+        self.marks: dict[str, Mark] = {}
+        """Of each step whose gate asks for it."""
         self._rendered: defaultdict[RenderedKey, dict[ItemKey, LedgerEntry]] = defaultdict(dict)
         self._left: defaultdict[tuple[str, str | None, str], dict[ItemKey, str]] = defaultdict(dict)
         self._lengths: set[tuple[str, str | None, int]] = set()

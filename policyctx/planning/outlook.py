@@ -76,9 +76,23 @@ class Outlook:
             )
         return self.conversation.tally(unit).total - self._lost[unit]
 
+    def tokens_behind(self, message: int) -> int:
+        """Return the tokens of all messages behind this one."""
+        outermost = (d for d in self.taken.values() if not self._is_inside_of_taken(d))
+        lost = sum(
+            self.conversation.size(d.position, "tokens") - self._left(d, "tokens")
+            for d in outermost
+            if d.item.message > message
+        )
+        tally = self.conversation.tally("tokens")
+        return tally.total - tally.before(message + 1) - lost
+
     def tokens(self) -> int:
         """Return the tokens of the list with what is sent beside it, corrected by usage."""
-        return self.facts.correction.corrected(self.total("tokens") + self.facts.tokens_beside)
+        removed = len(self.removed) + len(self.conversation.removed)
+        around = self.facts.tokens_around(self.conversation.reading.message_count - removed)
+        own = self.total("tokens") + self.facts.tokens_beside
+        return self.facts.correction.corrected(own + around)
 
     def file(self, wanted_path: str) -> File:
         """Return the file expected for a path; only the store knows the names on the disk."""

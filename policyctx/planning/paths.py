@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from policyctx.definitions.items import Item
+    from policyctx.policy.models.store import Escape
     from policyctx.policy.templates import Template
 
 _KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 _MAX_BYTES = 120
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _PLAIN_PART = re.compile(rf"(?!\.+\Z)[A-Za-z0-9._-]{{1,{_MAX_BYTES}}}")
 # What `{ext}` is in a path, by `store.format`.
 EXTENSIONS = {"text": "md", "envelope": "json"}
@@ -49,7 +51,11 @@ def path_parts(template: str) -> tuple[Template, ...]:
 
 
 def relative_path(
-    parts: Sequence[Template], values: Mapping[str, str | None], content: str = ""
+    parts: Sequence[Template],
+    values: Mapping[str, str | None],
+    content: str = "",
+    *,
+    escape: Escape = "percent",
 ) -> str:
     """Return the path that the parts give with these values, joined by `/`.
 
@@ -62,15 +68,22 @@ def relative_path(
     if values.get("tool_use_id") is None and (tool := values.get("tool_name")):
         values = {**values, "tool_use_id": f"{tool}-{hash_name(content)}"}
     return "/".join(
-        part.render({field: _part(values[field], content) for field in part.fields})
+        part.render({field: _part(values[field], content, escape) for field in part.fields})
         for part in (*kept, name)
     )
 
 
-def item_path(item: Item, parts: Sequence[Template], *, session_id: str, file_format: str) -> str:
+def item_path(
+    item: Item,
+    parts: Sequence[Template],
+    *,
+    session_id: str,
+    file_format: str,
+    escape: Escape = "percent",
+) -> str:
     """Return the path of an item's file below the root, whether or not the name is free.
 
-    `file_format` is the `store.format` of the policy.
+    `file_format` is the `store.format` of the policy, `escape` its `store.escape`.
     """
     values = {
         "item_id": item.item_id,
@@ -80,25 +93,29 @@ def item_path(item: Item, parts: Sequence[Template], *, session_id: str, file_fo
         "session_id": session_id,
         "ext": EXTENSIONS[file_format],
     }
-    return relative_path(parts, values, item.text)
+    return relative_path(parts, values, item.text, escape=escape)
 
 
-def _part(value: str | None, content: str) -> str:
-    return safe_part(value) if value else hash_name(content)
+def _part(value: str | None, content: str, escape: Escape) -> str:
+    return safe_part(value, escape) if value else hash_name(content)
 
 
 def _is_empty(folder: Template, values: Mapping[str, str | None]) -> bool:
     return folder.pieces[::2] == ("", "") and values[folder.pieces[1]] is None
 
 
-def safe_part(value: str) -> str:
+def safe_part(value: str, escape: Escape = "percent") -> str:
     """Return `value` as one part of a path.
 
-    `A-Z a-z 0-9 . _ -` stay; any other byte is percent-encoded, a name of dots only too. What is
+    `A-Z a-z 0-9 . _ -` stay; any other byte is percent-encoded, a name of dots only too. With the
+    escape `_` each such character becomes `_`, so that different values may have one name. What is
     empty or over 120 bytes becomes `sha256-` and 16 hex digits.
     """
     if _PLAIN_PART.fullmatch(value):  # most are
         return value
+    if escape == "_":
+        replaced = _UNSAFE.sub("_", value) if value.strip(".") else "_" * len(value)
+        return replaced if 0 < len(replaced) <= _MAX_BYTES else hash_name(value)
     raw = value.encode("utf-8", "surrogatepass")
     plain = b"" if not value.strip(".") else _KEPT
     encoded = "".join(chr(byte) if byte in plain else f"%{byte:02X}" for byte in raw)

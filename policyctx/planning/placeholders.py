@@ -9,6 +9,7 @@ ledger has a record of them, such as in a list that an earlier call or another s
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import re
 from dataclasses import dataclass
@@ -17,9 +18,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from policyctx.definitions.fields import (
     EXCERPT_FIELDS,
     FILE_FIELDS,
+    GAP_FIELDS,
     PLACEHOLDER_FIELDS,
     RESTORED_FIELDS,
     SUMMARY_FIELDS,
+    TEXT_FIELDS,
 )
 from policyctx.definitions.items import FileLines
 from policyctx.definitions.wordings import DEFAULT, HOW_TO_READ
@@ -36,8 +39,6 @@ if TYPE_CHECKING:
     from policyctx.policy.models.compaction import CompactionWording
     from policyctx.tokens.counter import TokenCounter
 
-_CUT = "…"
-
 
 class Extent(Protocol):
     """How much of a text is shown; see the key of a policy."""
@@ -53,6 +54,18 @@ class Extent(Protocol):
     @property
     def tokens(self) -> int | None:
         """The most tokens."""
+
+
+class LineNumbers(Protocol):
+    """How the number of a line stands before it; see the key of a policy."""
+
+    @property
+    def width(self) -> int | None:
+        """The least number of characters, None for those of the largest number shown."""
+
+    @property
+    def separator(self) -> str:
+        """What stands between the number and the line."""
 
 
 class Shown(Protocol):
@@ -75,8 +88,16 @@ class Shown(Protocol):
         """Where longer lines are cut."""
 
     @property
-    def line_numbers(self) -> bool:
-        """Whether each line has its number."""
+    def cut_mark(self) -> str:
+        """What stands after a line that is cut."""
+
+    @property
+    def gap(self) -> str:
+        """What `{gap}` is where something is left out."""
+
+    @property
+    def line_numbers(self) -> LineNumbers | None:
+        """How each line has its number, None where it has none."""
 
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -96,6 +117,8 @@ class Excerpt:
     """Lines of which nothing is shown."""
     omitted_chars: int
     """Code points that are not shown, those hidden in cut lines among them."""
+    between: int = dataclasses.field(default=0, compare=False)
+    """Code points between head and tail."""
 
 
 def excerpt(text: str, wording: Shown, counter: TokenCounter) -> Excerpt:
@@ -109,9 +132,10 @@ def excerpt(text: str, wording: Shown, counter: TokenCounter) -> Excerpt:
     more than N. A few more than one may have N tokens again, since a whole word can have fewer
     tokens than a part of it. A code point is never cut; a sign made of several may be.
 
-    `max_line_chars` leaves so many code points of what is shown of a line, then `…`; the newline
-    stays. `line_numbers` puts a line's number in the whole text before it, from 1, as wide as
-    the largest number shown, and a tab; a line of which a part is shown has its number too.
+    `max_line_chars` leaves so many code points of what is shown of a line, then `cut_mark`; the
+    newline stays. `line_numbers` puts a line's number in the whole text before it, from 1, as wide
+    as it says or as the largest number shown, and its separator; a line of which a part is shown
+    has its number too.
 
     The time grows with what is shown, and with one look for newlines through the rest.
     """
@@ -119,16 +143,15 @@ def excerpt(text: str, wording: Shown, counter: TokenCounter) -> Excerpt:
     start = _tail_start(text, end, wording.tail, counter)
     head_lines, tail_lines = line_count(text[:end]), line_count(text[start:])
     before_tail = text.count("\n", 0, start) if tail_lines else line_count(text)
-    width = 0
-    if wording.line_numbers:
-        width = len(str(before_tail + tail_lines if tail_lines else head_lines))
-    head, hidden_in_head = _shown(text[:end], wording.max_line_chars, 1, width)
-    tail, hidden_in_tail = _shown(text[start:], wording.max_line_chars, before_tail + 1, width)
+    largest = before_tail + tail_lines if tail_lines else head_lines
+    head, hidden_in_head = _shown(text[:end], wording, 1, largest)
+    tail, hidden_in_tail = _shown(text[start:], wording, before_tail + 1, largest)
     return Excerpt(
         head=head,
         tail=tail,
         omitted_lines=max(before_tail - head_lines, 0),
         omitted_chars=start - end + hidden_in_head + hidden_in_tail,
+        between=start - end,
     )
 
 
@@ -172,28 +195,28 @@ def _tail_start(text: str, end: int, extent: Extent | None, counter: TokenCounte
     return start
 
 
-def _shown(part: str, max_line_chars: int | None, first: int, width: int) -> tuple[str, int]:
-    """Return the part with lines cut and numbered from `first`, and the length of what is cut.
-
-    A `width` of 0 means no numbers.
-    """
-    if max_line_chars is None and not width:
+def _shown(part: str, wording: Shown, first: int, largest: int) -> tuple[str, int]:
+    """Return the part with lines cut and numbered from `first`, and the length of what is cut."""
+    max_line_chars, numbers = wording.max_line_chars, wording.line_numbers
+    if max_line_chars is None and numbers is None:
         return part, 0
+    width = 0 if numbers is None else numbers.width or len(str(largest))
     lines, hidden = [], 0
     for number, match in enumerate(_LINE.finditer(part), first):
         line = match.group()
         ending = next(ending for ending in ("\r\n", "\n", "") if line.endswith(ending))
         over = len(line) - len(ending) - (max_line_chars or len(line))
         if over > 0:
-            line = f"{line[:max_line_chars]}{_CUT}{ending}"
+            line = f"{line[:max_line_chars]}{wording.cut_mark}{ending}"
             hidden += over
-        lines.append(f"{number:>{width}}\t{line}" if width else line)
+        lines.append(line if numbers is None else f"{number:>{width}}{numbers.separator}{line}")
     return "".join(lines), hidden
 
 
 _VALUES: dict[str, Callable[[Item, File, Facts], object]] = {
     "path": lambda _item, file, _facts: file.path,
     "relative_path": lambda _item, file, _facts: f"./{file.relative_path}",
+    "store_path": lambda _item, file, _facts: file.relative_path,
     "cwd_path": lambda _item, file, facts: path_from(facts.cwd, file.path),
     "item_id": lambda item, _file, _facts: item.item_id,
     "item_type": lambda item, _file, _facts: item.type,
@@ -239,22 +262,41 @@ class Wording:
         """Whether the wording shows the path of the item's file."""
         return not _OF_FILE.isdisjoint(self.template.fields)
 
+    @property
+    def tells_of_text(self) -> bool:
+        """Whether the wording differs from text to text, and not from file to file alone."""
+        return not TEXT_FIELDS.isdisjoint(self.template.fields)
+
     @classmethod
     def of(cls, placeholder: Shown) -> Wording:
         """Parse the text of a policy's `placeholder`."""
         return cls(parsed_template(placeholder.text, PLACEHOLDER_FIELDS), placeholder)
 
 
-def rendered_placeholder(wording: Wording, item: Item, file: File, facts: Facts) -> str:
-    """Return the wording with its fields filled in; only the fields that it uses are computed."""
+def rendered_placeholder(
+    wording: Wording, item: Item, file: File, facts: Facts, *, string: str | None = None
+) -> str:
+    """Return the wording with its fields filled in; only the fields that it uses are computed.
+
+    `string` is the one that is replaced in the input of a call; None where the item is replaced.
+    """
     fields = wording.template.fields
-    values = {name: _VALUES[name](item, file, facts) for name in fields - EXCERPT_FIELDS}
+    told = item if string is None else with_text(item, string)
+    values = {
+        name: _VALUES[name](told if name in TEXT_FIELDS else item, file, facts)
+        for name in fields - EXCERPT_FIELDS
+    }
     if fields & EXCERPT_FIELDS:
-        values |= _excerpt_values(wording.shown, item, facts)
+        values |= _excerpt_values(wording, told, facts)
     text = wording.template.render(values)
     if wording.is_default and facts.read_tool:
         text += HOW_TO_READ.format(tool=facts.read_tool)
     return text if text.strip() else REMOVED
+
+
+def with_text(item: Item, text: str) -> Item:
+    """Return the item as if it were this text alone."""
+    return item._replace(text=text, counted=text, media=())
 
 
 def named_path(wording: Wording, item: Item, file: File, facts: Facts) -> str | None:
@@ -298,15 +340,29 @@ def _form(field: str, item: Item, file: File, facts: Facts) -> str | None:
     return re.escape(str(_VALUES[field](item, file, facts))) if field in _OF_ITEM else None
 
 
-def _excerpt_values(shown: Shown, item: Item, facts: Facts) -> dict[str, object]:
-    """Return the fields of an excerpt, without the newline at the end of what is shown."""
+def _excerpt_values(wording: Wording, item: Item, facts: Facts) -> dict[str, object]:
+    """Return the fields of an excerpt; whole lines are without the newline that ends the last.
+
+    Where nothing is left out between the two, the gap is the newline that the head is without.
+    """
+    shown = wording.shown
     found = excerpt(item.text, shown, facts.counter)
-    return {
-        "head": found.head.removesuffix("\n").removesuffix("\r"),
-        "tail": found.tail.removesuffix("\n").removesuffix("\r"),
+    head, tail = _without_newline(found.head, shown.head), _without_newline(found.tail, shown.tail)
+    values: dict[str, object] = {
         "omitted_lines": found.omitted_lines,
         "omitted_chars": found.omitted_chars,
     }
+    gap = found.head[len(head) :] if found.tail else ""
+    if found.between:
+        values |= {"lines": line_count(item.text), "chars": len(item.text)}
+        gap = parsed_template(shown.gap, GAP_FIELDS).render(values)
+    return {**values, "head": head, "tail": tail, "gap": gap}
+
+
+def _without_newline(part: str, extent: Extent | None) -> str:
+    if extent is None or extent.lines is None:
+        return part
+    return part.removesuffix("\n").removesuffix("\r")
 
 
 def content_hash(text: str) -> str:
@@ -338,7 +394,7 @@ class CompactionForms:
         """Return what a text of this form is, None for any other text."""
         for start, item_type, form in self._forms:
             if text.startswith(start) and (found := form.fullmatch(text)) is not None:
-                return Left(item_type, found[1])
+                return Left(item_type, found[1] if form.groups else "")
         return None
 
     def is_reply(self, text: str) -> bool:
@@ -356,5 +412,6 @@ class CompactionForms:
             pattern += f"({some})" if field == told else some
             pattern += re.escape(literal)
             told = "" if field == told else told
-        if not told:
+        # The wording of a compaction without a summary is all that it says.
+        if not told or (told == "summary" and len(pieces) == 0):
             self._forms.append((start, item_type, re.compile(pattern, re.DOTALL)))

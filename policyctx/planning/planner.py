@@ -149,7 +149,7 @@ class _BeforeCall:
         self._candidates.settle()
         self._verdicts = _verdicts(planner, step, outlook)
         self._is_open = opens(self._verdicts)
-        self._taking = Taking(outlook, self._step, outlook.at)
+        self._taking = Taking(outlook, self._step, outlook.at, self._held)
         self._until = StopConditions(self._step, outlook)
         self._stopped: Reason | None = None
         self._gone = 0
@@ -181,6 +181,9 @@ class _BeforeCall:
             stopped=self._stopped,
             left=tuple(self._taking.left),
         )
+
+    def _held(self, position: int) -> Reason | None:
+        return self._candidates.why_kept(position, self._outlook.at, self._outlook.fate)
 
     def _waiting(self) -> list[int]:
         candidates, taken = self._candidates, self._outlook.taken

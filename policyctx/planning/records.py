@@ -38,6 +38,15 @@ DECISION = {
     "rewritten?": "text or nothing",
 }
 
+MARK = {
+    "step": "text",
+    "kind": "text",
+    "tool_use_id": "text or nothing",
+    "sha256": "text",
+    "occurrence": "whole number",
+    "chars": "whole number",
+}
+
 
 def is_of(record: Mapping[str, Any], fields: Mapping[str, str]) -> bool:
     """Whether each field has its type."""

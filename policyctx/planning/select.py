@@ -5,8 +5,9 @@ a turn cheap, `Candidates` asks for most of it only once for each item: for what
 stops being recent, for what may pass while it waits, and for its draft when nothing holds it.
 
 `keep_recent` keeps the newest candidates, in each of its shapes. Every candidate has a mark on a
-scale that only grows: its number among those counted together, its message, its turn, or the tokens
-up to it. It is recent while fewer than `kept` lie between its mark and the end of the scale.
+scale that only grows: its number among those counted together, its message, its turn, the number of
+its turn among those with a candidate, or the tokens up to it. It is recent while fewer than `kept`
+lie between its mark and the end of the scale.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from policyctx.planning.decisions import ItemVerdict, Reason
 from policyctx.planning.take import Draft, drafted, freed_tokens, protection
+from policyctx.policy.lookup import why_never
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -41,18 +43,26 @@ class RecentGroup:
     all. Positions are those of items in their list.
     """
 
-    def __init__(self, keep: KeepRecent, kept: int, among: str) -> None:
+    def __init__(self, keep: KeepRecent, rule: RulePath, kept: int, among: str) -> None:
         self.shape = shape_of(keep)
+        self.counts_turns_with_candidates = self.shape == "turns" and keep.of == "candidates"
+        self.rule = rule
         self.kept = kept
         self.among = among
+        self.splits_batches = keep.batches == "split"
         self._positions: list[int] = []
         self._marks: list[int] = []
+        self._newest_turn: int | None = None
         self._aged = 0
 
     def add(self, position: int, item: Item, tokens: int) -> None:
         """Count one more; `tokens` are the item's own, and only count in the shape of tokens."""
         last = self._marks[-1] if self._marks else 0
-        marks = {"items": last + 1, "messages": item.message, "turns": item.turn}
+        turn = item.turn
+        if self.counts_turns_with_candidates:
+            turn = last + (item.turn != self._newest_turn)
+            self._newest_turn = item.turn
+        marks = {"items": last + 1, "messages": item.message, "turns": turn}
         self._positions.append(position)
         self._marks.append(marks.get(self.shape, last + tokens))
 
@@ -75,12 +85,13 @@ class RecentGroup:
         """Return a distance as the values of a reason."""
         counted = "newer" if self.shape == "tokens" else "rank"
         number = distance if self.shape == "tokens" else distance + 1
-        return {"shape": self.shape, counted: number, "among": self.among, "kept": self.kept}
+        of = {"of": "candidates"} if self.counts_turns_with_candidates else {}
+        return {"shape": self.shape, counted: number, "among": self.among, "kept": self.kept, **of}
 
     def _end(self, counted: int, messages: int, turns: int) -> int:
         if self.shape == "messages":
             return messages - 1
-        if self.shape == "turns":
+        if self.shape == "turns" and not self.counts_turns_with_candidates:
             return turns
         return self._marks[counted - 1] if counted else 0
 
@@ -103,8 +114,10 @@ FateOf: TypeAlias = "Callable[[int], Decision | None]"
 class Recency:
     """The candidates of a step that `keep_recent` counts, and those that were called together."""
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, step: Step, conversation: Conversation) -> None:
         self._in = conversation
+        # What leaves nothing takes pairs out of a reply, so its batches are never split.
+        self._may_split = step.action.leaves_placeholder
         self._groups: dict[tuple[RulePath, str], RecentGroup] = {}
         self._group_of: dict[int, RecentGroup] = {}
         self._batches: defaultdict[int, list[int]] = defaultdict(list)
@@ -116,7 +129,7 @@ class Recency:
         key = (treatment.keep_recent_rule, name)
         group = self._groups.get(key)
         if group is None:
-            group = RecentGroup(treatment.keep_recent, treatment.kept, name)
+            group = RecentGroup(treatment.keep_recent, key[0], treatment.kept, name)
             self._groups[key] = group
         counts_tokens = group.shape == "tokens"
         group.add(position, item, self._in.own_tokens(position) if counts_tokens else 0)
@@ -135,16 +148,35 @@ class Recency:
         group = self._group_of.get(position)
         return group is not None and _distance(group, position, at) < group.kept
 
+    def is_recent_by_candidates(self, position: int, at: Checkpoint) -> bool:
+        """Return whether a recent candidate is too old if every turn of the list counts."""
+        group, turn = self._group_of.get(position), self._in.items[position].turn
+        counts = group is not None and group.counts_turns_with_candidates
+        return counts and group is not None and at.turns - turn >= group.kept
+
     def recent_in_batch(self, position: int, at: Checkpoint, fate_of: FateOf) -> int | None:
-        """Return a recent candidate, not gone, that was called together with this item."""
+        """Return a recent candidate that holds this item, with which it was called together.
+
+        None if there is none that still stands.
+        """
+        batch = self._recent_beside(position, at, fate_of)
+        return next((other for other in batch if not self._splits(other)), None)
+
+    def split_by(self, position: int, at: Checkpoint, fate_of: FateOf) -> RulePath | None:
+        """Return the key that lets the item leave while one that was called with it is recent."""
+        batch = self._recent_beside(position, at, fate_of)
+        return next((self._group_of[i].rule for i in batch if self._splits(i)), None)
+
+    def _recent_beside(self, position: int, at: Checkpoint, fate_of: FateOf) -> Iterator[int]:
+        """Yield the recent candidates, not gone, that were called together with this item."""
         call = self._in.items[position].call_message
-        if call is None:
-            return None
-        for other in self._batches.get(call, ()):
+        for other in () if call is None else self._batches.get(call, ()):
             is_other = other != position and other < at.items
             if is_other and self.is_recent(other, at) and self._stands(other, fate_of):
-                return other
-        return None
+                yield other
+
+    def _splits(self, position: int) -> bool:
+        return self._may_split and self._group_of[position].splits_batches
 
     def values(self, position: int, at: Checkpoint) -> dict[str, str | int]:
         """Return the values of a reason for a candidate's age; none where nothing counts it."""
@@ -275,7 +307,7 @@ class Candidates:
         self.sums: Counter[str] = Counter()
         """The sizes of all that is ready, added up."""
         self._in, self._sizes = conversation, sizes
-        self._recency = Recency(conversation)
+        self._recency = Recency(step, conversation)
         self._first: list[int] = []
         self._waiting: list[int] = []
         self._below: set[int] = set()
@@ -330,6 +362,23 @@ class Candidates:
                 return why()
         return self.taken(position, at)
 
+    def why_kept(self, position: int, at: Checkpoint, fate_of: FateOf) -> Reason | None:
+        """Return why the step keeps an item that goes with another one; None where it may go.
+
+        That it is not selected, or small, is no reason then.
+        """
+        item = self._in.items[position]
+        treatment = self._in.policy.treatment(self.step, item.type, item.tool)
+        if treatment is None:
+            why = why_never(self.step, self._in.policy.types.lineage(item.type))
+            return None if why is None else Reason("protected", {"why": why})
+        case = self._case(position, treatment, View(at, fate_of))
+        held = next(filter(None, (check(case) for check in (_recent, _recent_in_batch))), None)
+        if held is None and self._lasting(item, treatment) in {"refused", "failed"}:
+            held = _held_for_good(case)
+        reason = None if held is None else held().reason
+        return None if reason is None or reason.code == "not_ephemeral" else reason
+
     def draft_on_arrival(self, position: int, at: Checkpoint, fate_of: FateOf) -> Draft | None:
         """Return the draft for an item that arrives; None where the step leaves it."""
         item = self._in.items[position]
@@ -363,6 +412,14 @@ class Candidates:
         if not self._outlasts(self._lasting(item, treatment), position):
             return False
         return isinstance(drafted(self._in, position, self.step, treatment), Draft)
+
+    def is_recent_by_candidates(self, position: int, at: Checkpoint) -> bool:
+        """Return whether an item is recent only since turns without a candidate do not count."""
+        return self._recency.is_recent_by_candidates(position, at)
+
+    def split_by(self, position: int, at: Checkpoint, fate_of: FateOf) -> RulePath | None:
+        """Return the key by which an item leaves though one that was called with it is recent."""
+        return self._recency.split_by(position, at, fate_of)
 
     def stays_when_old(self, position: int) -> bool:
         """Return whether a candidate stays whatever its age."""

@@ -16,15 +16,21 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.definitions.actions import Action
-from policyctx.messages.editing import shortened_input
+from policyctx.messages.editing import EMPTY_INPUT, has_input, shortened_input
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.paths import File, item_path
-from policyctx.planning.placeholders import Wording, named_path, rendered_placeholder
+from policyctx.planning.placeholders import (
+    Wording,
+    named_path,
+    rendered_placeholder,
+    with_text,
+)
 from policyctx.planning.recalled import source_of
+from policyctx.planning.units import stays_with, whole_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from policyctx.definitions.items import Item
     from policyctx.planning.compiled import OffloadPolicy, Treatment
@@ -154,18 +160,44 @@ def left_in_place(
 ) -> str | None:
     """Return the text that takes the item's place; of a call, the JSON of its input.
 
-    In an input, the placeholder replaces every string that is longer than it; where the file
-    became another one than `planned`, that is longer than the placeholder that names `planned`.
-    None when no string is.
+    In an input, a placeholder replaces every string that is longer than it; where the file became
+    another one than `planned`, that is longer than the placeholder that names `planned`. None when
+    no string is.
     """
-    text = rendered_placeholder(wording, item, file, facts)
     if item.kind != "tool_call":
-        return text
+        return rendered_placeholder(wording, item, file, facts)
+    if wording.tells_of_text:
+        return shortened_input(
+            item.text, lambda value: _in_place_of(value, item, wording, file, facts, unit, planned)
+        )
+    text = rendered_placeholder(wording, item, file, facts)
     expected = text if planned is None else rendered_placeholder(wording, item, planned, facts)
     length = facts.length(expected, unit)
     return shortened_input(
         item.text, lambda value: text if facts.length(value, unit) > length else None
     )
+
+
+def _in_place_of(  # noqa: PLR0917 - all of `left_in_place`, and the string
+    value: str,
+    call: Item,
+    wording: Wording,
+    file: File,
+    facts: Facts,
+    unit: Unit,
+    planned: File | None,
+) -> str | None:
+    """Return the placeholder of one string in a call's input, None where the string stays."""
+    first = file if planned is None else planned
+    expected = rendered_placeholder(wording, call, first, facts, string=value)
+    if facts.length(value, unit) <= facts.length(expected, unit):
+        return None
+    # A placeholder of an earlier call tells of another text, so it may be the longer one.
+    if named_path(wording, with_text(call, value), first, facts) is not None:
+        return None
+    if planned is None:
+        return expected
+    return rendered_placeholder(wording, call, file, facts, string=value)
 
 
 def unit_of(treatment: Treatment) -> Unit:
@@ -181,7 +213,11 @@ def wanted_path(item: Item, step: Step, policy: OffloadPolicy, facts: Facts) -> 
     if not step.action.saves:
         return ""
     return item_path(
-        item, policy.path_parts, session_id=facts.session_id, file_format=policy.store.format
+        item,
+        policy.path_parts,
+        session_id=facts.session_id,
+        file_format=policy.store.format,
+        escape=policy.store.escape,
     )
 
 
@@ -245,12 +281,11 @@ def removed_with(
 
     The item itself comes first; its reason is None, since the step's verdict has it.
     """
-    unit: dict[int, Reason | None] = {position: None}
     conversation = outlook.conversation
-    partner = conversation.reading.partners.get(position)
-    if partner is not None and not outlook.is_out(partner, even_of_placeholders=True):
-        is_result = conversation.items[position].kind == "tool_result"
-        unit[partner] = Reason("with_result" if is_result else "with_call")
+    if step.select.unit == "item":
+        unit = _with_partner(position, outlook)
+    else:
+        unit = whole_unit(position, step.select.unit, outlook)
     for member in list(unit):
         rest = [i for i in _left_of_thought(member, outlook) if i not in unit]
         is_thinking = conversation.items[member].kind == "thinking"
@@ -259,6 +294,15 @@ def removed_with(
         elif rest and conversation.reading.is_bound(member):
             return _BOUND
     return _why_not(unit, step, outlook, at) or unit
+
+
+def _with_partner(position: int, outlook: Outlook) -> dict[int, Reason | None]:
+    unit: dict[int, Reason | None] = {position: None}
+    partner = outlook.conversation.reading.partners.get(position)
+    if partner is not None and not outlook.is_out(partner, even_of_placeholders=True):
+        is_result = outlook.conversation.items[position].kind == "tool_result"
+        unit[partner] = Reason("with_result" if is_result else "with_call")
+    return unit
 
 
 def _left_of_message(position: int, outlook: Outlook) -> Iterator[int]:
@@ -282,10 +326,14 @@ def _why_not(
     for member, reason in unit.items():
         item = conversation.items[member]
         held = protection(conversation, member, step, at)
-        if held is not None:
-            return _LONE_THINKING if item.kind == "thinking" and reason is not None else held
-        if conversation.policy.pinned(item.type, item.tool) is not None:
-            return Reason("pinned")
+        if held is None and conversation.policy.pinned(item.type, item.tool) is not None:
+            held = Reason("pinned")
+        if held is None:
+            continue
+        if reason is not None and reason.code == "with_unit":
+            return stays_with(step.select.unit, held)
+        is_thinking = item.kind == "thinking" and held.code != "pinned"
+        return _LONE_THINKING if is_thinking and reason is not None else held
     gone = set(messages_without(unit, outlook))
     if not gone:
         return None
@@ -334,10 +382,20 @@ def _turns_to_assistant(
 
 
 class Taking:
-    """What one step takes in a plan: decisions on the items, and on what goes with them."""
+    """What one step takes in a plan: decisions on the items, and on what goes with them.
 
-    def __init__(self, outlook: Outlook, step: Step, at: Checkpoint) -> None:
+    `held` returns why the selection of the step keeps an item, for items that go with others.
+    """
+
+    def __init__(
+        self,
+        outlook: Outlook,
+        step: Step,
+        at: Checkpoint,
+        held: Callable[[int], Reason | None] = lambda _: None,
+    ) -> None:
         self._outlook, self._step, self._at = outlook, step, at
+        self._held = held
         self._in, self._facts = outlook.conversation, outlook.facts
         self._words_as_drafted = self._facts.words_like(self._in.facts)
         self.left: list[tuple[int, Reason]] = []
@@ -383,7 +441,7 @@ class Taking:
         self._outlook.take(decision)
         call = self._in.reading.partners.get(position) if item.kind == "tool_result" else None
         if treatment.with_input and call is not None:
-            self._shorten(call, unit)
+            self._shorten(call, unit, empties=treatment.empties_input)
         return None
 
     def _replaced(
@@ -420,20 +478,34 @@ class Taking:
             saves=out.saves,
         )
 
-    def _shorten(self, call: int, unit: Unit) -> None:
-        """Replace the long strings in the input of a call whose result was taken."""
+    def _shorten(self, call: int, unit: Unit, *, empties: bool) -> None:
+        """Empty the input of a call whose result was taken, or replace its long strings."""
         item, policy = self._in.items[call], self._in.policy
         if self.is_out(call) or not policy.goes_along(item.type, item.tool):
+            return
+        if empties:
+            self._empty(call, unit)
             return
         wording = policy.wording(self._step, item.type, item.tool)
         wanted = wanted_path(item, self._step, policy, self._facts)
         # An input that stays as it is uses up no name of a file.
         if not self._shortens(item, wording, expected_file(wanted, self._facts), unit):
             return
-        rule = ("steps", self._step.name, "select", "with_input")
+        rule = self._rule_of_inputs
         decision = self._replaced(call, wording, unit, Reason("with_result"), rule)
         if self._shortens(item, wording, decision.file or NO_FILE, unit):
             self._outlook.take(decision)
+
+    def _empty(self, call: int, unit: Unit) -> None:
+        """Leave nothing of an input; no wording is left in it, so none is part of the decision."""
+        if not has_input(self._in.items[call].text):
+            return
+        decision = self._removed(call, Reason("emptied_with_result"), self._rule_of_inputs)
+        self._outlook.take(replace(decision, placeholder=EMPTY_INPUT, unit=unit))
+
+    @property
+    def _rule_of_inputs(self) -> RulePath:
+        return "steps", self._step.name, "select", "with_input"
 
     def _shortens(self, item: Item, wording: Wording, file: File, unit: Unit) -> bool:
         text = left_in_place(item, wording, file, self._facts, unit)
@@ -444,6 +516,11 @@ class Taking:
         going = removed_with(position, self._step, self._outlook, self._at)
         if isinstance(going, Reason):
             return going
+        unit = self._step.select.unit
+        if unit != "item":
+            held = next(filter(None, map(self._held, going)), None)
+            if held is not None:
+                return stays_with(unit, held)
         self._outlook.removed.update(messages_without(going, self._outlook))
         for member, reason in going.items():
             self._outlook.take(self._removed(member, reason or verdict.reason, verdict.rule))

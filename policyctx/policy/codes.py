@@ -93,7 +93,8 @@ FINDINGS: dict[str, Code] = {
         "lets each new file replace the one before it, while placeholders still point there. Put "
         "`{item_id}` into the path (`{tool_use_id}` is enough for results of tools only), or use "
         "`on_conflict: suffix`. A call and its result have one id: where both are saved, as by "
-        "`drop` and `with_input`, the path needs `{item_type}` as well.",
+        "`drop` and `with_input`, the path needs `{item_type}` as well. With `escape: _` two ids "
+        "such as `a/b` and `a_b` have one name; use `escape: percent`, or `on_conflict: suffix`.",
     ),
     "PC312": Code(
         "`offload: true` on what is never offloaded",
@@ -119,8 +120,9 @@ FINDINGS: dict[str, Code] = {
         "an excerpt that the wording does not show",
         "The placeholder says how much to show of the beginning or the end of an item, or how to "
         "show it, but its text has no field for that: `head` needs `{head}`, `tail` needs "
-        "`{tail}`, and `max_line_chars` and `line_numbers` need one of the two. Without it the "
-        "key does nothing. Put the field into the text, or remove the key.",
+        "`{tail}`, `gap` needs `{gap}`, and `max_line_chars`, `cut_mark` and `line_numbers` need "
+        "`{head}` or `{tail}`; `cut_mark` also needs `max_line_chars`. Without it the key does "
+        "nothing. Put the field into the text, or remove the key.",
     ),
     "PC317": Code(
         "an `until` that can never hold",
@@ -135,10 +137,11 @@ FINDINGS: dict[str, Code] = {
         "wider, or remove `order`.",
     ),
     "PC319": Code(
-        "a `per` where nothing is counted apart",
+        "a `per` or `of` where nothing is counted apart",
         "`per` says among whom items or tokens are counted: each tool, each type, or all. The "
         "newest messages and turns are those of the whole list, so `per` beside them does "
-        "nothing. Remove it, or count `items` or `tokens`.",
+        "nothing, unless `of: candidates` counts only turns with a candidate. `of` is for `turns` "
+        "alone. Remove the key, or count `items` or `tokens`.",
     ),
     "PC320": Code(
         "a `with_input` without a result",
@@ -193,10 +196,36 @@ FINDINGS: dict[str, Code] = {
     ),
     "PC330": Code(
         "a summarizer that is not built in",
-        "`summary.by` names neither `extractive` nor `anthropic`. Code may register a summarizer "
+        "`summary.by` names no summarizer that ships with the library. Code may register one "
         "of this name with `policyctx.register_summarizer`, which `check` cannot see. If no code "
         "does, no session can be made with the policy. Mend the name, or register the summarizer "
         "before the session is made.",
+    ),
+    "PC331": Code(
+        "a tokenizer that is not built in",
+        "`model.tokenizer` is no name of a built-in tokenizer. Code may register a counter of this "
+        "name with `policyctx.register_tokenizer`, which `check` cannot see. If no code does, no "
+        "session can be made with the policy. Mend the name, or register the counter before the "
+        "session is made.",
+    ),
+    "PC332": Code(
+        "a prompt that does not say it",
+        "`summary.prompt` is what a model is told. The extractive summary asks no model, so the "
+        "key does nothing there; and `rules` reach the model only where the prompt has `{rules}`. "
+        "Name a summarizer that asks a model, put the field into the prompt, or remove the key.",
+    ),
+    "PC340": Code(
+        "a `batches` without effect",
+        "`batches` says whether what belongs to parallel calls stays together while a part of it "
+        "is recent. A `keep_recent` of 0 keeps nothing, and what the user or the model wrote "
+        "belongs to no call. Remove the key, or raise the number.",
+    ),
+    "PC341": Code(
+        "a `since_last` that nothing remembers",
+        "`since_last` counts what came since the step last took something, which the session "
+        "remembers beside its files. With `store: {state: none}` it remembers nothing, so the "
+        "gate counts from the beginning of the list at every call. Keep the state, or use a gate "
+        "that counts the whole list.",
     ),
 }
 
@@ -330,7 +359,7 @@ to be ignored, so neither is. Take one away:
     tools: {Bash: {min_tokens: 500, min_chars: 2000}}   # wrong: which one?
     tools: {Bash: {min_tokens: 500}}
 
-A wording with `{head}` or `{tail}` is told so too when no key beside it says how much to show,
+A wording with `{head}`, `{tail}` or `{gap}` is told so too when no key beside it says what to show,
 and one with `{path}` when a `clear` step would leave it: nothing is saved there.""",
     ),
     "PC109": Code(

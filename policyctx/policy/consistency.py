@@ -11,14 +11,20 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from policyctx.definitions.actions import STEP_ACTIONS
-from policyctx.definitions.fields import EXTENT_FIELDS, FILE_FIELDS, PLACEHOLDER_FIELDS
+from policyctx.definitions.fields import (
+    EXTENT_FIELDS,
+    FILE_FIELDS,
+    PLACEHOLDER_FIELDS,
+    SUMMARY_FIELDS,
+)
 from policyctx.definitions.item_types import BUILT_IN_TYPES
-from policyctx.definitions.summarizers import MODEL_SUMMARIZERS
+from policyctx.definitions.summarizers import MODEL_SUMMARIZERS, NONE
 from policyctx.errors import Diagnostic
 from policyctx.policy.diagnosing import hint, not_one_of, word
 from policyctx.policy.lookup import compaction_of
 from policyctx.policy.models import ItemRule, Prices
 from policyctx.policy.models.gates import GATES
+from policyctx.policy.models.rules import KeepRecent
 from policyctx.policy.nodes import sections
 from policyctx.policy.reach import (
     Checked,
@@ -45,18 +51,19 @@ _NO_PATH = "`clear` saves nothing, so there is no path to show"
 
 
 def shown_without_extent(placeholder: Node | None) -> Iterator[Diagnostic]:
-    """Yield an error for `{head}` or `{tail}` without the key that says how much they show.
+    """Yield an error for `{head}`, `{tail}` or `{gap}` without the key that says what they show.
 
     That has no default, and is not taken from another map.
     """
     text = _text(placeholder)
     if placeholder is None or text is None:
         return
-    for key in sorted(_fields(text.value).intersection(EXTENT_FIELDS)):
-        extent = placeholder.child(key)
-        if extent is None or extent.value is None:
+    for key in sorted(_fields(text.value).intersection({*EXTENT_FIELDS, "gap"})):
+        given = placeholder.child(key)
+        if given is None or given.value is None:
             sentence = f"`{{{key}}}` shows nothing without `{key}`"
-            help_ = f"give `{key}` beside the text: `{{text: …, {key}: {{lines: 10}}}}`"
+            value = "{lines: 10}" if key in EXTENT_FIELDS else '"…"'
+            help_ = f"give `{key}` beside the text: `{{text: …, {key}: {value}}}`"
             yield Diagnostic(text.place, "PC107", sentence, help_)
 
 
@@ -100,8 +107,10 @@ def _wordings_left(checked: Checked, step: Step) -> Iterator[tuple[RulePath, Pla
     for item_type in taken_types(checked, step):
         tools = tools_left(checked, step, item_type)
         yield from rules_that_speak(checked, item_type, tools, "placeholder")
-        if checked.kind(item_type) == "tool_result" and (globs := step.select.with_input):
-            wanted = tools.wanted if isinstance(globs, bool) else (*tools.wanted, globs)
+        inputs = step.select.with_input
+        leaves_wording = inputs is not None and inputs.leave != "empty" and bool(inputs.tools)
+        if checked.kind(item_type) == "tool_result" and inputs is not None and leaves_wording:
+            wanted = tools.wanted if "*" in inputs.tools else (*tools.wanted, inputs.tools)
             for call in calls:
                 along = ToolsLeft(wanted, tools.unwanted)
                 yield from rules_that_speak(checked, call, along, "placeholder")
@@ -125,7 +134,7 @@ def _fields(text: str) -> frozenset[str]:
 MOST_TOLD = 100
 _TYPE_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 # Keys of a selection that look at the whole list, which an item that arrives is not seen in.
-_ON_ARRIVAL = ("keep_recent", "order", "until", "ephemeral")
+_ON_ARRIVAL = ("keep_recent", "order", "until", "ephemeral", "unit")
 
 
 def inconsistencies(root: Node) -> Iterator[Diagnostic]:
@@ -140,6 +149,7 @@ def inconsistencies(root: Node) -> Iterator[Diagnostic]:
     for node in islice(_unknown_types(root, frozenset(known)), MOST_TOLD):
         yield not_one_of(node, known)
     yield from _wrong_steps(_elements(root.child("steps")))
+    yield from _wrong_tails(root)
     yield from _unpriced(root)
 
 
@@ -229,6 +239,55 @@ def _out_of_place_by_action(step: Node, action: Action, *, is_last: bool) -> Ite
         if select and (node := select.child(key)):
             sentence = f"{key} is not for `do: {action.do}`; {why}"
             yield Diagnostic(node.key or node.place, "PC107", sentence)
+    if select and action.leaves_placeholder and (unit := select.child("unit")):
+        sentence = f"unit is not for `do: {action.do}`; each item leaves a placeholder of its own"
+        yield Diagnostic(unit.key or unit.place, "PC107", sentence)
+    if select and action.leaves_nothing:
+        yield from _split_batches(select.child("keep_recent"), f"`do: {action.do}`")
+
+
+_NEVER_SPLIT = "calls leave with their results, so parallel ones stay together"
+
+
+def _wrong_tails(root: Node) -> Iterator[Diagnostic]:
+    """Yield an error for each key of the tail of a compaction that only fits items."""
+    for path, model, node in sections(root):
+        if model is KeepRecent and path[-2:-1] == ("compaction",):
+            yield from _split_batches(node, "`compact`")
+            of = node.child("of")
+            if of is not None and of.value == "candidates":
+                sentence = "`of: candidates` is not for `compact`, which takes whole messages"
+                yield Diagnostic(of.place, "PC107", sentence, "remove it: all turns count")
+
+
+def _split_batches(recency: Node | None, by: str) -> Iterator[Diagnostic]:
+    batches = recency.child("batches") if recency is not None else None
+    if batches is not None and batches.value == "split":
+        sentence = f"`batches: split` is not for {by}; {_NEVER_SPLIT}"
+        yield Diagnostic(batches.place, "PC107", sentence, "remove it, or write `batches: whole`")
+
+
+def split_where_dropped(root: Node, policy: Policy) -> Iterator[Diagnostic]:
+    """Yield an error for each rule with `batches: split` that counts for a `drop` step.
+
+    Which rules those are takes the whole policy, as in `path_in_inherited`.
+    """
+    checked = Checked(root, policy)
+    found: dict[RulePath, Step] = {}
+    for _, step in checked.steps:
+        if step.action.leaves_nothing and step.select.keep_recent is None:
+            with suppress(TooLargeError):
+                for item_type in taken_types(checked, step):
+                    tools = tools_left(checked, step, item_type)
+                    given = rules_that_speak(checked, item_type, tools, "keep_recent")
+                    found |= {path: step for path, keep in given if _splits(keep)}
+    for path, step in found.items():
+        if checked.is_written(path):
+            yield from _split_batches(root.deepest(path)[1], f"the step {step.name!r}, which drops")
+
+
+def _splits(keep: KeepRecent | None) -> bool:
+    return keep is not None and keep.batches == "split"
 
 
 def summaries_without_model(root: Node, policy: Policy) -> Iterator[Diagnostic]:
@@ -244,6 +303,28 @@ def summaries_without_model(root: Node, policy: Policy) -> Iterator[Diagnostic]:
             found = (root.deepest(path) for path in (("steps", i, *keys), keys))
             node = next((node for path, node in found if path[-1:] == (key,)), root)
             yield Diagnostic(node.key or node.place, "PC102", sentence, help_)
+
+
+def wordings_of_no_summary(root: Node, policy: Policy) -> Iterator[Diagnostic]:
+    """Yield an error for a compaction without a summary whose wording shows one, or is empty."""
+    for i, step in enumerate(policy.steps):
+        if not step.action.takes_messages:
+            continue
+        settings = compaction_of(policy, step)
+        if settings.summary.by != NONE:
+            continue
+        text = settings.wording.summary
+        is_shown = "summary" in parsed_template(text, SUMMARY_FIELDS).fields
+        if not is_shown and text.strip():
+            continue
+        keys = ("compaction", "wording", "summary"), ("compaction", "summary", "by")
+        paths = [(*above, *key) for key in keys for above in (("steps", i), ())]
+        nodes = [(path, *root.deepest(path)) for path in paths]
+        places = (node.key or node.place for path, found, node in nodes if found == path)
+        what = "the wording shows one" if is_shown else "the wording is empty"
+        sentence = f"`by: none` makes no summary, and {what}"
+        help_ = "give a text: `wording: {summary: '[Earlier messages: {archive_path}]'}`"
+        yield Diagnostic(next(places), "PC107", sentence, help_)
 
 
 def _why_model_is_needed(summary: Summary, policy: Policy) -> tuple[str, str, str] | None:

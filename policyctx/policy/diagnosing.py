@@ -69,9 +69,23 @@ def diagnostics(root: Node, errors: Iterable[ErrorDetails]) -> list[Diagnostic]:
         if error["type"] == "missing" and (path, error["loc"][-1]) not in misspelt:
             sentence = f"the key {error['loc'][-1]!r} is missing"
             found[path, sentence] = [Diagnostic(node.place, "PC102", sentence)]
+        elif _is_of_other_form(error, path, node, errors):
+            continue
         elif error["type"] not in {"extra_forbidden", "missing"} and node.place not in found:
             found[node.place] = list(_about_value(error, path, node))
     return [diagnostic for same_place in found.values() for diagnostic in same_place]
+
+
+def _is_of_other_form(
+    error: ErrorDetails, path: Path, node: Node, errors: list[ErrorDetails]
+) -> bool:
+    """Whether a map is refused as a text here, and as a map for what is in it."""
+    inner = (other["loc"] for other in errors if other is not error)
+    return (
+        error["type"] == "string_type"
+        and node.is_map
+        and any(loc[: len(path)] == path and len(loc) > len(error["loc"]) for loc in inner)
+    )
 
 
 def in_order(found: Iterable[Diagnostic]) -> list[Diagnostic]:

@@ -17,7 +17,9 @@ from policyctx.errors import Diagnostic, PolicyError, UnknownPolicyError
 from policyctx.policy.consistency import (
     inconsistencies,
     path_in_inherited,
+    split_where_dropped,
     summaries_without_model,
+    wordings_of_no_summary,
 )
 from policyctx.policy.diagnosing import diagnostics, hint, in_order, shown_node, word
 from policyctx.policy.models import VERSIONS, Policy
@@ -363,7 +365,13 @@ def validated(root: Node) -> Policy:
     """Return the policy that a resolved tree says; raises `PolicyError` listing every mistake."""
     policy, found = _mistakes(root)
     if policy is not None and not found:
-        found = in_order([*path_in_inherited(root, policy), *summaries_without_model(root, policy)])
+        checks = (
+            path_in_inherited,
+            split_where_dropped,
+            summaries_without_model,
+            wordings_of_no_summary,
+        )
+        found = in_order([problem for check in checks for problem in check(root, policy)])
     if found or policy is None:
         raise PolicyError(found)
     return policy

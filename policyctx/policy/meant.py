@@ -248,6 +248,8 @@ def _around(
             return {name: value}
     for name in names:
         inner = model_in(model.model_fields[name].annotation)
+        if isinstance(value, str) and _takes(model, name, "?"):
+            continue  # its short form is a text that could be anything
         if inner is not None and (below := _around(inner, value, is_inner=True)) is not None:
             return {name: below}
     return None

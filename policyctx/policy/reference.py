@@ -64,7 +64,13 @@ NOTES = {
 Characters are Unicode code points. The text of an item is a string as it is, and a list of
 blocks as compact JSON. An image counts by its size in pixels and a document by its pages, after
 the provider's rules and never as its base64 text. Every count of a text's tokens is multiplied by
-`token_scale` and rounded.""",
+`token_scale` and rounded.
+
+`tokenizer: {chars_per_token: 4, round: up, per_message: 3}` counts each text by its characters, and
+adds `per_message` for each message to what the gate `tokens` and `until.tokens` compare; thresholds
+and `keep_recent` measure items alone. Code gives any other counter: by name with
+`policyctx.register_tokenizer`, or for one session with `Session(counter=…)`. Such a counter may
+have a number `per_message` too.""",
     "ItemRule": """\
 Each key is looked up on its own, and the nearest wins: the step's `select`, the tool (the exact
 name, then globs in the order written), the item type, the types that it refines, a hint from
@@ -92,32 +98,46 @@ is the block's JSON.""",
 A number alone means items. Those counted together are the step's candidates that get their
 `keep_recent` from the same key, and are of one tool, or of one type, or all, as `per` says; an
 item without a tool is counted with its type. Small and already offloaded ones are counted;
-parallel calls stay together, so that more may stay than was asked for, never less.
+parallel calls stay together, so that more may stay than was asked for, never less. With
+`batches: split` of the `keep_recent` that counts the recent one they do not: each is emptied when
+it is old itself. Its call and its result stay in the list, so the list stays valid. `drop` and
+`compact` take pairs out of the list, and never split a batch.
 
-`messages` and `turns` are those of the whole list, so `per` means nothing there. With
+`messages` and `turns` are those of the whole list, so `per` means nothing there. With `of:
+candidates` only those turns count in which there is an item that is counted: `turns: 2` keeps what
+belongs to the newest two of them, however many turns without one came since. With
 `tokens: N` an item stays while the newer ones counted with it have fewer than N tokens, so the
 one that crosses the line stays. Each has its own size, also when a placeholder stands for it.""",
     "Placeholder": """\
 A string alone is the `text`. Its fields: `{path}` (absolute), `{relative_path}` (from the
-store's root), `{cwd_path}` (from the working directory in which the session was made; absolute
-for a file outside of it), `{item_id}`, `{item_type}`, `{tool_name}`, `{tool_use_id}`,
-`{session_id}`, `{tokens}`, `{chars}`, `{lines}`, `{sha256}`, `{head}`, `{tail}`,
-`{omitted_lines}`, `{omitted_chars}`, `{source_path}`, `{source_first_line}`,
-`{source_last_line}`. `{{` and `}}` are literal. Nothing else is evaluated.
+store's root), `{store_path}` (the same without `./`), `{cwd_path}` (from the working directory in
+which the session was made; absolute for a file outside of it), `{item_id}`, `{item_type}`,
+`{tool_name}`, `{tool_use_id}`, `{session_id}`, `{tokens}`, `{chars}`, `{lines}`, `{sha256}`,
+`{head}`, `{gap}`, `{tail}`, `{omitted_lines}`, `{omitted_chars}`, `{source_path}`,
+`{source_first_line}`, `{source_last_line}`. `{{` and `}}` are literal. Nothing else is evaluated.
 
 """
     f"""\
-`clear` saves nothing: its wording has no `{{path}}`, `{{relative_path}}` or `{{cwd_path}}`. Where
-the policy gives none it is `{Action.CLEAR.text}`.
+`clear` saves nothing: its wording has no `{{path}}`, `{{relative_path}}`, `{{store_path}}` or
+`{{cwd_path}}`. Where the policy gives none it is `{Action.CLEAR.text}`.
 
 """
     """\
 A line ends with a newline, which a carriage return may precede; nothing else ends one, and the
 last line needs none. `{lines}` counts them so. `head` and `tail` measure the text itself: the
-numbers of lines and the `…` of cut ones come on top. The head comes first, and the tail is taken
+numbers of lines and the marks of cut ones come on top. The head comes first, and the tail is taken
 from what it leaves, so that a short text is shown once. `tokens: N` shows at most N, and one
-character more would be too many; characters are Unicode code points, and none is cut. A newline
-at the end of what is shown is left to the wording.
+character more would be too many; characters are Unicode code points, and none is cut. `chars: N`
+shows exactly N of a longer text. Of `lines`, the newline at the end of the last one shown is left
+to the wording.
+
+`{gap}` is the text of `gap` where characters of the text stand between head and tail, or after a
+head without a tail. Where none do, it is the newline that the lines of the head are without, so
+that `{head}{gap}{tail}` is the whole text.
+
+In the input of a call a placeholder stands for a string, so these fields tell of that string:
+`{head}`, `{tail}`, `{tokens}`, `{chars}`, `{lines}`, `{omitted_lines}`, `{omitted_chars}`.
+`{sha256}` is that of the whole input, as the file holds it.
 
 `{omitted_lines}` is the number of lines of which nothing is shown, `{omitted_chars}` that of the
 characters not shown, those hidden in cut lines among them. Both are 0 where the whole text is
@@ -130,9 +150,8 @@ lines that were read. For any other item they describe its own file, as `{path}`
     placeholder:
       text: |-
         [{tool_name}: {lines} lines in {path}]
-        {head}
-        [… {omitted_lines} lines …]
-        {tail}
+        {head}{gap}{tail}
+      gap: "\\n[… {omitted_lines} lines …]\\n"
       head: {lines: 20}
       tail: {lines: 5}
       max_line_chars: 200""",
@@ -144,20 +163,27 @@ whole. The fields of `session_id` are `{date}` and `{time}` (UTC) and `{random}`
 of a legacy `function_call`, has the tool's name and a hash of its text as `{tool_use_id}`.
 
 What is put into a path keeps `A-Z a-z 0-9 . _ -`; any other byte is percent-encoded, a name of
-dots only too; what is empty or over 120 bytes is named by its hash. No id or tool name leads
-out of the root.""",
+dots only too; what is empty or over 120 bytes is named by its hash. With `escape: _` each such
+character becomes `_`, and so does each dot of a name of dots only. No id or tool name leads out of
+the root.""",
     "Step": """\
 A step sees the list as the session's past and the steps before it have left it. What was
 offloaded once keeps its placeholder in every later turn of the session. `must_shrink` measures
 in the unit of the item's threshold. Items that arrive come one by one, so that a step `on:
-arrival` has no gates, no `keep_recent`, `order`, `until` or `ephemeral`.
+arrival` has no gates, no `keep_recent`, `order`, `until`, `ephemeral` or `unit`.
 
 `drop` takes what is kept and what a placeholder stands for. A result goes with its call and a
 call with its result; parallel calls beside them stay. Thinking that would be alone in its
 message goes along when it is of an earlier turn. A removal is not made when it would leave an
 assistant message first or last, or only thinking in a message, or when what goes along is
 pinned; where a later step makes room for it, it goes in the same turn. `drop` has no
-`placeholder`, `must_shrink` or `with_input`.""",
+`placeholder`, `must_shrink` or `with_input`.
+
+With a `unit` of more than an item, whatever is selected takes its unit along, the items in it that
+are not selected too; a call and its result, with their units, always leave together. A system
+message is no part of a unit. The unit stays where anything in it is recent by the step's
+`keep_recent`, pinned, protected, excepted by `except_tools`, or a failed result under `errors:
+false`. `frees` and `ratio` count what is selected, without what goes along.""",
     "Select": """\
 In this order: `types` and `tools` make the candidates; `keep_recent` counts among them and
 keeps the newest; `except_tools`, `errors: false`, pins, `offload: false`, thresholds and
@@ -169,7 +195,8 @@ tokens. `by_type` needs `types`; what only `"*"` names goes last. `until` is ask
 item, under `by_type` before each type.
 
 `with_input` replaces the long strings of the input when the step takes the result, unless the
-call is pinned.""",
+call is pinned or has `offload: false`. With `leave: empty` the input becomes `{}` instead, however
+short it is; `offload` saves it first. An input that is not a JSON object stays.""",
     "Until": """\
 `tokens` are those that the gate of this name compares; `frees` are those that the list has lost
 since the step began, net of placeholders.""",
@@ -181,6 +208,12 @@ everything untouched and costs nothing.
 `ratio` is closed when there is nothing in the messages, and when nothing is selected; then
 nothing is divided. `ratio` and `frees` reckon as if no file name were taken. `idle` is closed
 before the first model call.
+
+`since_last` counts what came behind the message with which the list ended when the step last took
+something. A turn counts if it began since, and tokens are those of the messages in the list as it
+is now. Everything in the list counts before the step has taken anything, and where the list lacks
+that message, as after a compaction. It holds after a restart; with `store.state: none` nothing is
+remembered.
 
 `pays_back` needs `model.price`. It is
 

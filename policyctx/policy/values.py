@@ -146,11 +146,29 @@ def one_or_more(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
     return value if isinstance(value, list) else [value]
 
 
-def flag_or_globs(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
-    """Check that a text which is meant as true or false is not taken for a tool's name."""
-    if isinstance(value, str) and value.lower() in _FLAG_WORDS:
-        raise ValueError("expected true, false or globs of tools")
-    return value
+def flag_globs_or_map(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
+    """Read `true` as a map with the `tools` of that name, all; a glob or several as those tools.
+
+    `false` is no map at all. A text that is meant as true or false is not a tool's name.
+    """
+    if value is None or value is False:
+        return None
+    if value is True:
+        return {"tools": ["*"]}
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, list) or (isinstance(value, str) and value.lower() not in _FLAG_WORDS):
+        return {"tools": value}
+    raise ValueError("expected true, false, globs of tools or a map")
+
+
+def flag_or_map(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
+    """Read `true` as an empty map, and `false` as none."""
+    if value is None or isinstance(value, bool):
+        return {} if value else None
+    if isinstance(value, dict):
+        return value
+    raise ValueError("expected true, false or a map")
 
 
 def template_of(fields: tuple[str, ...]) -> Callable[[Any], Any]:

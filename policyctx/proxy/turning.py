@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from policyctx.definitions.tokenizers import TOKENIZERS
+from policyctx.definitions.tokenizers import is_remote
 from policyctx.errors import UsageError
 from policyctx.messages.markers import MARKER
 from policyctx.proxy.bodies import read_body, shared_messages
@@ -139,7 +139,7 @@ class Turning:
         session = Session(policy, root=self._root / "warm-up", session_id="warm-up")
         try:
             plan = session.plan(_WARM_UP)
-            if not TOKENIZERS[policy.model.tokenizer].is_remote:
+            if not is_remote(policy.model.tokenizer):
                 _log.debug("warmed up by a list of %d tokens", plan.tokens_before)
         except Exception as error:  # noqa: BLE001 - a turn reports what fails in it
             self._note(error, "the proxy was not warmed up")
@@ -265,7 +265,7 @@ class Turning:
         records: list[dict[str, Any]] = []
         try:
             if plan.new or result.compacted:
-                counts = not TOKENIZERS[session.policy.model.tokenizer].is_remote
+                counts = not is_remote(session.policy.model.tokenizer)
                 made = turn_record(conversation.calls, conversation.at, plan, counts=counts)
                 records.append(made)
                 freed = sum(one["freed_tokens"] or 0 for one in made["decisions"])

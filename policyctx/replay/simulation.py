@@ -12,6 +12,7 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.summarizers import NONE
 from policyctx.errors import StoreError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.facts import Facts
@@ -69,7 +70,7 @@ def online_summarizers(policy: OffloadPolicy) -> tuple[str, ...]:
         step.compaction.summary.by if step.compaction and _names_one(step) else whole.summary.by
         for step in compacting
     }
-    return tuple(sorted(names - {OFFLINE}))
+    return tuple(sorted(names - {OFFLINE, NONE}))
 
 
 @lru_cache(maxsize=8)  # a process replays many recordings under few policies
@@ -100,7 +101,7 @@ def _names_one(step: Step) -> bool:
 
 def _alone(compaction: Compaction, *, named: bool) -> Compaction:
     changed: dict[str, object] = {}
-    if named:
+    if named and compaction.summary.by != NONE:
         changed["summary"] = compaction.summary.model_copy(update={"by": OFFLINE})
     if named or "restore" in compaction.model_fields_set:
         changed["restore"] = compaction.restore.model_copy(update={"max_files": 0})

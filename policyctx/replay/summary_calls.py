@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyctx.compaction.prompt import instructions, instructions_in_place
-from policyctx.definitions.summarizers import BUILT_IN_SUMMARIZERS
+from policyctx.definitions.summarizers import BUILT_IN_SUMMARIZERS, NONE
 from policyctx.policy.values import Share
 from policyctx.pricing.dollars import prices_of
 from policyctx.pricing.rows import row_of
@@ -47,7 +47,7 @@ def summary_call(
     if step is None:
         return None
     settings = policy.compaction(step).summary
-    if settings.by == OFFLINE:
+    if settings.by in (OFFLINE, NONE):
         return None
     if settings.reuse_cache:
         own = facts.tokens_beside + replaced.tokens

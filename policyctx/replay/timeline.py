@@ -267,7 +267,7 @@ class Timeline:
             freed=before - left,
             path=path,
             bytes=0 if path is None else self._store.size(path),
-            taken=decision.reason.code not in {"with_call", "with_result"},
+            taken=decision.reason.code not in {"with_call", "with_result", "emptied_with_result"},
         )
 
 

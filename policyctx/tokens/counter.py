@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from policyctx.definitions.tokenizers import TOKENIZERS
+from policyctx.definitions.tokenizers import TOKENIZERS, CharRule
+from policyctx.errors import UnknownTokenizerError
 from policyctx.tokens.encoders import approximate, measure_for, pieces
 from policyctx.tokens.provider_models import provider_model
 from policyctx.tokens.request_size import request_tokens
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from policyctx.definitions.request_content import RequestContent
+    from policyctx.definitions.tokenizers import ByChars
     from policyctx.tokens.encoders import Measure
     from policyctx.tokens.provider_models import ProviderModel
 
@@ -146,7 +148,10 @@ class MemoCounter:
         *,
         bounds: Callable[[str], Bounds] = byte_bounds,
         memo_bytes: int = MEMO_BYTES,
+        per_message: int = 0,
     ) -> None:
+        self.per_message = per_message
+        """Tokens that each message of a list adds."""
         self._measure, self._bounds, self._memo_bytes = measure, bounds, memo_bytes
         self.shared_as: Callable[[], object] | None = None
         """Returns the process's counter, where this is it."""
@@ -232,11 +237,32 @@ def _held_bytes(text: str) -> int:
     return _ENTRY_BYTES + len(text) * (1 if text.isascii() else _WIDE_CHAR_BYTES)
 
 
+class CharCounter(MemoCounter):
+    """A counter by the number of characters alone."""
+
+    def __init__(self, rule: CharRule, *, memo_bytes: int = MEMO_BYTES) -> None:
+        super().__init__(
+            lambda texts: [rule.tokens(len(text)) for text in texts],
+            bounds=lambda text: Bounds(rule.tokens(len(text)), rule.tokens(len(text))),
+            memo_bytes=memo_bytes,
+            per_message=rule.per_message,
+        )
+        self._rule = rule
+
+    def truncate(self, text: str, tokens: int, *, end: bool = False) -> str:
+        """Return the start of `text`, or its end, in at most so many tokens."""
+        most = self._rule.chars(max(tokens, 0))
+        return text if len(text) <= most else _part(text, max(most, 0), end=end)
+
+
 class TokenCounter(Protocol):
     """Counts the tokens of texts and requests.
 
     Takes any text whatever and never hangs; the same text has the same count while the counter
     remembers it. Only a damaged installation raises: `VocabularyError`, at the first count.
+
+    A counter of the caller's may have a number `per_message`: the tokens that each message of the
+    list adds beside its texts.
     """
 
     def count(self, text: str) -> int:
@@ -271,30 +297,73 @@ class TokenCounter(Protocol):
         ...
 
 
-def counter_for(tokenizer: str, *, language_model: str | None = None) -> TokenCounter:
+# Of a counter that a caller gives, nothing is known of how many tokens a text can have.
+_MOST_TOKENS = 1 << 62
+
+
+def register_tokenizer(name: str, counter: TokenCounter | Callable[[str], int]) -> None:
+    """Let a policy's `model.tokenizer` name this counter, in this process.
+
+    A callable takes a text and returns its number of tokens. A name that is taken, a shipped one
+    too, is taken over.
+    """
+    with _making:
+        _registered[name] = counter_of(counter)
+
+
+def counter_of(given: TokenCounter | Callable[[str], int]) -> TokenCounter:
+    """Return a counter for one, or for a callable that `register_tokenizer` would take."""
+    if not callable(given):
+        return given
+
+    def measured(texts: Sequence[str]) -> list[int]:
+        return [given(text) for text in texts]
+
+    return MemoCounter(measured, bounds=lambda _: Bounds(0, _MOST_TOKENS))
+
+
+def counter_for(tokenizer: str | ByChars, *, language_model: str | None = None) -> TokenCounter:
     """Return the process's counter for a `model.tokenizer`, which holds its memo.
 
     `language_model` is whose count `anthropic` asks for; to the others it is nothing. Nothing is
     loaded until the first count. Raises `MissingExtraError` for `anthropic` without the package
-    of that name.
+    of that name, and `UnknownTokenizerError` for a name that is neither shipped nor registered.
     """
-    key = tokenizer, language_model if TOKENIZERS[tokenizer].is_remote else None
+    if isinstance(tokenizer, str):
+        with _making:
+            if tokenizer in _registered:
+                return _registered[tokenizer]
+        if tokenizer not in TOKENIZERS:
+            raise _unknown(tokenizer)
+        is_remote = TOKENIZERS[tokenizer].is_remote
+        key: tuple[str | CharRule, str | None] = (tokenizer, language_model if is_remote else None)
+    else:
+        key = CharRule.of(tokenizer), None
     with _making:
         if key not in _counters:
-            counter = new_counter(tokenizer, language_model=language_model)
+            counter = new_counter(key[0], language_model=language_model)
             counter.shared_as = partial(counter_for, tokenizer, language_model=key[1])
             _counters[key] = counter
         return _counters[key]
 
 
+def _unknown(name: str) -> UnknownTokenizerError:
+    from difflib import get_close_matches  # noqa: PLC0415 - only for an error
+
+    known = sorted({*TOKENIZERS, *_registered})
+    return UnknownTokenizerError(name, known, next(iter(get_close_matches(name, known, n=1)), None))
+
+
 def new_counter(
-    tokenizer: str,
+    tokenizer: str | CharRule,
     *,
     language_model: str | None = None,
     fast: bool | None = None,
     memo_bytes: int = MEMO_BYTES,
 ) -> MemoCounter:
     """Return a counter that shares nothing with any other; see `measure_for` for `fast`."""
+    if not isinstance(tokenizer, str):
+        return CharCounter(tokenizer, memo_bytes=memo_bytes)
     if TOKENIZERS[tokenizer].is_remote:
         from policyctx.tokens.anthropic_api import AnthropicCounter  # noqa: PLC0415 - an extra
 
@@ -310,5 +379,6 @@ def _exact_bounds(text: str) -> Bounds:
     return Bounds(tokens, tokens)
 
 
-_counters: dict[tuple[str, str | None], TokenCounter] = {}
+_counters: dict[tuple[str | CharRule, str | None], TokenCounter] = {}
+_registered: dict[str, TokenCounter] = {}
 _making = threading.Lock()

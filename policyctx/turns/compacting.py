@@ -22,6 +22,7 @@ from policyctx.compaction.assembly import (
 from policyctx.compaction.file_access import accesses, unknown_readers
 from policyctx.compaction.restoration import WorkingFiles
 from policyctx.compaction.summarizers import SummaryRequest
+from policyctx.definitions.summarizers import NONE
 from policyctx.errors import StoreError
 from policyctx.messages.in_place import SessionRequest
 from policyctx.messages.reading import items_of
@@ -349,6 +350,7 @@ class Compacting:
             self._settings.wording,
             archive_path=archive_path,
             before_assistant=follows,
+            is_all_told=self._settings.summary.by == NONE,
         )
 
     def _problems(self, messages: Sequence[Message]) -> str:

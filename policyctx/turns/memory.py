@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from policyctx.errors import UsageError
 from policyctx.messages.shapes.built_in import BUILT_IN
-from policyctx.planning.ledger import Ledger, LedgerEntry, is_entry
-from policyctx.planning.records import TYPES, is_of
+from policyctx.planning.ledger import Ledger, LedgerEntry, Mark, is_entry
+from policyctx.planning.records import MARK, TYPES, is_of
 from policyctx.tokens.usage import Correction, correction_of
 from policyctx.turns.arriving import call_of
 from policyctx.turns.breakpoints import SentAnchors
@@ -82,13 +82,16 @@ class Memory:
         halves = _half_pairs(entries)
         lost, whole = _parted(entries, lambda entry: _is_half_pair(entry, halves))
         calls = [record["at"] for record in readable if record.get("record") == "call"]
+        marks = (Mark.of(record) for record in readable)
         learnt = [record for record in readable if record.get("record") == "usage"]
         placed = [record for record in readable if record.get("record") == "breakpoints"]
         made = (Replacement.of(record) for record in readable)
         settled = (one["sha256"] for one in readable if one.get("record") == "unreadable")
         skipped = Counter(map(_digest, [*unreadable, *(entry.record() for entry in lost)]))
+        ledger = Ledger(whole)
+        ledger.marks.update((mark.step, mark) for mark in marks if mark is not None)
         return cls(
-            Ledger(whole),
+            ledger,
             replacements=Replacements([one for one in made if one is not None], shapes),
             called_at=calls[-1] if calls else None,
             anchors=SentAnchors.of(placed[-1]) if placed else SentAnchors(),
@@ -178,8 +181,8 @@ def _is_readable(record: Mapping[str, Any]) -> bool:
     if kind == "breakpoints":
         prefixes = [record.get(name, ...) for name in SentAnchors.__slots__]
         return all(prefix is None or _is_prefix(prefix) for prefix in prefixes)
-    if kind == "decision":
-        return is_entry(record)
+    if kind in ("decision", "mark"):
+        return is_entry(record) if kind == "decision" else is_of(record, MARK)
     if kind == "unreadable":
         return is_of(record, {"sha256": "list"}) and _are_texts(record["sha256"])
     return kind != "compaction" or _is_compaction(record)

@@ -134,7 +134,9 @@ def carry_out(
     entries = known.entries(planned, changes)
     if planned.new and settings.keeps_state:
         try:
-            yield from Remember(tuple(entry.record() for entry in entries)).ask()
+            marks = known.conversation.marks.after(planned.new)
+            records = [entry.record() for entry in entries] + [mark.record() for mark in marks]
+            yield from Remember(tuple(records)).ask()
         except StoreError as error:
             planned = _unsaved(planned, error, warnings, settings)
             changes = known.edited(planned)

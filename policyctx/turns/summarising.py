@@ -17,8 +17,9 @@ from policyctx.compaction.prompt import (
     without_pinned,
     words_asked_for,
 )
-from policyctx.compaction.summarizers import ExtractiveSummarizer, ModelSummarizer
+from policyctx.compaction.summarizers import ExtractiveSummarizer, ModelSummarizer, NoSummarizer
 from policyctx.compaction.verification import reserved
+from policyctx.definitions.summarizers import NONE
 from policyctx.errors import SummaryError, in_words
 from policyctx.pricing.dollars import dollars, prices_of
 from policyctx.tokens.usage import Usage
@@ -74,7 +75,12 @@ class Summarising:
         self._verifies = by_model if verify is None else verify
 
     def run(self) -> Turn[Summarised]:
-        """Ask until a summary is accepted, or until no attempt or no time is left."""
+        """Ask until a summary is accepted, or until no attempt or no time is left.
+
+        Nobody is asked where the settings want no summary, whoever the summarizer is.
+        """
+        if self._settings.by == NONE:
+            return Summarised(NoSummarizer().summarize(self._request), SummaryUsage())
         # The extractive summary is the same each time.
         is_extractive = isinstance(self._summarizer, ExtractiveSummarizer)
         text, stopped = yield from self._attempt(1 if is_extractive else self._settings.attempts)

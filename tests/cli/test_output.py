@@ -13,7 +13,7 @@ import pytest
 from policyctx.cli.output import console, json_text, shortened, table
 from tests.cli.running import policyctx
 
-COMMAND = [sys.executable, "-c", "from policyctx.cli import main; main()"]
+COMMAND = [sys.executable, "-m", "policyctx"]
 
 
 @pytest.mark.slow

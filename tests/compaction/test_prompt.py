@@ -8,9 +8,11 @@ from policyctx.compaction.answers import summary_in
 from policyctx.compaction.assembly import History
 from policyctx.compaction.prompt import (
     PromptPart,
+    _unlike_a_summary,
     instructions,
     instructions_in_place,
     parts_of,
+    recorded_parts,
     transcript,
 )
 from policyctx.errors import MessagesError
@@ -183,3 +185,44 @@ def test_the_summary_is_what_is_left_of_an_answer_without_its_thoughts(
     answer: str, summary: str
 ) -> None:
     assert summary_in(answer) == summary
+
+
+PROMPT = "Up to {max_words} words.\n{sections}\n--\n{rules}\n--\n{earlier_summary}"
+
+
+def test_a_prompt_of_the_policy_takes_the_place_of_all_instructions() -> None:
+    settings = Summary.model_validate(
+        {
+            "prompt": PROMPT,
+            "max_words": 80,
+            "sections": ["Goals", {"name": "Errors", "ask": "Each with its cause."}],
+            "rules": ["Keep paths.", "Keep names."],
+        }
+    )
+    expected = (
+        "Up to 80 words.\n## Goals\n\n## Errors\nEach with its cause.\n--\n"
+        "- Keep paths.\n- Keep names.\n--\nBefore."
+    )
+    assert instructions(settings, ["a.py"], earlier=["Before."]) == expected
+    assert instructions_in_place(settings, ["a.py"], earlier=["Before."]) == expected
+
+
+@pytest.mark.parametrize(("prompt", "stays"), [(PROMPT, False), ("Sum up.", True), (None, True)])
+def test_an_earlier_summary_is_told_once(prompt: str | None, *, stays: bool) -> None:
+    history = History([user("old"), user("new")], earlier={0: "Before."})
+    settings = Summary.model_validate({"prompt": prompt})
+    texts = [part.text for part in recorded_parts(history, settings)]
+    assert texts == [*["Before."] * stays, "new"]
+
+
+def test_sections_are_required_only_where_the_prompt_asks_for_them() -> None:
+    def wrong(**given: object) -> object:
+        settings = Summary.model_validate(
+            {"sections": ["Goals"], "check": {"min_words": 0}, **given}
+        )
+        return _unlike_a_summary("word " * 200, settings, by_model=True)
+
+    assert wrong() is not None
+    assert wrong(prompt="{sections}") is not None
+    assert wrong(prompt="Sum up.") is None
+    assert wrong(prompt="Sum up.", check={"sections": True}) is not None

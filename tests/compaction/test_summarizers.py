@@ -88,8 +88,8 @@ def test_an_unknown_name_is_rejected_with_the_known_names_and_a_suggestion() -> 
     register_summarizer("mine", lambda _: "x")
     with pytest.raises(UnknownSummarizerError) as caught:
         summarizer_for("extractiv")
-    assert caught.value.known == ("extractive", "anthropic", "openai", "mine")
-    assert "did you mean 'extractive'? known are extractive, anthropic, openai, mine" in str(
+    assert caught.value.known == ("extractive", "none", "anthropic", "openai", "mine")
+    assert "did you mean 'extractive'? known are extractive, none, anthropic, openai, mine" in str(
         caught.value
     )
 

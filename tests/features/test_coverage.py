@@ -104,6 +104,8 @@ def test_every_document_has_a_feature_folder_and_the_readme_lists_every_folder()
     assert all(f"`{folder}/`" in told for folder in folders)
 
 
-def test_every_folder_of_features_is_of_a_document_a_preset_the_shapes_or_imports() -> None:
+def test_every_folder_of_features_is_listed_here() -> None:
+    """They are of a document, a preset, the shapes, imported policies, or keys of the language."""
     folders = {path.parent.name for path in FEATURES.rglob("*.feature")}
-    assert folders == {*DOCUMENTS, *preset_names(), "message-shapes", "server-edits"}
+    others = {"message-shapes", "selection", "server-edits", "what-is-left"}
+    assert folders == {*DOCUMENTS, *preset_names(), *others}

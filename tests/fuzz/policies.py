@@ -75,6 +75,9 @@ def _document(rng: random.Random) -> dict[str, Any]:
     return document
 
 
+_WITH_GAP = {"text": "{head}{gap}", "head": {"chars": 4}, "gap": "[{omitted_chars}]"}
+
+
 def _rules(rng: random.Random) -> dict[str, Any]:
     rules: dict[str, Any] = {"offload": True}
     if rng.random() < 0.2:
@@ -97,11 +100,13 @@ def _step(rng: random.Random, number: int) -> dict[str, Any]:
     select = _select(rng)
     step: dict[str, Any] = {"name": f"s{number}", "do": do, "select": select}
     if do != "drop":
-        step["placeholder"] = rng.choice(("[{item_id}]", "[gone]", "[gone to {relative_path}]"))
+        step["placeholder"] = rng.choice(
+            ("[{item_id}]", "[gone]", "[gone to {relative_path}]", _WITH_GAP)
+        )
         if rng.random() < 0.5:
             step["must_shrink"] = rng.random() < 0.5
         if rng.random() < 0.2:
-            select["with_input"] = True
+            select["with_input"] = rng.choice((True, {"leave": "empty"}))
     if rng.random() < 0.25:
         step["when"] = _gate(rng)
     return step

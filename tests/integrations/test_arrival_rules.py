@@ -35,12 +35,19 @@ WORDINGS = st.sampled_from(
         "[{path}]",
         "[{relative_path} {tool_name} {tool_use_id} {item_id} {item_type} {session_id}]",
         "{head}\n[{omitted_lines} lines, {omitted_chars} of {chars} are in {cwd_path}]\n{tail}",
+        "{head}{gap}{tail}{store_path}",
         "{sha256} {lines} {source_path} {source_first_line}-{source_last_line}",
         "{head}[{tokens} tokens, {path}]",
         "[Content offloaded]\nPath: {path}",
     ]
 )
 EXTENTS = st.sampled_from([{"lines": 2}, {"chars": 9}, {"lines": 0}, {"chars": 90}, {"tokens": 3}])
+EXCERPTS: list[dict[str, Any]] = [
+    {"max_line_chars": 4},
+    {"max_line_chars": 3, "cut_mark": "[cut]"},
+    {"line_numbers": True},
+    {"line_numbers": {"width": 3, "separator": ":"}},
+]
 PATHS = st.sampled_from(["{tool_name}/{tool_use_id}.{ext}", "all.{ext}", "{item_id}.{ext}"])
 
 
@@ -52,7 +59,9 @@ def documents(draw: st.DrawFn) -> str:
     for name in ("head", "tail"):
         if f"{{{name}}}" in wording["text"]:
             wording[name] = draw(EXTENTS)
-            wording |= draw(st.sampled_from([{}, {"max_line_chars": 4}, {"line_numbers": True}]))
+            wording |= draw(st.sampled_from([{}, *EXCERPTS]))
+    if "{gap}" in wording["text"]:
+        wording["gap"] = "<{omitted_lines} of {lines}>"
     step = {
         "name": "a",
         "on": "arrival",
@@ -72,6 +81,7 @@ def documents(draw: st.DrawFn) -> str:
         "store": {
             "root": draw(st.sampled_from(["files/{session_id}", "files"])),
             "path": draw(PATHS),
+            "escape": draw(st.sampled_from(["percent", "_"])),
             "format": draw(st.sampled_from(["text", "envelope"])),
             "on_conflict": draw(st.sampled_from(["suffix", "suffix", "overwrite", "error"])),
             "sync": "never",

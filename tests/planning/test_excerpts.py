@@ -209,3 +209,21 @@ def test_a_run_is_shown_to_its_last_token(text: str) -> None:
     wording = Placeholder.model_validate({"head": {"tokens": 60}, "tail": {"tokens": 60}})
     found = excerpt(text, wording, EXACT)
     assert EXACT.count(found.head) == EXACT.count(found.tail) == 60
+
+
+def test_a_cut_line_has_the_mark_of_the_policy_or_none() -> None:
+    for mark in (" [cut]", ""):
+        found = shown("abcdef\nxy\n", head={"lines": 2}, max_line_chars=3, cut_mark=mark)
+        assert (found.head, found.omitted_chars) == (f"abc{mark}\nxy\n", 3)
+
+
+def test_numbers_are_as_wide_as_asked_and_wider_where_they_must_be() -> None:
+    numbers = {"width": 2, "separator": ": "}
+    found = shown("x\n" * 100, head={"lines": 1}, tail={"lines": 2}, line_numbers=numbers)
+    assert (found.head, found.tail) == (" 1: x\n", "99: x\n100: x\n")
+
+
+def test_the_width_of_the_numbers_alone_keeps_the_tab() -> None:
+    assert shown("a\nb", head={"lines": 2}, line_numbers={"width": 6}).head == (
+        "     1\ta\n     2\tb"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -194,3 +195,76 @@ def test_an_input_that_a_longer_name_of_its_file_would_not_shorten_stays(
     kinds = ["tool_call", "tool_result", *["tool_call"] * goes, "tool_result"]
     assert [d.item.kind for d in found.new] == kinds
     assert all(d.placeholder is not None for d in found.new)
+
+
+EMPTIED = '{tools: "*", leave: empty}'
+
+
+@pytest.mark.parametrize("arguments", [{"path": "a.py"}, {"n": 1}, {"content": LARGE}])
+def test_an_input_is_emptied_whatever_its_size(tmp_path: Path, arguments: Any) -> None:
+    result = applied(along(EMPTIED), pair(arguments), tmp_path)
+    assert input_of(result) == {}
+    assert json.loads((tmp_path / result.files[0]).read_text(encoding="utf-8")) == arguments
+    [decision, _] = planned(along(EMPTIED), pair(arguments)).new
+    assert str(decision.reason) == "emptied_with_result: its input is emptied with its result"
+    assert decision.rule == "steps.s.select.with_input"
+
+
+@pytest.mark.parametrize("arguments", ["{}", "{ }", "", "[1]", "free text", '{"cut'])
+def test_an_input_that_is_empty_or_no_object_stays(arguments: str) -> None:
+    messages = [user(), chat_calls(("a", "Write", arguments)), chat_result("a", LARGE)]
+    assert [d.item.kind for d in planned(along(EMPTIED), messages).new] == ["tool_result"]
+
+
+def test_only_inputs_of_the_tools_named_are_emptied() -> None:
+    text = along("{tools: [Wr*], leave: empty}")
+    for tool, goes in (("Write", True), ("Edit", False)):
+        found = planned(text, pair({"path": "a.py"}, tool=tool)).new
+        assert ("tool_call" in {d.item.kind for d in found}) == goes
+
+
+@pytest.mark.parametrize("more", [", tool_call: {pin: true}", ", tool_call: {offload: false}"])
+def test_a_call_that_may_not_go_is_not_emptied(more: str) -> None:
+    found = planned(along(EMPTIED, items=more), pair({"content": LARGE})).new
+    assert [d.item.kind for d in found] == ["tool_result"]
+
+
+def test_an_input_emptied_by_clear_is_not_saved_and_stays_empty(tmp_path: Path) -> None:
+    read = policy(along(EMPTIED, do="clear", more="store: {sync: never}"))
+    messages = pair({"path": "a.py"})
+    first = Session(read, root=tmp_path, session_id="s").apply(messages)
+    assert (input_of(first), first.files) == ({}, ())
+    again = Session(read, root=tmp_path, session_id="s").apply([*messages, user()])
+    assert again.messages == [*first.messages, user()]
+    assert again.plan.new == ()
+
+
+def test_a_placeholder_in_an_input_tells_of_the_string_that_it_replaces(tmp_path: Path) -> None:
+    text = CALLS.replace(
+        "'[the input is gone]'",
+        '{text: "{head}…{tail} {chars}/{lines}/{omitted_chars}", head: {chars: 3}, '
+        "tail: {chars: 2}}",
+    )
+    arguments = {"old": "abc" + LARGE, "new": "1\n2\n" + LARGE + "xyz", "path": "a.py"}
+    result = applied(text, pair(arguments, "ok"), tmp_path)
+    assert input_of(result) == {
+        "old": "abc…xx 403/1/398",
+        "new": "1\n2…yz 407/3/402",
+        "path": "a.py",
+    }
+
+
+def test_the_hash_in_an_input_is_that_of_its_file(tmp_path: Path) -> None:
+    text = CALLS.replace("'[the input is gone]'", "'[{sha256} {chars}]'")
+    result = applied(text, pair({"content": LARGE}, "ok"), tmp_path)
+    saved = (tmp_path / result.files[0]).read_bytes()
+    assert input_of(result)["content"] == f"[{hashlib.sha256(saved).hexdigest()} 400]"
+
+
+def test_a_placeholder_that_tells_of_its_string_is_known_again_without_a_ledger() -> None:
+    text = CALLS.replace("'[the input is gone]'", "'[{chars} characters in {path}]'")
+    messages = pair({"content": LARGE}, "ok")
+    [decision] = planned(text, messages).new
+    assert decision.placeholder is not None
+    # Once more, 400 would become a shorter number.
+    assert outcomes(text, pair(json.loads(decision.placeholder), "ok"))["a"] == "keep nothing_long"

@@ -149,3 +149,24 @@ def test_a_rejected_path_is_skipped() -> None:
 def test_a_hundred_thousand_items_of_one_name_stay_fast_enough_to_finish() -> None:
     paths = FreePaths()
     assert [paths.take("a") for _ in range(100_000)][-1] == "a-99999"
+
+
+@pytest.mark.parametrize(
+    ("value", "part"),
+    [
+        ("toolu_01AbC.x-y", "toolu_01AbC.x-y"), ("..", "__"), ("a/../b", "a_.._b"),
+        ("a\0\n", "a__"), ("C:\\x", "C__x"), ("读a", "_a"), ("\ud800", "_"),
+    ],
+)  # fmt: skip
+def test_unsafe_signs_may_become_an_underscore(value: str, part: str) -> None:
+    assert safe_part(value, "_") == part
+
+
+@given(st.text(alphabet=st.characters(codec=None)))
+def test_an_underscore_keeps_every_value_in_its_place(value: str) -> None:
+    values = given_values(tool_name=value, item_id=value)
+    parts = relative_path(path_parts(DEFAULT), values, escape="_").split("/")
+    assert len(parts) in {2, 3}
+    assert "".join(parts).isascii()
+    assert not {"", ".", ".."} & set(parts)
+    assert all(len(part) <= 128 for part in parts)

@@ -100,6 +100,63 @@ def test_the_results_of_parallel_calls_stay_when_one_of_them_is_recent() -> None
     }
 
 
+@pytest.mark.parametrize(
+    ("counted", "gone"),
+    [
+        ("{turns: 1}", ["c0", "d0", "d1"]),
+        ("{turns: 2}", ["c0", "d0"]),
+        ("{turns: 2, of: all}", ["c0", "d0"]),
+        ("{turns: 1, of: candidates}", ["c0"]),
+        ("{turns: 2, of: candidates}", []),
+        ("{turns: 0, of: candidates}", ["c0", "d0", "d1"]),
+        ("{turns: 1, of: candidates, per: all}", ["c0", "d0"]),
+        ("{turns: 1, of: candidates, per: type}", ["c0", "d0"]),
+    ],
+)
+def test_turns_without_a_candidate_do_not_count_on_demand(counted: str, gone: list[str]) -> None:
+    second = [user("more"), calls(("d0", "Bash")), results(("d0", LARGE))]
+    third = [user("else"), calls(("d1", "Read")), results(("d1", LARGE))]
+    messages = [*session_of(LARGE), *second, *third, user("thanks")]
+    assert taken(keeping(counted), messages) == gone
+
+
+def test_a_kept_item_names_its_turn_among_those_with_a_candidate() -> None:
+    messages = [*session_of(LARGE), user("thanks"), user("thanks again")]
+    [decision] = planned(keeping("{turns: 1, of: candidates}"), messages).decisions[-1:]
+    assert decision.reason.sentence == "in the 1st newest turn with one of Bash, 1 kept"
+
+
+@pytest.mark.parametrize(
+    ("do", "counted", "gone"),
+    [
+        ("clear", "{items: 1, per: all, batches: split}", ["a", "b"]),
+        ("clear", "{items: 1, batches: split}", ["a"]),
+        ("clear", "{items: 1, per: all, batches: whole}", []),
+        ("clear", "{tokens: 1, per: all, batches: split}", ["a", "b"]),
+        ("clear", "{messages: 2, batches: split}", []),
+    ],
+)
+def test_a_batch_is_split_where_its_keep_recent_says_so(
+    do: str, counted: str, gone: list[str]
+) -> None:
+    batch = [calls(("a", "Bash"), ("b", "Read"), ("c", "Bash"))]
+    messages = [user("t"), *batch, results(("a", LARGE), ("b", LARGE), ("c", LARGE))]
+    assert taken(keeping(counted).replace("offload, s", f"{do}, s"), messages) == gone
+
+
+@pytest.mark.parametrize(
+    ("bash", "read", "gone"), [("split", "whole", []), ("whole", "split", ["a"])]
+)
+def test_the_key_that_counts_the_recent_one_decides_whether_it_holds_the_rest(
+    bash: str, read: str, gone: list[str]
+) -> None:
+    rules = f"Bash: {{keep_recent: {{items: 0, batches: {bash}}}}}, "
+    rules += f"Read: {{keep_recent: {{items: 1, batches: {read}}}}}"
+    messages = [user("t"), calls(("a", "Bash"), ("b", "Read")), results(("a", LARGE), ("b", LARGE))]
+    text = f"{ITEMS}\ntools: {{{rules}}}\nsteps: [{{name: s, do: offload}}]"
+    assert taken(text, messages) == gone
+
+
 def test_results_in_messages_of_their_own_are_one_batch_still() -> None:
     both = [calls(("a", "Bash"), ("b", "Bash")), results(("a", LARGE)), results(("b", LARGE))]
     assert outcomes(keeping("1"), [user("t"), *both]) == {

@@ -181,6 +181,7 @@ FOREIGN: list[dict[str, Any]] = [
     {"record": "decision"},
     {"record": "decision", "kind": 5, "state": "sold"},
     {"record": "decision", **_DECISION, "rewritten": ["no", "text"]},
+    {"record": "mark", "step": "tidy"},
     {"record": "unreadable"},
     {"record": "unreadable", "sha256": [["no", "text"]]},
     {"record": "call"},
@@ -203,7 +204,8 @@ def test_a_foreign_record_stops_no_session(
     write_lines(root, [*lines_of(root), line])
     done = session("text", root, clock).apply(playing.conversation(TURNS_MADE))
     assert done.messages == expected
-    is_own = record.get("record") in ["compaction", "decision", "call", "usage", "unreadable"]
+    kinds = ["compaction", "decision", "mark", "call", "usage", "unreadable"]
+    is_own = record.get("record") in kinds
     assert any("of the session could not be read" in one for one in done.warnings) == is_own
 
 

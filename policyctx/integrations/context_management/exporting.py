@@ -217,9 +217,11 @@ class _Exporting:
 
     def _inputs(self) -> bool | tuple[str, ...] | None:
         given = self._step.select.with_input
-        if isinstance(given, bool):
-            return given or None
-        return self._exact_names(given, (*self._here, "select", "with_input")) or None
+        if given is None:
+            return None
+        if "*" in given.tools:
+            return True
+        return self._exact_names(given.tools, (*self._here, "select", "with_input")) or None
 
     def _excluded(self) -> tuple[str, ...]:
         names = list(
@@ -331,6 +333,10 @@ class _Exporting:
         decides = "the server decides this"
         is_left: dict[tuple[str, ...], tuple[bool, str]] = {
             ("keep_first",): (bool(settings.keep_first), keeps),
+            ("summary", "prompt"): (
+                settings.summary.prompt is not None,
+                "only `rules` become the server's instructions",
+            ),
             ("keep_recent",): (any((kept.items, kept.messages, kept.turns, kept.tokens)), keeps),
             ("keep_newest_user_message",): (settings.keep_newest_user_message, keeps),
             ("min_new",): ("min_new" in self._written_settings(), decides),

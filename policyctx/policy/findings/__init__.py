@@ -13,13 +13,17 @@ from policyctx.policy.diagnosing import in_order
 from policyctx.policy.findings.gates import (
     compactions_that_repeat,
     compactions_without_gate,
+    counts_that_forget,
     ends_before_beginning,
     ends_that_never_come,
     gates_that_never_open,
+    prompts_without_use,
     restorations_from_nowhere,
     unknown_summarizers,
+    unknown_tokenizers,
 )
 from policyctx.policy.findings.items import (
+    batches_without_effect,
     caught_types,
     disagreeing_globs,
     groups_without_effect,
@@ -65,7 +69,9 @@ _CHECKS = (
     ends_before_beginning,
     cleared_for_good,
     restorations_from_nowhere,
+    prompts_without_use,
     unknown_summarizers,
+    unknown_tokenizers,
     gates_that_never_open,
     disagreeing_globs,
     unused_keep_recent,
@@ -84,6 +90,8 @@ _CHECKS = (
     offload_without_effect,
     excerpts_of_long_lines,
     compactions_without_gate,
+    batches_without_effect,
+    counts_that_forget,
 )
 
 

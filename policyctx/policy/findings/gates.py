@@ -6,10 +6,14 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from policyctx.definitions.summarizers import BUILT_IN_SUMMARIZERS
+from policyctx.definitions.fields import PROMPT_FIELDS
+from policyctx.definitions.gates import gates_in
+from policyctx.definitions.summarizers import BUILT_IN_SUMMARIZERS, MODEL_SUMMARIZERS
+from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.policy.diagnosing import hint
 from policyctx.policy.lookup import compaction_of
 from policyctx.policy.models.gates import COMPARISONS, GATES, ItemsGate
+from policyctx.policy.templates import parsed_template
 from policyctx.policy.values import Duration
 
 if TYPE_CHECKING:
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from policyctx.policy.models import Step
     from policyctx.policy.models.compaction import Restore
     from policyctx.policy.models.gates import TokensGate, Until
+    from policyctx.policy.nodes import Path
     from policyctx.policy.reach import Checked
 
 
@@ -36,11 +41,10 @@ def gates_that_never_open(checked: Checked) -> Iterator[Diagnostic]:
     """PC308, for each comparison that no number can pass."""
     for i, step in enumerate(checked.policy.steps):
         for j, gates in enumerate(step.when):
-            for name in gates.model_fields_set:
-                gate = getattr(gates, name)
-                if gate is not None and (why := _never(checked, name, gate)):
+            for name, gate, _ in gates_in(gates):
+                if why := _never(checked, name, gate):
                     sentence = f"the gate `{name}` can never open: {why}"
-                    path = ("steps", i, "when", j, name)
+                    path: Path = ("steps", i, "when", j, *name.split("."))
                     hint = "change the numbers, or remove the gate"
                     yield checked.warning("PC308", path, sentence, hint)
 
@@ -113,6 +117,23 @@ def _written(checked: Checked, name: str, bound: Bound) -> str:
     if isinstance(bound.written, Fraction):
         return f"{float(bound.written):g}"
     return str(bound.written)
+
+
+def counts_that_forget(checked: Checked) -> Iterator[Diagnostic]:
+    """PC341, for a `since_last` in a session that keeps no state."""
+    if checked.policy.store.keeps_state:
+        return
+    for i, step in enumerate(checked.policy.steps):
+        for j, gates in enumerate(step.when):
+            if gates.since_last is not None:
+                sentence = (
+                    "`since_last` counts from the beginning of the list at every call: with "
+                    "`state: none` the session does not remember what a step took"
+                )
+                hint = "write `store: {state: kept}`, or count `messages`, `turns` or `tokens`"
+                yield checked.warning(
+                    "PC341", ("steps", i, "when", j, "since_last"), sentence, hint
+                )
 
 
 def ends_before_beginning(checked: Checked) -> Iterator[Diagnostic]:
@@ -238,6 +259,19 @@ def restorations_from_nowhere(checked: Checked) -> Iterator[Diagnostic]:
             return
 
 
+def unknown_tokenizers(checked: Checked) -> Iterator[Diagnostic]:
+    """PC331, for a `model.tokenizer` that names no built-in one; code may register one."""
+    name = checked.policy.model.tokenizer
+    if not isinstance(name, str) or name in TOKENIZERS:
+        return
+    sentence = (
+        f"no built-in tokenizer is named {name!r}; without "
+        f"`policyctx.register_tokenizer({name!r}, …)` no session can be made"
+    )
+    likely = hint(name, TOKENIZERS) or f"built in: {', '.join(TOKENIZERS)}"
+    yield checked.warning("PC331", ("model", "tokenizer"), sentence, likely)
+
+
 def unknown_summarizers(checked: Checked) -> Iterator[Diagnostic]:
     """PC330, for a `summary.by` that names no built-in summarizer; code may register one."""
     if checked.compact is None:
@@ -254,6 +288,27 @@ def unknown_summarizers(checked: Checked) -> Iterator[Diagnostic]:
     )
     likely = hint(by, BUILT_IN_SUMMARIZERS) or f"built in: {', '.join(BUILT_IN_SUMMARIZERS)}"
     yield checked.warning("PC330", written, sentence, likely)
+
+
+def prompts_without_use(checked: Checked) -> Iterator[Diagnostic]:
+    """PC332, for a `prompt` that no model reads, and for `rules` that are not in the prompt."""
+    if checked.compact is None:
+        return
+    path, step = checked.compact
+    summary = compaction_of(checked.policy, step).summary
+    if summary.prompt is None:
+        return
+    key, sentence, hint_ = "prompt", "", ""
+    if summary.by == "extractive":
+        sentence = "`prompt` does nothing: the summary is extractive, and no model is asked"
+        hint_ = f"name a summarizer that asks one, such as `by: {MODEL_SUMMARIZERS[0]}`"
+    elif summary.rules and "rules" not in parsed_template(summary.prompt, PROMPT_FIELDS).fields:
+        key, sentence = "rules", "`rules` do nothing: the `prompt` has no `{rules}`"
+        hint_ = "put it into the prompt, or remove the key"
+    keys = ("compaction", "summary", key)
+    written = [found for found in ((*path, *keys), keys) if checked.is_written(found)]
+    if sentence and written:
+        yield checked.warning("PC332", written[0], sentence, hint_)
 
 
 def _uses_files(checked: Checked, restore: Restore) -> bool:

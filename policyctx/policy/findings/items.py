@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import combinations, islice
 from typing import TYPE_CHECKING
 
+from policyctx.definitions import tokenizers
 from policyctx.definitions.fields import FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.item_types import NEVER_REPLACED, NEVER_TAKEN, WITHOUT_TOOL
-from policyctx.definitions.tokenizers import CHARS_PER_TOKEN, TOKENIZERS
 from policyctx.policy.globs import MOST_COMPARED, globs_overlap, is_exact, is_name_left
 from policyctx.policy.lookup import parent, widest_wording
 from policyctx.policy.models import KeepRecent
@@ -18,6 +18,7 @@ from policyctx.policy.reach import (
     may_meet,
     names_among,
     nearest,
+    outermost,
     ranked,
     selected_types,
     taken_types,
@@ -336,12 +337,10 @@ def fewest_tokens(checked: Checked, chars: int) -> int:
     model = checked.policy.model
     if model.token_scale != 1:
         return 0
-    if TOKENIZERS[model.tokenizer].is_approximate:
-        return chars // CHARS_PER_TOKEN
-    return min(chars, 1)
+    return tokenizers.fewest_tokens(model.tokenizer, chars)
 
 
-# Keys that are mostly given as a share. A small `min_tokens` or `frees` makes sense.
+# Keys that are mostly given as a share. A small `min_tokens`, `frees` or `since_last` makes sense.
 _OFTEN_SHARES: dict[type[Section], tuple[str, ...]] = {
     TokensGate: tuple(COMPARISONS),
     BelowTokens: ("under",),
@@ -358,7 +357,8 @@ def shares_without_sign(checked: Checked) -> Iterator[Diagnostic]:
     """
     window = checked.policy.model.context_window
     for path, model, node in sections(checked.root):
-        keys = () if path[-1:] == ("frees",) else _OFTEN_SHARES.get(model, ())
+        is_amount = "since_last" in path or path[-1:] == ("frees",)
+        keys = () if is_amount else _OFTEN_SHARES.get(model, ())
         for key in keys:
             number = _number(node, key)
             if number is not None and 1 < number <= _MOST_PERCENT and number * 100 < window:
@@ -444,13 +444,48 @@ def unused_keep_recent(checked: Checked) -> Iterator[Diagnostic]:
 
 
 def groups_without_effect(checked: Checked) -> Iterator[Diagnostic]:
-    """PC319, for a `per` beside a number of messages or turns, which are those of the list."""
+    """PC319, for a `per` or an `of` that is for other numbers than the one given."""
     for path, model, node in sections(checked.root):
         shape = next((s for s in ("messages", "turns") if _is_given(node, s)), None)
-        if model is KeepRecent and shape is not None and _is_given(node, "per"):
+        if model is not KeepRecent:
+            continue
+        if _is_given(node, "of") and not _is_given(node, "turns"):
+            sentence = "`of` does nothing: only `turns` may be those of the candidates"
+            yield checked.warning("PC319", (*path, "of"), sentence, "count `turns`, or remove it")
+        of = node.child("of")
+        is_grouped = shape == "turns" and of is not None and of.value == "candidates"
+        if shape is not None and not is_grouped and _is_given(node, "per"):
             sentence = f"`per` does nothing: the {shape} counted are those of the whole list"
             hint = "count `items` or `tokens`, or remove it"
             yield checked.warning("PC319", (*path, "per"), sentence, hint)
+
+
+def batches_without_effect(checked: Checked) -> Iterator[Diagnostic]:
+    """PC340, for a `batches` where nothing is recent, or nothing belongs to a call."""
+    for path, model, node in sections(checked.root):
+        if model is KeepRecent and _is_given(node, "batches"):
+            types = _types_counted(checked, path)
+            if any(_is_given(node, key) and node.value[key].value in {0, "0%"} for key in _SHAPES):
+                why = "nothing is recent"
+            elif types and all(checked.kind(item_type) in WITHOUT_TOOL for item_type in types):
+                why = f"no {', '.join(outermost(checked, types))} belongs to a call"
+            else:
+                continue
+            sentence, hint = f"`batches` does nothing: {why}", "remove it"
+            yield checked.warning("PC340", (*path, "batches"), sentence, hint)
+
+
+def _types_counted(checked: Checked, path: Path) -> list[str]:
+    """Return the types of which a `keep_recent` at this path counts items, if that is known."""
+    match path:
+        case ("items", str(name), *_):
+            return [t for t in checked.types if name in checked.lineage(t)]
+        case ("steps", int(index), "select", *_):
+            return selected_types(checked, checked.policy.steps[index])
+    return []
+
+
+_SHAPES = KeepRecent.exactly_one
 
 
 def _is_given(node: Node, key: str) -> bool:

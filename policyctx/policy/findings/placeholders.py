@@ -34,6 +34,10 @@ def shared_files(checked: Checked) -> Iterator[Diagnostic]:
         )
         hint = f"put `{{{missing}}}` into the path, or use `on_conflict: suffix`"
         yield checked.warning("PC311", ("store", "path"), f"{overwritten}: {which}", hint)
+    elif store.escape == "_" and _saved_types(checked):
+        sentence = "ids that differ in other signs alone share a file, and `on_conflict: overwrite`"
+        hint = "use `escape: percent` or `on_conflict: suffix`"
+        yield checked.warning("PC311", ("store", "escape"), f"{sentence} keeps only the last", hint)
 
 
 def _shared(checked: Checked, fields: frozenset[str]) -> tuple[str, str] | None:
@@ -61,7 +65,8 @@ def _saved_types(checked: Checked) -> list[str]:
             saved |= dict.fromkeys(types)
             if kinds and step.action.leaves_nothing:
                 saved |= dict.fromkeys(sorted(WITH_TOOL))
-            if "tool_result" in kinds and step.select.with_input:
+            inputs = step.select.with_input
+            if "tool_result" in kinds and inputs is not None and inputs.tools:
                 saved["tool_call"] = None
     return list(saved)
 
@@ -71,6 +76,8 @@ _SHOWN_BY = {
     "head": ("head",),
     "tail": ("tail",),
     "max_line_chars": ("head", "tail"),
+    "cut_mark": ("head", "tail"),
+    "gap": ("gap",),
     "line_numbers": ("head", "tail"),
 }
 
@@ -109,8 +116,12 @@ def unused_excerpts(checked: Checked) -> Iterator[Diagnostic]:
             wording = Placeholder.model_validate(node.plain())
             used = parsed_template(wording.text, PLACEHOLDER_FIELDS).fields
             for key, fields in _SHOWN_BY.items():
-                if getattr(wording, key) and used.isdisjoint(fields):
+                if key in node.value and getattr(wording, key) and used.isdisjoint(fields):
                     missing = " or ".join(f"`{{{field}}}`" for field in fields)
                     sentence = f"`{key}` does nothing: the text has no {missing}"
                     hint = "put it into the text, or remove the key"
+                    yield checked.warning("PC316", (*path, key), sentence, hint)
+                elif key == "cut_mark" and key in node.value and not wording.max_line_chars:
+                    sentence = "`cut_mark` does nothing: no line is cut"
+                    hint = "say where with `max_line_chars`, or remove it"
                     yield checked.warning("PC316", (*path, key), sentence, hint)

@@ -264,15 +264,17 @@ def inputs_of_no_result(checked: Checked) -> Iterator[Diagnostic]:
     """PC320, for a `with_input` where the step takes no result of those tools."""
     for path, step in checked.steps:
         results = [t for t in taken_types(checked, step) if checked.kind(t) == "tool_result"]
-        globs, at = step.select.with_input, (*path, "select", "with_input")
-        if globs is True and not results and (types := taken_types(checked, step)):
+        inputs, at = step.select.with_input, (*path, "select", "with_input")
+        all_tools = inputs is not None and inputs.tools == ("*",)
+        if all_tools and not results and (types := taken_types(checked, step)):
             taken = ", ".join(outermost(checked, types))
             sentence = f"`with_input` does nothing: the step takes no results, only {taken}"
             yield checked.warning("PC320", at, sentence, "select results, or remove it")
-        for i, glob in enumerate(globs if isinstance(globs, tuple) else ()):
+        for i, glob in enumerate(() if inputs is None or all_tools else inputs.tools):
             if not any(_takes_of(checked, step, t, glob) for t in results):
                 sentence = f"{glob!r} does nothing: the step takes no result of such a tool"
-                yield checked.warning("PC320", (*at, i), sentence, "remove it, or mend the glob")
+                place = (*at, "tools", i)
+                yield checked.warning("PC320", place, sentence, "remove it, or mend the glob")
 
 
 def _takes_of(checked: Checked, step: Step, item_type: str, glob: str) -> bool:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, Strict
 
-from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Tokenizer
+from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Rounding
 from policyctx.definitions.wordings import DEFAULT
 from policyctx.policy.derived import OfPromptCache
 from policyctx.policy.models.base import CacheTtl, OneOrMore, Prices, Section
@@ -51,6 +51,17 @@ class PromptCache(Section, OfPromptCache):
     so that an edit is billed for its tail alone."""
 
 
+class CharTokens(Section):
+    """Tokens reckoned from the number of characters."""
+
+    chars_per_token: Annotated[float, Field(gt=0, le=100, examples=[4, 3.5])]
+    """Characters of a token."""
+    round: Rounding = "up"
+    """How the tokens of a text become a whole number; of `nearest`, a half goes up."""
+    per_message: Annotated[int, Field(ge=0)] = 0
+    """Tokens that each message of the list adds to the gate `tokens` and to `until.tokens`."""
+
+
 class Model(Section):
     """What sizes are measured against."""
 
@@ -60,8 +71,12 @@ class Model(Section):
     context_window: Annotated[int, Field(gt=0)] = 200_000
     """Tokens that the model can see. A replay takes those of the recorded model unless it is
     set."""
-    tokenizer: Tokenizer = DEFAULT_TOKENIZER
-    """What counts tokens; `approximate` is characters ÷ 4, `anthropic` the provider's own count."""
+    tokenizer: Annotated[
+        Annotated[str, Field(min_length=1)] | CharTokens,
+        Field(examples=["cl100k_base", {"chars_per_token": 4, "per_message": 3}]),
+    ] = DEFAULT_TOKENIZER
+    """What counts tokens: `o200k_base` or `cl100k_base`, `approximate` (characters ÷ 4, rounded
+    up), `anthropic` (the provider's own count), a name registered in code, or a map."""
     token_scale: Annotated[float, Field(gt=0, le=10)] = 1.0
     """Provider tokens per counted token."""
     cache: PromptCache = PromptCache()

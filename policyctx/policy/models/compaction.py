@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, Strict
 
-from policyctx.definitions.fields import RESTORED_FIELDS, SUMMARY_FIELDS
+from policyctx.definitions.fields import PROMPT_FIELDS, RESTORED_FIELDS, SUMMARY_FIELDS
 from policyctx.policy.models.base import (
     Amount,
     Count,
@@ -40,7 +40,8 @@ class SummaryCheck(Section):
 
     sections: bool | None = None
     """Require each of `sections` under its heading. Default: `true` for a built-in summarizer that
-    asks a model, `false` for one that code gives or registers."""
+    asks a model, `false` for one that code gives or registers, and for a `prompt` without
+    `{sections}`."""
     min_words: Count | None = None
     """Refuse a shorter summary, but never require more than `max_words`. Default: 30, or a quarter
     of `max_words` if that is less, for a built-in summarizer that asks a model, else 0."""
@@ -53,8 +54,9 @@ class Summary(Section):
     """How the summary is made."""
 
     by: Annotated[str, Field(min_length=1)] = "extractive"
-    """`extractive` (no model, no network), `anthropic`, `openai` (OpenAI, or an endpoint compatible
-    with it), or a name registered in code."""
+    """`extractive` (no model, no network), `none` (no summary: the wording alone stands for the
+    history, then what is pinned), `anthropic`, `openai` (OpenAI, or an endpoint compatible with
+    it), or a name registered in code."""
     model: str = "claude-haiku-4-5"
     """The model that is asked. `openai` needs one. With `reuse_cache` it is the session's own,
     by default `model.name`."""
@@ -106,6 +108,12 @@ class Summary(Section):
     """The summary's sections, in order: names, or maps with what to ask."""
     rules: Annotated[Names, Field(examples=[["Keep every file path."]])] = ()
     """Sentences that every prompt carries."""
+    prompt: Annotated[
+        Annotated[str, BeforeValidator(template_of(PROMPT_FIELDS)), Field(min_length=1)] | None,
+        Field(examples=["Summarise in {max_words} words:\n{sections}\n{rules}"]),
+    ] = None
+    """All that a model is told beside the conversation, in place of the library's own words; its
+    fields are `{sections}`, `{rules}`, `{max_words}` and `{earlier_summary}`."""
     attempts: Annotated[int, Field(ge=1, le=10)] = 3
     """The most attempts at one summary."""
     backoff: Duration = DurationValue(2)

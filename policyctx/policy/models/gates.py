@@ -64,6 +64,25 @@ class IdleGate(Limits[IdleTime]):
     """The time since the last model call; `cache_ttl` is that of `model.cache`."""
 
 
+class SinceLast(Section):
+    """What has come since the step last took something; all must hold."""
+
+    at_least_one: ClassVar = EVERY_KEY
+
+    messages: Annotated[
+        CountGate | None, Gate("count", whole=True), Field(examples=[{"at_least": 20}])
+    ] = None
+    """The number of messages that came since."""
+    turns: Annotated[
+        CountGate | None, Gate("count", whole=True), Field(examples=[{"at_least": 5}])
+    ] = None
+    """The number of turns that began since."""
+    tokens: Annotated[
+        TokensGate | None, Gate("tokens", whole=True), Field(examples=[{"at_least": 20000}])
+    ] = None
+    """The tokens of the messages that came since."""
+
+
 class Gates(Section):
     """Conditions on a whole step; all must hold."""
 
@@ -115,10 +134,19 @@ class Gates(Section):
         Field(examples=[{"at_most": 5}]),
     ] = None
     """Model calls until the saving has paid for writing the changed prefix anew."""
+    since_last: Annotated[
+        SinceLast | None,
+        Gate("count", holds_gates=True),
+        Field(examples=[{"messages": {"at_least": 20}}]),
+    ] = None
+    """What has come since the step last took something, or since the list began."""
 
 
 COMPARISONS: dict[str, Comparison] = metadata_of(Limits, Comparison)
-GATES: dict[str, Gate] = metadata_of(Gates, Gate)
+# Every gate by its name, those inside of `since_last` as `since_last.messages`.
+GATES: dict[str, Gate] = {
+    name: gate for name, gate in metadata_of(Gates, Gate).items() if not gate.holds_gates
+} | {f"since_last.{name}": gate for name, gate in metadata_of(SinceLast, Gate).items()}
 
 
 class BelowTokens(Section):

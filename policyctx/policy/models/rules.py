@@ -59,11 +59,17 @@ class KeepRecent(Section):
     """What stands in the newest so many messages stays."""
     turns: Count | None = None
     """What belongs to the newest so many turns stays."""
+    of: Literal["all", "candidates"] = "all"
+    """For `turns`: `all` are those of the whole list, `candidates` those with an item that is
+    counted here."""
     tokens: Amount | None = None
     """The newest items of so many tokens together stay; the one that crosses the line does."""
     per: Literal["tool", "type", "all"] = "tool"
-    """Counted within each tool, each item type, or all that the step selects; for `items` and
-    `tokens`."""
+    """Counted within each tool, each item type, or all that the step selects; for `items`,
+    `tokens` and `turns` of candidates."""
+    batches: Literal["whole", "split"] = "whole"
+    """`whole`: what belongs to parallel calls stays while one of them is recent. `split`: each
+    stays or leaves by itself; for steps that leave a placeholder."""
 
 
 Recency = Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
@@ -13,9 +13,21 @@ from policyctx.policy.models.compaction import Compaction
 from policyctx.policy.models.gates import Untils, When
 from policyctx.policy.models.placeholder import Wording
 from policyctx.policy.models.rules import Globs, Recency, Threshold
-from policyctx.policy.values import flag_or_globs
+from policyctx.policy.values import flag_globs_or_map
 
 _ACTIONS = " ".join(f"`{do}`: {action.meaning}." for do, action in STEP_ACTIONS.items())
+
+
+class WithInput(Section):
+    """The inputs of calls that share the fate of their results."""
+
+    short_form: ClassVar = "tools"
+
+    tools: Annotated[Globs, Field(examples=["*", ["write_*"]])] = ("*",)
+    """Those of tools whose name matches one of these globs."""
+    leave: Literal["short_strings", "empty"] = "short_strings"
+    """`short_strings`: a placeholder for each string that is longer than it; the input keeps its
+    form. `empty`: nothing but `{}`, whatever the size of the input."""
 
 
 class Select(Threshold):
@@ -37,10 +49,17 @@ class Select(Threshold):
     """Who goes first; `by_type` is in the order of `types`, the oldest of each first."""
     until: Annotated[Untils | None, Field(examples=[{"tokens": {"under": "60%"}}])] = None
     """Stop as soon as this holds."""
+    unit: Literal["item", "message", "group", "turn"] = "item"
+    """What leaves together, for `drop`: each item with its call or result, its whole message, the
+    model's whole reply with the results of its calls (any other message is a group of its own), or
+    its whole turn. A unit with something that must stay, stays."""
     with_input: Annotated[
-        bool | Globs, BeforeValidator(flag_or_globs), Field(examples=[True, ["write_*"]])
-    ] = False
-    """The call's input shares its result's fate: always, or for these tools; not for `drop`."""
+        WithInput | None,
+        BeforeValidator(flag_globs_or_map, json_schema_input_type=bool | Globs | WithInput | None),
+        Field(examples=[True, ["write_*"], {"leave": "empty"}]),
+    ] = None
+    """The call's input shares its result's fate: always, for these tools, or as a map says; not for
+    `drop`. Default: `false`."""
 
 
 class Step(Section, OfStep):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
@@ -10,6 +10,8 @@ from policyctx.definitions.fields import ROOT_FIELDS, SESSION_FIELDS
 from policyctx.policy.derived import OfStore
 from policyctx.policy.models.base import ByteSize, Duration, Section
 from policyctx.policy.values import MODE_PATTERN, file_mode, path_template, template_of
+
+Escape: TypeAlias = Literal["percent", "_"]
 
 
 class Retention(Section):
@@ -40,6 +42,10 @@ class Store(Section, OfStore):
         str, BeforeValidator(path_template), Field(examples=["{tool_name}/{tool_use_id}.md"])
     ] = "{item_type}/{tool_name}/{item_id}.{ext}"
     """A file's path below the root."""
+    escape: Escape = "percent"
+    """What becomes of a sign of an id or a name that is not `A-Z a-z 0-9 . _ -`: `percent` encodes
+    its bytes, so that no two ids share a name; `_` puts that sign in its place, and `on_conflict`
+    decides where two ids have one name then."""
     format: Literal["text", "envelope"] = "text"
     """`text`: the item's text, bytes as they are. `envelope`: a JSON document around it."""
     on_conflict: Literal["suffix", "overwrite", "error"] = "suffix"

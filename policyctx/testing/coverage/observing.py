@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from policyctx.planning.paths import safe_part
 from policyctx.policy.lookup import RulePath, levels, matches, nearest_given, offload_given
+from policyctx.testing.coverage.rules import EXCERPT_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,16 +70,28 @@ def _of_decision(decision: Decision, step: Step, policy: OffloadPolicy) -> Itera
     with_input = (*name, "select", "with_input")
     if decision.rule_path == with_input:
         yield with_input, "shortened"
+    if decision.reason.code == "with_unit":
+        yield (*name, "select", "unit"), "along"
     if decision.wording is not None:
         path = _wording_path(step, _levels(policy, decision.item))
         yield path, "used"
-        if decision.wording.template.fields & {"head", "tail"}:
-            for key in ("head", "tail", "max_line_chars", "line_numbers"):
+        if decision.wording.template.fields & {"head", "tail", "gap"}:
+            for key in EXCERPT_KEYS:
                 yield (*path, key), "used"
     if decision.saves and decision.file is not None:
         yield ("store", "path"), "saved"
+        if _is_escaped(decision, policy):
+            yield ("store", "escape"), "escaped"
         if decision.file.relative_path != decision.wanted_path:
             yield ("store", "on_conflict"), "taken"
+
+
+def _is_escaped(decision: Decision, policy: OffloadPolicy) -> bool:
+    """Whether a name in the path of a file is not as it was."""
+    item = decision.item
+    names = filter(None, (item.item_id, item.type, item.tool, item.tool_use_id))
+    forms = ((name, safe_part(name, policy.store.escape)) for name in names)
+    return any(name != escaped and escaped in decision.wanted_path for name, escaped in forms)
 
 
 def _wording_path(step: Step, given: Sequence[Level]) -> RulePath:
@@ -91,7 +105,8 @@ def _of_outcome(outcome: Outcome, step: Step, plan: Plan) -> Iterator[Side]:
     for gate in outcome.gates:
         # The same gate may stand in several alternatives.
         above = (*name, "when", str(gate.alternative)) if len(step.when) > 1 else (*name, "when")
-        yield (*above, gate.gate, gate.comparison), "opened" if gate.opens else "closed"
+        rule = (*above, *gate.gate.split("."), gate.comparison)
+        yield rule, "opened" if gate.opens else "closed"
     codes = {reason.code for _, reason in outcome.left}
     if "not_saved" in codes:
         yield ("store", "on_failure"), "failed"
@@ -175,6 +190,9 @@ class _StepSides:
         treatment = self._candidates.treatment(position)
         if verdict.taken:
             yield from self._ready(item, treatment)
+            split = self._candidates.split_by(position, self._plan.at, self._plan.fates.get)
+            if split is not None:
+                yield (*split, "batches"), "split"
         else:
             yield from self._stays(position, item, verdict)
 
@@ -218,6 +236,10 @@ class _StepSides:
         if code in _RECENT:
             if not self._candidates.stays_when_old(position):
                 yield verdict.rule, "recent"
+                if self._candidates.is_recent_by_candidates(position, self._plan.at):
+                    yield (*verdict.rule, "of"), "older"
+                if code == "batch_recent":
+                    yield (*verdict.rule, "batches"), "together"
         elif code in _STAYS:
             yield verdict.rule, _STAYS[code]
         elif code == "excluded_tool":

@@ -25,12 +25,14 @@ Sides: TypeAlias = tuple[str, ...]
 MISSING = {
     "above": "nothing was at or above it",
     "allowed": "nothing left by it",
+    "along": "nothing went with its unit",
     "below": "nothing was below it",
     "came back": "no file came back by it",
     "carried": "the user's newest message was never among what was replaced",
     "chose": "there was nothing to choose from",
     "closed": "it never stayed closed",
     "ephemeral": "no such item was taken",
+    "escaped": "no name had a sign to escape",
     "excepted": "it excepted nothing",
     "failed": "no write failed",
     "left": "it left nothing",
@@ -38,6 +40,7 @@ MISSING = {
     "not pinned": "nothing left by it",
     "not reached": "the step never ended without it",
     "old": "nothing old was taken",
+    "older": "nothing was kept of a turn that is old among all turns",
     "opened": "it never opened",
     "others": "no other item was left",
     "pinned": "it pinned nothing",
@@ -46,17 +49,21 @@ MISSING = {
     "refused": "it refused nothing",
     "saved": "no file was saved",
     "selected": "it selected nothing",
-    "shortened": "no input was shortened",
+    "shortened": "no input was shortened or emptied",
     "shrank": "nothing became smaller",
+    "split": "no item left while a parallel one was recent",
     "taken": "no name was taken",
+    "together": "nothing was kept for a parallel one",
     "took": "it took nothing",
     "used": "it was never used",
     "would not shrink": "nothing was too small for it",
 }
 
-_EXCERPT = ("head", "tail", "max_line_chars", "line_numbers")
+# The keys of a wording by which it shows something of the text.
+EXCERPT_KEYS = ("head", "tail", "max_line_chars", "cut_mark", "gap", "line_numbers")
 _STORE: Mapping[str, Sides] = {
     "path": ("saved",),
+    "escape": ("escaped",),
     "on_conflict": ("taken",),
     "on_failure": ("failed",),
 }
@@ -124,10 +131,16 @@ def _gates(when: Node | None, path: RulePath) -> Iterator[CoverageRule]:
     alternatives = [] if when is None else when.value if isinstance(when.value, list) else [when]
     for index, gates in enumerate(alternatives):
         above = (*path, str(index)) if len(alternatives) > 1 else path
-        for gate, comparisons in _children(gates):
-            for comparison, limit in _children(comparisons):
-                if comparison in COMPARISONS:
-                    yield _rule((*above, gate, comparison), limit, ("opened", "closed"))
+        yield from _comparisons(gates, above)
+
+
+def _comparisons(node: Node, path: RulePath) -> Iterator[CoverageRule]:
+    """Yield the rules of a gate, or of all gates of a map."""
+    for key, child in _children(node):
+        if key in COMPARISONS:
+            yield _rule((*path, key), child, ("opened", "closed"))
+        else:
+            yield from _comparisons(child, (*path, key))
 
 
 def _select(select: Node | None, path: RulePath) -> Iterator[CoverageRule]:
@@ -148,7 +161,9 @@ def _sides_of_select(key: str, node: Node, *, stops: bool) -> Sides:
     if key == "ephemeral":
         return ("ephemeral", "others") if node.value else ()
     if key == "with_input":
-        return ("shortened",) if node.value else ()
+        return () if node.plain() in (None, False, []) else ("shortened",)
+    if key == "unit":
+        return () if node.value == "item" else ("along",)
     # Without an `until` a step takes all that is ready, in whatever order.
     if key == "order":
         return ("chose",) if stops else ()
@@ -162,6 +177,12 @@ def _level(node: Node, path: RulePath) -> Iterator[CoverageRule]:
             yield from _wording(child, (*path, key))
         elif sides := _sides_of_level(key, child.plain()):
             yield _rule((*path, key), child, sides)
+            if key == "keep_recent" and (batches := child.child("batches")) is not None:
+                side = "split" if batches.value == "split" else "together"
+                yield _rule((*path, key, "batches"), batches, (side,))
+            of = child.child("of") if key == "keep_recent" else None
+            if of is not None and of.value == "candidates":
+                yield _rule((*path, key, "of"), of, ("older",))
 
 
 def _sides_of_level(key: str, value: Any) -> Sides:  # noqa: ANN401 - what YAML holds
@@ -182,7 +203,7 @@ def _wording(node: Node | None, path: RulePath) -> Iterator[CoverageRule]:
         return
     yield _rule(path, node, ("used",))
     for key, child in _children(node):
-        if key in _EXCERPT and child.value:
+        if key in EXCERPT_KEYS and child.value:
             yield _rule((*path, key), child, ("used",))
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from policyctx.compaction.assembly import CompactStats
-from policyctx.compaction.prompt import instructions, parts_of, transcript
+from policyctx.compaction.prompt import instructions, recorded_parts, transcript
 from policyctx.testing.contents import ToolResult, compact, filler
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.functions import Returned
@@ -184,7 +184,8 @@ def _(policyctx_world: World, name: str, model: str | None = None) -> None:
 )
 def _(policyctx_world: World, text: str) -> None:
     """A model that is asked is told these words: the sections, the rules, or the length."""
-    found = instructions(_last_request(policyctx_world).settings)
+    request = _last_request(policyctx_world)
+    found = instructions(request.settings, earlier=request.history.earlier.values())
     if text not in found:
         raise OutcomeError(repr(text), found)
 
@@ -196,7 +197,8 @@ def _(policyctx_world: World, text: str) -> None:
 )
 def _(policyctx_world: World, text: str | None = None, other: str | None = None) -> None:
     """A model that is asked reads these words in the conversation that it is to summarise."""
-    found = transcript(parts_of(_last_request(policyctx_world).history))
+    request = _last_request(policyctx_world)
+    found = transcript(recorded_parts(request.history, request.settings))
     if text is not None and text not in found:
         raise OutcomeError(repr(text), found)
     if other is not None and other in found:

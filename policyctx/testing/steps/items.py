@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from policyctx.definitions.actions import BY_STATE
@@ -73,7 +74,11 @@ def _is_rendered(world: World, fate: Fate) -> bool:
         expected = fate.decision.placeholder if fate.decision else None
     if expected is None:
         return True  # what a call is given stays an object, with a text in the place of its own
-    if (seen := world.text_now(fate)) != expected:
+    seen = world.text_now(fate)
+    is_input = fate.item.kind == "tool_call" and isinstance(expected, str)
+    if is_input and not isinstance(seen, str):
+        expected = json.loads(expected)  # a decision holds the JSON of an input
+    if seen != expected:
         raise OutcomeError(f"the model to see {expected!r}", repr(seen), [fate])
     return True
 

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 
 from policyctx.definitions.actions import ITEM_ACTIONS
+from policyctx.definitions.gates import Gate
 from policyctx.errors import PolicyError
 from policyctx.policy.loading import parsed_policy
-from policyctx.policy.models.gates import COMPARISONS, GATES, Gates
+from policyctx.policy.models.base import metadata_of
+from policyctx.policy.models.gates import COMPARISONS, Gates
 from policyctx.policy.nodes import model_in
 from policyctx.policy.sources import PolicySource
 
 if TYPE_CHECKING:
     from policyctx.definitions.actions import Action
-    from policyctx.definitions.gates import Gate, Kind
-    from policyctx.policy.models import Policy
+    from policyctx.definitions.gates import Kind
+    from policyctx.policy.models import Policy, Section
 
 _WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=20)
 _ODD_WORDS = st.sampled_from(
@@ -30,15 +32,30 @@ _SIZES = st.one_of(
 _COUNTS = st.integers(0, 9)
 _SHARES = st.sampled_from(["0%", "7.5%", "100%"])
 _AMOUNTS = _COUNTS | _SHARES
+_BATCHES = st.sampled_from(["whole", "split"])
 _RECENT = st.one_of(
     _COUNTS,
     st.sampled_from(["items", "messages", "turns"]).flatmap(
-        lambda shape: st.fixed_dictionaries({shape: _COUNTS})
+        lambda shape: st.fixed_dictionaries({shape: _COUNTS}, optional={"batches": _BATCHES})
     ),
     st.fixed_dictionaries(
-        {"tokens": _AMOUNTS}, optional={"per": st.sampled_from(["tool", "type", "all"])}
+        {"turns": _COUNTS, "of": st.sampled_from(["all", "candidates"])},
+        optional={"per": st.sampled_from(["tool", "type", "all"])},
+    ),
+    st.fixed_dictionaries(
+        {"tokens": _AMOUNTS},
+        optional={"per": st.sampled_from(["tool", "type", "all"]), "batches": _BATCHES},
     ),
 )
+_WORDINGS = _TEXTS.filter(bool) | st.fixed_dictionaries(
+    {"text": st.just("{head}{gap}{tail}"), "gap": _TEXTS.filter(bool)},
+    optional={
+        "line_numbers": st.booleans()
+        | st.fixed_dictionaries({}, optional={"width": st.integers(1, 9), "separator": _TEXTS}),
+        "max_line_chars": st.integers(1, 99),
+        "cut_mark": _TEXTS,
+    },
+).map(lambda wording: {**wording, "head": {"chars": 3}, "tail": {"lines": 1}})
 _RULES = st.builds(
     lambda size, rest: size | rest,
     _SIZES,
@@ -48,7 +65,7 @@ _RULES = st.builds(
             "offload": st.booleans(),
             "pin": st.booleans(),
             "keep_recent": _RECENT,
-            "placeholder": _TEXTS.filter(bool),
+            "placeholder": _WORDINGS,
         },
     ),
 )
@@ -79,18 +96,32 @@ _OWN_KEYS: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-def _gate(name: str, gate: Gate) -> st.SearchStrategy[dict[str, Any]]:
+def _gates(model: type[Section]) -> st.SearchStrategy[dict[str, Any]]:
+    """Some gates of a map of gates."""
+    drawn = {}
+    for name, gate in metadata_of(model, Gate).items():
+        inner = model_in(model.model_fields[name].annotation)
+        assert inner is not None  # noqa: S101 - every gate is a map
+        drawn[name] = _gates(inner) if gate.holds_gates else _gate(inner, gate)
+    return _some(**drawn)
+
+
+def _gate(model: type[Section], gate: Gate) -> st.SearchStrategy[dict[str, Any]]:
     numbers = _compared(_NUMBERS[gate.kind])
-    model = model_in(Gates.model_fields[name].annotation)
-    own = [key for key in model.model_fields if key not in COMPARISONS] if model else []
+    own = [key for key in model.model_fields if key not in COMPARISONS]
     drawn = st.fixed_dictionaries({}, optional={key: _OWN_KEYS[key] for key in own})
     return st.builds(lambda number, keys: number | keys, numbers, drawn)
 
 
-_GATES = _some(**{name: _gate(name, gate) for name, gate in GATES.items()})
+_GATES = _gates(Gates)
 _UNTIL = _some(
     tokens=st.fixed_dictionaries({"under": _AMOUNTS}),
     frees=st.fixed_dictionaries({"at_least": _AMOUNTS}),
+)
+_INPUTS = st.one_of(
+    st.booleans(),
+    st.sampled_from(["*", ["read*"]]),
+    st.fixed_dictionaries({"leave": st.sampled_from(["short_strings", "empty"])}),
 )
 _SELECTS = st.builds(
     lambda size, rest, types: size | rest | types,
@@ -102,6 +133,7 @@ _SELECTS = st.builds(
             "keep_recent": _RECENT,
             "ephemeral": st.booleans(),
             "until": _UNTIL | st.lists(_UNTIL, max_size=2),
+            "with_input": _INPUTS,
         },
     ),
     st.one_of(
@@ -113,11 +145,21 @@ _SELECTS = st.builds(
 )
 
 
+_UNIT = st.sampled_from(["item", "message", "group", "turn"])
+_DROPPED = st.builds(
+    lambda select, unit: select | unit,
+    _SELECTS,
+    st.fixed_dictionaries({}, optional={"unit": _UNIT}),
+)
+
+
 def _steps(action: Action) -> st.SearchStrategy[dict[str, Any]]:
     keys = {
-        "select": _SELECTS,
+        "select": (_DROPPED if action.leaves_nothing else _SELECTS).map(
+            lambda given: {k: v for k, v in given.items() if k not in action.selection_without_use}
+        ),
         "when": _GATES | st.lists(_GATES, max_size=2),
-        "placeholder": _TEXTS.filter(bool),
+        "placeholder": _WORDINGS,
         "must_shrink": st.booleans(),
     }
     return st.fixed_dictionaries(
@@ -137,7 +179,34 @@ def _priced(policy: dict[str, Any]) -> dict[str, Any]:
     return policy | {"model": {**policy.get("model", {}), "price": _PRICES}}
 
 
+def _unsplit(policy: dict[str, Any]) -> dict[str, Any]:
+    """Leave out every `batches` where a step drops, which never splits one."""
+    drops = any(step["do"] == "drop" for step in policy.get("steps", ()))
+    return _without_batches(policy) if drops else policy
+
+
+def _without_batches(value: Any) -> Any:  # noqa: ANN401 - any value of a policy
+    if isinstance(value, list):
+        return [_without_batches(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: _without_batches(part) for key, part in value.items() if key != "batches"}
+
+
 _PRICES = {"input": 3.0, "cache_write": 3.75, "cache_read": 0.3, "output": 15.0}
+
+
+_SUMMARIES = st.fixed_dictionaries(
+    {"by": st.just("anthropic")},
+    optional={"prompt": _TEXTS.map(lambda text: f"{text}{{sections}}{{rules}}")},
+)
+_TOKENIZERS = st.sampled_from(["cl100k_base", "approximate"]) | st.fixed_dictionaries(
+    {"chars_per_token": st.sampled_from([1, 2.5, 4])},
+    optional={
+        "round": st.sampled_from(["up", "down", "nearest"]),
+        "per_message": st.integers(0, 9),
+    },
+)
 
 
 def policy_documents() -> st.SearchStrategy[dict[str, Any]]:
@@ -145,19 +214,28 @@ def policy_documents() -> st.SearchStrategy[dict[str, Any]]:
 
     Most of them load; what one key alone cannot tell may be wrong in the others.
     """
-    return st.fixed_dictionaries(
-        {"apiVersion": st.just("policyctx/v1"), "name": _TEXTS.filter(bool)},
-        optional={
-            "description": _TEXTS,
-            "model": st.just({"cache": {"ttl": "5m", "min_tokens": 0}, "token_scale": 1.5}),
-            "placeholder": _TEXTS.filter(bool),
-            "items": st.dictionaries(
-                st.sampled_from(["tool_result", "user_message", "recalled", "image"]), _RULES
-            ),
-            "tools": st.dictionaries(_TEXTS.filter(lambda text: text != "<<"), _RULES, max_size=3),
-            "steps": _STEPS,
-        },
-    ).map(_priced)
+    return (
+        st.fixed_dictionaries(
+            {"apiVersion": st.just("policyctx/v1"), "name": _TEXTS.filter(bool)},
+            optional={
+                "description": _TEXTS,
+                "model": st.just({"cache": {"ttl": "5m", "min_tokens": 0}, "token_scale": 1.5})
+                | st.fixed_dictionaries({"tokenizer": _TOKENIZERS}),
+                "placeholder": _WORDINGS,
+                "items": st.dictionaries(
+                    st.sampled_from(["tool_result", "user_message", "recalled", "image"]), _RULES
+                ),
+                "tools": st.dictionaries(
+                    _TEXTS.filter(lambda text: text != "<<"), _RULES, max_size=3
+                ),
+                "compaction": st.fixed_dictionaries({"summary": _SUMMARIES}),
+                "store": st.fixed_dictionaries({"escape": st.sampled_from(["percent", "_"])}),
+                "steps": _STEPS,
+            },
+        )
+        .map(_priced)
+        .map(_unsplit)
+    )
 
 
 def policies() -> st.SearchStrategy[Policy]:

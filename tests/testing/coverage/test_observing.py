@@ -39,7 +39,15 @@ def selecting(select: str, head: str = PLAIN) -> str:
     return f"{head}{STEP}, select: {{{select}}}}}]\n"
 
 
+def recent(batches: str) -> str:
+    return selecting(f"keep_recent: {{items: 1, batches: {batches}}}, min_chars: 100")
+
+
 RECENT = selecting("keep_recent: 1, min_chars: 100")
+BATCHES, PARALLEL = (
+    "steps.s.select.keep_recent.batches",
+    "2 parallel Bash results of 300 characters",
+)
 ORDERED = selecting("order: largest, until: {tokens: {under: 200}}")
 GATED = PLAIN + STEP + ", when: {messages: {at_least: 3}}}]\n"
 ANY = PLAIN + STEP + ", when: [{messages: {at_least: 3}}, {turns: {over: 1}}]}]\n"
@@ -56,6 +64,22 @@ CASES = [
     Case("steps.s.select.keep_recent", "recent", RECENT, (LARGE,), (SMALL,)),
     Case("steps.s.select.keep_recent", "old", RECENT, (LARGE, LARGE), (SMALL, LARGE)),
     Case("steps.s.select.min_chars", "below", RECENT, (SMALL, LARGE), (LARGE, SMALL)),
+    Case(
+        "steps.s.select.keep_recent.of",
+        "older",
+        selecting("keep_recent: {turns: 1, of: candidates}"),
+        (USER, LARGE, USER),
+        (USER, LARGE),
+    ),
+    Case(
+        "steps.s.select.unit",
+        "along",
+        selecting("types: [tool_result], unit: turn").replace("do: offload", "do: drop"),
+        (USER, LARGE, USER),
+        (USER, USER),
+    ),
+    Case(BATCHES, "split", recent("split"), (PARALLEL,), (LARGE, LARGE)),
+    Case(BATCHES, "together", recent("whole"), (PARALLEL,), (LARGE, LARGE)),
     Case("steps.s.when.messages.at_least", "opened", GATED, (LARGE, LARGE), (LARGE,)),
     Case("steps.s.when.messages.at_least", "closed", GATED, (LARGE,), (LARGE, LARGE)),
     Case("steps.s.when.0.messages.at_least", "opened", ANY, (LARGE, LARGE), (LARGE,)),
@@ -141,6 +165,13 @@ CASES = [
         "steps.s.placeholder", "used", f"{PLAIN}{STEP}, placeholder: '[y]'}}]\n", (LARGE,), (USER,)
     ),
     Case("items.tool_result.placeholder.head", "used", f"{HEAD}{EXCERPT}{STEP}}}]\n", (LARGE,), ()),
+    Case(
+        "store.escape",
+        "escaped",
+        f"{PLAIN}store: {{escape: _}}\n{STEP}}}]\n",
+        ('a result "a/b" of 300 characters from Bash',),
+        (LARGE,),
+    ),
     Case("store.path", "saved", f"{PLAIN}store: {{path: a.md}}\n{STEP}}}]\n", (LARGE,), (USER,)),
     Case(
         "store.on_conflict",

@@ -1,0 +1,51 @@
+Feature: A sliding window removes whole messages, groups or turns
+
+  Background:
+    Given the messages
+      | role      | type   | tool | id | size           |
+      | user      |        |      |    | 100 characters |
+      | assistant | text   |      |    | 100 characters |
+      | and       | call   | Bash | a  | 100 characters |
+      | and       | call   | Bash | b  | 100 characters |
+      | user      | result |      | a  | 100 characters |
+      | and       | result |      | b  | 100 characters |
+      | assistant | text   |      |    | 100 characters |
+      | user      |        |      |    | 100 characters |
+      | assistant | text   |      |    | 100 characters |
+      | user      |        |      |    | 100 characters |
+
+  Scenario Outline: A unit leaves when nothing in it is recent
+    Given the policy
+      """
+      steps: [{name: window, do: drop, select: {types: ["*"], unit: <unit>, keep_recent: {messages: <kept>}}}]
+      """
+    When the policy is applied
+    Then the context has <left> messages
+    And user and assistant take turns
+
+    Examples:
+      | unit    | kept | left |
+      | message | 3    | 3    |
+      | group   | 3    | 3    |
+      | turn    | 3    | 3    |
+      | turn    | 2    | 3    |
+      | turn    | 4    | 7    |
+
+  Scenario: What was not selected goes along, and is saved
+    Given the policy
+      """
+      steps: [{name: window, do: drop, select: {types: [tool_call], unit: turn}}]
+      """
+    When the policy is applied
+    Then the first user message is dropped because "it goes with its turn"
+    And the file of every dropped item holds its original content
+    And the context has 3 messages
+
+  Scenario: A pinned part keeps its unit
+    Given the policy
+      """
+      items: {tool_result: {pin: true}}
+      steps: [{name: window, do: drop, select: {types: [tool_call], unit: group}}]
+      """
+    When the policy is applied
+    Then every Bash call is kept because "its group stays: pinned"
