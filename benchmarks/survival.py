@@ -2,10 +2,11 @@
 
     python -m benchmarks.survival SET… [--budget 10 20 30] [--rounds 3] [--json] [--write DIR]
 
-A set is a JSON file, or a folder of such files, with one history each: `messages` and the `facts`
-that are planted in them. A fact has `id`, `kind`, `language`, `value` (a text, or several spellings
-of which any is enough), `superseded` (old values that no longer hold), `message` (the position of
-the message that states it), `question` and `answer`.
+A set is a JSON file with one history, a file with one a line (`.jsonl`), or a folder of JSON files;
+`planted/` has two. A history has `messages` and the `facts` that are planted in them. A fact has
+`id`, `kind`, `language`, `value` (a text, or several spellings of which any is enough),
+`superseded` (old values that no longer hold), `message` (the position of the message that states
+it), `question` and `answer`.
 
 A budget is a share of the history: tokens of the summary, headings included, over tokens of what it
 replaces. After each round the facts of the messages so far are looked for. The automatic count
@@ -110,14 +111,16 @@ def histories(paths: Iterable[Path]) -> list[PlantedHistory]:
         for path in paths
         for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])
     ]
-    return [_history(file) for file in files]
+    return [history for file in files for history in _histories_in(file)]
 
 
-def _history(file: Path) -> PlantedHistory:
+def _histories_in(file: Path) -> Iterator[PlantedHistory]:
+    text = file.read_text(encoding="utf-8")
     try:
-        read = json.loads(file.read_text(encoding="utf-8"))
-        facts = tuple(_fact(fact) for fact in read["facts"])
-        return PlantedHistory(str(read.get("id", file.stem)), tuple(read["messages"]), facts)
+        for line in filter(None, text.split("\n")) if file.suffix == ".jsonl" else [text]:
+            read = json.loads(line)
+            facts = tuple(_fact(fact) for fact in read["facts"])
+            yield PlantedHistory(str(read.get("id", file.stem)), tuple(read["messages"]), facts)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{file}: not a history with planted facts: {error!r}") from error
 

@@ -6,7 +6,6 @@ import os
 import re
 import secrets
 import time
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from operator import is_
@@ -32,7 +31,7 @@ from policyctx.tokens.tool_schemas import tool_names
 from policyctx.tokens.usage import usage_of
 from policyctx.turns.breakpoints import Beside, Placing
 from policyctx.turns.context_items import context_items
-from policyctx.turns.driving import LockedStore, run, run_async
+from policyctx.turns.driving import LockedStore, in_steps, run, run_async
 from policyctx.turns.effects import Recall
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from policyctx.tokens.usage import Correction, Usage
     from policyctx.turns.asking import BeforeCompaction
     from policyctx.turns.context_items import ContextItem
+    from policyctx.turns.driving import Steps
     from policyctx.turns.effects import SessionStore, Turn
     from policyctx.turns.result import Result
     from policyctx.turns.totals import Totals
@@ -325,6 +325,19 @@ class Session:
         turn = self._apply(messages, Beside(system, tools), changed=changed)
         return await self._run_async(self._reporting.turn("apply", turn))
 
+    def apply_in_steps(
+        self, messages: Sequence[Message], *, system: object = None, tools: object = None
+    ) -> Steps[Result]:
+        """Edit a message list as `apply` does, by a generator that returns the result.
+
+        It stops before each part that may block, such as a write to the disk. A server takes the
+        first step in its event loop, and those that are left, if there are any, in a thread.
+        """
+        if self._reporting.is_traced:
+            yield  # a span ends in the thread where it began
+        turn = self._apply(messages, Beside(system, tools), changed=False)
+        return (yield from self._in_steps(self._reporting.turn("apply", turn)))
+
     def on_tool_result(
         self,
         message: Message,
@@ -366,6 +379,10 @@ class Session:
         """
         return self._run(self._observe(usage_of(usage)))
 
+    def observe_in_steps(self, usage: object) -> Steps[None]:
+        """Learn from a `usage` as `observe` does, in the steps of `apply_in_steps`."""
+        return self._in_steps(self._observe(usage_of(usage)))
+
     async def observe_async(self, usage: object) -> None:
         """Learn from a `usage` as `observe` does, with the store written in a thread."""
         return await self._run_async(self._observe(usage_of(usage)))
@@ -385,6 +402,11 @@ class Session:
         """
         memory = self._run(self._recall())
         return memory.tallied.totals(memory.ledger, len(memory.replacements.made))
+
+    @property
+    def tokens_spared(self) -> int:
+        """The `tokens_spared` of `totals`, which need not count the decisions for it."""
+        return self._run(self._recall()).tallied.spared
 
     @property
     def stats(self) -> MemoStats:
@@ -445,27 +467,34 @@ class Session:
         await asyncio.to_thread(self.close)
 
     def _run(self, turn: Turn[T]) -> T:
-        with self._unless_interrupted():
+        try:
             return run(turn, LockedStore(self.store, self._effects))
+        except BaseException as error:
+            self._forget_after(error)
+            raise
+
+    def _in_steps(self, turn: Turn[T]) -> Steps[T]:
+        try:
+            return (yield from in_steps(turn, LockedStore(self.store, self._effects)))
+        except BaseException as error:
+            self._forget_after(error)
+            raise
 
     async def _run_async(self, turn: Turn[T]) -> T:
-        with self._unless_interrupted():
+        try:
             return await run_async(turn, LockedStore(self.store, self._effects))
+        except BaseException as error:
+            self._forget_after(error)
+            raise
 
-    @contextmanager
-    def _unless_interrupted(self) -> Iterator[None]:
-        """Forget the memory of the session when a turn is interrupted.
+    def _forget_after(self, error: BaseException) -> None:
+        """Forget the memory of the session when a turn was interrupted.
 
         The interrupt may have come before or after the journal was written, so the next turn reads
         the journal.
         """
-        try:
-            yield
-        except PolicyctxError:
-            raise
-        except BaseException:
+        if not isinstance(error, PolicyctxError):
             self._memory = self._read_before = None
-            raise
 
     def _note_tools(self, tools: object) -> None:
         """Find the tool that reads offloaded files; a request without tools changes nothing."""

@@ -152,8 +152,10 @@ def _limits(given: Limits[Any], model: Model, facts: Facts) -> Iterator[tuple[st
 
 def _limit(wanted: object, model: Model, facts: Facts) -> Number:
     if isinstance(wanted, Share):
-        limit = wanted.percent * facts.window(model) / 100
-        return int(limit) if limit == int(limit) else limit
+        numerator = wanted.percent.numerator * facts.window(model)
+        denominator = wanted.percent.denominator * 100
+        whole, rest = divmod(numerator, denominator)
+        return Fraction(numerator, denominator) if rest else whole
     if wanted == "cache_ttl":
         return model.cache.seconds(facts.cache_ttl)
     if isinstance(wanted, Duration):

@@ -11,7 +11,7 @@ import json
 import re
 from calendar import timegm
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -149,10 +149,12 @@ def rows() -> tuple[ModelRow, ...]:
 _BEDROCK = re.compile(r"^(?:(?P<region>[a-z-]+)\.)?anthropic\.(?P<model>claude.*)$")
 _VERSION = re.compile(r"(-v\d+)?(:\d+)?$")
 _DATES = re.compile(r"(-\d{8}|-\d{4}-\d{2}-\d{2}|-\d{2}-\d{2,4})$")
+_LATEST = re.compile(r"-latest$")
 # A window or a way to think that is asked for in the name, at the model's own price.
 _WAYS = re.compile(r"(\[1m\]|:thinking|:beta|:extended)$")
 
 
+@lru_cache(maxsize=256)  # a client names the same model in every call
 def _spelt(name: str) -> tuple[frozenset[str], list[str]]:
     """Return the hosts before a model's name, and the keys to look for, the most exact first."""
     *before, last = name.strip().lower().split("/")
@@ -163,7 +165,7 @@ def _spelt(name: str) -> tuple[frozenset[str], list[str]]:
         last = bare if found["region"] == "global" else f"regional.anthropic.{bare}"
     whole = _key(last.partition("@")[0])
     keys = [whole]
-    for pattern in (_VERSION, _DATES, re.compile(r"-latest$")):
+    for pattern in (_VERSION, _DATES, _LATEST):
         if (shorter := pattern.sub("", keys[-1])) != keys[-1]:
             keys.append(shorter)
     return hosts, keys

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 from itertools import compress, count
 from operator import is_not
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from policyctx.definitions.items import Message
 
+_SPACE = b" \t\r\n"
 # The name under which the end of a list is read; a body with such a field is not touched.
 _REST = "the rest of the list"
 
@@ -76,6 +77,14 @@ def shared_messages(raw: bytes, earlier: Body) -> int:
     return _shared(raw, earlier) if _begins_as(raw, earlier) else 0
 
 
+def shared_bytes(raw: bytes, earlier: Body | None) -> int:
+    """Return how many bytes of a text are not new after an earlier body; 0 for another head."""
+    if earlier is None or not _begins_as(raw, earlier):
+        return 0
+    start, end = earlier.list_span
+    return start + common_beginning(raw, start, earlier.raw, start, end - start)
+
+
 def common_beginning(one: bytes, start: int, other: bytes, other_start: int, most: int) -> int:
     """Return how many bytes of two texts are the same from these places on, `most` at most.
 
@@ -112,9 +121,11 @@ def _continued(raw: bytes, earlier: Body) -> Body:
     known = _shared(raw, earlier)
     at = start + (earlier.ends[known - 1] if known else 0)
     scanner = Scanner(raw, at)
+    messages, spans, ends = _known_again(raw, earlier, known, scanner)
+    at = start + ends[-1] if ends else start
     at = scanner.skip(at)
     is_over = scanner.sign(at) == b"]"
-    if known and not is_over:
+    if messages and not is_over:
         if scanner.sign(at) != b",":
             raise UntouchableError("the body is not JSON")
         at = scanner.skip(at + 1)
@@ -126,7 +137,6 @@ def _continued(raw: bytes, earlier: Body) -> Body:
         behind = _loads(b'{"%b":[%b' % (_REST.encode(), raw[at:]))
         found = behind.pop(_REST, None)
     new = _messages(found)
-    spans, ends = earlier.spans[:known], earlier.ends[:known]
     for span in scanner.elements(at, new):
         spans.append(span.moved(-start))
         ends.append(span.end - start)
@@ -153,12 +163,74 @@ def _continued(raw: bytes, earlier: Body) -> Body:
         earlier.list_key,
         fields,
         members,
-        earlier.messages[:known] + new,
+        messages + new,
         Span(start, end),
         spans,
         ends,
         known,
     )
+
+
+def _known_again(
+    raw: bytes, earlier: Body, known: int, scanner: Scanner
+) -> tuple[list[Message], list[Span], list[int]]:
+    """Return the messages up to the last one that is in an earlier list, with spans and ends.
+
+    The first `known` are the same, and messages may have changed between others that are.
+    """
+    start, count = earlier.list_span.start, known
+    messages = earlier.messages[:count]
+    spans, ends = earlier.spans[:count], earlier.ends[:count]
+    at = start + ends[-1] if ends else start
+    while (again := _same_again(raw, at, earlier, count)) is not None:
+        for span in scanner.elements(at, again.changed):
+            spans.append(span.moved(-start))
+            ends.append(span.end - start)
+        same = slice(count + 1, again.end)
+        by = again.at - start - earlier.ends[count]
+        messages += again.changed + earlier.messages[same]
+        spans += [span.moved(by) for span in earlier.spans[same]]
+        ends += [end + by for end in earlier.ends[same]]
+        count, at = again.end, start + ends[-1]
+    return messages, spans, ends
+
+
+class _Again(NamedTuple):
+    """Where a list goes on as an earlier one, behind messages that have changed."""
+
+    changed: list[Message]
+    at: int
+    """Where the changed messages end."""
+    end: int
+    """The number of the first message of the earlier list that is different again."""
+
+
+def _same_again(raw: bytes, at: int, earlier: Body, count: int) -> _Again | None:
+    """Return what stands in place of message `count` of an earlier list, if the next one follows.
+
+    `at` is where the message before it ends. Returns None if that cannot be told.
+    """
+    if count + 1 >= len(earlier.messages):
+        return None
+    found = raw.find(earlier.with_gap(count + 1), at)
+    if found < 0:
+        return None
+    piece = raw[at:found].strip(_SPACE)
+    if count and piece:
+        if not piece.startswith(b","):
+            return None
+        piece = piece[1:]
+    try:
+        # If this is a list, then the text behind it is no part of a string or of an object.
+        changed = orjson.loads(b"[%b]" % piece)
+    except ValueError:
+        return None
+    if not (changed or count) or not all(type(message) is dict for message in changed):
+        return None
+    start, end = earlier.list_span
+    before = earlier.ends[count]
+    same = common_beginning(raw, found, earlier.raw, start + before, end - start - before)
+    return _Again(changed, found, bisect_right(earlier.ends, before + same))
 
 
 def _list_before(raw: bytes, at: int, tail: memoryview) -> list[Any] | None:

@@ -11,7 +11,6 @@ import json
 import logging
 import time
 from collections import OrderedDict
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from policyctx.proxy.apis import Api
     from policyctx.proxy.bodies import Body
     from policyctx.session import Session
+    from policyctx.turns.driving import Steps
     from policyctx.turns.sources import Sources
 
 _log = logging.getLogger(__name__)
@@ -160,10 +160,14 @@ class Registry:
         """The end of the last list of a saved session, None if it is not known."""
         self._clock = clock
         self._guard = Lock()
+        """Held for a short time, and never while the disk is read."""
+        self._guard_of_store = Lock()
         self._named: dict[tuple[str, ...], list[Conversation]] = {}
         self._keys: OrderedDict[Conversation, tuple[str, ...]] = OrderedDict()
         """In the order of their last use."""
         self._bytes: dict[Conversation, int] = {}
+        self._kept = 0
+        """The sum of these bytes."""
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -187,42 +191,60 @@ class Registry:
             return known[0]
         return max(known, key=lambda body: shared_messages(raw, body), default=None)
 
-    @contextmanager
-    def conversation(
+    def enter(
         self, scope: str, identity: Identity | None, api: Api, body: Body, *, agent: str
-    ) -> Iterator[Conversation]:
-        """Find or make the conversation that a request belongs to, and hold its lock.
+    ) -> Steps[Conversation]:
+        """Find or make the conversation that a request belongs to, and take its lock.
 
         With a name from the client it is the one of this name that the list continues; then the
         one that it is alike; then a new one beside them. Without a name it is the only one whose
         last list this one continues; otherwise a new one.
+
+        It stays in memory until `leave`. The first step waits for nothing.
         """
-        with self._guard:
-            found = self._find(scope, identity, api, body, agent)
-            found.users += 1
+        found = self._in_memory(scope, identity, api, body, agent)
+        if found is None:
+            yield  # the store tells which one it is
+            found = self._in_store(scope, api, body, agent)
         try:
-            with found.lock:
-                yield found
-        finally:
-            with self._guard:
-                found.users -= 1
-                found.used_at = self._clock()
-                self._keys.move_to_end(found)
-                self._bytes[found] = found.bytes_kept
-            self.forget_idle()
+            if not found.lock.acquire(blocking=False):
+                yield
+                found.lock.acquire()
+        except BaseException:
+            self._left(found)
+            raise
+        return found
+
+    def leave(self, one: Conversation) -> None:
+        """Release the lock of a conversation, and let it leave memory when nobody uses it."""
+        one.lock.release()
+        self._left(one)
+
+    def _left(self, one: Conversation) -> None:
+        with self._guard:
+            one.users -= 1
+            one.used_at = self._clock()
+            self._keys.move_to_end(one)
+            kept = one.bytes_kept
+            self._kept += kept - self._bytes.get(one, 0)
+            self._bytes[one] = kept
+
+    @property
+    def is_full(self) -> bool:
+        """Whether memory is short, so that `forget_idle` has something to do."""
+        return self._kept > self._memory_bytes
 
     def forget_idle(self) -> None:
         """Let idle conversations leave memory, and where it is short those used longest ago."""
         leaving = []
         with self._guard:
-            kept, now = sum(self._bytes.values()), self._clock()
+            now = self._clock()
             for one in list(self._keys):
                 is_idle = now - one.used_at > self._idle_seconds
-                if not is_idle and kept <= self._memory_bytes:
+                if not is_idle and not self.is_full:
                     break
                 if one.users:
                     continue
-                kept -= self._bytes.get(one, 0)
                 self._remove(one)
                 leaving.append(one)
         for one in leaving:
@@ -239,40 +261,73 @@ class Registry:
 
     def _remove(self, one: Conversation) -> None:
         key = self._keys.pop(one)
-        self._bytes.pop(one, None)
+        self._kept -= self._bytes.pop(one, 0)
         branches = self._named[key]
         branches.remove(one)
         if not branches:
             del self._named[key]
 
-    def _find(
+    def _in_memory(
         self, scope: str, identity: Identity | None, api: Api, body: Body, agent: str
-    ) -> Conversation:
-        if identity is None:
-            beginning = beginning_of(body.messages)
-            identity = Identity(_BEGINNING, (beginning, api.messages), is_strong=False)
-            branches = self._named.setdefault(_key(scope, identity), [])
-            # One that has only counted tokens so far has no list yet.
-            found = [one for one in branches if one.body is None and not one.users]
-            found = [one for one in branches if one.continued_by(body)] or found[:1]
-            if len(found) == 1:
-                return found[0]
+    ) -> Conversation | None:
+        """Return the conversation of a request; None if only the store tells which one it is."""
+        with self._guard:
+            if identity is None:
+                found = self._continued(_key(scope, _beginning(api, body)), body)
+                if found is None:
+                    return None
+            else:
+                found = self._named_by(_key(scope, identity), identity, api, body, agent)
+            found.users += 1
+            return found
+
+    def _in_store(self, scope: str, api: Api, body: Body, agent: str) -> Conversation:
+        """Return the conversation of a request that names none, by the folders of the store."""
+        identity = _beginning(api, body)
+        key = _key(scope, identity)
+        # Of two requests with one list the second has to find what the first has made. The other
+        # guard is free meanwhile, since an event loop takes it.
+        with self._guard_of_store:
+            with self._guard:
+                found = self._continued(key, body)
+                if found is not None:
+                    found.users += 1
+                    return found
+                branches = [*self._named.get(key, ())]
             names = _names(session_name(scope, identity))
             name = self._unnamed(names, branches, body.messages if has_reply(api, body) else ())
-        else:
-            branches = self._named.setdefault(_key(scope, identity), [])
-            if (own := _own(branches, identity, api, body)) is not None:
-                return own
-            taken = {one.name for one in branches}
-            name = session_name(scope, identity)
-            if name in taken:
-                # The beginning tells the conversations of one name apart, also after a restart.
-                names = _names(f"{name}-{beginning_of(body.messages)[:8]}")
-                name = next(one for one in names if one not in taken)
-        is_named = identity.client != _BEGINNING
+            with self._guard:
+                made = self._made(key, name, agent, is_named=False)
+                made.users += 1
+                return made
+
+    def _continued(self, key: tuple[str, ...], body: Body) -> Conversation | None:
+        """Return the one conversation without a name that a list continues, None without one."""
+        branches = self._named.get(key, ())
+        # One that has only counted tokens so far has no list yet.
+        empty = [one for one in branches if one.body is None and not one.users]
+        found = [one for one in branches if one.continued_by(body)] or empty[:1]
+        return found[0] if len(found) == 1 else None
+
+    def _named_by(
+        self, key: tuple[str, ...], identity: Identity, api: Api, body: Body, agent: str
+    ) -> Conversation:
+        """Return the conversation of a name, a new one if there is none for this list."""
+        branches = self._named.get(key, ())
+        if (own := _own(branches, identity, api, body)) is not None:
+            return own
+        taken = {one.name for one in branches}
+        name = session_name(key[0], identity)
+        if name in taken:
+            # The beginning tells the conversations of one name apart, also after a restart.
+            names = _names(f"{name}-{beginning_of(body.messages)[:8]}")
+            name = next(one for one in names if one not in taken)
+        return self._made(key, name, agent, is_named=True)
+
+    def _made(self, key: tuple[str, ...], name: str, agent: str, *, is_named: bool) -> Conversation:
         made = Conversation(name, agent, is_named=is_named, used_at=self._clock())
-        branches.append(made)
-        self._keys[made] = _key(scope, identity)
+        self._named.setdefault(key, []).append(made)
+        self._keys[made] = key
         return made
 
     def _unnamed(
@@ -334,6 +389,11 @@ def _begin_alike(one: Body, other: Body) -> bool:
 def _names(name: str) -> Iterator[str]:
     yield name
     yield from (f"{name}~{number}" for number in count(2))
+
+
+def _beginning(api: Api, body: Body) -> Identity:
+    """Return the identity of a conversation that no request names."""
+    return Identity(_BEGINNING, (beginning_of(body.messages), api.messages), is_strong=False)
 
 
 def _key(scope: str, identity: Identity) -> tuple[str, ...]:

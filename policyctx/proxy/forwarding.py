@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from zlib import error as ZlibError  # noqa: N812 - an exception's name
 
@@ -44,7 +46,23 @@ OWN = "x-policyctx-"
 _PIECE = 2**18
 # aiohttp would add these to a response that lacks them.
 _ADDED = ("Content-Type", "Date", "Server")
-_FROM_UPSTREAM, _CUT = "policyctx.headers", "policyctx.cut"
+
+
+class _OfUpstream:
+    """What is known of a response of an upstream."""
+
+    given: Mapping[str, str]
+    """Its headers as they came."""
+    was_cut = False
+    """Whether the upstream ended in the middle of it."""
+
+
+class _Whole(_OfUpstream, web.Response):
+    """A response whose body had come to its end when its headers were read."""
+
+
+class _Streamed(_OfUpstream, web.StreamResponse):
+    """A response whose pieces are sent as they come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +82,7 @@ class Forwarder:
     """Forwards requests over one pool of connections."""
 
     def __init__(self, limits: Limits) -> None:
+        self._limits = limits
         # No limit to connections: a stream may take long, and every client waits for its own.
         self._session = aiohttp.ClientSession(
             auto_decompress=False,
@@ -80,7 +99,7 @@ class Forwarder:
         """Close all connections."""
         await self._session.close()
 
-    async def forward(self, request: web.Request, outgoing: Outgoing) -> web.StreamResponse:
+    async def forward(self, request: web.Request, outgoing: Outgoing) -> _Whole | _Streamed:
         """Send a request and stream the response to its client.
 
         Raises `aiohttp.ClientError` and `TimeoutError` as long as the response has not begun. When
@@ -91,12 +110,13 @@ class Forwarder:
             headers.popall("Content-Encoding", None)
         if outgoing.observe is not None and (accepted := headers.get("Accept-Encoding")):
             headers["Accept-Encoding"] = readable(accepted)
-        data: AsyncIterator[bytes | memoryview] | aiohttp.StreamReader | None = None
+        data: AsyncIterator[bytes] | AsyncIterator[memoryview] | bytes | None = None
         if outgoing.body is not None:
-            headers["Content-Length"] = str(len(outgoing.body))
-            data = _pieces(outgoing.body)
+            body = outgoing.body
+            headers["Content-Length"] = str(len(body))
+            data = body if len(body) <= _PIECE else _pieces(body)
         elif request.body_exists:
-            data = request.content
+            data = pieces_in_time(request.content, self._limits)
         async with self._session.request(
             request.method,
             URL(outgoing.url, encoded=True),
@@ -104,26 +124,50 @@ class Forwarder:
             data=data,
             allow_redirects=False,
         ) as upstream:
-            return await _streamed(request, upstream, outgoing.observe)
+            return await _answered(request, upstream, outgoing.observe)
 
 
 async def keep_headers(_: web.Request, response: web.StreamResponse) -> None:
     """Remove the headers that aiohttp adds to a response of an upstream."""
-    if (names := response.get(_FROM_UPSTREAM)) is not None:
+    if isinstance(response, _OfUpstream):
         for name in _ADDED:
-            if name not in names:
+            if name not in response.given:
                 response.headers.popall(name, None)
 
 
 def _forwarded(given: Mapping[str, str]) -> CIMultiDict[str]:
     """Return the headers of a message that are for its receiver."""
-    named = given.get("Connection", "")
-    left_out = _HOP_BY_HOP | {name.strip().lower() for name in named.split(",")}
-    return CIMultiDict(
-        (name, value)
-        for name, value in given.items()
-        if (lower := name.lower()) not in left_out and not lower.startswith(OWN)
-    )
+    kept = CIMultiDict([pair for pair in given.items() if _is_for_receiver(pair[0])])
+    if named := given.get("Connection"):
+        for name in named.split(","):
+            kept.popall(name.strip(), None)
+    return kept
+
+
+@lru_cache(maxsize=512)
+def _is_for_receiver(name: str) -> bool:
+    lower = name.lower()
+    return lower not in _HOP_BY_HOP and not lower.startswith(OWN)
+
+
+async def pieces_in_time(content: aiohttp.StreamReader, limits: Limits) -> AsyncIterator[bytes]:
+    """Yield the pieces of a request's body; raises `TimeoutError` if they come too slowly.
+
+    A client that sends a few bytes now and then would hold its connections for ever.
+    """
+    loop = asyncio.get_running_loop()
+    left, deadline = 0, 0.0
+    while not content.at_eof():
+        if content.is_eof():  # all of it is here
+            yield await content.readany()
+            continue
+        if left <= 0:
+            left, deadline = limits.body_piece, loop.time() + limits.body_seconds
+        async with asyncio.timeout_at(deadline):
+            piece = await content.readany()
+        left -= len(piece)
+        if piece:
+            yield piece
 
 
 async def _pieces(raw: bytes) -> AsyncIterator[memoryview]:
@@ -132,15 +176,26 @@ async def _pieces(raw: bytes) -> AsyncIterator[memoryview]:
         yield view[start : start + _PIECE]
 
 
-async def _streamed(
+async def _answered(
     request: web.Request,
     upstream: aiohttp.ClientResponse,
     observe: Callable[[object], None] | None,
-) -> web.StreamResponse:
+) -> _Whole | _Streamed:
     headers = _forwarded(upstream.headers)
-    response = web.StreamResponse(status=upstream.status, reason=upstream.reason, headers=headers)
-    response[_FROM_UPSTREAM] = frozenset(name.title() for name in headers)
     tee = None if observe is None or not upstream.ok else _Tee(upstream, observe)
+    status, reason = upstream.status, upstream.reason
+    if body := _whole(upstream.content):
+        # Its head and its body are sent at once.
+        whole = _Whole(body=body, status=status, reason=reason, headers=headers)
+        whole.given = headers
+        await whole.prepare(request)
+        await whole.write_eof()
+        if tee is not None:
+            tee.take(body)
+            tee.end()
+        return whole
+    response = _Streamed(status=status, reason=reason, headers=headers)
+    response.given = headers
     await response.prepare(request)
     try:
         async for piece in upstream.content.iter_any():
@@ -153,15 +208,17 @@ async def _streamed(
     except (aiohttp.ClientError, TimeoutError) as error:
         # The client has to notice that the upstream was cut: its own connection is cut too.
         _log.warning("an upstream ended in the middle of a response: %s", type(error).__name__)
-        response[_CUT] = True
+        response.was_cut = True
         if request.transport is not None:
             request.transport.abort()
     return response
 
 
-def was_cut(response: web.StreamResponse) -> bool:
-    """Whether the upstream ended in the middle of its response."""
-    return bool(response.get(_CUT))
+def _whole(content: aiohttp.StreamReader) -> bytes:
+    """Return a body that has come to its end already; nothing if it has not, or is empty."""
+    if not content.is_eof() or content.exception() is not None:
+        return b""
+    return content.read_nowait()
 
 
 class _Tee:

@@ -18,7 +18,12 @@ class Limits:
     header_seconds: float = 10
     """For the first request of a connection to arrive up to the end of its headers."""
     body_seconds: float = 30
-    """Without a byte of a request's body."""
+    """For each `body_piece` of a request's body, or its end, to arrive."""
+    body_piece: int = 2**14
+    waiting_seconds: float = 120
+    """For the next request of a connection to arrive up to the end of its headers."""
+    refused_seconds: float = 10
+    """For the rest of a body that was refused, so that its client reads the answer."""
     connect_seconds: float = 30
     """For a connection to an upstream."""
     stopping_seconds: float = 5

@@ -84,12 +84,14 @@ class Policies:
     def policy_of(self, agent: str) -> OffloadPolicy:
         """Return the policy of an agent, which is the general one without an entry for it."""
         with self._guard:
-            file = self._file
+            file, known = self._file, self._known
             if file is None or not agent or not _has_entry(agent, file):
                 return self._policy
-            if agent not in self._known:
-                self._known[agent] = self._used(OffloadPolicy(policy_for(agent, file)))
-            return self._known[agent]
+            if (found := known.get(agent)) is not None:
+                return found
+        made = self._used(OffloadPolicy(policy_for(agent, file)))
+        with self._guard:
+            return known.setdefault(agent, made)
 
     @property
     def general(self) -> OffloadPolicy:

@@ -11,7 +11,7 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import aiohttp
 from aiohttp import web
@@ -19,11 +19,17 @@ from aiohttp import web
 from policyctx.proxy.apis import api_of, upstream_of
 from policyctx.proxy.clients import is_loopback
 from policyctx.proxy.encodings import TooLargeError, decoded
-from policyctx.proxy.forwarding import Forwarder, Outgoing, keep_headers, was_cut
+from policyctx.proxy.forwarding import (
+    Forwarder,
+    Outgoing,
+    keep_headers,
+    pieces_in_time,
+)
 from policyctx.proxy.identity import credential_of, scope_of
 from policyctx.proxy.limits import Limits
 from policyctx.proxy.scanning import UntouchableError
 from policyctx.proxy.turning import Request, Turned, at
+from policyctx.turns.driving import finished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,8 +40,11 @@ if TYPE_CHECKING:
     from policyctx.proxy.pages import Pages
     from policyctx.proxy.policies import Policies
     from policyctx.proxy.turning import Turning
+    from policyctx.turns.driving import Steps
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 OWN_PAGES = "/_policyctx"
 _WITH_TOKEN = OWN_PAGES + "/token/"
@@ -124,6 +133,8 @@ class Proxy:
             auto_decompress=False,
             handle_signals=False,
             handler_cancellation=True,
+            keepalive_timeout=limits.waiting_seconds,
+            lingering_time=limits.refused_seconds,
             max_field_size=2**16,
             max_line_size=2**16,
             read_bufsize=2**18,
@@ -238,9 +249,7 @@ class Proxy:
             return await self._counted(request, Outgoing(base + path, None), upstream)
         self._look_at_peer(request)
         received = await _body(request, self._settings.limits)
-        turned = await asyncio.get_running_loop().run_in_executor(
-            self._threads, self._turned, api, upstream, headers, received
-        )
+        turned = await self._taken(self._turned(api, upstream, headers, received))
         outgoing = Outgoing(
             base + path,
             received if turned.raw is None else turned.raw,
@@ -260,7 +269,7 @@ class Proxy:
         except (aiohttp.ClientError, TimeoutError) as error:
             counts.response(upstream, type(error).__name__)
             raise
-        counts.response(upstream, "cut" if was_cut(response) else str(response.status))
+        counts.response(upstream, "cut" if response.was_cut else str(response.status))
         return response
 
     def _look_at_peer(self, request: web.Request) -> None:
@@ -275,22 +284,40 @@ class Proxy:
                 " name; say --client other if it does not"
             )
 
+    async def _taken(self, steps: Steps[T]) -> T:
+        """Take a first step in the event loop, and those that are left in a thread.
+
+        Most turns end with the first one. A thread would cost more than they do.
+        """
+        try:
+            next(steps)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, finished, steps)
+
     def _turned(
         self, api: Api, upstream: str, headers: Mapping[str, str], received: bytes
-    ) -> Turned:
-        """Return what to send for a body that came; raises `TooLargeError`."""
+    ) -> Steps[Turned]:
+        """Return what to send for a body that came, in steps; raises `TooLargeError`."""
         settings = self._settings
         encoding = headers.get("content-encoding", "")
+        if encoding:
+            yield
         try:
             raw = decoded(received, encoding, settings.limits.body_bytes)
         except UntouchableError as error:
             return self._turning.left_alone(error)
         scope = scope_of(settings.key, settings.upstreams[upstream], credential_of(headers))
-        return self._turning.turned(Request(api, scope, headers, raw))
+        return (yield from self._turning.in_steps(Request(api, scope, headers, raw)))
 
     def _observe(self, turned: Turned, usage: object) -> None:
+        steps = self._turning.observe_in_steps(turned, usage)
+        if next(steps, steps) is steps:
+            return
         loop = asyncio.get_running_loop()
-        task = loop.run_in_executor(self._threads, self._turning.observe, turned, usage)
+        task = loop.run_in_executor(self._threads, finished, steps)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -336,12 +363,9 @@ async def _body(request: web.Request, limits: Limits) -> bytes:
         raise TooLargeError
     pieces: list[bytes] = []
     size = 0
-    while True:
-        async with asyncio.timeout(limits.body_seconds):
-            piece = await request.content.readany()
-        if not piece:
-            return b"".join(pieces)
+    async for piece in pieces_in_time(request.content, limits):
         size += len(piece)
         if size > limits.body_bytes:
             raise TooLargeError
         pieces.append(piece)
+    return b"".join(pieces)

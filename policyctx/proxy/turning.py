@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from policyctx.definitions.tokenizers import is_remote
 from policyctx.errors import UsageError
 from policyctx.messages.markers import MARKER
-from policyctx.proxy.bodies import read_body, shared_messages
+from policyctx.pricing.rows import row_of
+from policyctx.proxy.bodies import read_body, shared_bytes, shared_messages
 from policyctx.proxy.conversations import Conversation, Sent, has_reply
 from policyctx.proxy.history import end_record, last_call, turn_record
 from policyctx.proxy.identity import header_identity, identity_of
@@ -27,6 +28,7 @@ from policyctx.proxy.scanning import UntouchableError
 from policyctx.proxy.splicing import REMOVED, ListWriter, spliced
 from policyctx.session import Session
 from policyctx.tokens.usage import usage_of
+from policyctx.turns.driving import finished
 from policyctx.turns.sources import joined
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from policyctx.proxy.bodies import Body
     from policyctx.proxy.conversations import Registry
     from policyctx.proxy.policies import Policies
+    from policyctx.turns.driving import Steps
     from policyctx.turns.result import Result
     from policyctx.turns.sources import Sources
 
@@ -50,6 +53,9 @@ _WARM_UP = (
     {"role": "assistant", "content": [_CALL]},
     {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "text"}]},
 )
+
+# Bytes of a body, and of what is new in it, above which the first step of a turn would be long.
+_LARGE, _MUCH_NEW = 2**20, 2**14
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +141,7 @@ class Turning:
 
     def warm_up(self) -> None:
         """Load what the first turn needs, such as a vocabulary; decides and writes nothing."""
+        row_of("none")  # reads the prices
         policy = self._policies.general
         session = Session(policy, root=self._root / "warm-up", session_id="warm-up")
         try:
@@ -146,8 +153,15 @@ class Turning:
 
     def turned(self, request: Request) -> Turned:
         """Return what to send for a request; raises nothing."""
+        return finished(self.in_steps(request))
+
+    def in_steps(self, request: Request) -> Steps[Turned]:
+        """Return what to send for a request, in steps; raises nothing.
+
+        The first step is short, and waits for nothing: an event loop may take it.
+        """
         try:
-            return self._turned(request)
+            return (yield from self._turned(request))
         except UntouchableError as error:
             return self.left_alone(error)
         except Exception as error:  # noqa: BLE001 - the client gets its answer whatever happens
@@ -163,31 +177,45 @@ class Turning:
 
     def observe(self, turned: Turned, usage: object) -> None:
         """Learn from the usage of a response, unless another turn has begun; raises nothing."""
+        finished(self.observe_in_steps(turned, usage))
+
+    def observe_in_steps(self, turned: Turned, usage: object) -> Steps[None]:
+        """Learn from a usage as `observe` does, in steps of which the first is short."""
         one = turned.conversation
         if one is None:
             return
         try:
-            with one.lock:
+            yield from _locked(one)
+            try:
                 if one.turn == turned.turn and one.session is not None:
-                    self._learn(one, one.session, usage)
+                    yield from self._learn(one, one.session, usage)
+            finally:
+                one.lock.release()
         except UsageError:
             self._count("unreadable_usage")
         except Exception as error:  # noqa: BLE001 - the response is on its way
             self._note(error, "its usage was not observed")
 
-    def _learn(self, conversation: Conversation, session: Session, usage: object) -> None:
+    def _learn(self, conversation: Conversation, session: Session, usage: object) -> Steps[None]:
+        if is_remote(session.policy.model.tokenizer):
+            yield
         read = usage_of(usage)
         spared = 0
         if not self._dry_run:  # the prompt was not the one that the session has made
-            session.observe(read)
-            total = session.totals().tokens_spared
+            yield from session.observe_in_steps(read)
+            total = session.tokens_spared
             spared, conversation.spared = total - conversation.spared, total
         model, at = conversation.model, self._clock()
         self.counts.spend(conversation.meter.observe(read, spared=spared, model=model, at=at))
 
-    def _turned(self, request: Request) -> Turned:
+    def _turned(self, request: Request) -> Steps[Turned]:
         api, raw = request.api, request.raw
-        likely = self._registry.likely(request.scope, header_identity(request.headers), raw)
+        if len(raw) > _LARGE:
+            yield
+        named = header_identity(request.headers)
+        likely = self._registry.likely(request.scope, named, raw)
+        if len(raw) > _MUCH_NEW and len(raw) - shared_bytes(raw, likely) > _MUCH_NEW:
+            yield
         body = read_body(raw, api.messages, likely)
         if (held := api.is_held(body.fields)) is not None:
             self._count("held")
@@ -196,14 +224,21 @@ class Turning:
         if not body.messages:
             self._count("unchanged")
             return Turned()
-        identity = identity_of(request.headers, body.fields)
+        identity = named or identity_of(request.headers, body.fields)
         agent = self._policies.agent_of(request.headers, identity)
-        with self._registry.conversation(
+        conversation = yield from self._registry.enter(
             request.scope, identity, api, body, agent=agent
-        ) as conversation:
-            return self._in(conversation, api, body)
+        )
+        try:
+            turned = yield from self._in(conversation, api, body)
+        finally:
+            self._registry.leave(conversation)
+        if self._registry.is_full:
+            yield
+            self._registry.forget_idle()
+        return turned
 
-    def _in(self, conversation: Conversation, api: Api, body: Body) -> Turned:
+    def _in(self, conversation: Conversation, api: Api, body: Body) -> Steps[Turned]:
         last = conversation.sent
         if last is not None and last.body.raw == body.raw and api.decides:
             self._count("repeated")
@@ -211,13 +246,19 @@ class Turning:
         if last is not None and not _is_read_after(body, last.body):
             body = read_body(body.raw, api.messages, last.body)
         try:
-            session = self._session(conversation, api)
+            if conversation.session is None or self._dry_run or not api.decides:
+                yield  # a new session reads its journal
+            policy = self._policies.policy_of(conversation.agent)
+            session = conversation.session
+            if (session and session.policy is not policy) or is_remote(policy.model.tokenizer):
+                yield
+            session = self._session(conversation, api, policy)
             if self._dry_run and not api.decides:
                 self._count("counted")
                 return Turned()
             if not api.decides:
                 return self._counted(session, api, body)
-            return self._applied(conversation, session, api, body)
+            return (yield from self._applied(conversation, session, api, body))
         except Exception as error:
             self._note(error, "earlier decisions were applied again")
             again = None if self._dry_run else _again(last, body)
@@ -229,13 +270,13 @@ class Turning:
 
     def _applied(
         self, conversation: Conversation, session: Session, api: Api, body: Body
-    ) -> Turned:
+    ) -> Steps[Turned]:
         system, tools = _beside(api, body)
         conversation.turn += 1
-        result = session.apply(body.messages, system=system, tools=tools)
+        result = yield from session.apply_in_steps(body.messages, system=system, tools=tools)
         for warning in result.warnings:
             _log.warning("session %s: %s", conversation.name, warning)
-        self._record(conversation, session, body, result)
+        yield from self._record(conversation, session, body, result)
         conversation.is_established = conversation.is_established or has_reply(api, body)
         if self._dry_run:
             conversation.sent = Sent(body, body.messages, (), {}, body.raw)
@@ -256,7 +297,7 @@ class Turning:
 
     def _record(
         self, conversation: Conversation, session: Session, body: Body, result: Result
-    ) -> None:
+    ) -> Steps[None]:
         """Keep what a turn decided, with reasons; raises nothing, since the turn was made."""
         model = body.fields.get("model")
         conversation.model = model if isinstance(model, str) else ""
@@ -281,6 +322,7 @@ class Turning:
                 if len(session.ledger) or session.totals().compactions:
                     records.append(end_record(end))
             if records:
+                yield
                 session.store.remember(records, flush=False)
         except Exception as error:  # noqa: BLE001 - the request has to be sent
             self._note(error, "what a turn decided was not recorded")
@@ -298,9 +340,8 @@ class Turning:
         new = spliced(body, messages, tuple(sources), fields={}, writer=ListWriter())
         return Turned(_new(new, body))
 
-    def _session(self, conversation: Conversation, api: Api) -> Session:
+    def _session(self, conversation: Conversation, api: Api, policy: OffloadPolicy) -> Session:
         """Return the session of a conversation, under the policy that its agent has now."""
-        policy = self._policies.policy_of(conversation.agent)
         session = conversation.session
         if session is None or session.policy is not policy:
             if session is not None:
@@ -333,6 +374,13 @@ def at(error: Exception) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     return type(error).__name__ + place
+
+
+def _locked(conversation: Conversation) -> Steps[None]:
+    """Take the lock of a conversation; waits for it in a later step."""
+    if not conversation.lock.acquire(blocking=False):
+        yield
+        conversation.lock.acquire()
 
 
 def _new(raw: bytes, body: Body) -> bytes | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from policyctx.errors import UsageError
-from policyctx.tokens.usage import usage_of
+from policyctx.tokens.usage import Usage, usage_of
 
 _NAME = b'"usage"'
 
@@ -19,7 +19,7 @@ class BodyUsage:
         self._left = bytearray()
         """What was not read yet: all of a JSON body, or the end of the events."""
 
-    def after(self, piece: str | bytes) -> object:
+    def after(self, piece: str | bytes) -> Usage | None:
         """Return the usage if the body shows it with this piece, None otherwise."""
         if self._is_found:
             return None
@@ -34,11 +34,11 @@ class BodyUsage:
         )
         return next(filter(None, map(self._usage, events)), None)
 
-    def at_end(self) -> object:
+    def at_end(self) -> Usage | None:
         """Return the usage if only the end of the body shows it, None otherwise."""
         return None if self._has_events or self._is_found else self._usage(self._left)
 
-    def _usage(self, text: bytearray) -> object:
+    def _usage(self, text: bytearray) -> Usage | None:
         """Return the usage of a prompt in a response, or in an event that has one inside."""
         try:
             value = json.loads(text)
@@ -47,16 +47,19 @@ class BodyUsage:
         if not isinstance(value, dict):
             return None
         for holder in (value, value.get("message"), value.get("response")):
-            usage = holder.get("usage") if isinstance(holder, dict) else None
-            if _has_prompt(usage):
+            found = _of_prompt(holder.get("usage")) if isinstance(holder, dict) else None
+            if found is not None:
                 self._is_found = True
-                return usage
+                return found
         return None
 
 
-def _has_prompt(usage: object) -> bool:
-    """Return whether this is the usage of a prompt; the first events of a stream may have none."""
+def _of_prompt(usage: object) -> Usage | None:
+    """Return the usage of a prompt, None without one: the first events of a stream have none."""
+    if not isinstance(usage, dict):
+        return None
     try:
-        return isinstance(usage, dict) and usage_of(usage).prompt > 0
+        found = usage_of(usage)
     except UsageError:
-        return False
+        return None
+    return found if found.prompt > 0 else None

@@ -1,4 +1,4 @@
-"""The two drivers, which run a turn and perform its effects: synchronously or asynchronously.
+"""The drivers, which run a turn and perform its effects: synchronously, asynchronously or in steps.
 
 A driver sends the outcome of each effect into the turn. If an effect raises an exception of any
 kind, the driver throws it into the turn, where it is raised at the `yield`. Cancellation and
@@ -7,9 +7,10 @@ kind, the driver throws it into the turn, where it is raised at the `yield`. Can
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from policyctx.turns.effects import Holds
 
@@ -24,15 +25,20 @@ if TYPE_CHECKING:
     from policyctx.turns.effects import Effect, Record, SessionStore, Turn
 
 T = TypeVar("T")
+# A generator that returns a `T`, and stops before each part that may block. Each part may be run in
+# another thread.
+Steps: TypeAlias = Generator[None, None, T]
 
 
-def run(turn: Turn[T], store: SessionStore) -> T:
-    """Run a turn to its end, and perform its effects in this thread."""
+def in_steps(turn: Turn[T], store: SessionStore) -> Steps[T]:
+    """Run a turn to its end, and stop before each effect that may block."""
     resume: Callable[[], Effect[object]] = partial(next, turn)
     with closing(turn):
         try:
             while True:
                 effect = resume()
+                if effect.may_block:
+                    yield
                 try:
                     resume = partial(turn.send, effect.perform(store))
                 except BaseException as error:  # noqa: BLE001 - raised in the turn
@@ -42,6 +48,21 @@ def run(turn: Turn[T], store: SessionStore) -> T:
             return result
         finally:
             del resume  # It may hold an error, whose traceback holds this frame.
+
+
+def finished(steps: Steps[T]) -> T:
+    """Take all steps that are left in this thread, and return their result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+
+def run(turn: Turn[T], store: SessionStore) -> T:
+    """Run a turn to its end, and perform its effects in this thread."""
+    return finished(in_steps(turn, store))
 
 
 async def run_async(turn: Turn[T], store: SessionStore) -> T:

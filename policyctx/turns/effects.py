@@ -15,7 +15,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from policyctx.errors import StoreError
 
@@ -67,6 +67,9 @@ class Effect(ABC, Generic[T]):
     """A request to the outside world with an outcome of type `T`."""
 
     __slots__ = ()
+
+    may_block: ClassVar[bool] = True
+    """Whether performing it may take as long as a disk or another machine takes."""
 
     @abstractmethod
     def perform(self, store: SessionStore) -> T:
@@ -159,6 +162,8 @@ class FindRoot(Effect["tuple[int, int] | None"]):
 
     With `file`, a path below the root, the folder counts only if it contains this file.
     """
+
+    may_block: ClassVar[bool] = False
 
     file: str = ""
 

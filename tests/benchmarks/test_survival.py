@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +14,9 @@ from policyctx.compaction.rounds import SourcedLine
 from tests.conversations import user
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from policyctx.definitions.items import Message
+
+PLANTED = Path(__file__).parents[2] / "benchmarks" / "planted"
 
 
 def fact(*values: str, superseded: tuple[str, ...] = ()) -> Fact:
@@ -129,3 +132,32 @@ def test_a_folder_is_read_in_the_order_of_its_names(planted: Path) -> None:
     other = json.loads((planted / "01.json").read_text()) | {"id": "first"}
     (planted / "00.json").write_text(json.dumps(other), encoding="utf-8")
     assert [one.id for one in histories([planted])] == ["first", "h"]
+
+
+def test_a_file_of_lines_has_a_history_in_each(planted: Path, tmp_path: Path) -> None:
+    history = json.loads((planted / "01.json").read_text())
+    file = tmp_path / "set.jsonl"
+    lines = [json.dumps(history | {"id": name}, ensure_ascii=False) for name in ("a", "b")]
+    file.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    assert [one.id for one in histories([file])] == ["a", "b"]
+
+
+def words_of(message: Message) -> str:
+    """Return all text of a message and its results."""
+    content = message["content"]
+    if isinstance(content, str):
+        return content
+    return "\n".join(filter(None, (b.get("text") or b.get("content") for b in content)))
+
+
+@pytest.mark.parametrize("name", ["development", "frozen"])
+def test_each_fact_of_a_set_stands_in_its_message_and_what_it_supersedes_before(name: str) -> None:
+    facts = 0
+    for history in histories([PLANTED / f"{name}.jsonl"]):
+        said = [words_of(message) for message in history.messages]
+        for one in history.facts:
+            facts += 1
+            assert one.values[0] in said[one.message], one.id
+            before = said[: one.message + 1]
+            assert all(any(old in text for text in before) for old in one.superseded), one.id
+    assert facts > 500

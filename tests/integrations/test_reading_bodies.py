@@ -209,5 +209,5 @@ def test_usage_is_found_in_events_however_they_are_cut(
 ) -> None:
     body = BodyUsage("text/event-stream; charset=utf-8")
     usages: list[Any] = [usage for piece in pieces if (usage := body.after(piece)) is not None]
-    assert [usage["input_tokens"] for usage in usages] == ([] if found is None else [found])
+    assert [usage.input for usage in usages] == ([] if found is None else [found])
     assert body.at_end() is None

@@ -87,10 +87,31 @@ def test_a_body_read_after_another_one_is_read_as_json(data: st.DataObject) -> N
 
 
 @given(st.data())
+def test_a_body_whose_list_was_changed_in_the_middle_is_read_as_json(data: st.DataObject) -> None:
+    write = data.draw(writers)
+    some = [{"role": "user", "content": "go on"}, {"content": [{"role": "user"}]}, {}]
+    messages = data.draw(st.lists(st.sampled_from(some) | MESSAGES, max_size=7))
+    fields = data.draw(FIELDS)
+    earlier = read_body(write({"messages": messages, **fields}), "messages")
+    new = list(messages)
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(new)))
+        # A message may hold others, whose bytes are those of messages of the list.
+        one = data.draw(MESSAGES | st.just({"content": messages}))
+        new[at : at + data.draw(st.integers(0, 1))] = data.draw(st.sampled_from([[one], []]))
+    raw = write({"messages": new, **fields})
+    body = read_body(raw, "messages", earlier)
+    check(body, raw)
+    for i in range(body.known):
+        assert body.messages[i] is earlier.messages[i]
+
+
+@given(st.data())
 def test_a_damaged_body_is_refused_or_read_as_json(data: st.DataObject) -> None:
     messages = data.draw(st.lists(MESSAGES, max_size=3))
     earlier = read_body(orjson.dumps({"messages": messages, "a": 1}), "messages")
-    raw = bytearray(orjson.dumps({"messages": [*messages, {"b": 2}], "a": 1}))
+    new = [*data.draw(st.sampled_from([[], [{"c": 3}]])), *messages, {"b": 2}]
+    raw = bytearray(orjson.dumps({"messages": new, "a": 1}))
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(raw) - 1))
         raw[at : at + data.draw(st.integers(0, 2))] = data.draw(
@@ -193,6 +214,17 @@ def test_only_what_is_new_is_decoded() -> None:
     assert body.known == 50
     assert body.fields["tools"] is earlier.fields["tools"]
     assert shared_messages(raw, earlier) == 50
+
+
+def test_messages_behind_changed_ones_are_the_same_objects() -> None:
+    messages: list[Any] = [{"role": "user", "content": f"{i}"} for i in range(9)]
+    earlier = read_body(orjson.dumps({"messages": messages}), "messages")
+    messages[0] = {**messages[0], "cache_control": {}}
+    messages[5:6] = [{"a": 1}, {"b": 2}]
+    body = read_body(orjson.dumps({"messages": [*messages, {"c": 3}]}), "messages", earlier)
+    assert body.known == 0
+    assert all(body.messages[i] is earlier.messages[i] for i in range(1, 5))
+    assert all(body.messages[i + 1] is earlier.messages[i] for i in range(6, 9))
 
 
 def test_a_list_that_is_known_behind_another_head_has_the_same_objects() -> None:

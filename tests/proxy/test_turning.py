@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from policyctx.definitions.tokenizers import TOKENIZERS, Counting
 from policyctx.proxy.apis import api_of
 from policyctx.proxy.conversations import Registry
 from policyctx.proxy.history import saved_end
 from policyctx.proxy.policies import Policies
 from policyctx.proxy.turning import Request, Turned, Turning
+from policyctx.turns.driving import finished
 from tests.conversations import calls, results, session_of, user
 from tests.proxy.running import OFFLOADS_OLD
 
@@ -271,3 +274,76 @@ def test_a_policy_with_breakpoints_moves_the_markers_and_keeps_the_other_bytes(
     assert b'{"n":1.50,"system":[{' in new
     assert json.loads(new).keys() == {"n", "system", "messages"}
     assert new.count(b"cache_control") <= 4
+
+
+def steps_left(proxied: Proxied, count: int, **fields: Any) -> bool:
+    """Whether a turn with so many results is not over after its first step; finishes it."""
+    raw = json.dumps({"messages": session_of(*TEXTS[:count]), **fields}).encode()
+    api = api_of("/v1/messages")
+    assert api is not None
+    headers = {"x-claude-code-session-id": "s"}
+    steps = proxied.turning.in_steps(Request(api, "k", headers, raw))
+    if next(steps, steps) is steps:
+        return False
+    finished(steps)
+    return True
+
+
+@pytest.fixture
+def _untraced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn that is traced is in one thread; other tests import the API."""
+    for name in ("opentelemetry.trace", "opentelemetry.metrics"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+@pytest.mark.usefixtures("_untraced")
+def test_a_turn_that_decides_nothing_is_over_after_its_first_step(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path, OFFLOADS_OLD.replace("keep_recent: 1", "keep_recent: 3"))
+    assert steps_left(proxied, 1)  # makes the session
+    assert not steps_left(proxied, 2)
+    assert not steps_left(proxied, 3)
+    assert steps_left(proxied, 4)  # saves a result
+    assert steps_left(proxied, 5, system="a long prompt " * 10_000)
+
+
+def test_a_turn_waits_for_the_one_before_it_in_a_later_step(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path, OFFLOADS_OLD.replace("keep_recent: 1", "keep_recent: 3"))
+    first = proxied.turned(json.dumps({"messages": session_of(TEXTS[0])}).encode())
+    assert first.conversation is not None
+    raw = json.dumps({"messages": session_of(*TEXTS[:2])}).encode()
+    api = api_of("/v1/messages")
+    assert api is not None
+    request = Request(api, "k", {"x-claude-code-session-id": "s"}, raw)
+    with first.conversation.lock:
+        steps = proxied.turning.in_steps(request)
+        assert next(steps, steps) is not steps
+    assert finished(steps).turn == 2
+    assert not first.conversation.lock.locked()
+
+
+def test_a_turn_that_is_given_up_lets_the_next_one_go_on(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path)
+    first = proxied.turned(json.dumps({"messages": session_of(*TEXTS[:2])}).encode())
+    one = first.conversation
+    assert one is not None
+    raw = json.dumps({"messages": session_of(*TEXTS[:4])}).encode()
+    api = api_of("/v1/messages")
+    assert api is not None
+    steps = proxied.turning.in_steps(Request(api, "k", {"x-claude-code-session-id": "s"}, raw))
+    assert next(steps, steps) is not steps
+    assert one.lock.locked()
+    steps.close()  # its client has gone before a thread was free
+    assert (one.users, one.lock.locked()) == (0, False)
+    assert are_away(proxied.turn(session_of(*TEXTS[:4])), 3)
+
+
+@pytest.mark.usefixtures("_untraced")
+def test_a_turn_whose_tokens_another_machine_counts_is_not_for_an_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxied = Proxied(tmp_path, OFFLOADS_OLD.replace("keep_recent: 1", "keep_recent: 3"))
+    assert steps_left(proxied, 1)
+    name = proxied.policies.general.model.tokenizer
+    assert isinstance(name, str)
+    monkeypatch.setitem(TOKENIZERS, name, Counting(is_remote=True))
+    assert steps_left(proxied, 2)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.request import urlopen
 
 import pytest
 
@@ -23,6 +25,7 @@ from tests.proxy.blackbox.proxies import POLICY, WINDOW, proxied
 from tests.proxy.blackbox.scripts import Reply, always, task
 
 if TYPE_CHECKING:
+    from tests.proxy.blackbox.proxies import Proxy
     from tests.proxy.blackbox.recorded import Recorded
     from tests.proxy.blackbox.upstream import Upstream
 
@@ -47,8 +50,12 @@ def test_a_long_task_stays_in_a_small_window(
     own_provider.accepted = program.accepted
     with proxied(own_provider.url, tmp_path / "proxy", policy=ROOMY) as proxy:
         run = program.run(proxy.url, tmp_path / "client")
+        shown = shown_decisions(proxy)
     assert own_provider.refused == []
     assert run.returncode == 0, run.stderr[-2000:]
+    decided = journal_decisions(proxy.root)
+    assert decided <= shown
+    assert "offloaded" in {action for _, _, action in decided}
     requests = [one for one in own_provider.of(program.path) if one.body.get("tools")]
     assert len(requests) == TURNS + 1
     assert max(own_provider.prompts) <= WINDOW
@@ -60,6 +67,31 @@ def test_a_long_task_stays_in_a_small_window(
     assert len(named) >= TURNS // 2
     assert lost_texts(proxy.root, named, texts_of(requests)) == []
     assert KEY not in proxy.logged
+
+
+def shown_decisions(proxy: Proxy) -> Counter[tuple[str, str, str]]:
+    """Return the decisions that the proxy shows, each by its session, its item and its action."""
+    url = f"{proxy.url}/_policyctx/decisions.json"
+    with urlopen(url, timeout=60) as answer:  # noqa: S310 - http
+        found = json.load(answer)
+    assert found["unreadable_sessions"] == []
+    assert all(one["step"] and one["call"] and one["reason"] for one in found["decisions"])
+    return Counter((one["session"], one["item"], one["action"]) for one in found["decisions"])
+
+
+def journal_decisions(root: Path) -> Counter[tuple[str, str, str]]:
+    """Return the decisions in the journals below a root, as `shown_decisions` does."""
+    found: Counter[tuple[str, str, str]] = Counter()
+    for journal in root.glob("*/.policyctx/*/journal.jsonl"):
+        session = journal.parent.name
+        for line in journal.read_text(encoding="utf-8").splitlines():
+            record = json.loads(line).get("record", {"record": "of the store"})
+            if record["record"] == "decision" and "rewritten" not in record:
+                found[session, record["item_id"], record["state"]] += 1
+            elif record["record"] == "compaction":
+                first, last = record["skipped"], record["skipped"] + record["count"] - 1
+                found[session, f"messages {first} to {last}", "summarised"] += 1
+    return found
 
 
 def texts_of(requests: list[Recorded]) -> set[str]:
