@@ -72,6 +72,20 @@ def test_the_trigger_of_clearing_is_a_number_of_tokens(
     assert found.different == different, found.first
 
 
+def test_clearing_until_enough_is_freed_is_equal_at_every_call(tmp_path: Path) -> None:
+    found = compared(
+        lambda: Clearing(token_counter=by_chars, trigger=20_000, clear_at_least=5_000),
+        "clear-tool-uses",
+        {
+            "over: 100000": "over: 20000",
+            SELECT: "batches: split}, until: {frees: {at_least: 5000}}}",
+        },
+        tmp_path,
+    )
+    assert found.edited > found.calls / 2
+    assert (found.different, found.first) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("counter", "different"),
     [({"token_counter": by_chars}, 0), ({}, 794)],
