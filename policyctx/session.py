@@ -13,6 +13,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar
 
 from policyctx.definitions.fields import SESSION_FIELDS
+from policyctx.definitions.recalling import READ_TOOL, recall_tool
 from policyctx.definitions.summarizers import EXTRACTIVE, NONE
 from policyctx.errors import InputError, PolicyctxError, StoreError
 from policyctx.messages.reading import listed
@@ -72,7 +73,9 @@ class Session:
     """One conversation of one agent: its policy, its folder, and what was decided so far.
 
     `policy` is the name of a preset, the path of a file, or a policy that was read before. `root`
-    replaces the policy's `store.root`; a `store` replaces the folder and has a root of its own.
+    replaces the policy's `store.root`; a `store` replaces the folder and has a root of its own. If
+    the files are at a URL, the agent needs the tool `read_offloaded`: without it `apply` and
+    `on_tool_result` raise `InputError`.
     `tools` are the tools of the agent: those that `tool` says are ephemeral keep so many results.
     `hints` are such rules by tool name, `{"browser": {"keep_recent": 3}}`, and override the tools;
     the policy's own rules for a tool or an item type override both. `options` change the policy by
@@ -129,7 +132,10 @@ class Session:
         self._clock = clock
         self._cwd = _working_directory()
         if store is None:
-            store = session_store(settings, self.session_id, root=root, clock=clock)
+            seconds = settings.timeout.seconds
+            store = session_store(
+                settings, self.session_id, root=root, timeout=seconds, clock=clock
+            )
         self.store: SessionStore = store
         model = self.policy.model
         self._counter = (
@@ -437,6 +443,22 @@ class Session:
         found: Iterator[FoundLine] = search(query, ignore_case=ignore_case)
         return found
 
+    @property
+    def _read_tool(self) -> str:
+        """The tool that reads files of the store; a tool that opens paths cannot open a URL."""
+        tool = self._announced_tool or self._read_tools[1]
+        is_remote = bool(getattr(self.store, "is_remote", False))
+        return tool if not is_remote or recall_tool(tool) == READ_TOOL else ""
+
+    def _check_door(self) -> None:
+        """Raise `InputError` if the agent could not read what is about to leave its context."""
+        if getattr(self.store, "is_remote", False) and not self._read_tool:
+            raise InputError(
+                f"the files of this session go to {self.store.root}, where the agent cannot open"
+                f" them, and it has no tool {READ_TOOL!r}: make ReadBackTools(session) and give its"
+                " tools to the agent, or serve them with `policyctx mcp` and pass apply(tools=…)"
+            )
+
     def announce_tool(self, name: str) -> None:
         """Let new placeholders in the default wording name this tool, which reads their files."""
         self._announced_tool = name
@@ -511,6 +533,7 @@ class Session:
         call: Message | None,
         sources: Mapping[str, FileLines] | None,
     ) -> Turn[Result]:
+        self._check_door()
         memory = yield from self._recall()
         found = memory.call_of(message, self._shapes) if call is None else None
         messages = [one for one in (call, found, message) if one is not None]
@@ -549,6 +572,7 @@ class Session:
             self._tools = ()
             self._parts.forget()
         self._note_tools(beside.tools)
+        self._check_door()
         memory = yield from self._recall()
         if self._stands_alone and self.reads_once:
             known, seen = self._list_alone(messages, memory, changed=changed), messages
@@ -784,7 +808,7 @@ class Session:
             correction=memory.correction,
             idle=None if called_at is None else max(0.0, self._clock() - called_at),
             cwd=self._cwd,
-            read_tool=self._announced_tool or self._read_tools[1],
+            read_tool=self._read_tool,
             sources=sources or {},
             parts=self._parts,
             context_window=self.context_window,

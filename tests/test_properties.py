@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import example, given
@@ -97,7 +98,7 @@ def test_no_file_is_left_that_no_decision_names(
 ) -> None:
     with session_under(policy) as session:
         saved = saved_texts(session, messages)
-        files = (path for path in session.store.root.rglob("*") if path.is_file())
+        files = (path for path in Path(session.store.root).rglob("*") if path.is_file())
         assert {str(path) for path in files if ".policyctx" not in path.parts} == set(saved)
 
 

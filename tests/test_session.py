@@ -39,7 +39,7 @@ def session(tmp_path: Path) -> Session:
 def test_an_offloaded_item_is_named_by_its_placeholder_and_reads_back(session: Session) -> None:
     result = session.apply(session_of("x" * 100))
     placeholder = result.messages[2]["content"][0]["content"]
-    assert placeholder == f"see {session.store.root / 'tool_result/Bash/c0.md'}"
+    assert placeholder == f"see {Path(session.store.root) / 'tool_result/Bash/c0.md'}"
     assert session.read(placeholder.removeprefix("see ")) == "x" * 100
     assert result.files == (placeholder.removeprefix("see "),)
     assert (result.offloaded_count, result.freed_chars) == (1, 100)
@@ -100,7 +100,7 @@ def test_only_changed_messages_are_copied_and_the_input_stays(session: Session) 
 def test_without_a_decision_the_same_list_comes_back_and_nothing_is_made(session: Session) -> None:
     messages = session_of("small")
     assert session.apply(messages).messages is messages
-    assert not session.store.root.exists()
+    assert not Path(session.store.root).exists()
 
 
 def test_an_empty_list_is_left_unchanged(session: Session) -> None:
@@ -112,7 +112,7 @@ def test_a_plan_writes_nothing_and_remembers_nothing(session: Session) -> None:
     messages = session_of("x" * 100)
     planned = session.plan(messages)
     assert len(planned.to_save) == 1
-    assert not session.store.root.exists()
+    assert not Path(session.store.root).exists()
     assert session.apply(messages).offloaded_count == 1
 
 
@@ -232,7 +232,7 @@ def test_openai_chat_results_are_offloaded_too(session: Session) -> None:
     assert result.messages[2] == {
         "role": "tool",
         "tool_call_id": "a",
-        "content": f"see {session.store.root / 'tool_result/ls/a.md'}",
+        "content": f"see {Path(session.store.root) / 'tool_result/ls/a.md'}",
     }
 
 
@@ -322,7 +322,7 @@ def test_deeply_nested_content_is_rejected_and_nothing_is_written(session: Sessi
     for messages in (session_of(deep), session_of(nested(50_000))):
         with pytest.raises(MessagesError, match="nested too deeply"):
             session.apply(messages)
-    assert not session.store.root.exists()
+    assert not Path(session.store.root).exists()
     with pytest.raises(MessagesError, match="system or tools: not JSON"):
         assert session.plan([user()], system=nested(50_000)).tokens_before
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hypothesis import assume, example, given
@@ -27,7 +28,6 @@ from tests.sessions import session_under, tool_message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from policyctx.definitions.items import Message
     from policyctx.planning.compiled import OffloadPolicy
@@ -261,7 +261,7 @@ def test_markers_move_without_a_change_of_the_prefix_or_of_decisions(
     """The list comes as the caller keeps it, or as it was returned, also after a restart."""
     passes_back, restarts = data.draw(st.booleans()), data.draw(st.booleans())
     with session_under(policy, remembers=True) as session, session_under(policy) as other:
-        unmarked_session = _another(session, other.store.root)
+        unmarked_session = _another(session, Path(other.store.root))
         last: Sequence[Message] = []
         bare: Sequence[Message] = []
         for end in range(1, len(messages) + 1):
@@ -274,10 +274,10 @@ def test_markers_move_without_a_change_of_the_prefix_or_of_decisions(
             last, bare = result.messages, expected.messages
         if restarts and messages:
             given = marking.moved(last if passes_back else messages)
-            restarted = _another(session, session.store.root)
+            restarted = _another(session, Path(session.store.root))
             again = restarted.apply(given)
             assert list(wrong_sources(given, again)) == []
-            unmarked_session = _another(session, other.store.root)
+            unmarked_session = _another(session, Path(other.store.root))
             expected = unmarked_session.apply(bare if passes_back else messages)
             assert _without_root(again, restarted) == _without_root(expected, unmarked_session)
 

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from policyctx.errors import InputError, MissingExtraError
+from policyctx.store.roots import store_root
 
 _UPSTREAMS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
 _SHOWN_UPSTREAMS = ",".join(f"{name}={url}" for name, url in _UPSTREAMS.items())
@@ -70,7 +71,7 @@ def proxy(
             token_file=token_file,
             upstreams=_UPSTREAMS | _upstreams(upstream),
             agents=agents,
-            root=root.expanduser().absolute(),
+            root=Path(store_root(root)),
             client=client,
             read_back=read_back,
             dry_run=dry_run,

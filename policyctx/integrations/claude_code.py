@@ -295,6 +295,8 @@ def _store_folder(root: str, options: Options, folder: str) -> str:
 
     Raises `_LeftAloneError` if it is given below the project and a link leads out of it.
     """
+    if "://" in (root if options.root is None else options.root):
+        raise _LeftAloneError("the hook saves to folders, and store.root is a URL")
     parts = (root if options.root is None else options.root).split("/")
     if options.root is None:
         ids = (number for number, part in enumerate(parts) if "{session_id}" in part)

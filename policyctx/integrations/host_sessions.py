@@ -8,6 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakValueDictionary
 
+from policyctx.definitions.store_urls import is_url
 from policyctx.errors import InputError
 from policyctx.integrations.agent_loop import AgentLoop
 from policyctx.planning.paths import safe_part
@@ -36,7 +37,11 @@ def options_below(options: Mapping[str, Any], session_id: str) -> dict[str, Any]
     So sessions share no file, as with the default root.
     """
     root = options.get("root")
-    return dict(options) | ({} if root is None else {"root": Path(root, safe_part(session_id))})
+    if root is None:
+        return dict(options)
+    below = safe_part(session_id)
+    is_text = isinstance(root, str) and is_url(root)
+    return dict(options) | {"root": f"{root}/{below}" if is_text else Path(root, below)}
 
 
 class Turn(NamedTuple):

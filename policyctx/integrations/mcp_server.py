@@ -6,7 +6,6 @@ read another session.
 
 from __future__ import annotations
 
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +16,7 @@ from policyctx.integrations.tools import CHAR, LIMIT, OFFSET, PATH, QUERY, READ,
 from policyctx.planning.paths import safe_part
 from policyctx.store.excerpts import MOST_LINES, Answer, read_offloaded, search_offloaded
 from policyctx.store.filesystem import stores_in
+from policyctx.store.roots import store_root
 
 if TYPE_CHECKING:
     import os
@@ -38,7 +38,7 @@ class FixedStore:
 
     def __init__(self, root: str | os.PathLike[str], session: str | None = None) -> None:
         name = "" if session is None else safe_part(session)
-        self._root = Path(str(root).replace("{session_id}", name)).expanduser().absolute()
+        self._root = store_root(str(root).replace("{session_id}", name))
         self._session = session
         self._store: ContextFileSystem | None = None
         self._lock = Lock()
@@ -60,7 +60,7 @@ class FixedStore:
             raise AmbiguousSessionError(None, sorted(stores), path=str(self._root))
         if self._session is None:
             return next(iter(stores.values()))
-        owns_root = self._root.name == safe_part(self._session)
+        owns_root = str(self._root).rpartition("/")[2] == safe_part(self._session)
         return stores.get(self._session) or (stores.get("") if owns_root else None)
 
 

@@ -227,6 +227,12 @@ FINDINGS: dict[str, Code] = {
         "gate counts from the beginning of the list at every call. Keep the state, or use a gate "
         "that counts the whole list.",
     ),
+    "PC342": Code(
+        "a key that says nothing where the store is",
+        "`sync` and `mode` are for stores in a folder; at a URL the service decides when an object "
+        "is durable and who may read it. `timeout` is for stores at a URL. Remove the key, or "
+        "change `store.root`.",
+    ),
 }
 
 

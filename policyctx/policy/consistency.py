@@ -18,6 +18,7 @@ from policyctx.definitions.fields import (
     SUMMARY_FIELDS,
 )
 from policyctx.definitions.item_types import BUILT_IN_TYPES
+from policyctx.definitions.store_urls import is_url
 from policyctx.definitions.summarizers import MODEL_SUMMARIZERS, NONE
 from policyctx.errors import Diagnostic
 from policyctx.policy.diagnosing import hint, not_one_of, word
@@ -151,6 +152,16 @@ def inconsistencies(root: Node) -> Iterator[Diagnostic]:
     yield from _wrong_steps(_elements(root.child("steps")))
     yield from _wrong_tails(root)
     yield from _unpriced(root)
+    yield from _overwriting_objects(root.child("store"))
+
+
+def _overwriting_objects(store: Node | None) -> Iterator[Diagnostic]:
+    """Yield an error for a store at a URL that is to overwrite, since objects are only created."""
+    given = store.child("on_conflict") if store else None
+    root = _value(store, "root") if store else None
+    if given is not None and given.value == "overwrite" and isinstance(root, str) and is_url(root):
+        sentence = "`overwrite` is for folders; an object at a URL is created once"
+        yield Diagnostic(given.place, "PC107", sentence, "use `suffix` or `error`")
 
 
 def _wrong_combination(model: type[Section], node: Node) -> Iterator[Diagnostic]:

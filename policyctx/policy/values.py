@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from policyctx.definitions.fields import PATH_FIELDS
+from policyctx.definitions.fields import PATH_FIELDS, ROOT_FIELDS
+from policyctx.definitions.store_urls import is_url, url_problem
 from policyctx.policy.templates import parsed_template
 
 if TYPE_CHECKING:
@@ -179,6 +180,14 @@ def template_of(fields: tuple[str, ...]) -> Callable[[Any], Any]:
             parsed_template(value, fields)
         return value
 
+    return checked
+
+
+def store_root(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
+    """Check the root of a store: a folder with known fields, or a URL that is one of a store."""
+    checked = template_of(ROOT_FIELDS)(value)
+    if isinstance(checked, str) and is_url(checked) and (problem := url_problem(checked)):
+        raise ValueError(problem)
     return checked
 
 

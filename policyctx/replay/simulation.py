@@ -43,7 +43,6 @@ from policyctx.tokens.usage import Correction, Usage
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from policyctx.definitions.items import Item, Message
     from policyctx.messages.json_text import JSON
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
     from policyctx.replay.terms import CallTerms, Contradiction, PricesOf
     from policyctx.replay.timeline import SeenItem, SessionPart
     from policyctx.store.content import Content
+    from policyctx.store.roots import Root
     from policyctx.turns.effects import Record
     from policyctx.turns.result import Result
 
@@ -115,7 +115,7 @@ class UnwrittenStore:
     it had. Implements `SessionStore`.
     """
 
-    def __init__(self, root: Path, settings: Settings) -> None:
+    def __init__(self, root: Root, settings: Settings) -> None:
         self.root = root
         self._settings = settings
         self._hashes: dict[str, str] = {}

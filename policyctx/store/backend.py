@@ -1,9 +1,10 @@
 """`Backend`: what the store needs of a place that holds its files.
 
-`local/` implements it with a folder of this computer; all other modules of the store use only these
-operations. Paths are those below the root of the store, with `/`; "" is the root. Every operation
-raises `OSError`: `FileNotFoundError` for a missing file, `FileExistsError` for a name that is
-taken, and one with a number of `NOT_A_STORE_FILE` for a link, a folder or a pipe.
+`local/` implements it with a folder of this computer and `remote/` with the objects below a URL;
+all other modules of the store use only these operations. Paths are those below the root of the
+store, with `/`; "" is the root. Every operation raises `OSError`: `FileNotFoundError` for a missing
+file, `FileExistsError` for a name that is taken, and one with a number of `NOT_A_STORE_FILE` for a
+link, a folder or a pipe.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import IO, TYPE_CHECKING, NamedTuple, Protocol, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
     from types import TracebackType
+
+    from policyctx.store.roots import Root
 
 # The ending of the name of a temporary file, which begins with a dot.
 TEMPORARY = ".tmp"
@@ -44,8 +46,10 @@ class FileStatus(NamedTuple):
 class AppendLog(Protocol):
     """A file that grows at its end, held open."""
 
-    status: FileStatus
-    """Its status when it was opened."""
+    @property
+    def status(self) -> FileStatus:
+        """Its status when it was opened."""
+        ...
 
     def read(self, start: int = 0, size: int | None = None) -> bytes:
         """Return `size` bytes from `start` on, by default all; fewer where the file is shorter."""
@@ -138,12 +142,17 @@ class Backend(Protocol):
     """
 
     @property
-    def root(self) -> Path:
-        """The absolute path by which callers name the root."""
+    def is_remote(self) -> bool:
+        """Whether each operation is a request: nothing is locked then, and a batch takes names."""
         ...
 
-    def roots(self) -> tuple[Path, ...]:
-        """Return all absolute paths by which callers may name the root."""
+    @property
+    def root(self) -> Root:
+        """The absolute path, or the URL, by which callers name the root."""
+        ...
+
+    def roots(self) -> tuple[Root, ...]:
+        """Return all absolute paths, or URLs, by which callers may name the root."""
         ...
 
     def read(self, path: str) -> bytes:

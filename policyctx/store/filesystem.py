@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import time
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeAlias
 
@@ -17,7 +18,7 @@ from policyctx.store.content import STATE_FOLDER, Content, Origin, Saved
 from policyctx.store.index import Index
 from policyctx.store.journal import JOURNAL, Event, events
 from policyctx.store.local.backend import LocalBackend
-from policyctx.store.naming import absolute_root
+from policyctx.store.roots import Root, StoreUrl, store_root
 from policyctx.store.save import Saver, SaveRules
 from policyctx.store.sessions import (
     INDEX,
@@ -35,15 +36,22 @@ if TYPE_CHECKING:
 
     from policyctx.definitions.items import Item
     from policyctx.messages.json_text import JSON
+    from policyctx.store.backend import Backend
     from policyctx.store.files import Format
     from policyctx.store.index import IndexEntry
     from policyctx.store.read import ContentReader, FoundLine, Verification
+    from policyctx.store.remote.backend import RemoteBackend
     from policyctx.store.retain import CollectionReport
 
 __all__ = ["Content", "ContextFileSystem"]
 
 # The path that `offload` gives an item: the default of a policy's `store.path`.
 PATH = "{item_type}/{tool_name}/{item_id}.{ext}"
+
+# Seconds that a request to a URL may take, with its retries.
+_TIMEOUT_S = 30.0
+# How many prefixes below a URL are looked at for stores, to name them in an error.
+_MOST_BELOW = 20
 
 # Called with the number done and the total.
 Progress: TypeAlias = "Callable[[int, int], object]"
@@ -61,7 +69,8 @@ def _silently(_done: int, _of: int) -> None:
 class ContextFileSystem:
     """Everything that left a context: saved for good, and read back by path, id or text.
 
-    It is a folder of saved contents, one text a file, in UTF-8. Nothing is created before the first
+    It is a folder of saved contents, or a prefix of an object store that a URL such as
+    `s3://bucket/prefix` names, one text a file, in UTF-8. Nothing is created before the first
     `save`. Lone surrogates, which UTF-8 does not have, are written as CPython's `surrogatepass`
     does, so that every text reads back as it was. Threads and processes may use one folder
     together, with one store or with several.
@@ -69,6 +78,10 @@ class ContextFileSystem:
     `session` is given where several sessions share the root: each then has an index and records
     of its own. With `state: none` there are neither, and contents are read by path alone. `clock`
     returns the seconds since 1970. `progress` is called with the number done and the total.
+
+    At a URL `sync` and `mode` have no effect, and a request, its retries included, takes `timeout`
+    seconds at most. One store at a time writes a session there: where another one has written it,
+    saving raises `StoreError`. `on_conflict: overwrite` raises it at once.
     """
 
     def __init__(
@@ -82,21 +95,33 @@ class ContextFileSystem:
         session: str | None = None,
         format: Format = "text",  # noqa: A002 - the policy's word
         compress: Literal["none", "zstd"] = "zstd",
+        timeout: float = _TIMEOUT_S,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.root = absolute_root(root)
+        self.root: Root = store_root(root)
+        if isinstance(self.root, StoreUrl) and on_conflict == "overwrite":
+            raise StoreError(
+                f"{self.root}: `on_conflict: overwrite` is for folders; objects are created once",
+                path=str(self.root),
+            )
+        self._timeout = timeout
+        self._remote: RemoteBackend | None = None
         self._mode = int(mode, 8)
         self._flushes = sync == "always"
         self._clock = clock
         self._session = session
         place = StateFolder.of_session(session, format)
-        self._state = State(self.root, place) if state == "kept" else None
+        self._state = _state_at(self.root, place) if state == "kept" else None
+        is_remote = isinstance(self.root, StoreUrl)
         rules = SaveRules(
             on_conflict,
             format,
             compresses=compress == "zstd",
             shares=self._state is not None,
-            trusts=self._state is not None and place.owns_root and on_conflict == "suffix",
+            # An object is only ever created, so a name that is taken shows by itself.
+            trusts=self._state is not None
+            and (place.owns_root or is_remote)
+            and on_conflict == "suffix",
             reserved=frozenset() if self._state is None else frozenset({place.snapshot}),
         )
         self._saver = Saver(rules, self._state, clock)
@@ -113,6 +138,11 @@ class ContextFileSystem:
         return tuple(self._state.notices) if self._state else ()
 
     @property
+    def is_remote(self) -> bool:
+        """Whether the files are at a URL, where an agent cannot open them by itself."""
+        return isinstance(self.root, StoreUrl)
+
+    @property
     def keeps_index(self) -> bool:
         """Whether the store knows its contents; not with `state: none`."""
         return self._state is not None
@@ -124,8 +154,8 @@ class ContextFileSystem:
         "" stands for a store that owns the folder. A missing folder has none. Raises `StoreError`
         when it cannot be read.
         """
-        path = absolute_root(root)
-        with _failing_as("read", path), LocalBackend(path) as backend:
+        place = store_root(root)
+        with _failing_as("read", place), _reading_at(place) as backend:
             return tuple(session_ids(backend))
 
     def save(self, contents: Sequence[Content], *, recorded: bool = False) -> _Files:
@@ -196,6 +226,7 @@ class ContextFileSystem:
         if self._state is None:
             return []
         with self._backend("read") as backend:
+            self._state.follow()
             try:
                 return [*self._state.refresh(backend).records]
             except NotADirectoryError:  # a file is in the way; `save` reports it
@@ -323,7 +354,13 @@ class ContextFileSystem:
             ended=ended,
             only=own,
         )
-        with self._backend("collected") as backend:
+        with self._backend("collected", making=True) as backend:
+            if backend.is_remote and not ended and len(state_folders(backend)) > 1:
+                raise StoreError(
+                    f"{self.root}: several sessions share this prefix, and nothing keeps them from"
+                    " using a content that is about to be removed; collect when they have ended",
+                    path=str(self.root),
+                )
             collector = Collector(backend, self._states(backend), self._clock)
             return collector.collect(terms, dry_run=dry_run, progress=progress)
 
@@ -339,19 +376,32 @@ class ContextFileSystem:
             reader, index = self._reader(backend), self._index(backend)
             return export_session(index, reader, path, mode=self._mode, progress=progress)
 
-    def import_from(self, source: str | os.PathLike[str], *, progress: Progress = _silently) -> int:
-        """Import an exported session and return the number of its contents.
+    def import_from(
+        self, source: str | os.PathLike[str] | ContextFileSystem, *, progress: Progress = _silently
+    ) -> int:
+        """Import a session from its exported file, or from another store; return its contents.
 
-        This store must be empty. Raises `StoreError`, after which it is still empty.
+        This store must be empty. Raises `StoreError`; then no session is there yet. Contents that
+        were copied from a store stay, and the next call with it uses them again.
         """
         from policyctx.store.transfer import import_session  # noqa: PLC0415 - seldom needed
 
         if self._state is None:
             raise StoreError("a store without state cannot take a session up", path=str(self.root))
         with self._backend("imported", making=True) as backend:
-            return self._state.take_over(
-                backend, lambda: import_session(backend, Path(source), progress)
-            )
+            if isinstance(source, ContextFileSystem):
+                copied = source._copied  # noqa: SLF001 - another store of this class
+                return self._state.take_over(backend, lambda: copied(backend, progress))
+            path = Path(source)
+            return self._state.take_over(backend, lambda: import_session(backend, path, progress))
+
+    def _copied(self, target: Backend, progress: Progress) -> Index:
+        """Copy every content to another store, and return its index."""
+        from policyctx.store.transfer import copy_session  # noqa: PLC0415 - seldom needed
+
+        with self._backend("read") as backend:
+            reader, index = self._reader(backend), self._index(backend)
+            return copy_session(index, reader, target, progress)
 
     def close(self) -> None:
         """Bring `index.json` up to date, so that it lists every item, and release all locks.
@@ -362,21 +412,30 @@ class ContextFileSystem:
         """
         if self._state is None:
             return
+        if isinstance(self.root, StoreUrl) and self._remote is None:
+            return
         with self._backend("written") as backend, suppress(NotADirectoryError):
             self._state.close(backend)
 
     @contextmanager
-    def _backend(
-        self, verb: str, path: str = "", *, making: bool = False
-    ) -> Iterator[LocalBackend]:
+    def _backend(self, verb: str, path: str = "", *, making: bool = False) -> Iterator[Backend]:
         """Provide the store's files; an error says that `path` cannot be `verb`."""
-        with (
-            _failing_as(verb, self.root, path),
-            LocalBackend(
+        with _failing_as(verb, self.root, path):
+            if isinstance(self.root, StoreUrl):
+                yield self._remote_backend(self.root, making=making)
+                return
+            with LocalBackend(
                 self.root, mode=self._mode, flushes=self._flushes, making=making
-            ) as backend,
-        ):
-            yield backend
+            ) as backend:
+                yield backend
+
+    def _remote_backend(self, url: StoreUrl, *, making: bool) -> RemoteBackend:
+        """Return the backend of a URL, which is kept, since it knows what was read."""
+        if self._remote is None:
+            self._remote = _remote_at(url, self._timeout)
+        if making:
+            self._remote.prepare_to_write()
+        return self._remote
 
     @contextmanager
     def _reading(self, key: str | os.PathLike[str]) -> Iterator[ContentReader]:
@@ -387,7 +446,7 @@ class ContextFileSystem:
                 self._check_session(backend)
             yield reader
 
-    def _reader(self, backend: LocalBackend) -> ContentReader:
+    def _reader(self, backend: Backend) -> ContentReader:
         from policyctx.store.read import ContentReader  # noqa: PLC0415 - not to save
 
         rules = self._saver.rules
@@ -395,12 +454,12 @@ class ContextFileSystem:
         index = Index() if self._state is None else self._state.refresh(backend)
         return ContentReader(backend, index, rules.format, reserved=reserved)
 
-    def _index(self, backend: LocalBackend) -> Index:
+    def _index(self, backend: Backend) -> Index:
         """Return the index of this session. Raises `AmbiguousSessionError`."""
         self._check_session(backend)
         return Index() if self._state is None else self._state.refresh(backend)
 
-    def _check_session(self, backend: LocalBackend) -> None:
+    def _check_session(self, backend: Backend) -> None:
         """Raise `AmbiguousSessionError` where only sessions have an index, and none is chosen."""
         if self._state is None or self._session is not None:
             return
@@ -408,12 +467,12 @@ class ContextFileSystem:
         if names and "" not in names:
             raise AmbiguousSessionError(None, names, path=str(self.root))
 
-    def _states(self, backend: LocalBackend) -> _States:
+    def _states(self, backend: Backend) -> _States:
         """Return the state of every session in this root, and of this one the loaded state."""
         return [
             self._state
             if self._state is not None and self._state.folder == folder
-            else State(self.root, StateFolder(folder, self._saver.rules.format))
+            else _state_at(self.root, StateFolder(folder, self._saver.rules.format))
             for folder in state_folders(backend)
         ]
 
@@ -458,6 +517,7 @@ def session_store(
     session_id: str,
     *,
     root: str | os.PathLike[str] | None = None,
+    timeout: float = _TIMEOUT_S,
     clock: Callable[[], float] = time.time,
 ) -> ContextFileSystem:
     """Return the store of a session; `root` replaces the folder of the settings."""
@@ -474,6 +534,7 @@ def session_store(
         session=session_id if shared else None,
         format=settings.format,
         compress=settings.compress,
+        timeout=timeout,
         clock=clock,
     )
 
@@ -489,25 +550,26 @@ def stores_in(
     With `session`, only that store. Raises `StoreError` when there is none, and names the folders
     below that hold one.
     """
-    path = Path(root).expanduser().absolute()
-    with _failing_as("read", path, str(path)), LocalBackend(path) as backend:
+    place = store_root(root)
+    with _failing_as("read", place, str(place)), _reading_at(place) as backend:
         found = {
             session_of(folder): (_newest_format(backend, folder), _mode_of(backend, folder))
             for folder in state_folders(backend)
         }
-    stores = {
-        name: ContextFileSystem(
-            path, session=name or None, format=form, compress=compress, mode=mode
-        )
-        for name, (form, mode) in found.items()
-        if session in {None, name}
-    }
-    if not stores:
-        raise StoreError(_nothing_found(path, session, sorted(found)), path=str(path))
+        stores = {
+            name: ContextFileSystem(
+                place, session=name or None, format=form, compress=compress, mode=mode
+            )
+            for name, (form, mode) in found.items()
+            if session in {None, name}
+        }
+        if not stores:
+            known = sorted(found)
+            raise StoreError(_nothing_found(backend, session, known), path=str(place))
     return stores
 
 
-def _newest_format(backend: LocalBackend, folder: str) -> Format:
+def _newest_format(backend: Backend, folder: str) -> Format:
     """Return the format of a session's newest content; without any, by the snapshot's place."""
     index = Index()
     with suppress(OSError):  # damaged; the session repairs it when it is opened
@@ -519,30 +581,68 @@ def _newest_format(backend: LocalBackend, folder: str) -> Format:
     return form
 
 
-def _has_open_index(backend: LocalBackend) -> bool:
+def _has_open_index(backend: Backend) -> bool:
     try:
         return backend.status(INDEX).is_file
     except FileNotFoundError:
         return False
 
 
-def _mode_of(backend: LocalBackend, folder: str) -> str:
+def _mode_of(backend: Backend, folder: str) -> str:
     """Return the permissions that the store's files have, as a policy writes them."""
+    if not isinstance(backend, LocalBackend):
+        return "0600"
     return f"{backend.mode(f'{folder}/{JOURNAL}') | 0o600:04o}"
 
 
-def _nothing_found(path: Path, session: str | None, others: list[str]) -> str:
+def _nothing_found(backend: Backend, session: str | None, others: list[str]) -> str:
+    root = backend.root
     if others:
         known = ", ".join(name or "one without an id" for name in others)
-        return f"{path} holds no session {session!r}; there is {known}"
-    below = sorted(folder.parent.name for folder in path.glob(f"*/{STATE_FOLDER}"))
+        return f"{root} holds no session {session!r}; there is {known}"
+    below = _stores_below(backend)
     if below:
-        return f"{path} holds no store; the folders in it do: {', '.join(below)}"
-    return f"{path} holds no store"
+        return f"{root} holds no store; the folders in it do: {', '.join(below)}"
+    return f"{root} holds no store"
+
+
+def _stores_below(backend: Backend) -> list[str]:
+    if isinstance(backend.root, Path):
+        return sorted(folder.parent.name for folder in backend.root.glob(f"*/{STATE_FOLDER}"))
+    found = []
+    for name in islice(backend.names(""), _MOST_BELOW):
+        with suppress(NotADirectoryError):  # an object, where folders stand for prefixes
+            if backend.names(f"{name}/{STATE_FOLDER}"):
+                found.append(name)
+    return found
+
+
+def _state_at(root: Root, place: StateFolder) -> State:
+    if isinstance(root, Path):
+        return State(root, place)
+    from policyctx.store.remote.state import RemoteState  # noqa: PLC0415 - only for a URL
+
+    return RemoteState(root, place)
+
+
+def _remote_at(url: StoreUrl, timeout: float) -> RemoteBackend:
+    from policyctx.store.remote.backend import RemoteBackend  # noqa: PLC0415 - only for a URL
+
+    return RemoteBackend(url, timeout=timeout)
 
 
 @contextmanager
-def _failing_as(verb: str, root: Path, path: str = "") -> Iterator[None]:
+def _reading_at(root: Root) -> Iterator[Backend]:
+    """Provide the files at a root, to look at them."""
+    if isinstance(root, StoreUrl):
+        yield _remote_at(root, _TIMEOUT_S)
+        return
+    with LocalBackend(root) as backend:
+        yield backend
+
+
+@contextmanager
+def _failing_as(verb: str, root: Root, path: str = "") -> Iterator[None]:
     """Raise `StoreError` instead of `OSError` and `ValueError`: what cannot be `verb`, and why."""
     try:
         yield

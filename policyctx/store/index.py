@@ -219,6 +219,8 @@ class Index:
         self._by_sha: Grouped[str, str] = Grouped()
         self._forms: Grouped[tuple[str, str], str] = Grouped()
         self._numbers: dict[str, int] = {}
+        self._wanted: dict[str, str] = {}
+        """For each path the one that its first entry wanted; several entries may share a file."""
 
     def __iter__(self) -> Iterator[IndexEntry]:
         """Iterate over every entry, oldest first."""
@@ -310,6 +312,7 @@ class Index:
             wanted = entry.wanted or entry.path
             self._by_sha.add(entry.sha256, entry.path)
             self._forms.add((wanted, entry.sha256), entry.path)
+            self._wanted[entry.path] = wanted
             number = number_of(entry.path, wanted)
             self._numbers[wanted] = max(self._numbers.get(wanted, 0), number + 1)
         self._entries[entry.path, entry.item_id] = entry
@@ -358,7 +361,7 @@ class Index:
         self._by_path.remove(entry.path, entry)
         if self.at(entry.path) is None:
             self._by_sha.remove(entry.sha256, entry.path)
-            self._forms.remove((entry.wanted or entry.path, entry.sha256), entry.path)
+            self._forms.remove((self._wanted.pop(entry.path), entry.sha256), entry.path)
 
 
 def number_of(path: str, wanted: str) -> int:

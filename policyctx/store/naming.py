@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from policyctx.errors import StoreError
@@ -119,14 +117,3 @@ def check_inside(path: str, backend: Backend) -> None:
     if not is_inside(path):
         target = f"{backend.root}/{path}"
         raise StoreError(f"{target} leads out of {backend.root}", path=target)
-
-
-def absolute_root(root: str | os.PathLike[str]) -> Path:
-    """Return the folder that `root` names, with `~` expanded; it need not exist.
-
-    Raises `StoreError` for the home of an unknown user.
-    """
-    try:
-        return Path(root).expanduser().absolute()
-    except RuntimeError as error:
-        raise StoreError(f"{root}: {error}", path=os.fspath(root)) from error

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from policyctx.definitions.store_urls import is_url
 from policyctx.errors import CorruptContentError, StoreError
 from policyctx.store.content import PACKED, decoded, encoded, is_inside, sha256_of
 from policyctx.store.files import is_stored, pieces, stored_bytes, text_of
@@ -16,13 +18,16 @@ from policyctx.store.naming import is_temporary
 from policyctx.store.rebuild import is_named_after, stray_files
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from policyctx.messages.json_text import JSON
     from policyctx.store.backend import Backend
     from policyctx.store.files import Format
     from policyctx.store.index import Index, IndexEntry
+
+
+# Objects that are read at the same time.
+_READING_THREADS = 16
 
 
 class ContentReader:
@@ -94,6 +99,15 @@ class ContentReader:
             raise self._corrupt(entry, found)
         return text
 
+    def texts(self, entries: Sequence[IndexEntry]) -> list[str]:
+        """Return the text of each entry as `of` does; objects are read at the same time."""
+        if not self._backend.is_remote or not entries:
+            return [self.of(entry) for entry in entries]
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - seldom needed
+
+        with ThreadPoolExecutor(min(len(entries), _READING_THREADS)) as threads:
+            return [*threads.map(self.of, entries)]
+
     def _unknown(self, key: str | os.PathLike[str]) -> str:
         """Return the text of a file that the index does not know, such as another session's."""
         try:
@@ -104,7 +118,7 @@ class ContentReader:
                 return found
             from policyctx.policy.diagnosing import hint  # noqa: PLC0415 - loads the policy models
 
-            where = str(self._backend.root / key)
+            where = self._absolute(key)
             meant = hint(key, self._index.ids())
             reason = f"No such file, and no item of this id{meant and '; '}{meant}"
             raise StoreError(f"{where} cannot be read: {reason}", path=where) from error
@@ -126,21 +140,35 @@ class ContentReader:
     def _path(self, key: str | os.PathLike[str]) -> str:
         path = self._relative(key)
         if path is None or is_temporary(path):
-            where = self._backend.root / key
-            raise StoreError(f"{where} is not in the store {self._backend.root}", path=str(where))
+            where = self._absolute(key)
+            raise StoreError(f"{where} is not in the store {self._backend.root}", path=where)
         return path
 
     def _relative(self, key: str | os.PathLike[str]) -> str | None:
         """Return the path below the root that `key` may be; None for a path elsewhere."""
+        if isinstance(key, str) and is_url(key):
+            return self._below_url(key)
         given = Path(key)
         if not given.is_absolute():
             path = given.as_posix()
             return path if is_inside(path) else None
-        for root in (*self._backend.roots(), *map(Path, self._index.roots)):
+        for root in map(Path, (*self._backend.roots(), *self._index.roots)):
             if given.is_relative_to(root):
                 path = given.relative_to(root).as_posix()
                 return path if is_inside(path) else None
         return None
+
+    def _below_url(self, key: str) -> str | None:
+        for root in (*self._backend.roots(), *self._index.roots):
+            path = key.removeprefix(f"{root}/")
+            if path != key:
+                return path if is_inside(path) else None
+        return None
+
+    def _absolute(self, key: str | os.PathLike[str]) -> str:
+        """Return a key as the path of a file, to be shown."""
+        text = os.fspath(key)
+        return text if is_url(text) or Path(text).is_absolute() else f"{self._backend.root}/{text}"
 
 
 def lines_of(text: str, first: int, last: int | None = None) -> str:

@@ -115,11 +115,14 @@ class Saver:
             return done
         with state.writing(backend) as index:
             # `collect` may have removed an older file of this name, and with it the new one.
-            if not all(_is_there(backend, one.file.relative_path) for one in done.saved):
+            # A remote journal tells it when the entries are appended.
+            if not backend.is_remote and not all(
+                _is_there(backend, one.file.relative_path) for one in done.saved
+            ):
                 return None
             taken = [entry.path for entry in done.entries if _is_taken(entry, index)]
             if taken:
-                for path in set(taken) - set(done.reused):
+                for path in () if backend.is_remote else set(taken) - set(done.reused):
                     backend.remove(path)
                 return None
             new = [entry for entry in done.entries if _is_new(entry, index)]

@@ -54,6 +54,8 @@ def state_folders(backend: Backend) -> list[str]:
         return []
     found = [STATE_FOLDER] if JOURNAL in names else []
     for name in names:
+        if name == JOURNAL and backend.is_remote:  # the journal itself is a folder there
+            continue
         folder = f"{STATE_FOLDER}/{name}"
         with contextlib.suppress(OSError):  # a file
             if JOURNAL in backend.names(folder):

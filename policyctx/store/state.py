@@ -40,12 +40,12 @@ from policyctx.store.snapshot import Snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from policyctx.messages.json_text import JSON
     from policyctx.store.backend import AppendLog, Backend, ExclusiveLock
     from policyctx.store.index import IndexEntry
     from policyctx.store.journal import JournalRead, Position
+    from policyctx.store.roots import Root
     from policyctx.store.sessions import StateFolder
     from policyctx.store.snapshot import IndexSnapshot
 
@@ -74,7 +74,7 @@ class State:
     `notices` has a sentence for each damage that was found, and what was done about it.
     """
 
-    def __init__(self, root: Path, place: StateFolder) -> None:
+    def __init__(self, root: Root, place: StateFolder) -> None:
         self.index = Index()
         self.folder = place.path
         self.notices: list[str] = []
@@ -88,6 +88,9 @@ class State:
         self._is_damaged = False
         self._snapshots = Snapshots(place.snapshot, folder=place.path)
         self._batches: OpenBatches | None = None
+
+    def follow(self) -> None:
+        """Note that somebody relies on the records as they are read; in a folder writers share."""
 
     def refresh(self, backend: Backend) -> Index:
         """Read what this or another process appended since, and return the index."""

@@ -1,4 +1,7 @@
-"""A session as one file: a tar archive, compressed with zstd, of its journal and its contents."""
+"""A session as one file, and from one store to another.
+
+The file is a tar archive, compressed with zstd, of the session's journal and its contents.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,13 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 from policyctx.store.backend import random_name
-from policyctx.store.content import Content, decoded, encoded, sha256_of
-from policyctx.store.files import packing, prepare, unpacking
+from policyctx.store.content import PACKED, STATE_FOLDER, Content, decoded, encoded, sha256_of
+from policyctx.store.files import packing, prepare, sha256_in, unpacking
 from policyctx.store.index import Index
 from policyctx.store.journal import JOURNAL, head_ids, new_head, numbered, parse_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from policyctx.store.backend import Backend, WriteBatch
@@ -50,6 +53,61 @@ def export_session(
                 _add_member(archive, CONTENTS + sha256, encoded(reader.of(entry)))
     progress(len(contents), len(contents))
     return len(index)
+
+
+# Contents that are in memory together while a session is copied.
+_AT_A_TIME = 32
+
+
+def copy_session(
+    index: Index, reader: ContentReader, target: Backend, progress: Callable[[int, int], object]
+) -> Index:
+    """Write every content of a session to the same path in another store; return its index.
+
+    A content that is there already, as its hash says, is not read from the source. So a copy that
+    was cut off goes on where it was. Raises `OSError`, `FileExistsError` where another content has
+    a path, and `CorruptContentError`.
+    """
+    entries = [*{entry.path: entry for entry in index}.values()]
+    there = _paths_in(target)
+    for begin in range(0, len(entries), _AT_A_TIME):
+        progress(begin, len(entries))
+        wanted = entries[begin : begin + _AT_A_TIME]
+        left = [one for one in wanted if one.path not in there or not _holds(target, one)]
+        _copy(left, reader, target)
+    progress(len(entries), len(entries))
+    copied = Index()
+    for line in index.lines():
+        if "in_flight" not in line:
+            copied.apply(line)
+    return copied
+
+
+def _paths_in(target: Backend) -> set[str]:
+    try:
+        found = target.files(without=frozenset({STATE_FOLDER}))
+        return {path.removesuffix(PACKED) for path in found}
+    except FileNotFoundError:
+        return set()
+
+
+def _holds(target: Backend, entry: IndexEntry) -> bool:
+    try:
+        return sha256_in(target, entry.path, entry.format) == entry.sha256
+    except (FileNotFoundError, ValueError):
+        return False
+
+
+def _copy(entries: Sequence[IndexEntry], reader: ContentReader, target: Backend) -> None:
+    with target.batch() as batch:
+        staged = []
+        for entry, text in zip(entries, reader.texts(entries), strict=True):
+            one = prepare(Content(entry.path, text, origin=entry.origin), entry.format, packs=False)
+            staged.append((batch.stage(entry.path, one.document(entry.saved_at)), entry.path))
+        batch.flush()
+        for temporary, path in staged:
+            batch.publish(temporary, path)
+        batch.flush_folders()
 
 
 def _add_member(archive: tarfile.TarFile, name: str, content: bytes) -> None:

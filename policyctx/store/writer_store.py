@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from policyctx.errors import StoreError
 from policyctx.planning.paths import File, FreePaths
-from policyctx.store.naming import absolute_root
+from policyctx.store.roots import absolute_root
 
 if TYPE_CHECKING:
     import os

@@ -8,6 +8,7 @@ import time
 from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext
 from functools import partial
 from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from policyctx.definitions.actions import BY_STATE
@@ -29,7 +30,6 @@ from policyctx.turns.result import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from policyctx.planning.decisions import Decision
     from policyctx.planning.plan import Plan
@@ -171,7 +171,7 @@ class World:
             return make(root=self.root)
         with chdir(self.home), home_directory(self.home):
             made = make()
-        self.root = made.store.root
+        self.root = Path(made.store.root)
         return made
 
     def _now(self) -> float:

@@ -15,6 +15,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from policyctx.errors import StoreError
@@ -22,7 +23,6 @@ from policyctx.errors import StoreError
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from policyctx.compaction.assembly import History
     from policyctx.compaction.file_access import FileAccess
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from policyctx.policy.models.compaction import Restore
     from policyctx.policy.models.compaction import Summary as SummarySettings
     from policyctx.store.content import Content
+    from policyctx.store.roots import Root
     from policyctx.tokens.counter import TokenCounter
 
 T = TypeVar("T")
@@ -43,8 +44,10 @@ Record: TypeAlias = "Mapping[str, JSON]"
 class SessionStore(Protocol):
     """What a session saves to, such as `ContextFileSystem`; each method raises `StoreError`."""
 
-    root: Path
-    """Absolute."""
+    @property
+    def root(self) -> Root:
+        """The absolute path of the folder, or the URL."""
+        ...
 
     def read(self, path: str | os.PathLike[str]) -> str:
         """Return the text saved at `path`, absolute or below the root."""
@@ -169,10 +172,13 @@ class FindRoot(Effect["tuple[int, int] | None"]):
 
     def perform(self, store: SessionStore) -> tuple[int, int] | None:
         """Look the folder up on the disk."""
+        root = store.root
+        if not isinstance(root, Path):
+            return None  # a prefix in an object store is no folder that could be removed
         try:
-            found = store.root.stat()
+            found = root.stat()
             if self.file:
-                (store.root / self.file).stat()
+                (root / self.file).stat()
         except OSError:
             return None
         return found.st_dev, found.st_ino

@@ -337,3 +337,26 @@ def test_the_history_of_several_sessions_names_each(policyctx: Command, shared: 
     lines = policyctx("store", "history", shared).stdout.splitlines()
     assert lines[0].split()[0] == "session"
     assert {line.split()[0] for line in lines[1:]} == {"one", "two"}
+
+
+def test_the_commands_take_a_url(policyctx: Command, tmp_path: Path) -> None:
+    url = f"file://{tmp_path}/s1"
+    store = ContextFileSystem(url)
+    files = store.save([result("call_1", TEXT), result("call_2", "x")], recorded=True)
+    store.remember([{"path": file.relative_path, "state": "offloaded"} for file in files])
+    assert f"2 contents in {url}" in policyctx("store", "ls", url).stdout
+    assert policyctx("store", "cat", url, files[0].path).stdout == TEXT
+    assert f"{files[0].path}:2: Traceback" in policyctx("store", "search", url, "boom").stdout
+    assert policyctx("store", "history", url).stdout.count("call_1") == 2
+    assert "2 contents read" in policyctx("store", "verify", url).stdout
+    assert "removed 0 contents" in policyctx("store", "gc", url, "--max-age", "1d").stdout
+    refused = policyctx("store", "rebuild", url)
+    assert (refused.returncode, "never written anew" in refused.stderr) == (1, True)
+    exported = tmp_path / "session.tar.zst"
+    assert policyctx("store", "export", url, exported).returncode == 0
+    assert policyctx("store", "import", exported, f"{url}-back").returncode == 0
+    assert policyctx("store", "cat", f"{url}-back", files[0].path).stdout == TEXT
+    assert "2 contents copied to" in policyctx("store", "copy", url, tmp_path / "copy").stdout
+    assert policyctx("store", "cat", tmp_path / "copy", files[0].path).stdout == TEXT
+    missing = policyctx("store", "ls", f"file://{tmp_path}")
+    assert "the folders in it do: copy, s1, s1-back" in missing.stderr

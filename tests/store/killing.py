@@ -193,7 +193,7 @@ def wrong_reads(store: ContextFileSystem, told: list[str], form: Format) -> Iter
         if store.read(item_id)[:3] != text[:3]:
             yield f"{item_id} is not known"
     except (OSError, ValueError, StoreError) as error:
-        journal = store.root / ".policyctx/journal.jsonl"
+        journal = Path(store.root) / ".policyctx/journal.jsonl"
         lines = journal.read_text(errors="replace").splitlines() if journal.exists() else []
         named = [line for line in lines if f"{item_id}." in line or f'"{item_id}"' in line]
         yield "\n  ".join([f"{path} does not read back: {error!r}; the journal:", *named])

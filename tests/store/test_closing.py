@@ -39,14 +39,14 @@ def mtimes(root: Path) -> dict[Path, int]:
 def test_a_closed_store_lists_every_item(any_store: ContextFileSystem) -> None:
     for i in range(19):
         any_store.save([result(f"call_{i}", str(i))])
-    assert ids_in(any_store.root) != [f"call_{i}" for i in range(19)]
+    assert ids_in(Path(any_store.root)) != [f"call_{i}" for i in range(19)]
     any_store.close()
-    assert ids_in(any_store.root) == [f"call_{i}" for i in range(19)]
+    assert ids_in(Path(any_store.root)) == [f"call_{i}" for i in range(19)]
     any_store.save([result("call_19", "19")])
     any_store.remember([{"item_id": "call_19"}])
     any_store.close()
-    assert ids_in(any_store.root)[-1] == "call_19"
-    assert index_of(any_store.root)["records"] == [{"item_id": "call_19"}]
+    assert ids_in(Path(any_store.root))[-1] == "call_19"
+    assert index_of(Path(any_store.root))["records"] == [{"item_id": "call_19"}]
 
 
 def test_an_index_names_its_journal_and_the_byte_up_to_which_it_covers_it(
@@ -54,24 +54,24 @@ def test_an_index_names_its_journal_and_the_byte_up_to_which_it_covers_it(
 ) -> None:
     for i in range(5):
         any_store.save([result(f"call_{i}", str(i))])
-        covered = index_of(any_store.root)["journal"]
+        covered = index_of(Path(any_store.root))["journal"]
         content = (any_store.root / covered["path"]).read_bytes()
         lines = content[covered["bytes"] :].splitlines()
         left = [json.loads(line)["saved"]["item_id"] for line in lines if b'"saved"' in line]
-        assert [*ids_in(any_store.root), *left] == [f"call_{n}" for n in range(i + 1)]
+        assert [*ids_in(Path(any_store.root)), *left] == [f"call_{n}" for n in range(i + 1)]
     any_store.close()
-    covered = index_of(any_store.root)["journal"]
+    covered = index_of(Path(any_store.root))["journal"]
     assert covered["bytes"] == (any_store.root / covered["path"]).stat().st_size
 
 
 def test_closing_again_writes_nothing(any_store: ContextFileSystem, form: Format) -> None:
     any_store.save([result("call_1", "one"), result("call_2", "two")])
     any_store.close()
-    before = mtimes(any_store.root)
+    before = mtimes(Path(any_store.root))
     any_store.close()
     with ContextFileSystem(any_store.root, format=form) as again:
         assert again.read("call_2") == "two"
-    assert mtimes(any_store.root) == before
+    assert mtimes(Path(any_store.root)) == before
 
 
 def test_an_index_that_was_removed_is_there_again_after_closing(
@@ -79,10 +79,10 @@ def test_an_index_that_was_removed_is_there_again_after_closing(
 ) -> None:
     any_store.save([result("call_1", "one")])
     any_store.close()
-    [path] = any_store.root.rglob("index.json")
+    [path] = Path(any_store.root).rglob("index.json")
     path.unlink()
     any_store.close()
-    assert ids_in(any_store.root) == ["call_1"]
+    assert ids_in(Path(any_store.root)) == ["call_1"]
 
 
 def test_closing_an_unused_store_writes_nothing(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_equal_content_under_two_ids_is_stored_once_and_said_to_be(
 def test_equal_contents_of_one_plan_are_stored_once(store: ContextFileSystem) -> None:
     first, second = store.saved([result("call_1", "same"), result("call_2", "same")])
     assert inode(first.file.path) == inode(second.file.path)
-    assert names_below(store.root) == {first.file.relative_path, second.file.relative_path}
+    assert names_below(Path(store.root)) == {first.file.relative_path, second.file.relative_path}
 
 
 def test_without_links_equal_content_is_a_reference_to_the_same_file(
@@ -49,7 +49,7 @@ def test_without_links_equal_content_is_a_reference_to_the_same_file(
     assert second.file == first.file
     assert second.same_as == first.file.relative_path
     assert store.read("call_2") == "same"
-    assert names_below(store.root) == {first.file.relative_path}
+    assert names_below(Path(store.root)) == {first.file.relative_path}
 
 
 def test_a_file_changed_from_outside_is_not_linked_to(store: ContextFileSystem) -> None:

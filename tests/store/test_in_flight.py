@@ -9,6 +9,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,7 +23,6 @@ from tests.store.contents import HOUR, Clock, ids, names_below, refer, result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from policyctx.store.files import Format
 
@@ -72,15 +72,15 @@ def test_a_clock_that_is_ahead_removes_nothing_between_save_and_record(
     any_store: ContextFileSystem, form: Format
 ) -> None:
     [file] = any_store.save([result("call_1", "x" * 5_000)], recorded=True)
-    assert len(held_locks(any_store.root)) == 1
-    done = later(any_store.root, form).collect(max_age=1, max_bytes=0)
+    assert len(held_locks(Path(any_store.root))) == 1
+    done = later(Path(any_store.root), form).collect(max_age=1, max_bytes=0)
     assert (done.removed, done.packed) == ((), ())
     any_store.remember([{"item_id": "call_1", "path": file.relative_path, "state": "offloaded"}])
-    assert later(any_store.root, form).collect(max_age=1, max_bytes=0).removed == ()
+    assert later(Path(any_store.root), form).collect(max_age=1, max_bytes=0).removed == ()
     assert any_store.read(file.path) == "x" * 5_000
-    assert held_locks(any_store.root) == []
+    assert held_locks(Path(any_store.root)) == []
     any_store.close()
-    assert locks_in(any_store.root) == []
+    assert locks_in(Path(any_store.root)) == []
 
 
 def test_a_file_that_is_used_again_is_in_flight_too(
@@ -89,7 +89,7 @@ def test_a_file_that_is_used_again_is_in_flight_too(
     any_store.save([result("call_1", "one")])
     refer(any_store, "call_1", "dropped")
     [file] = any_store.save([result("call_1", "one")], recorded=True)
-    assert later(any_store.root, form).collect(max_age=1).removed == ()
+    assert later(Path(any_store.root), form).collect(max_age=1).removed == ()
     any_store.remember([{"item_id": "call_1", "path": file.relative_path, "state": "dropped"}])
     clock.now += 2 * HOUR
     assert len(any_store.collect(max_age=1).removed) == 1
@@ -101,11 +101,11 @@ def test_a_file_that_got_another_name_than_expected_is_in_flight(
     any_store.save([result("call_1", "one")])
     [file] = any_store.save([result("call_1", "another")], recorded=True)
     assert file.relative_path == "tool_result/Bash/call_1-1.md"
-    done = later(any_store.root, form).collect(max_age=1)
+    done = later(Path(any_store.root), form).collect(max_age=1)
     assert [entry.path for entry, _ in done.removed] == ["tool_result/Bash/call_1.md"]
     any_store.remember([{"item_id": "call_1", "path": file.relative_path, "state": "offloaded"}])
     assert any_store.read(file.path) == "another"
-    assert held_locks(any_store.root) == []
+    assert held_locks(Path(any_store.root)) == []
 
 
 def test_the_batch_is_announced_before_its_first_file(

@@ -131,7 +131,7 @@ def text_in(block: JSON) -> str:
 
 def test_the_text_is_not_stored_a_second_time_for_its_block(store: ContextFileSystem) -> None:
     store.save([result("call_1", "x" * 50_000)])
-    assert (store.root / ".policyctx/journal.jsonl").stat().st_size < 2_000
+    assert (Path(store.root) / ".policyctx/journal.jsonl").stat().st_size < 2_000
 
 
 def test_a_content_without_its_block_cannot_be_restored(store: ContextFileSystem) -> None:
@@ -155,7 +155,7 @@ def test_the_index_contains_the_origin_of_a_content(store: ContextFileSystem) ->
 
 def test_a_moved_store_is_read_by_its_old_paths(store: ContextFileSystem, tmp_path: Path) -> None:
     [file] = store.save([result("call_1", "one")])
-    store.root.rename(tmp_path / "moved")
+    Path(store.root).rename(tmp_path / "moved")
     assert ContextFileSystem(tmp_path / "moved").read(file.path) == "one"
 
 

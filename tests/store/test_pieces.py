@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
@@ -11,7 +12,6 @@ from policyctx.store.filesystem import ContextFileSystem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from policyctx.store.files import Format
 
@@ -84,4 +84,4 @@ class Failing:
 def test_pieces_that_break_off_leave_nothing(store: ContextFileSystem) -> None:
     with pytest.raises(ValueError, match="no more"):
         store.save([Content("a.json", Failing(), packed=True)])
-    assert not any(store.root.iterdir())
+    assert not any(Path(store.root).iterdir())

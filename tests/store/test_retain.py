@@ -81,9 +81,9 @@ def test_a_dry_run_reports_the_same_and_changes_nothing(
 ) -> None:
     any_store.save([result("call_1", "x" * 5_000), result("call_2", "y")])
     clock.now += DAY
-    before = {path: path.stat().st_mtime_ns for path in any_store.root.rglob("*")}
+    before = {path: path.stat().st_mtime_ns for path in Path(any_store.root).rglob("*")}
     told = any_store.collect(max_age=HOUR, dry_run=True)
-    assert {path: path.stat().st_mtime_ns for path in any_store.root.rglob("*")} == before
+    assert {path: path.stat().st_mtime_ns for path in Path(any_store.root).rglob("*")} == before
     done = any_store.collect(max_age=HOUR)
     assert (told.removed, told.packed, told.size_before, told.size_after) == (
         done.removed,
@@ -91,7 +91,7 @@ def test_a_dry_run_reports_the_same_and_changes_nothing(
         done.size_before,
         done.size_after,
     )
-    assert names_below(any_store.root) <= {"index.json"}
+    assert names_below(Path(any_store.root)) <= {"index.json"}
 
 
 def test_an_unreferenced_file_is_packed_and_reads_the_same(

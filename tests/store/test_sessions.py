@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +13,6 @@ from tests.store.contents import ids, result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ CALLS: dict[str, Callable[[ContextFileSystem], object]] = {
     "search": lambda store: list(store.search("of")),
     "history": lambda store: store.history(),
     "verify": lambda store: store.verify(),
-    "export": lambda store: store.export(store.root / "out"),
+    "export": lambda store: store.export(Path(store.root) / "out"),
 }
 
 

@@ -248,7 +248,7 @@ def restore_archive(
 
 
 def _chosen(
-    stores: dict[str, ContextFileSystem], archive: str | None, root: Path
+    stores: dict[str, ContextFileSystem], archive: str | None, root: str
 ) -> tuple[str, IndexEntry]:
     """Return an archive and its session: the newest, or the newest of this id or path.
 
@@ -260,10 +260,10 @@ def _chosen(
     if not chosen:
         known = list(dict.fromkeys(_id(entry) for _, entry in found))
         likeliest = None if archive is None else next(iter(nearest(archive, known)), None)
-        raise UnknownArchiveError(archive, known, likeliest, path=str(root))
+        raise UnknownArchiveError(archive, known, likeliest, path=root)
     sessions = sorted({name for name, _ in chosen})
     if len(sessions) > 1:
-        raise AmbiguousSessionError(archive or "an archive", sessions, path=str(root))
+        raise AmbiguousSessionError(archive or "an archive", sessions, path=root)
     return chosen[-1]
 
 

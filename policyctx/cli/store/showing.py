@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from policyctx.store.retain import CollectionReport
 
 Root: TypeAlias = Annotated[
-    Path, typer.Argument(metavar="ROOT", help="A store's folder, as in `store.root`.")
+    str, typer.Argument(metavar="ROOT", help="A store's folder or URL, as in `store.root`.")
 ]
 Session: TypeAlias = Annotated[
     str | None, typer.Option(help="One session, where several share the folder.")
@@ -68,7 +67,7 @@ def line_range(value: str | None) -> tuple[int, int] | None:
 
 @contextmanager
 def opened_stores(
-    root: Path, *, session: str | None = None, compress: Literal["none", "zstd"] = "zstd"
+    root: str, *, session: str | None = None, compress: Literal["none", "zstd"] = "zstd"
 ) -> Iterator[dict[str, ContextFileSystem]]:
     """Give every store of a folder, or that of one session, by the session's id.
 

@@ -1,4 +1,4 @@
-"""The commands of `policyctx store` that change: gc, rebuild, export, import."""
+"""The commands of `policyctx store` that change: gc, rebuild, export, import, copy."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def export(
     """
     with opened_stores(root, session=session) as stores:
         if len(stores) > 1:
-            raise AmbiguousSessionError(None, sorted(stores), path=str(root))
+            raise AmbiguousSessionError(None, sorted(stores), path=root)
         [store] = stores.values()
         with shown_progress("exporting") as progress:
             number = store.export(file, progress=progress)
@@ -153,7 +153,32 @@ def import_(
     _show_number(number, "imported to", root, as_json=as_json)
 
 
-def _show_number(number: int, done: str, where: Path, *, as_json: bool) -> None:
+def copy(
+    root: showing.Root,
+    target: Annotated[
+        str, typer.Argument(metavar="TO", help="The folder or URL that takes the session up.")
+    ],
+    session: showing.Session = None,
+    as_json: arguments.Json = False,
+) -> None:
+    """Copy a session to another folder or URL, where its placeholders' paths read as before.
+
+    Each content is verified by its hash. After an interruption, run the command again: what was
+    copied is not copied again. TO, or the session in it, must not hold a session yet.
+
+    Example: policyctx store copy ~/.agent/context/session_1 s3://bucket/agents/session_1
+    """
+    with opened_stores(root, session=session) as stores:
+        if len(stores) > 1:
+            raise AmbiguousSessionError(None, sorted(stores), path=root)
+        [(name, source)] = stores.items()
+        taking = ContextFileSystem(target, session=name or None)
+        with taking, shown_progress("copying") as progress:
+            number = taking.import_from(source, progress=progress)
+    _show_number(number, "copied to", target, as_json=as_json)
+
+
+def _show_number(number: int, done: str, where: Path | str, *, as_json: bool) -> None:
     if as_json:
         console().out(json_text({"contents": number, "to": str(where)}), highlight=False)
     else:

@@ -50,6 +50,7 @@ from policyctx.policy.findings.steps import (
     steps_that_never_fire,
     superseded_steps,
 )
+from policyctx.policy.findings.stores import keys_of_another_root
 from policyctx.policy.reach import Checked, TooLargeError
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ _CHECKS = (
     prompts_without_use,
     unknown_summarizers,
     unknown_tokenizers,
+    keys_of_another_root,
     gates_that_never_open,
     disagreeing_globs,
     unused_keep_recent,

@@ -6,10 +6,17 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
-from policyctx.definitions.fields import ROOT_FIELDS, SESSION_FIELDS
+from policyctx.definitions.fields import SESSION_FIELDS
 from policyctx.policy.derived import OfStore
 from policyctx.policy.models.base import ByteSize, Duration, Section
-from policyctx.policy.values import MODE_PATTERN, file_mode, path_template, template_of
+from policyctx.policy.values import (
+    MODE_PATTERN,
+    file_mode,
+    path_template,
+    store_root,
+    template_of,
+)
+from policyctx.policy.values import Duration as DurationValue
 
 Escape: TypeAlias = Literal["percent", "_"]
 
@@ -30,10 +37,17 @@ class Store(Section, OfStore):
 
     root: Annotated[
         str,
-        BeforeValidator(template_of(ROOT_FIELDS)),
-        Field(min_length=1, examples=[".offload", "${CONTEXT_ROOT:-~/.agent/context}"]),
+        BeforeValidator(store_root),
+        Field(
+            min_length=1,
+            examples=[
+                ".offload",
+                "${CONTEXT_ROOT:-~/.agent/context}",
+                "s3://bucket/agents/{session_id}",
+            ],
+        ),
     ] = "~/.agent/context/{session_id}"
-    """A folder; `~` and `{session_id}` are filled in."""
+    """A folder, or a URL of `s3`, `gs`, `az` or `file`; `~` and `{session_id}` are filled in."""
     session_id: Annotated[str, BeforeValidator(template_of(SESSION_FIELDS))] = (
         "session_{date}_{time}_{random}"
     )
@@ -53,6 +67,8 @@ class Store(Section, OfStore):
     state: Literal["kept", "none"] = "kept"
     """`kept`: index, journal and ledger beside the files. `none`: content files only,
     each call stands alone."""
+    timeout: Annotated[Duration, Field(examples=["10s"])] = DurationValue(30)
+    """At a URL, the longest that a request may take, with its retries."""
     sync: Literal["always", "never"] = "always"
     """`always`: on stable storage before a placeholder names it."""
     on_failure: Literal["keep", "raise"] = "keep"

@@ -26,6 +26,8 @@ class LocalBackend:
     waits for the disk at all.
     """
 
+    is_remote = False
+
     def __init__(
         self, root: Path, *, mode: int = 0o600, flushes: bool = True, making: bool = False
     ) -> None:

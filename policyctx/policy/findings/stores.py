@@ -1,0 +1,30 @@
+"""Keys of a store that say nothing where it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policyctx.definitions.store_urls import is_url
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policyctx.errors import Diagnostic
+    from policyctx.policy.reach import Checked
+
+_OF_FOLDERS = {
+    "sync": "an object is durable when the service says so",
+    "mode": "the service decides who may read an object",
+}
+
+
+def keys_of_another_root(checked: Checked) -> Iterator[Diagnostic]:
+    """PC342, for keys that only folders know in a store at a URL, and the other way round."""
+    if is_url(checked.policy.store.root):
+        for key, why in _OF_FOLDERS.items():
+            if checked.is_written(("store", key)):
+                sentence = f"`{key}` has no effect in a store at a URL: {why}"
+                yield checked.warning("PC342", ("store", key), sentence, "remove it")
+    elif checked.is_written(("store", "timeout")):
+        sentence = "`timeout` has no effect in a folder: it is for a store at a URL"
+        yield checked.warning("PC342", ("store", "timeout"), sentence, "remove it")

@@ -1,0 +1,142 @@
+"""`RemoteBackend`: the files of a store as objects below a URL."""
+
+from __future__ import annotations
+
+import io
+import time
+from hashlib import sha256
+from typing import IO, TYPE_CHECKING, Self
+
+from policyctx.store.backend import FileStatus
+from policyctx.store.remote.batch import ObjectBatch
+from policyctx.store.remote.client import ObjectClient
+from policyctx.store.remote.log import SegmentedLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policyctx.store.roots import StoreUrl
+
+# The buckets, by scheme and name, in which this process saw that creating does not overwrite.
+_CREATES: set[tuple[str, str]] = set()
+
+
+class RemoteBackend:
+    """The objects below a URL. See `Backend`.
+
+    It is kept for the life of a store, since it knows the journals that were read. Nothing is
+    locked: the journal decides which of two writers was first.
+    """
+
+    is_remote = True
+
+    def __init__(self, url: StoreUrl, *, timeout: float) -> None:
+        self._client = ObjectClient(url, timeout=timeout)
+        self._logs: dict[str, SegmentedLog] = {}
+        self._taken: dict[str, bytes] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stay open for the next call."""
+
+    def prepare_to_write(self) -> None:
+        """Raise `StoreError` for a service that overwrites what must only be created.
+
+        It is asked once for each bucket in a process.
+        """
+        scheme, _, rest = self._client.url.text.partition("://")
+        bucket = scheme, "" if scheme == "file" else rest.partition("/")[0]
+        if bucket not in _CREATES:
+            self._client.check_creating()
+            _CREATES.add(bucket)
+
+    @property
+    def root(self) -> StoreUrl:
+        """The URL."""
+        return self._client.url
+
+    def roots(self) -> tuple[StoreUrl, ...]:
+        """Return the URL."""
+        return (self.root,)
+
+    def read(self, path: str) -> bytes:
+        """Return the bytes of an object."""
+        known = self._taken.get(path)
+        return self._client.get(path) if known is None else known
+
+    def open(self, path: str) -> IO[bytes]:
+        """Return an object as a file; it is read whole."""
+        return io.BytesIO(self.read(path))
+
+    def open_log(self, path: str, *, writing: bool) -> SegmentedLog:
+        """Return the journal at a path, read up to its end, where `writing` as known."""
+        log = self.log(path)
+        if log.is_empty or not writing:
+            log.refresh()
+        if log.is_empty:
+            raise FileNotFoundError(path)
+        return log
+
+    def log(self, path: str) -> SegmentedLog:
+        """Return the journal at a path as far as it was read; it need not exist."""
+        return self._logs.setdefault(path, SegmentedLog(self._client, path))
+
+    def status(self, path: str) -> FileStatus:
+        """Return the status of an object."""
+        known = self._taken.get(path)
+        identity = (0, int.from_bytes(sha256(path.encode()).digest()[:8]))
+        if known is not None:
+            return FileStatus(is_file=True, size=len(known), modified=0.0, identity=identity)
+        found = self._client.info(path)
+        return FileStatus(is_file=True, size=found.size, modified=found.modified, identity=identity)
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names of all entries of a folder, sorted; none for a missing folder."""
+        return self._client.names(folder)
+
+    def files(self, *, without: frozenset[str]) -> Iterator[str]:
+        """Yield the path of every object, in order, but skip `without` in the root."""
+        return (key for key in self._client.listed() if key.partition("/")[0] not in without)
+
+    def write(self, path: str, content: bytes, *, flush: bool) -> FileStatus:  # noqa: ARG002
+        """Write an object in the place of what is at `path`; return its status."""
+        self._client.put(path, content)
+        return self.status(path)
+
+    def batch(self, name: str | None = None) -> ObjectBatch:  # noqa: ARG002 - no temporary names
+        """Return a batch to create objects with."""
+        return ObjectBatch(self._client, self._taken)
+
+    def remove(self, path: str) -> None:
+        """Remove an object."""
+        self._client.remove(path)
+
+    def lock(self, path: str) -> NoLock:  # noqa: ARG002 - an object cannot be locked
+        """Return a lock that excludes nobody."""
+        return NoLock()
+
+    def is_locked(self, path: str) -> bool:  # noqa: ARG002
+        """Return False: no object is locked."""
+        return False
+
+    def time_in(self, folder: str) -> float:  # noqa: ARG002
+        """Return the time by the clock of this computer."""
+        return time.time()
+
+
+class NoLock:
+    """A lock that excludes nobody. See `ExclusiveLock`."""
+
+    def acquire(self) -> None:
+        """Do nothing."""
+
+    def release(self) -> None:
+        """Do nothing."""
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing."""

@@ -1,0 +1,142 @@
+"""The journal of a session as objects: segments with numbers for names, and packs of them.
+
+    .policyctx/journal.jsonl/0000000000          the first lines
+    .policyctx/journal.jsonl/0000000001          the lines of the next write
+    .policyctx/journal.jsonl/packs/0000000000    64 segments, joined
+
+A segment is created and never changed or removed, so its name decides which of two writers was
+first. The number of the next one is known, so nobody depends on a listing that may come late: a
+pack that a listing does not show yet only means that its segments are read one by one. A pack holds
+the bytes of its segments, and whoever writes it writes the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from functools import partial
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from policyctx.store.backend import FileStatus
+
+if TYPE_CHECKING:
+    from policyctx.store.remote.client import ObjectClient
+
+PACK_SEGMENTS = 64
+# How many segments are asked for at a time when it is not known how many follow.
+_WINDOW = 16
+_NUMBER = re.compile(r"[0-9]{10}")
+
+
+class SegmentedLog:
+    """The joined segments of a journal, read so far; see `AppendLog`.
+
+    `append` creates one segment, and raises `FileExistsError` when another writer created it. A
+    segment that somebody removed counts as empty: the numbers of the lines show what is missing.
+    """
+
+    def __init__(self, client: ObjectClient, path: str) -> None:
+        self._client = client
+        self._path = path
+        self._identity = (0, int.from_bytes(sha256(path.encode()).digest()[:8]))
+        self._raw = bytearray()
+        self._ends: list[int] = []
+        """For each segment where it ends in the joined bytes."""
+        self._due: int | None = None
+        """The first segment of a pack that the next write makes beside its own."""
+
+    @property
+    def status(self) -> FileStatus:
+        """The status of the joined bytes."""
+        return FileStatus(is_file=True, size=len(self._raw), modified=0.0, identity=self._identity)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no segment is known."""
+        return not self._ends
+
+    def refresh(self) -> None:
+        """Read the segments that were written since."""
+        count = 1
+        if not self._ends:
+            self._read_packs()
+            count = _WINDOW
+        while True:
+            first = len(self._ends)
+            found = self._segments(range(first, first + count))
+            known = max((i for i, raw in enumerate(found, 1) if raw is not None), default=0)
+            for raw in found[:known]:
+                self._add(raw or b"")
+            if known < count:
+                return
+            count = _WINDOW
+
+    def read(self, start: int = 0, size: int | None = None) -> bytes:
+        """Return `size` bytes from `start` on, by default all."""
+        return bytes(self._raw[start : None if size is None else start + size])
+
+    def append(self, raw: bytes, *, flush: bool = True) -> None:  # noqa: ARG002 - always durable
+        """Create the next segment. Raises `FileExistsError` when its name is taken."""
+        number, due = len(self._ends), self._due
+        calls = [lambda: self._client.create(self._segment(number), raw)]
+        if due is not None:
+            calls.append(lambda: self._pack(due))
+        if self._client.all(calls)[0] is not None:
+            raise FileExistsError(self._segment(number))
+        self._add(raw)
+        whole = len(self._ends) - PACK_SEGMENTS
+        self._due = whole if len(self._ends) % PACK_SEGMENTS == 0 else None
+
+    def truncate(self, size: int) -> None:
+        """Do nothing: a segment is whole or not there."""
+
+    def close(self) -> None:
+        """Do nothing: no connection is held."""
+
+    def _add(self, raw: bytes) -> None:
+        self._raw += raw if raw.endswith(b"\n") or not raw else raw + b"\n"
+        self._ends.append(len(self._raw))
+
+    def _segments(self, numbers: range) -> list[bytes | None]:
+        keys = [self._segment(number) for number in numbers]
+        return self._client.all([partial(self._client.find, key) for key in keys])
+
+    def _segment(self, number: int) -> str:
+        return f"{self._path}/{number:010}"
+
+    def _pack(self, first: int) -> None:
+        """Write a pack; without it the segments are read one by one."""
+        begin = self._ends[first - 1] if first else 0
+        ends = [end - begin for end in self._ends[first : first + PACK_SEGMENTS]]
+        head = ",".join(map(str, ends)).encode() + b"\n"
+        with contextlib.suppress(OSError):
+            pack = head + self.read(begin, ends[-1])
+            self._client.create(f"{self._path}/packs/{first:010}", pack)
+
+    def _read_packs(self) -> None:
+        names = self._client.names(f"{self._path}/packs")
+        firsts = sorted(int(name) for name in names if _NUMBER.fullmatch(name))
+        whole = [first for i, first in enumerate(firsts) if first == i * PACK_SEGMENTS]
+        keys = [f"{self._path}/packs/{first:010}" for first in whole]
+        packs = self._client.all([partial(self._client.find, key) for key in keys])
+        for pack in packs:
+            segments = _unpacked(pack)
+            if segments is None:
+                return  # its segments, and all that follow, are read one by one
+            for raw in segments:
+                self._add(raw)
+
+
+def _unpacked(pack: bytes | None) -> list[bytes] | None:
+    """Return the segments in a pack, None for a damaged one."""
+    if pack is None:
+        return None
+    head, _, raw = pack.partition(b"\n")
+    try:
+        ends = [int(end) for end in head.split(b",")]
+    except ValueError:
+        return None
+    if len(ends) != PACK_SEGMENTS or ends != sorted(ends) or ends[-1] != len(raw):
+        return None
+    return [raw[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
