@@ -45,6 +45,8 @@ def pytest_report_header() -> list[str]:
         lines.append(f"left out: {hosts}, not installed; scripts/test-integrations runs them")
     if "POLICYCTX_CLIENTS" not in os.environ:
         lines.append("left out: Codex, Pi and other agents; scripts/test-clients runs them")
+    if "POLICYCTX_PEERS" not in os.environ:
+        lines.append("left out: comparisons with other libraries; scripts/test-peers runs them")
     return lines
 
 

@@ -16,7 +16,7 @@ from policyctx.errors import SettingsError
 from policyctx.integrations import claude_code_settings as settings
 from policyctx.integrations.claude_code import DEFAULT_POLICY, run
 from policyctx.policy.loading import load_policy
-from policyctx.policy.sources import preset_names
+from policyctx.policy.sources import is_shipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +88,7 @@ def _command(policy: str, root: str | None, *, project: bool) -> str:
     """
     beside = Path(sys.executable).with_name("policyctx-hook")
     words = [str(beside) if beside.exists() and not project else "policyctx-hook", "claude-code"]
-    if not project and policy not in preset_names():
+    if not project and not is_shipped(policy):
         policy = str(Path(policy).absolute())
     if policy != DEFAULT_POLICY:
         words += ["--policy", policy]

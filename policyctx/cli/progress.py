@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from policyctx.cli.output import console
 from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.policy.sources import preset_names
+from policyctx.policy.sources import is_shipped
 from policyctx.replay.reading import PIPE_REFUSED
 from policyctx.replay.running import Done, FailedRecording, PassedOver, files, worked
 
@@ -65,7 +65,7 @@ def replay_policy(name: str) -> Policy:
 
     Raises `PolicyError`, also for a pipe, which can be read only once.
     """
-    if name not in preset_names() and stat.S_ISFIFO(_mode(name)):
+    if not is_shipped(name) and stat.S_ISFIFO(_mode(name)):
         raise PolicyError([Diagnostic(Location(name), "PC001", f"cannot be read: {PIPE_REFUSED}")])
     return OffloadPolicy.load(name).policy
 

@@ -50,10 +50,22 @@ def fragment_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in folder.glob("*.yaml")))
 
 
+def further_names() -> tuple[str, ...]:
+    """Return the names of the policies that ship beside the presets, sorted: `FOLDER/NAME`."""
+    shipped = shipped_folder("policies").glob("*/*.yaml")
+    named = (f"{path.parent.name}/{path.stem}" for path in shipped)
+    return tuple(sorted(name for name in named if not name.startswith(f"{_FRAGMENTS}/")))
+
+
+def is_shipped(name: str) -> bool:
+    """Return whether a policy of this name ships with the library, as a preset or beside them."""
+    return name in (further_names() if "/" in name else preset_names())
+
+
 def policy_source(
     name: PolicyName, *, beside: PolicySource | None = None, fragments: bool = False
 ) -> PolicySource:
-    """Read the policy called `name`: a preset's name, else a file's path.
+    """Read the policy called `name`: that of a shipped policy, else a file's path.
 
     With `fragments` it may also be the name of a fragment, which is no policy by itself.
     A relative path is below the folder of `beside`, else below the working directory. A file named
@@ -64,7 +76,7 @@ def policy_source(
     """
     wanted = os.fsdecode(name)
     presets = preset_names()
-    if wanted in presets:
+    if is_shipped(wanted):
         return read_source(shipped_folder("policies") / f"{wanted}.yaml", f"{wanted}.yaml")
     parts = fragment_names() if fragments else ()
     if wanted in parts:
@@ -76,7 +88,7 @@ def policy_source(
     if not wanted or not _exists(path):
         from policyctx.policy.diagnosing import nearest  # noqa: PLC0415 - loads the models
 
-        likely = nearest(Path(wanted).stem, (*presets, *parts))
+        likely = nearest(Path(wanted).stem, (*presets, *parts)) or nearest(wanted, further_names())
         raise UnknownPolicyError(wanted, presets, likely[0] if likely else None)
     return read_source(path, str(path), allow_pipe=beside is None)
 

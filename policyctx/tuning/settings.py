@@ -14,7 +14,7 @@ from policyctx.definitions.actions import STEP_ACTIONS
 from policyctx.policy.loading import resolved
 from policyctx.policy.models import VERSIONS
 from policyctx.policy.showing import document_yaml
-from policyctx.policy.sources import policy_source, preset_names
+from policyctx.policy.sources import is_shipped, policy_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -109,7 +109,7 @@ class Incumbent:
     @property
     def extends(self) -> str:
         """What a policy names to extend it: the name of the preset, or the file's path."""
-        is_file = self.name not in preset_names() and self.source.path is not None
+        is_file = not is_shipped(self.name) and self.source.path is not None
         return str(self.source.path) if is_file else self.name
 
     @property

@@ -1,7 +1,7 @@
 """The environments of hosts whose packages are too heavy for the development environment.
 
 `environments.toml` has a table for each host: the requirements that are tested (`requires`), the
-oldest ones (`oldest`), the test files, and whether CI runs them (`ci`).
+oldest ones (`oldest`, where there are others), the test files, and whether CI runs them (`ci`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def environments(file: Path = FILE) -> list[Environment]:
         Environment(
             host,
             tuple(table["requires"]),
-            tuple(table["oldest"]),
+            tuple(table.get("oldest", table["requires"])),
             tuple(table["tests"]),
             table.get("ci", False),
         )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from tests.integrations.heavy.environments import ROOT, Environment, environments
+from tests.integrations.heavy.environments import FILE, ROOT, Environment, environments
 
 # What the tests themselves need.
 EXTRAS = ("anthropic", "bdd", "hypothesis", "openai")
@@ -119,12 +119,13 @@ def table(outcomes: list[Outcome]) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the tests of the hosts, print a table, and return the exit code."""
-    known = environments()
     parser = argparse.ArgumentParser(prog="scripts/test-integrations", description=__doc__)
     parser.add_argument("hosts", nargs="*", metavar="HOST", help="default: all of them")
     parser.add_argument("--oldest", action="store_true", help="the oldest supported versions")
     parser.add_argument("--ci", action="store_true", help="only the hosts that CI runs")
+    parser.add_argument("--file", type=Path, default=FILE, help="the environments")
     given = parser.parse_args(arguments)
+    known = environments(given.file)
     names = [each.host for each in known]
     if unknown := [name for name in given.hosts if name not in names]:
         parser.error(f"no such host: {', '.join(unknown)}; there are {', '.join(names)}")

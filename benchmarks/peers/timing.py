@@ -1,0 +1,72 @@
+"""Times one library and our policies of it, in its own environment; prints JSON.
+
+python -m benchmarks.peers.timing LIBRARY ROUNDS
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.peers.cases import cases
+from benchmarks.peers.session import session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from benchmarks.peers.cases import Case
+    from tests.peers.comparing import Side
+    from tests.peers.said import Conversation
+
+TURNS = {"turn by turn": True, "one call": False}
+
+
+def main(library: str, rounds: int) -> None:
+    """Time the cases of a library and print a list of figures, in seconds."""
+    conversation = session()
+    found = [
+        {"case": case.name, "measured": name, **_timed(case, conversation, rounds, each=each)}
+        for case in cases(library)
+        for name, each in TURNS.items()
+    ]
+    print(json.dumps(found))
+
+
+def _timed(case: Case, conversation: Conversation, rounds: int, *, each: bool) -> dict[str, Any]:
+    """Return the times of both sides, which take turns; the first round is not counted."""
+    theirs: list[float] = []
+    ours: list[float] = []
+    for _ in range(rounds + 1):
+        for times, made in ((theirs, case.library), (ours, case.ours)):
+            with tempfile.TemporaryDirectory() as folder:
+                parts = _parts(case, conversation, each=each)
+                times.append(_seconds(made, Path(folder), parts))
+    ratios = [own / other for own, other in zip(ours[1:], theirs[1:], strict=True)]
+    return {"theirs": median(theirs[1:]), "ours": median(ours[1:]), "ratio": median(ratios)}
+
+
+def _parts(case: Case, conversation: Conversation, *, each: bool) -> list[list[Any]]:
+    """Return the messages that come before each call; before one call, all of them."""
+    if not each:
+        return [case.form.written(conversation.messages)]
+    bounds = conversation.calls()
+    return [case.form.written(conversation.messages[start:end]) for start, end in bounds]
+
+
+def _seconds(made: Callable[[Path], Side], folder: Path, parts: Sequence[list[Any]]) -> float:
+    side = made(folder)
+    gc.collect()
+    began = perf_counter()
+    for new in parts:
+        side.sent(new)
+    return perf_counter() - began
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

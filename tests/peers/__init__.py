@@ -1,0 +1,1 @@
+"""Policies that say what other libraries do, held against these libraries."""

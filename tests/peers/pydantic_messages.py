@@ -1,0 +1,62 @@
+"""Conversations as messages of Pydantic AI, and back."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pydantic_ai.messages import (
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from tests.peers.said import arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.peers.said import Plain, Said
+
+
+def written(said: Sequence[Said]) -> list[Any]:
+    """Return the messages; the results of one reply are one message."""
+    found: list[Any] = []
+    for one in said:
+        if one.role == "user":
+            found.append(ModelRequest([UserPromptPart(one.text)]))
+        elif one.role == "assistant":
+            text = [TextPart(one.text)] if one.text else []
+            calls = [
+                ToolCallPart(c.tool, json.dumps(c.arguments, ensure_ascii=False), c.id)
+                for c in one.calls
+            ]
+            found.append(ModelResponse([*text, *calls]))
+        else:
+            results = [ToolReturnPart(each.tool, each.text, each.id) for each in one.results]
+            found.append(ModelRequest(results))
+    return found
+
+
+def plain(messages: Sequence[Any]) -> list[Plain]:
+    """Return messages as they are compared; each part of a request is one."""
+    found: list[Plain] = []
+    for one in messages:
+        if isinstance(one, ModelResponse):
+            found.append(("assistant", tuple(_block(part) for part in one.parts)))
+            continue
+        for part in one.parts:
+            if isinstance(part, ToolReturnPart):
+                found.append(("tool", (("result", part.tool_call_id, str(part.content)),)))
+            else:
+                found.append(("user", (("text", str(part.content)),)))
+    return found
+
+
+def _block(part: Any) -> tuple[str, ...]:
+    if isinstance(part, ToolCallPart):
+        return "call", part.tool_call_id, part.tool_name, arguments(part.args_as_dict())
+    return "text", part.content

@@ -1,0 +1,123 @@
+"""The policies of LangChain's middleware against the middleware."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from policyctx.integrations.langchain import LangChainShape
+from tests.peers import langchain_messages
+from tests.peers.comparing import Ours, changed, tally
+from tests.peers.langchain_side import SUMMARY, Clearing, Summarising, by_chars
+from tests.peers.said import FOLDERS, SHELLS, conversations
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.peers.comparing import Tally
+
+ALWAYS = {"tokens: {over: 100000}": "tokens: {over: 0}"}
+SELECT = "batches: split}}"
+
+
+def compared(library: Any, name: str, passages: dict[str, str], root: Path, *folders: str) -> Tally:
+    policy = changed(f"peers/langchain-{name}", passages)
+
+    def ours(number: int) -> Ours:
+        own = root / str(number)
+        return Ours(policy, own, shape=LangChainShape(), summarizer=lambda _: SUMMARY)
+
+    return tally(conversations(folders or FOLDERS), langchain_messages, library, ours)
+
+
+@pytest.mark.parametrize(
+    ("options", "passages"),
+    [
+        ({}, {}),
+        ({"keep": 0}, {"items: 3": "items: 0"}),
+        ({"exclude_tools": SHELLS}, {SELECT: f"batches: split}}, except_tools: {SHELLS}}}"}),
+        (
+            {"clear_tool_inputs": True},
+            {SELECT: 'batches: split}, with_input: {tools: "*", leave: empty}}'},
+        ),
+    ],
+    ids=["keep three", "keep nothing", "exclude tools", "clear inputs"],
+)
+def test_clearing_is_equal_at_every_call(
+    options: dict[str, Any], passages: dict[str, str], tmp_path: Path
+) -> None:
+    found = compared(
+        lambda: Clearing(trigger=0, **options), "clear-tool-uses", ALWAYS | passages, tmp_path
+    )
+    assert found.edited > found.calls / 2
+    assert (found.different, found.first) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("counter", "different"),
+    [(by_chars, 0), (None, 17)],
+    ids=["the counter of the policy", "LangChain's own"],
+)
+def test_the_trigger_of_clearing_is_a_number_of_tokens(
+    counter: Any, different: int, tmp_path: Path
+) -> None:
+    found = compared(
+        lambda: Clearing(token_counter=counter, trigger=20_000),
+        "clear-tool-uses",
+        {"over: 100000": "over: 20000"},
+        tmp_path,
+    )
+    assert found.edited > found.calls / 2
+    assert found.different == different, found.first
+
+
+def test_clearing_until_enough_is_freed_is_equal_at_every_call(tmp_path: Path) -> None:
+    # LangChain counts the whole list after each result that it clears, so this takes long.
+    found = compared(
+        lambda: Clearing(token_counter=by_chars, trigger=20_000, clear_at_least=5_000),
+        "clear-tool-uses",
+        {
+            "over: 100000": "over: 20000",
+            SELECT: "batches: split}, until: {frees: {at_least: 5000}}}",
+        },
+        tmp_path,
+        "claude-code",
+    )
+    assert found.edited > found.calls / 2
+    assert (found.different, found.first) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("counter", "different"),
+    [({"token_counter": by_chars}, 0), ({}, 794)],
+    ids=["the counter of the policy", "LangChain's own"],
+)
+def test_the_trigger_of_a_summary_is_a_number_of_tokens(
+    counter: dict[str, Any], different: int, tmp_path: Path
+) -> None:
+    found = compared(
+        lambda: Summarising(trigger=("tokens", 30_000), keep=("messages", 20), **counter),
+        "summarization",
+        {"80%": "30000"},
+        tmp_path,
+    )
+    assert found.edited > found.calls / 2
+    assert found.different == different, found.first
+
+
+@pytest.mark.parametrize(("trigger", "keep"), [(50, 20), (30, 1)])
+def test_summarisation_by_messages_is_equal_at_every_call(
+    trigger: int, keep: int, tmp_path: Path
+) -> None:
+    found = compared(
+        lambda: Summarising(trigger=("messages", trigger), keep=("messages", keep)),
+        "summarization",
+        {
+            "tokens: {at_least: 80%}": f"messages: {{at_least: {trigger}}}",
+            "messages: 20": f"messages: {keep}",
+        },
+        tmp_path,
+    )
+    assert found.edited > found.calls / 2
+    assert (found.different, found.first) == (0, "")
