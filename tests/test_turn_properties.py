@@ -105,6 +105,25 @@ SAME_WITHOUT_IMAGE: list[Message] = [
     {"role": "assistant", "content": "done again"},
     {"role": "user", "content": "and again"},
 ]
+OFFLOADS_REPLIES = stored(
+    policy_of(
+        """\
+        model: {tokenizer: approximate}
+        items: {assistant_message: {offload: true, min_chars: 0}}
+        steps: [{name: replies, do: offload, placeholder: "[offload {item_id}]"}]
+        """
+    ),
+    sync="never",
+)
+REPLY_OF_TWO_ITEMS: list[Message] = [
+    {"role": "user", "content": "go on"},
+    {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "the very same words, said again"}],
+    },
+    {"type": "function_call", "call_id": "call", "name": "read", "arguments": "{}"},
+]
 any_policy = policies()
 compacting_policy = st.one_of(st.just(COMPACTING), any_policy)
 marking = st.randoms(use_true_random=False).map(Marking)
@@ -206,17 +225,21 @@ def test_a_plan_says_the_same_of_its_items_when_the_conversation_has_moved_on(
 
 
 @given(messages=message_lists(), policy=random_policies(free=True, arrival=False))
+@example(messages=REPLY_OF_TWO_ITEMS, policy=OFFLOADS_REPLIES)
 def test_a_list_that_grew_is_decided_as_one_that_is_read_at_once(
     messages: list[Message], policy: OffloadPolicy
 ) -> None:
     """What a step may take once it may take for ever, so when it is asked makes no matter.
 
-    What is inside of a result goes by itself or with the result, whichever is ready first.
+    What is inside of a result goes by itself or with the result, whichever is ready first. A reply
+    of several items is there as a whole: with a call that has no result none of it leaves.
     """
     if any(step.do == "drop" for step in policy.policy.steps):
         return  # what may go without harm depends on what stands around it at the time
     with session_under(policy) as growing, session_under(policy) as whole:
         for end in range(len(messages) + 1):
+            if 0 < end < len(messages) and all(map(is_of_model, messages[end - 1 : end + 1])):
+                continue
             last = growing.apply(messages[:end]).plan
         assert out_of(last) == out_of(whole.apply(messages).plan)
 
@@ -288,6 +311,13 @@ def _another(session: Session, root: Path) -> Session:
 
 def _without_root(result: Result, session: Session) -> str:
     return without_markers(result.messages).replace(str(session.store.root), "root")
+
+
+def is_of_model(message: Message) -> bool:
+    """Return whether a model wrote a message, or an item of its reply."""
+    if "role" in message:
+        return bool(message["role"] == "assistant")
+    return not str(message.get("type")).endswith("_output")
 
 
 def out_of(plan: Plan) -> set[int]:
