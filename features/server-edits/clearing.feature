@@ -25,6 +25,29 @@ Feature: A policy that was imported does what the server was asked to do
     Then 1 result is cleared
     And the results "a" and "b" are kept
 
+  Scenario: Of parallel calls the newest results stay and the others leave
+    Given 4 parallel Bash results of 9,000 tokens
+    When the policy is applied
+    Then 1 result is cleared
+
+  Scenario: The input of a tool that was named is emptied with its result
+    Given the messages
+      """
+      [
+        {"role": "user", "content": "Write it."},
+        {"role": "assistant", "content": [
+          {"type": "tool_use", "id": "w", "name": "write_file", "input": {"path": "a.py"}}
+        ]},
+        {"role": "user", "content": [
+          {"type": "tool_result", "tool_use_id": "w", "content": "Written. The file has three lines more than before, and the tests that import it were found and run again: they all pass."}
+        ]}
+      ]
+      """
+    And a session with 4 Bash results of 9,000 tokens
+    When the policy is applied
+    Then the result "w" is cleared
+    And the call "w" is cleared because "its input is emptied with its result"
+
   Scenario: Nothing is cleared that frees less than 5,000 tokens
     Given a session with 1 Bash results of 4,000 tokens
     And a session with 3 Bash results of 20,000 tokens

@@ -276,11 +276,20 @@ def test_the_defaults_of_the_server_are_written_out() -> None:
             {
                 "name": "clear-tool-uses",
                 "do": "clear",
-                "select": {"types": ["tool_result"], "keep_recent": {"items": 3, "per": "all"}},
+                "select": {
+                    "types": ["tool_result"],
+                    "keep_recent": {"items": 3, "per": "all", "batches": "split"},
+                },
                 "when": {"tokens": {"over": 100_000}},
             }
         ],
     }
+
+
+@pytest.mark.parametrize(("given", "tools"), [(True, "*"), (["Write"], ["Write"])])
+def test_an_input_is_emptied_as_the_server_does(given: object, tools: object) -> None:
+    [step] = policy_of({**CLEAR, "clear_tool_inputs": given})["steps"]
+    assert step["select"]["with_input"] == {"tools": tools, "leave": "empty"}
 
 
 def test_a_compaction_comes_last_and_keeps_its_instructions() -> None:

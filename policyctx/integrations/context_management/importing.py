@@ -91,12 +91,14 @@ class _Importing:
     def _clear_tool_uses(self, edit: ClearToolUses) -> None:
         select: dict[str, Any] = {"types": ["tool_result"]}
         if edit.keep.value:
-            select["keep_recent"] = {"items": edit.keep.value, "per": "all"}
+            # The server counts pairs of a use and its result, of parallel uses too.
+            select["keep_recent"] = {"items": edit.keep.value, "per": "all", "batches": "split"}
         if edit.exclude_tools:
             select["except_tools"] = list(edit.exclude_tools)
         if edit.clear_tool_inputs:
             given = edit.clear_tool_inputs
-            select["with_input"] = given if isinstance(given, bool) else list(given)
+            tools = "*" if given is True else list(given)
+            select["with_input"] = {"tools": tools, "leave": "empty"}
         over = {"over": edit.trigger.value}
         if isinstance(edit.trigger, InputTokens):
             self._tokens = max(self._tokens, edit.trigger.value)
