@@ -89,7 +89,10 @@ class Checked:
         """
         public = {*words(), *BUILT_IN_TYPES, *self.policy.items, *self.policy.tools}
         for _, node in self.root.leaves():
-            if node.variable is not None and not {node.value, node.raw} & public:
+            if node.variable is None:
+                continue
+            written = {node.value} if node.raw is None else {node.value, node.raw}
+            if not written & public:
                 for form in self._forms(node):
                     yield form, node.variable
 

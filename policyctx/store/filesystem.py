@@ -354,7 +354,7 @@ class ContextFileSystem:
             ended=ended,
             only=own,
         )
-        with self._backend("collected", making=True) as backend:
+        with self._backend("collected", making=self.is_remote) as backend:
             if backend.is_remote and not ended and len(state_folders(backend)) > 1:
                 raise StoreError(
                     f"{self.root}: several sessions share this prefix, and nothing keeps them from"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -246,3 +247,11 @@ def test_collecting_from_a_shared_session_leaves_the_others_snapshot_in_its_plac
     assert not (tmp_path / ".policyctx/index.json").exists()
     again = ContextFileSystem(tmp_path, format="envelope")
     assert (again.list(), again.notices) == ((), ())
+
+
+def test_collecting_makes_no_folder(tmp_path: Path) -> None:
+    """Where a store was removed meanwhile, or never was, a folder would stand for nothing."""
+    store = ContextFileSystem(tmp_path / "store", session="s")
+    with suppress(StoreError):
+        store.collect(max_age=0)
+    assert not (tmp_path / "store").exists()

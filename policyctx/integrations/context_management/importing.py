@@ -97,7 +97,7 @@ class _Importing:
             select["except_tools"] = list(edit.exclude_tools)
         if edit.clear_tool_inputs:
             given = edit.clear_tool_inputs
-            tools = "*" if given is True else list(given)
+            tools = "*" if isinstance(given, bool) else list(given)
             select["with_input"] = {"tools": tools, "leave": "empty"}
         over = {"over": edit.trigger.value}
         if isinstance(edit.trigger, InputTokens):
