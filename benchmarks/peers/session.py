@@ -8,12 +8,12 @@ from tests.peers.said import Call, Conversation, Result, Said
 
 _WORDS = ("the", "error", "of", "a", "test", "in", "file", "line", "value", "is", "not", "path")
 _TOOLS = ("read_text", "run_command", "search_code")
-# Every so many replies the user says something, and every so many make three calls.
+# The user speaks before each 25th reply, and each 5th reply makes three calls.
 _USER, _PARALLEL = 25, 5
 
 
 def session(replies: int = 250, seed: int = 1) -> Conversation:
-    """Return a session with so many replies that call tools, whose results differ in length."""
+    """Return a session of this many replies with tool calls; the results differ in length."""
     random = Random(seed)  # noqa: S311 - the same session each time
     messages: list[Said] = []
     calls = 0

@@ -365,7 +365,7 @@ to be ignored, so neither is. Take one away:
     tools: {Bash: {min_tokens: 500, min_chars: 2000}}   # wrong: which one?
     tools: {Bash: {min_tokens: 500}}
 
-A wording with `{head}`, `{tail}` or `{gap}` is told so too when no key beside it says what to show,
+A wording with `{head}`, `{tail}` or `{gap}` is an error too if no key beside it says what to show,
 and one with `{path}` when a `clear` step would leave it: nothing is saved there.""",
     ),
     "PC109": Code(
