@@ -11,10 +11,11 @@ from policyctx.session import Session
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from policyctx.messages.shapes.shape import Shape
     from policyctx.policy.agent_options import AgentOptions
+    from policyctx.tokens.counter import TokenCounter
     from policyctx.turns.asking import BeforeCompaction
 
 
@@ -29,12 +30,13 @@ def for_agent(
     options: AgentOptions | None = None,
     before_compaction: BeforeCompaction | None = None,
     shapes: Iterable[Shape] = (),
+    counter: TokenCounter | Callable[[str], int] | None = None,
 ) -> Session:
     """Return a session under the policy that `policyctx.yaml` assigns to the agent.
 
     The nearest file counts: first `directory` is searched, by default the working directory, then
-    each folder above it. `root`, `session_id`, `tools`, `options`, `before_compaction` and `shapes`
-    are those of `Session`.
+    each folder above it. `root`, `session_id`, `tools`, `options`, `before_compaction`, `shapes`
+    and `counter` are those of `Session`.
 
     Raises `PolicyError` if no such file exists, if it has no entry for the agent, or if the agent's
     policy is wrong.
@@ -48,4 +50,5 @@ def for_agent(
         options=options,
         before_compaction=before_compaction,
         shapes=shapes,
+        counter=counter,
     )

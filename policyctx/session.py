@@ -138,6 +138,7 @@ class Session:
             )
         self.store: SessionStore = store
         model = self.policy.model
+        self._given_counter = counter
         self._counter = (
             counter_for(model.tokenizer, language_model=model.name)
             if counter is None
@@ -198,7 +199,8 @@ class Session:
         has a policy of its own, by default that of this session, its own decisions and its own
         files: neither agent reads those of the other with `ReadBackTools`. With `share` the child's
         tools may read this session's files, and those that this session shares. `options` are
-        those of `Session` but `root` and `session_id`; clock and shapes are those of this session.
+        those of `Session` but `root` and `session_id`. By default the child has the clock, the
+        shapes and the `counter` that this session was given.
 
         Raises `InputError` for a name with other characters than letters, digits, `-` and `_`, and
         if this session has a `store` of the caller's and the child is not given one.
@@ -210,7 +212,13 @@ class Session:
         if self._root is None and options.get("store") is None:
             below = {"offload_root_path": self.policy.store.root}
             options["options"] = below | dict(options.get("options") or {})
-        given = {"clock": self._clock, "shapes": self._shapes, "root": self._root, **options}
+        given = {
+            "clock": self._clock,
+            "shapes": self._shapes,
+            "counter": self._given_counter,
+            "root": self._root,
+            **options,
+        }
         session_id = f"{self.session_id}.{name}"
         made = Session(policy or self.policy, session_id=session_id, **given)
         made.shares = (self, *self.shares) if share else ()

@@ -37,6 +37,15 @@ def test_root_and_session_id_are_those_of_the_session(folder: Path) -> None:
     assert (session.store.root, session.session_id) == (folder / "r", "s")
 
 
+def test_the_counter_is_that_of_the_session_and_of_its_children(folder: Path) -> None:
+    session = policyctx.for_agent("web-1", directory=folder, root=folder / "r", counter=len)
+    message = [{"role": "user", "content": "x" * 50}]
+    for one in (session, session.child("helper"), session.child("other", "coding-agent")):
+        assert one.plan(message).tokens_before == 50
+    of_its_own = session.child("third", counter=lambda _text: 7)
+    assert of_its_own.plan(message).tokens_before == 7
+
+
 def test_the_file_is_found_from_the_working_directory(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
