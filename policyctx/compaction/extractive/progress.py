@@ -306,7 +306,7 @@ def _mentions(said: Sequence[Said], calls: Iterable[Call]) -> Mapping[str, tuple
 
 
 def _line_with(text: str, token: str) -> str:
-    """Return the line that a value stands in; of a long one what is around the value."""
+    """Return the line that a value is in; of a long one what is around the value."""
     at = text.find(token)
     start = max(text.rfind("\n", 0, at) + 1, at - _BEFORE)
     end = text.find("\n", at)

@@ -18,12 +18,12 @@ from policyctx.compaction.extractive.writing import SHIPPED
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-# A text of more words than this was pasted, but for what was typed before and after it.
+# A text of more words than this was pasted, except what was typed before and after it.
 _MOST_TYPED = 400
 _TYPED_BEFORE, _TYPED_AFTER = 80, 50
 _CHARS_PER_WORD = 8
 # The shares of signs, and of words with a value, that printed lines have; and how long a run of
-# them was surely pasted.
+# them was probably pasted.
 _MANY_SIGNS, _MANY_VALUES = 0.08, 0.3
 _PRINTED_LINES, _PRINTED_CHARS = 6, 600
 
@@ -423,7 +423,7 @@ def _led(lead: Line, items: list[str]) -> Iterator[Line]:
     if not items or (len(one.split()) <= _LONGEST_LIST and len(one) <= _LONGEST):
         yield Line(one.rstrip() if items else lead.text, lead.pasted)
         return
-    # A lead says nothing without its list, nor an item that is no sentence without its lead.
+    # A lead says nothing without its list, nor an item that is not a sentence without its lead.
     short = 6
     for i, item in enumerate(items):
         text = item if i and len(item.split()) > short else f"{lead.text} {item}"

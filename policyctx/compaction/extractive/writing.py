@@ -18,7 +18,7 @@ class Writing:
     dependents: tuple[str, ...] = ()
     """First words of a sentence that says nothing without the one before it."""
     quoting: tuple[str, ...] = ()
-    """What stands right before the colon above a text that a program wrote."""
+    """What is right before the colon above a text that a program wrote."""
 
 
 ENGLISH = Writing(

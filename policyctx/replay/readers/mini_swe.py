@@ -1,6 +1,6 @@
 """Trajectories of mini-swe-agent: one document with the messages as they were sent.
 
-Commands stand in the text of a reply and their output in a user message; later versions have a
+Commands are in the text of a reply and their output in a user message; later versions have a
 tool. What the provider answered lies in `extra`, beside the message; nothing of it is sent again.
 """
 
