@@ -55,6 +55,7 @@ OWN_PAGES = "/_policyctx"
 READING = "/mcp"
 _WITH_TOKEN = OWN_PAGES + "/token/"
 TOKEN_HEADER = "X-Policyctx-Token"  # noqa: S105 - the name of a header
+_WELL_KNOWN = "/.well-known/"
 _SWEEP_SECONDS = 30
 _BACKLOG = 1024
 
@@ -249,6 +250,9 @@ class Proxy:
             # 426 tells clients that can do so to send the request without a WebSocket.
             text = "the proxy takes no WebSocket; send the request over HTTP"
             raise RefusedError(426, "invalid_request_error", text)
+        if self._endpoint is not None and path.startswith(_WELL_KNOWN):
+            # A client of the MCP server looks there for a login, and would find the provider's.
+            raise RefusedError(404, "not_found_error", "no login is needed")
         return path
 
     async def _forwarded(self, request: web.Request, path: str) -> web.StreamResponse:
@@ -339,10 +343,15 @@ class Proxy:
     async def _own_page(self, request: web.Request, path: str) -> web.Response:
         """Answer a request to the proxy itself, if it was made to this very address."""
         host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
-        if not self._is_own(host) or (origin is not None and not self._is_own_origin(origin)):
-            raise RefusedError(403, "permission_error", "not the address of the proxy")
         plain, _, query = path.removeprefix(OWN_PAGES).partition("?")
-        if plain == READING and self._endpoint is not None:
+        is_reading = plain == READING and self._endpoint is not None
+        # A program on another machine may know this one by a name. It sends no origin, as each page
+        # does, but it does send the token.
+        may_be_named = is_reading and bool(self._settings.token) and origin is None
+        is_own = may_be_named or self._is_own(host)
+        if not is_own or (origin is not None and not self._is_own_origin(origin)):
+            raise RefusedError(403, "permission_error", "not the address of the proxy")
+        if is_reading and self._endpoint is not None:
             return await self._read_back(request, self._endpoint)
         answer = None
         if request.method in {"GET", "HEAD"}:

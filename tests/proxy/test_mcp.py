@@ -19,7 +19,6 @@ from tests.proxy.running import Running, Upstream, post, posted, proxy, upstream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 _PATH = re.compile(r"Path: (\S+)\nUse read_offloaded tool")
@@ -156,40 +155,50 @@ def test_a_large_request_is_refused(pair: tuple[Upstream, Running]) -> None:
     assert (status, "1,048,576 bytes" in text) == (413, True)
 
 
-@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
-def test_there_is_no_stream_and_no_session_of_the_protocol(
-    pair: tuple[Upstream, Running], method: str
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/_policyctx/mcp", 405),
+        ("DELETE", "/_policyctx/mcp", 405),
+        ("PUT", "/_policyctx/mcp", 405),
+        ("GET", "/.well-known/oauth-protected-resource/_policyctx/mcp", 404),
+        ("GET", "/.well-known/oauth-authorization-server", 404),
+    ],
+)
+def test_there_is_no_stream_no_session_and_no_login_of_the_protocol(
+    pair: tuple[Upstream, Running], method: str, path: str, status: int
 ) -> None:
     async def ask() -> int:
-        url, headers = f"{pair[1].url}/_policyctx/mcp", {"x-api-key": "k", **ACCEPTS}
+        headers = {"x-api-key": "k", **ACCEPTS}
         async with (
             aiohttp.ClientSession() as session,
-            session.request(method, url, headers=headers) as answer,
+            session.request(method, pair[1].url + path, headers=headers) as answer,
         ):
             return answer.status
 
-    assert asyncio.run(ask()) == 405
+    assert asyncio.run(ask()) == status
+    assert {seen.path for seen in pair[0].seen} <= {"/v1/messages"}
 
 
-def test_a_text_is_read_after_the_proxy_was_killed_and_with_its_token(tmp_path: Path) -> None:
-    token = tmp_path / "token"
+def test_a_text_is_read_from_another_process_with_its_token(
+    pair: tuple[Upstream, Running],
+) -> None:
+    text = "a line\n" * 100
+    path = offloaded(pair, text, x_api_key="k")
+    folder = pair[1].log.parent
+    token = folder / "token"
     token.write_text("a-token-of-some-length")
     options = ("--read-back", "mcp", "--token-file", str(token))
-    text = "a line\n" * 100
-    with upstream() as to:
-        with proxy(tmp_path, to.url, *options) as running:
-            with_token = Running(
-                f"{running.url}/_policyctx/token/{token.read_text()}", running.process, running.log
-            )
-            path = offloaded((to, with_token), text, x_api_key="k")
-            running.kill()
-        with proxy(tmp_path, to.url, *options) as running:
+    with proxy(folder, pair[0].url, *options) as running:
 
-            async def read() -> None:
-                url = f"{running.url}/_policyctx/token/{token.read_text()}"
-                async with asking(url, headers={"x-api-key": "k"}) as client:
-                    found = await called(client, "read_offloaded", path=path)
-                    assert found == (text, False)
+        async def read() -> None:
+            url = f"{running.url}/_policyctx/token/{token.read_text()}"
+            async with asking(url, headers={"x-api-key": "k"}) as client:
+                assert await called(client, "read_offloaded", path=path) == (text, False)
 
-            asyncio.run(read())
-            assert asked(running, x_api_key="k")[0] == 401
+        asyncio.run(read())
+        secret = {"x_api_key": "k", "x_policyctx_token": token.read_text()}
+        named = {"host": "proxy.example:80"}
+        assert asked(running, **secret, **named)[0] == 200
+        assert asked(running, **secret, **named, origin="http://proxy.example:80")[0] == 403
+        assert asked(running, x_api_key="k", **named)[0] == 401
