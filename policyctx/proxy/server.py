@@ -376,7 +376,7 @@ class Proxy:
         settings = self._settings
         headers = {name.lower(): value for name, value in request.headers.items()}
         credential = credential_of(headers)
-        if not credential:
+        if not any(value.removeprefix("Bearer").strip() for _, value in credential):
             # After a 401 a client would look for a server to log in to, at the provider.
             text = "send the credential that the agent sends to the model, in the same header"
             raise RefusedError(403, "permission_error", text)

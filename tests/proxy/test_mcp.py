@@ -101,8 +101,13 @@ def asked(running: Running, body: Any = PING, **headers: str) -> tuple[int, byte
     return asyncio.run(post(f"{running.url}/_policyctx/mcp", body, **{**ACCEPTS, **headers}))
 
 
-def test_a_request_without_a_credential_is_refused(pair: tuple[Upstream, Running]) -> None:
-    status, text = asked(pair[1])
+@pytest.mark.parametrize(
+    "headers", [{}, {"authorization": ""}, {"authorization": "Bearer "}, {"x_api_key": " "}]
+)
+def test_a_request_without_a_credential_is_refused(
+    pair: tuple[Upstream, Running], headers: dict[str, str]
+) -> None:
+    status, text = asked(pair[1], **headers)
     assert status == 403
     assert b"send the credential" in text
     assert asked(pair[1], x_api_key="k")[0] == 200
