@@ -43,8 +43,13 @@ def proxy(
         ),
     ] = None,
     read_back: Annotated[
-        bool, typer.Option("--read-back", help="Add tools that read offloaded content back.")
-    ] = False,
+        Literal["mcp", "tool"] | None,
+        typer.Option(
+            help="`mcp`: serve the texts at /_policyctx/mcp, and let placeholders name the tool"
+            " there in place of a path. `tool` is refused, with the reason.",
+            show_default=False,
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Change nothing, and show what a turn would do.")
     ] = False,
@@ -63,6 +68,11 @@ def proxy(
         from policyctx.proxy.command import Options, serve  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise MissingExtraError("the proxy", extra="proxy") from error
+    endpoint = None
+    if read_back == "mcp":
+        from policyctx.integrations.mcp_http import McpOverHttp  # noqa: PLC0415 - an extra
+
+        endpoint = McpOverHttp()
     serve(
         Options(
             policy=policy,
@@ -79,6 +89,7 @@ def proxy(
             max_body_bytes=max_body * 10**6,
         ),
         say=lambda url: typer.echo(f"policyctx proxy listens on {url}"),
+        endpoint=endpoint,
     )
 
 

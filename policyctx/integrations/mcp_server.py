@@ -7,7 +7,7 @@ read another session.
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from policyctx import __version__
 from policyctx.definitions.recalling import READ_TOOL, SEARCH_TOOL
@@ -20,12 +20,14 @@ from policyctx.store.roots import store_root
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from mcp.server import MCPServer
 
     from policyctx.store.filesystem import ContextFileSystem
 
+# What the parameters of `read_offloaded` mean.
+READING = {"path": PATH, "offset": OFFSET, "limit": LIMIT, "char": CHAR}
 _NOTHING_YET = Answer("nothing is offloaded yet", is_error=True)
 
 
@@ -69,19 +71,7 @@ def read_back_server(root: str | os.PathLike[str], session: str | None = None) -
 
     Raises `MissingExtraError` without the package `mcp`, and `AmbiguousSessionError`.
     """
-    try:
-        from mcp.server import MCPServer  # noqa: PLC0415 - takes long, and few need it
-        from mcp.server.mcpserver.exceptions import ToolError  # noqa: PLC0415
-        from mcp.types import ToolAnnotations  # noqa: PLC0415
-        from pydantic import Field  # noqa: PLC0415
-    except ImportError as error:
-        raise MissingExtraError("the MCP server", extra="mcp") from error
     store = FixedStore(root, session)
-
-    def shown(answer: Answer) -> str:
-        if answer.is_error:
-            raise ToolError(answer.text)
-        return answer.text
 
     def read(path: str, offset: int = 1, limit: int = MOST_LINES, char: int = 1) -> str:
         return shown(store.answer(lambda s: read_offloaded(s, path, offset, limit, char)))
@@ -89,21 +79,48 @@ def read_back_server(root: str | os.PathLike[str], session: str | None = None) -
     def search(query: str) -> str:
         return shown(store.answer(lambda s: search_offloaded(s, query)))
 
-    # The server reads these at run time, where the types of this module are texts.
-    read.__annotations__ = {
-        "path": Annotated[str, Field(description=PATH)],
-        "offset": Annotated[int, Field(description=OFFSET, ge=1)],
-        "limit": Annotated[int, Field(description=LIMIT, ge=1)],
-        "char": Annotated[int, Field(description=CHAR, ge=1)],
-        "return": str,
-    }
-    search.__annotations__ = {
-        "query": Annotated[str, Field(description=QUERY)],
-        "return": str,
-    }
+    return server_of(Tool(read, READING), Tool(search, {"query": QUERY}))
+
+
+class Tool(NamedTuple):
+    """A function that is served as a tool."""
+
+    function: Callable[..., str]
+    parameters: Mapping[str, str]
+    """What each parameter means, by name. One that is not here gets the `Context` of a call."""
+
+
+def server_of(read: Tool, search: Tool) -> MCPServer:
+    """Return a server with the tools `read_offloaded` and `search_offloaded`.
+
+    Raises `MissingExtraError` without the package `mcp`.
+    """
+    try:
+        from mcp.server import MCPServer  # noqa: PLC0415 - takes long, and few need it
+        from mcp.server.mcpserver import Context  # noqa: PLC0415
+        from mcp.types import ToolAnnotations  # noqa: PLC0415
+        from pydantic import Field  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingExtraError("the MCP server", extra="mcp") from error
     server = MCPServer("policyctx", version=__version__, log_level="ERROR")
-    for function, name, text in ((read, READ_TOOL, READ), (search, SEARCH_TOOL, SEARCH)):
+    for tool, name, text in ((read, READ_TOOL, READ), (search, SEARCH_TOOL, SEARCH)):
+        types: dict[str, object] = dict.fromkeys(tool.function.__annotations__, Context)
+        for parameter, meaning in tool.parameters.items():
+            whole = Annotated[int, Field(description=meaning, ge=1)]
+            is_text = parameter in {"path", "query"}
+            types[parameter] = Annotated[str, Field(description=meaning)] if is_text else whole
+        # The server reads these at run time, where the types of a module are texts.
+        tool.function.__annotations__ = {**types, "return": str}
         only_reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
         add = server.tool(name, description=text, annotations=only_reads, structured_output=False)
-        add(function)
+        add(tool.function)
     return server
+
+
+def shown(answer: Answer) -> str:
+    """Return the text of an answer, and raise an error for the model if it is one."""
+    if answer.is_error:
+        from mcp.server.mcpserver.exceptions import ToolError  # noqa: PLC0415 - see `server_of`
+
+        raise ToolError(answer.text)
+    return answer.text

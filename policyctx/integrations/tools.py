@@ -21,6 +21,7 @@ from policyctx.store.excerpts import (
     NOTHING,
     Answer,
     read_offloaded,
+    root_of,
     search_offloaded,
 )
 
@@ -199,13 +200,13 @@ class ReadBackTools:
         path = given["path"]
         if not first.is_error or not (isinstance(path, str) and path.startswith("/")):
             return first
-        others = (read_offloaded(store, **given, names_root=True) for store in self._shared)
+        others = (read_offloaded(store, **given, before=root_of(store)) for store in self._shared)
         return next((answer for answer in others if not answer.is_error), first)
 
     def _search(self, query: object) -> Answer:
         """Search the store of the session, then those that it shares, as far as there is room."""
         answers = [search_offloaded(self._store, query)]
-        answers += (search_offloaded(store, query, names_root=True) for store in self._shared)
+        answers += (search_offloaded(store, query, before=root_of(store)) for store in self._shared)
         found = [answer.text for answer in answers if not answer.text.startswith(NOTHING)]
         if answers[0].is_error or not found:
             return answers[0]

@@ -67,16 +67,20 @@ def _read_whole(item: Item, given: str, conversation: Conversation) -> File | No
 
 
 def _file_of(path: object, conversation: Conversation, *, by_id: bool = False) -> File | None:
-    """Return the file of the store that a path means: absolute, or below the root or `cwd`."""
+    """Return the file of the store that a path means: absolute, or below the root or `cwd`.
+
+    A path may begin with the root's own name, where a tool reads the files of several roots.
+    """
     if not isinstance(path, str):
         return None
     ledger, facts = conversation.ledger, conversation.facts
     plain = path.removeprefix("./")
-    for full in (plain, f"{facts.root}/{plain}", f"{facts.cwd}/{plain}"):
+    inner = plain.removeprefix(f"{facts.root.rpartition('/')[2]}/")
+    for full in (plain, f"{facts.root}/{plain}", f"{facts.root}/{inner}", f"{facts.cwd}/{plain}"):
         below = full.removeprefix(f"{facts.root}/")
         if below != full and ledger.names(below):
             return File(below, full)
-    known = ledger.path_of(path) if by_id else None
+    known = ledger.path_of(inner) if by_id else None
     return None if known is None else File(known, f"{facts.root}/{known}")
 
 

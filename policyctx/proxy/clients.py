@@ -1,12 +1,13 @@
 """Where the files are for a client: on its own machine, or on another one that it cannot read.
 
 A placeholder with a path is of use to an agent only on the machine of the proxy. On another machine
-the placeholder has to name a tool that reads the file, such as that of `policyctx mcp`.
+the placeholder has to name a tool that reads the file, such as that of the proxy's own MCP server.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import TYPE_CHECKING, Any, Literal
 
 from policyctx.definitions.fields import FILE_FIELDS
@@ -21,10 +22,16 @@ if TYPE_CHECKING:
     from policyctx.policy.models.placeholder import Placeholder
 
 Client = Literal["same", "other"]
+ReadBack = Literal["mcp", "tool"]
 
 # Follows a wording that names no tool. An agent would look for an absolute path on its own disk.
 _HOW_TO_READ = "\nUse {tool} tool with this path to view it."
 _RELATIVE = "{relative_path}"
+# The MCP server of the proxy serves all sessions of a client, so a path names its session.
+_BELOW_ROOT = "{session_id}/{store_path}"
+_IDS = ("{item_id}", "{tool_use_id}")
+# A field of a wording, or a literal brace.
+_FIELD = re.compile(r"\{\{|\}\}|\{\w+\}")
 
 
 def is_loopback(host: str) -> bool:
@@ -47,31 +54,51 @@ def is_elsewhere(client: Client | None, host: str) -> bool:
     return not is_loopback(host) if client is None else client == "other"
 
 
-def for_elsewhere(policy: OffloadPolicy) -> OffloadPolicy:
+def for_elsewhere(policy: OffloadPolicy, *, over_mcp: bool = False) -> OffloadPolicy:
     """Return a policy whose placeholders are of use to an agent on another machine.
 
     Paths in them are relative, and where a wording with a path does not name the tool that reads
     offloaded files, a line is added that does. Raises `InputError` if the policy has such a wording
     and no such tool. A placeholder without a path stays as it is.
+
+    With `over_mcp` the tool is the one of the proxy's MCP server, and paths begin with the name of
+    the session; so do the ids in a wording that names the tool and shows no path.
     """
     given = policy.policy
     if not any(step.action.saves and step.action.leaves_placeholder for step in given.steps):
         return policy
+    if over_mcp:
+        if not policy.store.keeps_state:
+            raise InputError(
+                f"policy {given.name!r} has `store: {{state: none}}`, so that no record says which"
+                " client may read a text; keep the state, or leave --read-back out"
+            )
+        return OffloadPolicy(_reworded(given, policy.read_tool() or READ_TOOL, _BELOW_ROOT))
     tool = policy.read_tool()
     if not tool and any(map(_needs_tool, _wordings(given))):
         raise InputError(
             f"the placeholders of policy {given.name!r} name files on this machine, and the clients"
             " run on another one, where these files do not exist. Say --client same if they do."
-            " Else give the agents the server `policyctx mcp` (docs/proxy.md), and name its tool in"
-            f" a policy of your own: `extends: {given.name}` with `tools: {{{READ_TOOL}: {{}}}}`"
+            " Else say --read-back mcp: placeholders then name a tool of the proxy's MCP server,"
+            " which you give to the agents (docs/proxy.md). With a server of your own, such as"
+            f" `policyctx mcp`, name its tool in a policy: `extends: {given.name}` with `tools:"
+            f" {{{READ_TOOL}: {{}}}}`"
         )
     if not any(map(_shows_path, _wordings(given))):
         return policy
-    return OffloadPolicy(_reworded(given, tool))
+    return OffloadPolicy(_reworded(given, tool, _RELATIVE))
+
+
+def _replaced(field: str, wording: Placeholder, path: str) -> str:
+    """Return what stands for a field in a wording for a client on another machine."""
+    if field.strip("{}") in FILE_FIELDS:
+        return path
+    is_key = path == _BELOW_ROOT and field in _IDS and not _shows_path(wording)
+    return "{session_id}/" + field if is_key else field
 
 
 def _shows_path(wording: Placeholder) -> bool:
-    return any(f"{{{field}}}" in wording.text for field in FILE_FIELDS)
+    return any(field.strip("{}") in FILE_FIELDS for field in _FIELD.findall(wording.text))
 
 
 def _needs_tool(wording: Placeholder) -> bool:
@@ -86,16 +113,15 @@ def _wordings(policy: Policy) -> Iterator[Placeholder]:
     yield from filter(None, given)
 
 
-def _reworded(policy: Policy, tool: str) -> Policy:
-    """Return a policy with relative paths in all its wordings, which name the tool."""
+def _reworded(policy: Policy, tool: str, path: str) -> Policy:
+    """Return a policy with such paths in all its wordings, which name the tool."""
 
     def reworded(rule: Any) -> Any:  # noqa: ANN401 - a model with a placeholder
         one = rule.placeholder
-        if one is None or not _shows_path(one):
+        if one is None or not (_shows_path(one) or READ_TOOL in one.text):
             return rule
-        text = one.text
-        for field in FILE_FIELDS:
-            text = text.replace(f"{{{field}}}", _RELATIVE)
+        # One pass: what is put in has names of fields itself.
+        text = _FIELD.sub(lambda match: _replaced(match[0], one, path), one.text)
         if _needs_tool(one):
             text += _HOW_TO_READ.format(tool=tool)
         return rule.model_copy(update={"placeholder": one.model_copy(update={"text": text})})

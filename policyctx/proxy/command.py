@@ -25,7 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from policyctx.proxy.clients import Client
+    from policyctx.proxy.clients import Client, ReadBack
+    from policyctx.proxy.reading import Endpoint
+
+_NO_TOOL = (
+    "the proxy adds no tool to requests: it would have to hold back every response until it knows"
+    " which tools it calls, and to put its own calls back into every later request. Say --read-back"
+    " mcp, and give the agent the MCP server of the proxy (docs/proxy.md)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +49,20 @@ class Options:
     """Absolute."""
     client: Client | None
     """Where the clients run; None to tell it from the host."""
-    read_back: bool
+    read_back: ReadBack | None
+    """How agents read offloaded texts, beside the paths in placeholders; None for no other way."""
     dry_run: bool
     show_content: bool
     max_body_bytes: int
 
 
-def serve(options: Options, *, say: Callable[[str], None]) -> None:
+def serve(
+    options: Options, *, say: Callable[[str], None], endpoint: Endpoint | None = None
+) -> None:
     """Serve until SIGTERM or SIGINT, and read the policies again on SIGHUP.
 
-    `say` is called with the URL once the proxy listens.
+    `say` is called with the URL once the proxy listens. `endpoint` is the MCP server with which
+    agents read offloaded texts, where `read_back` asks for it.
     Raises `PolicyError` for a wrong policy, and `InputError` for an address that others can reach
     without a token, or for placeholders that name files which a client on another machine does not
     have. Nothing listens then.
@@ -61,14 +72,11 @@ def serve(options: Options, *, say: Callable[[str], None]) -> None:
             f"{options.host} can be reached from other machines; give a token by --token-file, or"
             " listen on 127.0.0.1"
         )
-    if options.read_back:
-        raise InputError(
-            "the proxy does not answer calls of tools, since it would have to hold back every"
-            " response until it knows which tools it calls; give the agent the server"
-            " `policyctx mcp`, and leave --read-back out"
-        )
+    if options.read_back == "tool":
+        raise InputError(_NO_TOOL)
     elsewhere = is_elsewhere(options.client, options.host)
-    policies = Policies(options.policy, options.agents, elsewhere=elsewhere)
+    over_mcp = options.read_back == "mcp"
+    policies = Policies(options.policy, options.agents, elsewhere=elsewhere, over_mcp=over_mcp)
     limits = replace(Limits(), body_bytes=options.max_body_bytes)
     settings = Settings(
         upstreams=options.upstreams,
@@ -102,7 +110,7 @@ def serve(options: Options, *, say: Callable[[str], None]) -> None:
     # It logs the lines of requests that it refuses, which may have a credential.
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
     _allow_many_connections()
-    asyncio.run(Proxy(settings, turning, registry, policies, pages).run(say))
+    asyncio.run(Proxy(settings, turning, registry, policies, pages, endpoint=endpoint).run(say))
 
 
 def _allow_many_connections() -> None:

@@ -90,6 +90,10 @@ class Conversation:
     name: str
     """The session's id."""
     agent: str
+    scope: str = ""
+    """The upstream and the credential that it belongs to."""
+    is_owned: bool = False
+    """Whether a record of the session tells its scope."""
     is_named: bool = True
     """Whether the client names it; otherwise only its lists tell which it is."""
     lock: Lock = field(default_factory=Lock)
@@ -325,7 +329,7 @@ class Registry:
         return self._made(key, name, agent, is_named=True)
 
     def _made(self, key: tuple[str, ...], name: str, agent: str, *, is_named: bool) -> Conversation:
-        made = Conversation(name, agent, is_named=is_named, used_at=self._clock())
+        made = Conversation(name, agent, scope=key[0], is_named=is_named, used_at=self._clock())
         self._named.setdefault(key, []).append(made)
         self._keys[made] = key
         return made

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from policyctx.planning.plan import Plan
 
-TURN, END = "proxy_turn", "proxy_end"
+TURN, END, OWNER = "proxy_turn", "proxy_end", "proxy_owner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,17 @@ def turn_record(call: int, at: float, plan: Plan, *, counts: bool = True) -> dic
 def end_record(end: End) -> dict[str, Any]:
     """Return the record of where the last list of a session without a name ended."""
     return {"record": END, **end._asdict()}
+
+
+def owner_record(scope: str) -> dict[str, Any]:
+    """Return the record of the scope whose clients may read what a session has offloaded."""
+    return {"record": OWNER, "scope": scope}
+
+
+def owner_of(records: Iterable[Mapping[str, Any]]) -> str:
+    """Return the scope to which a session belongs, empty if no record says so."""
+    scopes = [one.get("scope") for one in records if one.get("record") == OWNER]
+    return _text(scopes[-1]) if scopes else ""
 
 
 def last_end(records: Iterable[Mapping[str, Any]]) -> End | None:

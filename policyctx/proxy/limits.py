@@ -11,6 +11,8 @@ class Limits:
 
     body_bytes: int = 128 * 2**20
     """Of a request that the policy may edit. A larger one is refused with status 413."""
+    question_bytes: int = 2**20
+    """Of a request to the proxy's MCP server."""
     memory_bytes: int = 512 * 2**20
     """Of the last bodies of all conversations. Those used longest ago leave memory above it."""
     idle_seconds: float = 900

@@ -32,7 +32,7 @@ class Policies:
 
     Every policy of the file is read at once. Raises `PolicyError` if one of them is wrong, and
     `InputError` if the clients are `elsewhere` and its placeholders would be of no use to them.
-    Then the proxy does not start.
+    Then the proxy does not start. With `over_mcp` placeholders name the tool of its MCP server.
     """
 
     def __init__(
@@ -41,8 +41,10 @@ class Policies:
         agents: Path | None = None,
         *,
         elsewhere: bool = False,
+        over_mcp: bool = False,
     ) -> None:
-        self._name, self._agents, self._elsewhere = policy, agents, elsewhere
+        self._name, self._agents = policy, agents
+        self._elsewhere, self._over_mcp = elsewhere, over_mcp
         self._guard = Lock()
         self.reloads = 0
         """How often the policies were read again, or were tried to."""
@@ -100,7 +102,9 @@ class Policies:
             return self._policy
 
     def _used(self, policy: OffloadPolicy) -> OffloadPolicy:
-        return for_elsewhere(policy) if self._elsewhere else policy
+        if not (self._elsewhere or self._over_mcp):
+            return policy
+        return for_elsewhere(policy, over_mcp=self._over_mcp)
 
 
 def _has_entry(agent: str, file: AgentsFile) -> bool:

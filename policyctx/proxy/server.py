@@ -9,12 +9,14 @@ import json
 import logging
 import signal
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import aiohttp
 from aiohttp import web
+from multidict import CIMultiDict
 
 from policyctx.proxy.apis import api_of, upstream_of
 from policyctx.proxy.clients import is_loopback
@@ -27,18 +29,20 @@ from policyctx.proxy.forwarding import (
 )
 from policyctx.proxy.identity import credential_of, scope_of
 from policyctx.proxy.limits import Limits
+from policyctx.proxy.reading import OwnTexts
 from policyctx.proxy.scanning import UntouchableError
 from policyctx.proxy.turning import Request, Turned, at
 from policyctx.turns.driving import finished
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from policyctx.proxy.apis import Api
     from policyctx.proxy.conversations import Registry
     from policyctx.proxy.pages import Pages
     from policyctx.proxy.policies import Policies
+    from policyctx.proxy.reading import Endpoint
     from policyctx.proxy.turning import Turning
     from policyctx.turns.driving import Steps
 
@@ -47,8 +51,11 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 OWN_PAGES = "/_policyctx"
+# Below them, where clients read what was offloaded.
+READING = "/mcp"
 _WITH_TOKEN = OWN_PAGES + "/token/"
 TOKEN_HEADER = "X-Policyctx-Token"  # noqa: S105 - the name of a header
+_WELL_KNOWN = "/.well-known/"
 _SWEEP_SECONDS = 30
 _BACKLOG = 1024
 
@@ -94,7 +101,10 @@ def _is_address(host: str) -> bool:
 
 
 class Proxy:
-    """The proxy of one address; `run` serves until it is stopped."""
+    """The proxy of one address; `run` serves until it is stopped.
+
+    `endpoint` answers clients that read their offloaded texts; without it nobody can.
+    """
 
     def __init__(
         self,
@@ -103,8 +113,10 @@ class Proxy:
         registry: Registry,
         policies: Policies,
         pages: Pages,
+        *,
+        endpoint: Endpoint | None = None,
     ) -> None:
-        self._settings, self._turning = settings, turning
+        self._settings, self._turning, self._endpoint = settings, turning, endpoint
         self._registry, self._policies, self._pages = registry, policies, pages
         self._threads = ThreadPoolExecutor(settings.limits.threads, "policyctx-proxy")
         self._tasks: set[asyncio.Future[None]] = set()
@@ -148,7 +160,10 @@ class Proxy:
             self._settings.port,
             backlog=_BACKLOG,
         )
+        others = AsyncExitStack()
         try:
+            if self._endpoint is not None:
+                await others.enter_async_context(self._endpoint.running())
             self._port = server.sockets[0].getsockname()[1]
             await loop.run_in_executor(self._threads, self._turning.warm_up)
             host = self._settings.host
@@ -163,6 +178,7 @@ class Proxy:
         finally:
             server.close()
             await self._stopped(runner)
+            await others.aclose()
 
     async def _stopped(self, runner: web.AppRunner) -> None:
         await runner.cleanup()
@@ -234,6 +250,9 @@ class Proxy:
             # 426 tells clients that can do so to send the request without a WebSocket.
             text = "the proxy takes no WebSocket; send the request over HTTP"
             raise RefusedError(426, "invalid_request_error", text)
+        if self._endpoint is not None and path.startswith(_WELL_KNOWN):
+            # A client of the MCP server looks there for a login, and would find the provider's.
+            raise RefusedError(404, "not_found_error", "no login is needed")
         return path
 
     async def _forwarded(self, request: web.Request, path: str) -> web.StreamResponse:
@@ -324,9 +343,16 @@ class Proxy:
     async def _own_page(self, request: web.Request, path: str) -> web.Response:
         """Answer a request to the proxy itself, if it was made to this very address."""
         host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
-        if not self._is_own(host) or (origin is not None and not self._is_own_origin(origin)):
-            raise RefusedError(403, "permission_error", "not the address of the proxy")
         plain, _, query = path.removeprefix(OWN_PAGES).partition("?")
+        is_reading = plain == READING and self._endpoint is not None
+        # A program on another machine may know this one by a name. It sends no origin, as each page
+        # does, but it does send the token.
+        may_be_named = is_reading and bool(self._settings.token) and origin is None
+        is_own = may_be_named or self._is_own(host)
+        if not is_own or (origin is not None and not self._is_own_origin(origin)):
+            raise RefusedError(403, "permission_error", "not the address of the proxy")
+        if is_reading and self._endpoint is not None:
+            return await self._read_back(request, self._endpoint)
         answer = None
         if request.method in {"GET", "HEAD"}:
             if not plain:
@@ -342,6 +368,29 @@ class Proxy:
         headers = {**answer.headers, "Content-Type": answer.content_type}
         return web.Response(status=answer.status, body=answer.body, headers=headers)
 
+    async def _read_back(self, request: web.Request, endpoint: Endpoint) -> web.Response:
+        """Let a client read what was offloaded for the credential that it sends."""
+        if request.method != "POST":
+            # There is no stream to open, and no session to end.
+            return web.Response(status=405, headers={"Allow": "POST"})
+        settings = self._settings
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        credential = credential_of(headers)
+        if not any(value.removeprefix("Bearer").strip() for _, value in credential):
+            # After a 401 a client would look for a server to log in to, at the provider.
+            text = "send the credential that the agent sends to the model, in the same header"
+            raise RefusedError(403, "permission_error", text)
+        scopes = {scope_of(settings.key, url, credential) for url in settings.upstreams.values()}
+        most = settings.limits.question_bytes
+        try:
+            body = await _body(request, replace(settings.limits, body_bytes=most))
+        except TooLargeError as error:
+            text = f"the body is larger than {most:,} bytes"
+            raise RefusedError(413, "request_too_large", text) from error
+        texts = OwnTexts(settings.root, scopes)
+        status, answered, content = await endpoint.answer(request.raw_headers, body, texts)
+        return web.Response(status=status, body=content, headers=CIMultiDict(_decoded(answered)))
+
     def _is_own(self, host: str) -> bool:
         """Whether a `Host` names the address on which the proxy listens, not another name of it."""
         name, _, port = host.rpartition(":")
@@ -355,6 +404,10 @@ class Proxy:
     def _is_own_origin(self, origin: str) -> bool:
         scheme, _, host = origin.partition("://")
         return scheme == "http" and self._is_own(host)
+
+
+def _decoded(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
 
 
 async def _body(request: web.Request, limits: Limits) -> bytes:

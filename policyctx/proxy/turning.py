@@ -21,7 +21,13 @@ from policyctx.messages.markers import MARKER
 from policyctx.pricing.rows import row_of
 from policyctx.proxy.bodies import read_body, shared_bytes, shared_messages
 from policyctx.proxy.conversations import Conversation, Sent, has_reply
-from policyctx.proxy.history import end_record, last_call, turn_record
+from policyctx.proxy.history import (
+    end_record,
+    last_call,
+    owner_of,
+    owner_record,
+    turn_record,
+)
 from policyctx.proxy.identity import header_identity, identity_of
 from policyctx.proxy.money import Spent
 from policyctx.proxy.scanning import UntouchableError
@@ -323,7 +329,10 @@ class Turning:
                     records.append(end_record(end))
             if records:
                 yield
+                if not conversation.is_owned:
+                    records.append(owner_record(conversation.scope))
                 session.store.remember(records, flush=False)
+                conversation.is_owned = True
         except Exception as error:  # noqa: BLE001 - the request has to be sent
             self._note(error, "what a turn decided was not recorded")
 
@@ -349,7 +358,9 @@ class Turning:
             session = conversation.session = self._new_session(policy, conversation.name)
             conversation.spared = 0
             if not conversation.calls:
-                conversation.calls = last_call(session.store.records())
+                records = session.store.records()
+                conversation.calls = last_call(records)
+                conversation.is_owned = owner_of(records) == conversation.scope
         session.takes_markers = api.takes_markers
         return session
 

@@ -56,14 +56,14 @@ def read_offloaded(
     limit: object = None,
     char: object = 1,
     *,
-    names_root: bool = False,
+    before: str = "",
 ) -> Answer:
     """Return lines of an offloaded text, from line `offset` and its character `char` on.
 
     `path` is absolute, below the store's root, or an item id. At most `limit` lines are returned,
     at most `MOST_LINES`, and at most `MOST_CHARS` characters. A last line in brackets says what
-    follows and how to ask for it; a text that is returned whole has none. With `names_root` it
-    shows absolute paths.
+    follows and how to ask for it; a text that is returned whole has none. `before` comes before
+    each path that it shows, such as `root_of(store)`.
     """
     if not isinstance(path, str) or not path.strip() or len(path) > _MOST_PATH_CHARS:
         return _error("path must be the path in a placeholder, or an item id")
@@ -72,19 +72,17 @@ def read_offloaded(
     if min(first, count, start) < 1:
         return _error("offset, limit and char are whole numbers from 1 on")
     try:
-        name, text = _found(store, path)
+        name, text = _found(store, path, before)
     except (StoreError, CorruptContentError) as error:
         return _error(str(error))
-    return _page(
-        _shown(store, name, names_root=names_root), text, first, min(count, MOST_LINES), start
-    )
+    return _page(_shown(name, before), text, first, min(count, MOST_LINES), start)
 
 
-def search_offloaded(store: ReadableStore, query: object, *, names_root: bool = False) -> Answer:
+def search_offloaded(store: ReadableStore, query: object, *, before: str = "") -> Answer:
     """Return the lines of offloaded texts that contain the query, in any case, newest last.
 
     At most `MOST_MATCHES` matches are returned, and at most `MOST_CHARS` characters; each begins
-    with the path and the line to read on from. With `names_root` the paths are absolute.
+    with the path and the line to read on from. `before` comes before each path.
     """
     if not isinstance(query, str) or not query.strip():
         return _error("query is empty; give a text to look for")
@@ -94,7 +92,7 @@ def search_offloaded(store: ReadableStore, query: object, *, names_root: bool = 
         return _error("this store cannot search")
     try:
         with closing(_distinct(store, query)) as found:
-            return _matches(query, found, _shown(store, "", names_root=names_root))
+            return _matches(query, found, before)
     except StoreError as error:
         return _error(str(error))
 
@@ -154,7 +152,7 @@ def _page_end(text: str, begin: int, first: int, count: int) -> tuple[int, int, 
     return (min(limit, len(text)), first, True) if end == begin < len(text) else (end, last, False)
 
 
-def _found(store: ReadableStore, path: str) -> tuple[str, str]:
+def _found(store: ReadableStore, path: str, before: str) -> tuple[str, str]:
     """Return the name of a content, by which it can be read again, and its text.
 
     Only what the index of the session knows can be read; a store without one reads any file of its
@@ -164,27 +162,31 @@ def _found(store: ReadableStore, path: str) -> tuple[str, str]:
         return path, store.read(path)
     entry = store.find(path)
     if entry is None:
-        raise StoreError(_unknown(store, path), path=path)
+        raise StoreError(_unknown(store, path, before), path=path)
     return entry.path, store.read(entry.path)
 
 
-def _shown(store: ReadableStore, path: str, *, names_root: bool) -> str:
+def _shown(path: str, before: str) -> str:
     """Return a path below the root of a store as it is shown."""
-    if not names_root or not isinstance(store, ContextFileSystem) or path.startswith("/"):
-        return path
-    return f"{store.root}/{path}"
+    return path if path.startswith("/") else before + path
 
 
-def _unknown(store: ContextFileSystem, path: str) -> str:
-    shown = path if len(path) <= _SHOWN_CHARS else f"{path[:_SHOWN_CHARS]}…"
+def _unknown(store: ContextFileSystem, path: str, before: str) -> str:
+    wanted = before + path
+    shown = wanted if len(wanted) <= _SHOWN_CHARS else f"{wanted[:_SHOWN_CHARS]}…"
     entries = store.list()
     if not entries:
         return f"no offloaded content {shown!r}: nothing is offloaded yet"
     file = path.rpartition("/")[2]
     known = store.find(file.rpartition(".")[0] or file)  # the id of an item, with an ending
     near = known.path if known else _nearest(_below(store, path), entries[-_MOST_NAMES:])
-    likely = f"did you mean {near!r}? " if near else ""
+    likely = f"did you mean {before + near!r}? " if near else ""
     return f"no offloaded content {shown!r}; {likely}{SEARCH_TOOL} finds contents by their text"
+
+
+def root_of(store: ReadableStore) -> str:
+    """Return what makes the paths of a store absolute; empty for one without a root."""
+    return f"{store.root}/" if isinstance(store, ContextFileSystem) else ""
 
 
 def _below(store: ContextFileSystem, path: str) -> str:

@@ -271,7 +271,10 @@ def _items(api: Items, reply: Reply) -> list[Body]:
         items.append({**said, "status": "completed", "content": [text]})
     for call_id, tool, arguments in reply.calls:
         call = {"type": "function_call", "id": api.new_id("fc"), "call_id": call_id}
-        items.append({**call, "name": tool, "arguments": arguments, "status": "completed"})
+        # A tool in a namespace is written with it: `namespace/name`.
+        namespace, _, name = tool.rpartition("/")
+        call |= {"namespace": namespace} if namespace else {}
+        items.append({**call, "name": name, "arguments": arguments, "status": "completed"})
     reasoning = api.new_id("rs") if reply.reasons else None
     api.made.update({item["id"]: {**item} for item in items})
     if reasoning is not None:

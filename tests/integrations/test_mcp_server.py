@@ -13,7 +13,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from policyctx import AmbiguousSessionError, Session
-from policyctx.errors import install_command
+from policyctx.errors import MissingExtraError, install_command
+from policyctx.integrations.mcp_http import McpOverHttp
 from policyctx.integrations.mcp_server import FixedStore
 from tests.conversations import session_of
 from tests.policies import policy
@@ -181,6 +182,14 @@ def test_without_the_package_the_command_says_what_to_install(tmp_path: Path) ->
     )
     assert (run.returncode, run.stdout) == (1, "")
     assert run.stderr == f"error: the MCP server needs a package: {install_command('mcp')}\n"
+
+
+def test_without_the_package_the_server_of_the_proxy_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    with pytest.raises(MissingExtraError, match="the MCP server needs a package"):
+        McpOverHttp()
 
 
 @pytest.mark.slow

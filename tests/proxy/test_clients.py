@@ -106,6 +106,18 @@ def test_a_policy_that_needs_no_file_of_this_machine_stays_as_it_is(text: str) -
     assert for_elsewhere(given) is given
 
 
+@pytest.mark.parametrize("name", ["claude-code", "coding-agent"])
+def test_a_preset_can_be_read_over_mcp_as_it_is(name: str) -> None:
+    wording = for_elsewhere(OffloadPolicy.load(name), over_mcp=True).policy.placeholder.text
+    assert wording.count("read_offloaded") == 1
+    assert "{session_id}/{store_path}" in wording
+
+
+def test_a_policy_without_state_cannot_be_read_over_mcp() -> None:
+    with pytest.raises(InputError, match="state: none"):
+        for_elsewhere(OffloadPolicy.load("context-offload"), over_mcp=True)
+
+
 def test_policies_for_another_machine_are_refused_and_reworded(tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
     path.write_text(HEAD + OLD + STEP)

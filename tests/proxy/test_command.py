@@ -25,8 +25,8 @@ if TYPE_CHECKING:
         (["--upstream", "openai=ftp://a"], "--upstream takes"),
         (["--agents", "nothing.yaml"], "nothing.yaml"),
         (["--token-file", "nothing"], "cannot read the token file"),
-        (["--read-back"], "policyctx mcp"),
-        (["--client", "other"], "policyctx mcp"),
+        (["--read-back", "tool"], "--read-back mcp"),
+        (["--client", "other"], "--read-back mcp"),
     ],
 )
 def test_a_wrong_option_is_refused_with_a_reason(

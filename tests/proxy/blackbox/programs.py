@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,6 +86,11 @@ base_url = "http://127.0.0.1:8377/v1"
 env_key = "OPENAI_API_KEY"
 wire_api = "responses"
 """
+_CODEX_MCP = """\
+[mcp_servers.policyctx]
+url = "http://127.0.0.1:8377/_policyctx/mcp"
+bearer_token_env_var = "OPENAI_API_KEY"
+"""
 _PI = """\
 {
   "providers": {
@@ -97,6 +102,21 @@ _OPENCODE = """\
 {
   "provider": {
     "anthropic": {"options": {"baseURL": "http://127.0.0.1:8377/v1"}}
+  }
+}
+"""
+_OPENCODE_MCP = """\
+{
+  "provider": {
+    "anthropic": {"options": {"baseURL": "http://127.0.0.1:8377/v1"}}
+  },
+  "mcp": {
+    "policyctx": {
+      "type": "remote",
+      "url": "http://127.0.0.1:8377/_policyctx/mcp",
+      "headers": {"x-api-key": "{env:ANTHROPIC_API_KEY}"},
+      "oauth": false
+    }
   }
 }
 """
@@ -158,4 +178,8 @@ AIDER = Program(
     variables={"OPENAI_API_BASE": f"{ADDRESS}/v1"},
     quiet=_LITELLM,
 )
+# The same with the MCP server of the proxy.
+CODEX_READING = replace(CODEX, settings={".codex/config.toml": f"{_CODEX}\n{_CODEX_MCP}"})
+OPENCODE_READING = replace(OPENCODE, settings={".config/opencode/opencode.json": _OPENCODE_MCP})
+READING = {"codex": _CODEX_MCP, "opencode": _OPENCODE_MCP}
 PROGRAMS = (CODEX, PI, OPENCODE, MINI, AIDER)

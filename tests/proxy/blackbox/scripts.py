@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -73,6 +75,35 @@ def task(turns: int, *, tokens: int = 6_000, last_command: str | None = None) ->
         return Reply(plan_of(turn), (call,), thinks=turn % 2 == 0)
 
     return script
+
+
+def reading_back(turns: int) -> Script:
+    """Return the script of `task`, at whose end the agent reads the first text that has left."""
+    first = task(turns, tokens=400)
+
+    def script(request: Recorded, turn: int) -> Reply:
+        if not request.body.get("tools") or turn < turns:
+            return first(request, turn)
+        found = _SHOWN_PATH.search(json.dumps(request.messages))
+        name = next((name for name in _names(request.body) if "read_offloaded" in name), None)
+        if turn > turns or found is None or name is None:
+            return DONE
+        return Reply("I read it again.", (("call_back", name, {"path": found[1]}),))
+
+    return script
+
+
+# As the default placeholder shows it in the JSON of a request.
+_SHOWN_PATH = re.compile(r"\[Content offloaded\]\\nPath: ([^\\\"]+)\\nUse read_offloaded tool")
+
+
+def _names(body: Mapping[str, Any]) -> list[str]:
+    """Return the names of a request's tools, those in a namespace after it and a slash."""
+    found = []
+    for tool in body["tools"]:
+        found += [f"{tool['name']}/{_name(one)}" for one in tool.get("tools", ())]
+        found += [] if "tools" in tool else [_name(tool)]
+    return found
 
 
 def printing(turn: int, tokens: int) -> str:

@@ -14,15 +14,18 @@ from tests.proxy.blackbox.checks import lost_texts, placeholder_paths, prefixes,
 from tests.proxy.blackbox.programs import (
     AIDER,
     CODEX,
+    CODEX_READING,
     KEY,
     MINI,
     OPENCODE,
+    OPENCODE_READING,
     PI,
     PROGRAMS,
+    READING,
     Program,
 )
-from tests.proxy.blackbox.proxies import POLICY, WINDOW, proxied
-from tests.proxy.blackbox.scripts import Reply, always, task
+from tests.proxy.blackbox.proxies import EAGER, PLACEHOLDER, POLICY, WINDOW, proxied
+from tests.proxy.blackbox.scripts import Reply, always, reading_back, task
 
 if TYPE_CHECKING:
     from tests.proxy.blackbox.proxies import Proxy
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
 TURNS = 30
 # The instructions and tools of an agent alone take up to half of the window.
+WITH_DEFAULT_WORDING = EAGER.replace(f'placeholder: "{PLACEHOLDER}{{path}}]"\n', "")
 ROOMY = POLICY.replace("{at_least: 60%}", "{at_least: 75%}")
 
 
@@ -123,6 +127,28 @@ def test_a_question_is_answered(program: Program, own_provider: Upstream, tmp_pa
     assert len(own_provider.of(program.path)) == 1
 
 
+@programs(CODEX_READING, OPENCODE_READING)
+def test_a_text_is_read_back_over_mcp(
+    program: Program, own_provider: Upstream, tmp_path: Path
+) -> None:
+    own_provider.script, own_provider.window = reading_back(3), None
+    own_provider.accepted = program.accepted
+    options = ("--read-back", "mcp", "--client", "other")
+    folder = tmp_path / "proxy"
+    with proxied(own_provider.url, folder, *options, policy=WITH_DEFAULT_WORDING) as proxy:
+        run = program.run(proxy.url, tmp_path / "client")
+    assert own_provider.refused == []
+    assert run.returncode == 0, run.stderr[-2000:]
+    requests = [one for one in own_provider.of(program.path) if one.body.get("tools")]
+    assert len(requests) == 5
+    before, after = (json.dumps(one.messages) for one in requests[-2:])
+    line = "turn 0: module_7 compiled"
+    assert line not in before.partition("call_000")[2].partition("call_001")[0]
+    assert line in after.rpartition("call_back")[2]
+    assert str(folder) not in after
+    assert KEY not in proxy.logged
+
+
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: str(program.name))
 def test_the_document_shows_the_settings_that_are_run(program: Program) -> None:
     page = PAGE.read_text(encoding="utf-8")
@@ -130,5 +156,7 @@ def test_the_document_shows_the_settings_that_are_run(program: Program) -> None:
         assert f"In `~/{name}`:" in page
         assert f"\n{text}```\n" in page
     shown = [f"{name}={text}" for name, text in program.variables.items()]
+    if program.name in READING:
+        assert f"\n{READING[program.name]}```\n" in page
     command = [program.installed.name, *program.arguments[:2]][: 3 if shown else 1]
     assert f"\n    {' '.join([*shown, *command])}" in page
