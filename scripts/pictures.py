@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -55,11 +56,13 @@ _DARK = TerminalTheme(
 )  # fmt: skip
 
 
-def demo(folder: Path) -> None:
+def demo(_: Path) -> None:
     """Draw the demo's output as a terminal shows it."""
-    work = folder / "policyctx-demo"
-    run = policyctx("demo", "--dir", str(work), FORCE_COLOR="1", COLUMNS=str(WIDTH))
-    shown = run.replace(str(folder), "/tmp").split("\n\n")[0].rstrip()  # noqa: S108 - a sentence
+    # Its own folder is named in digits, so its tokens are the same each time.
+    printed = policyctx("demo", FORCE_COLOR="1", COLUMNS=str(WIDTH))
+    work = re.findall(r"/\S+/policyctx-demo-\d{6}", printed)[0]
+    shutil.rmtree(work)
+    shown = printed.replace(work, "/tmp/policyctx-demo").split("\n\n")[0].rstrip()  # noqa: S108
     for name, theme in (("light", _LIGHT), ("dark", _DARK)):
         console = Console(record=True, width=WIDTH, file=StringIO(), force_terminal=True)
         console.print(Text.assemble(("$ policyctx demo\n", "bold"), Text.from_ansi(shown)))
@@ -188,12 +191,21 @@ def tune(folder: Path) -> None:
     photograph(page.as_uri(), "tune", height=640, heading="The front")
 
 
+_POLICY = """\
+apiVersion: policyctx/v1
+name: my-agent
+min_tokens: 500
+items: {tool_result: {offload: true, keep_recent: 3}}
+steps: [{name: retire, do: offload, when: {frees: {at_least: 20000}}}]
+"""
+
+
 def proxy(folder: Path) -> None:
     """Take a picture of the proxy's page after the turns of four agents."""
-    write_sessions(folder / "sessions", 8, calls=60, chars=12_000)
-    text = "apiVersion: policyctx/v1\nname: my-agent\nextends: small-context\n"
-    with upstream() as provider, running_proxy(folder, provider.url, policy=text) as running:
-        for path in sorted((folder / "sessions").rglob("*.jsonl"))[::2]:
+    write_sessions(folder / "sessions", 8, calls=130, chars=12_000)
+    with upstream() as provider, running_proxy(folder, provider.url, policy=_POLICY) as running:
+        paths = (folder / "sessions").rglob("*.jsonl")
+        for path in sorted(paths, key=lambda path: path.stat().st_size)[-4:]:
             provider.answer = _provider()
             for request in _requests(path):
                 posted(f"{running.url}/v1/messages", request, x_api_key="k", x_session_id=path.stem)
