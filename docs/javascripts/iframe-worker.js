@@ -1,8 +1,8 @@
 /* Search from the file system.
 
 A browser starts no worker from a `file:` address. There, the site's search runs in a hidden frame
-instead, which has the part of a worker's interface that the search uses. On a server this file
-does nothing. */
+instead, which has the part of a worker's interface that the search uses. Messages are copied, as those of a
+worker are. On a server this file does nothing. */
 "use strict";
 if (location.protocol === "file:") {
   window.Worker = class {
@@ -14,7 +14,10 @@ if (location.protocol === "file:") {
       this.frame.title = "search";
       document.body.append(this.frame);
       const inside = this.frame.contentWindow;
-      inside.postMessage = (data) => setTimeout(() => this.onmessage?.({ data }));
+      inside.postMessage = (given) => {
+        const data = structuredClone(given);
+        setTimeout(() => this.onmessage?.({ data }));
+      };
       this.ready = new Promise((resolve) => {
         const script = inside.document.createElement("script");
         script.src = new URL(url, location.href);
@@ -24,7 +27,8 @@ if (location.protocol === "file:") {
       });
     }
 
-    postMessage(data) {
+    postMessage(given) {
+      const data = structuredClone(given);
       this.ready.then(() => this.frame.contentWindow?.onmessage({ data }));
     }
 
