@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from policyctx.cli.output import console
+from policyctx.cli.output import console, table
 from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import is_shipped
@@ -124,17 +124,38 @@ def gathered(paths: Sequence[str], work: Work[T], executor: Executor) -> Progres
 
 
 def tell(so_far: Progressed[T]) -> None:
-    """Print to stderr what failed, what was skipped, and what was left undone."""
+    """Print to stderr what failed, what was skipped, and what was left undone.
+
+    Many failures are a table.
+    """
     err = console(stderr=True)
-    for sentence in missing(so_far):
+    failures = so_far.failures
+    if len(failures) > _FEW_FAILURES:
+        err.print(f"error: {len(failures):,} files and recordings could not be read or replayed:")
+        columns = ("file", "recording", "why")
+        rows = [(one.path, one.recording, one.why) for one in failures]
+        err.print(table(columns, rows, numeric=set(), whole={*columns}))
+    else:
+        for sentence in _failed(failures):
+            err.print(sentence, soft_wrap=True)
+    for sentence in _left(so_far):
         err.print(sentence, soft_wrap=True)
 
 
 def missing(so_far: Progressed[T]) -> Iterator[str]:
     """Yield a sentence for each file or recording without a result."""
-    for failure in so_far.failures:
+    yield from _failed(so_far.failures)
+    yield from _left(so_far)
+
+
+def _failed(failures: Iterable[FailedRecording]) -> Iterator[str]:
+    for failure in failures:
         recording = f" ({failure.recording})" if failure.recording else ""
         yield f"error: {failure.path}{recording}: {failure.why}"
+
+
+def _left(so_far: Progressed[T]) -> Iterator[str]:
+    """Yield what was skipped and left undone, and why there is nothing at all."""
     skipped = so_far.passed_over
     yield from (f"skipped: {path}: not a recording of a known format" for path in skipped[:_LISTED])
     if len(skipped) > _LISTED:
@@ -148,3 +169,5 @@ def missing(so_far: Progressed[T]) -> Iterator[str]:
 
 
 _LISTED = 20
+# More of them are a table.
+_FEW_FAILURES = 3

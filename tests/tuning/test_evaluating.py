@@ -40,7 +40,7 @@ def origins(tmp_path: Path) -> list[Origin]:
     path = tmp_path / "sessions.jsonl"
     contents = [[f"line {i} of some output\n" * 200 for i in range(count)] for count in CALLS]
     path.write_text("\n".join(json.dumps(session_of(*one)) for one in contents), encoding="utf-8")
-    part = Part(*files([path]))
+    part = Part(files([path])[0])
     return [Origin(part, index) for index in range(len(CALLS))]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,6 +24,9 @@ LOCAL = "local"
 """The name of a scheduler that is started on this machine, with its workers."""
 
 _LONGEST_CONNECT_S = 20
+# How often to look whether there are workers, and how long there may be none.
+_LOOKS_S = 5
+_LONGEST_ALONE_S = 60
 # Jobs that the scheduler has for each worker: one is done, the others wait there.
 _AHEAD = 3
 
@@ -50,7 +54,7 @@ class Cluster:
                     n_workers=local_workers,
                     threads_per_worker=1,
                     processes=True,
-                    dashboard_address=None,
+                    dashboard_address="127.0.0.1:0",  # any port that is free
                     silence_logs=logging.CRITICAL,
                 )
             self._client = self._api.Client(self._local or scheduler, timeout=_LONGEST_CONNECT_S)
@@ -71,28 +75,21 @@ class Cluster:
         A job that was begun on a worker of somebody else is done to its end even when it is
         cancelled; its result is dropped.
         """
-
-        def begin(job: Job[A]) -> None:
-            future = self._begun(function, job)
-            running[future] = job
-            completed.add(future)
-
         waiting = iter(jobs)
         running: dict[Any, Job[A]] = {}
-        completed = self._api.as_completed()
         homes = {job.home: None for job in jobs if job.home is not None}
         self._spread(homes, list(self._threads()))
         try:
-            for job in islice(waiting, _AHEAD * self.workers):
-                begin(job)
-            for future in completed:
-                job = running.pop(future)
-                yield job, self._result(future)
-                future.release()
-                for other in islice(waiting, 1):
-                    begin(other)
+            free = _AHEAD * self.workers
+            while True:
+                running |= {self._begun(function, job): job for job in islice(waiting, free)}
+                if not running:
+                    return
+                done = self._completed(list(running))
+                for future in done:
+                    yield running.pop(future), self._result(future)
+                free = len(done)
         finally:
-            completed.clear()
             if running and self._client.status == "running":
                 self._client.cancel(list(running), force=True)
 
@@ -115,6 +112,25 @@ class Cluster:
             allow_other_workers=address is not None,
         )
 
+    def _completed(self, futures: list[Any]) -> list[Any]:
+        """Wait until one of the futures or more are done, and return these.
+
+        Raises `ClusterError` if the scheduler goes, or if it has no worker for a long time.
+        """
+        alone_since = None
+        while True:
+            try:
+                found = self._api.wait(futures, timeout=_LOOKS_S, return_when="FIRST_COMPLETED")
+            except TimeoutError:
+                has_workers = bool(self._threads())
+            except self._api.CancelledError as error:
+                raise self._gone() from error
+            else:
+                return list(found.done)
+            alone_since = None if has_workers else alone_since or time.monotonic()
+            if alone_since is not None and time.monotonic() - alone_since > _LONGEST_ALONE_S:
+                raise ClusterError(f"the scheduler at {self._scheduler} has no workers")
+
     def _spread(self, homes: dict[Hashable, None], addresses: Sequence[str]) -> None:
         """Choose a worker for each home that has none, or whose worker has gone."""
         known = set(addresses)
@@ -130,7 +146,7 @@ class Cluster:
     def _threads(self) -> dict[str, int]:
         """Return how many threads the worker at each address has."""
         if self._client.status != "running":
-            raise ClusterError(f"the scheduler at {self._scheduler} has gone")
+            raise self._gone()
         return dict(self._client.nthreads())
 
     def _result(self, future: Any) -> Any:  # noqa: ANN401 - the result of any function
@@ -140,11 +156,13 @@ class Cluster:
             return Lost("the workers that worked on it were ended")
         except Exception as error:
             if isinstance(error, ImportError):
-                why = f"a worker cannot import it: {in_words(error)}; install policyctx there"
-            else:
-                why = f"the scheduler at {self._scheduler} has gone: {in_words(error)}"
-            raise ClusterError(why) from error
+                why = f"a worker cannot import policyctx: {in_words(error)}"
+                raise ClusterError(why) from error
+            raise self._gone() from error
         return unpacked(raw)
+
+    def _gone(self) -> ClusterError:
+        return ClusterError(f"the scheduler at {self._scheduler} has gone")
 
 
 def _distributed() -> ModuleType:

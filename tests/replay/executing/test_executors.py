@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from policyctx.replay.executing.executor import Executor
+    from policyctx.replay.parts import Origin
     from policyctx.replay.recording import Recording
-    from policyctx.tuning.evaluating import Origin
 
 __all__ = ["origins"]
 pytestmark = pytest.mark.slow
@@ -185,6 +185,13 @@ def test_no_scheduler_at_an_address_is_an_error(monkeypatch: pytest.MonkeyPatch)
         executor(1, "tcp://127.0.0.1:1"),
     ):
         pass
+
+
+def test_a_cluster_without_workers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policyctx.replay.executing.cluster._LOOKS_S", 0.05)
+    monkeypatch.setattr("policyctx.replay.executing.cluster._LONGEST_ALONE_S", 0.1)
+    with executor(0, "local") as none, pytest.raises(ClusterError, match="has no workers"):
+        list(none.results(squared, [Job(1)]))
 
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
