@@ -80,7 +80,9 @@ def test_any_cut_gives_each_recording_once(path: Path, data: st.DataObject) -> N
     )
     raw = mark + end.join(lines) + data.draw(st.sampled_from([b"", end]))
     path.write_bytes(raw)
-    cuts = sorted(data.draw(st.sets(st.integers(1, len(raw) - 1), max_size=6)))
+    starts = [i + 1 for i in range(len(raw) - 2) if raw[i : i + 1] == b"\n"]
+    cut = st.integers(1, len(raw) - 1) | st.sampled_from(starts)
+    cuts = sorted(data.draw(st.sets(cut, max_size=6)))
     assert in_ranges(path, [0, *cuts, len(raw)]) == list(recordings_in(path))
 
 
