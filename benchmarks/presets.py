@@ -23,15 +23,17 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import preset_names
 from policyctx.replay.baselines import SUMMARISE_ONLY, summarise_only
 from policyctx.replay.common import Common
-from policyctx.replay.running import files, worked
+from policyctx.replay.places import files
+from policyctx.replay.running import worked
 from policyctx.tuning.choosing import by_project, differences
 from policyctx.tuning.outcomes import Outcome, Sums, outcome_of, sums
-from policyctx.tuning.projects import ProjectBy
-from policyctx.tuning.recordings import Read, read
+from policyctx.tuning.projects import project_of
 from policyctx.tuning.statistics import Interval, bootstrap_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from policyctx.replay.recording import Recording
 
 TRACES = Path(__file__).parents[2] / "shared" / "traces"
 # What a description may be off by: a share of the cost without a policy, and of the tokens.
@@ -99,19 +101,32 @@ def stated() -> dict[str, Stated]:
     return found
 
 
+class _Priced(NamedTuple):
+    """What policies come to in a session, by their names, where it has prices."""
+
+    project: str
+    outcomes: dict[str, Outcome]
+
+
+def _priced(policies: Mapping[str, OffloadPolicy], recording: Recording, path: str) -> _Priced:
+    common = Common(recording)
+    found = {
+        name: outcome_of(recording, policy, common=common)
+        for name, policy in policies.items()
+        if recording.calls
+    }
+    priced = {name: each for name, each in found.items() if isinstance(each, Outcome)}
+    return _Priced(project_of(recording, path), priced)
+
+
 def measured(policies: Mapping[str, OffloadPolicy], folder: Path = TRACES) -> dict[str, Measured]:
     """Return what policies come to, by their names, over the recordings with prices in a folder."""
     outcomes: dict[str, list[Outcome]] = {name: [] for name in policies}
     projects: list[str] = []
-    for one in worked(files([folder]), partial(read, by=ProjectBy.RECORDED)):
-        if not isinstance(one, Read) or not one.recording.calls:
-            continue
-        common = Common(one.recording)
-        found = {n: outcome_of(one.recording, p, common=common) for n, p in policies.items()}
-        priced = {name: each for name, each in found.items() if isinstance(each, Outcome)}
-        if len(priced) == len(policies):
+    for one in worked(files([folder]), partial(_priced, policies)):
+        if isinstance(one, _Priced) and len(one.outcomes) == len(policies):
             projects.append(one.project)
-            for name, outcome in priced.items():
+            for name, outcome in one.outcomes.items():
                 outcomes[name].append(outcome)
     return {name: Measured(tuple(of_one), tuple(projects)) for name, of_one in outcomes.items()}
 

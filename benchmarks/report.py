@@ -24,8 +24,9 @@ from selenium.webdriver.support.ui import Select
 
 from benchmarks.browser import chromium, emulated
 from benchmarks.runner import markdown_table
+from policyctx.replay.places import files
 from policyctx.replay.report.page import write_report
-from policyctx.replay.running import Done, FailedRecording, PassedOver, files, replayed, worked
+from policyctx.replay.running import Done, FailedRecording, PassedOver, replayed, worked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,7 +22,8 @@ PolicyctxError
 ├── ReplayError                    a recording cannot be read, or a report cannot be written
 │   ├── UnreadableRecordingError   a file is not a recording of a known format
 │   ├── ReaderError                a reader that another package registered cannot be used
-│   └── ReportError                a report cannot be written to its file
+│   ├── ReportError                a report cannot be written to its file
+│   └── ClusterError               a cluster cannot be used
 ├── MutationError                  the mutants of a policy cannot be judged
 └── InstallationError              the installation is incomplete
     ├── VocabularyError            a token vocabulary of the package is missing or damaged
@@ -395,6 +396,10 @@ class ReportError(ReplayError):
         self.path = path
         self.why = why
         super().__init__(f"the report {path} cannot be written: {why}")
+
+
+class ClusterError(ReplayError):
+    """No scheduler answers, or its workers cannot do the work."""
 
 
 class MutationError(PolicyctxError):

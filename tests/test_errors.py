@@ -111,7 +111,10 @@ def test_the_drawing_of_the_error_tree_shows_each_class_below_its_base() -> None
             errors.CompactionError,
             {"SummaryError", "UnknownSummarizerError", "UnrestorableFileError"},
         ),
-        (errors.ReplayError, {"UnreadableRecordingError", "ReaderError", "ReportError"}),
+        (
+            errors.ReplayError,
+            {"UnreadableRecordingError", "ReaderError", "ReportError", "ClusterError"},
+        ),
         (errors.InstallationError, {"VocabularyError", "MissingExtraError"}),
     ],
 )

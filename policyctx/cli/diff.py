@@ -21,9 +21,15 @@ from policyctx.cli.output import (
     table_width,
 )
 from policyctx.cli.progress import gathered, replay_policy, tell
-from policyctx.cli.replay import Jobs, Prices, Recordings  # noqa: TC001 - see above
+from policyctx.cli.replay import (  # noqa: TC001 - see above
+    Jobs,
+    Prices,
+    Recordings,
+    Scheduler,
+)
 from policyctx.cli.replay_output import figures_report, outcome_report
 from policyctx.replay.diff import compared
+from policyctx.replay.executing.choosing import executor
 from policyctx.replay.summing import figures_of, total
 
 if TYPE_CHECKING:
@@ -54,6 +60,7 @@ def diff(
         int, typer.Option(help="How many items to show, the largest first; 0 is all.", min=0)
     ] = _LARGEST,
     jobs: Jobs = 1,
+    scheduler: Scheduler = None,
     prices: Prices = "recorded",
     as_json: arguments.Json = False,
 ) -> None:
@@ -67,9 +74,9 @@ def diff(
     Example: policyctx diff coding-agent mine.yaml session.jsonl
     """
     named = policy_a, policy_b
-    for policy in named:
-        replay_policy(policy)
-    so_far = gathered(paths, partial(compared, named, prices=prices), jobs=jobs)
+    loaded = replay_policy(policy_a), replay_policy(policy_b)
+    with executor(jobs, scheduler) as workers:
+        so_far = gathered(paths, partial(compared, loaded, prices=prices), workers)
     so_far.calls = sum(len(one.first.calls) for one in so_far.results)
     figures = [
         total(figures_of(one.first) for one in so_far.results),

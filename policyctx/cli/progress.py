@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from policyctx.cli.output import console
+from policyctx.cli.output import console, table
 from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import is_shipped
+from policyctx.replay.parts import Origin, Part
+from policyctx.replay.places import files, place_of
 from policyctx.replay.reading import PIPE_REFUSED
-from policyctx.replay.running import Done, FailedRecording, PassedOver, files, worked
+from policyctx.replay.running import Done, FailedRecording, LoadedPolicy, PassedOver, worked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
-    from policyctx.policy.models import Policy
-    from policyctx.replay.running import RecordingFile, Work
+    from policyctx.replay.executing.executor import Executor
+    from policyctx.replay.places import RecordingFile
+    from policyctx.replay.running import Work
 
 T = TypeVar("T")
 
@@ -33,6 +35,8 @@ class Progressed(Generic[T]):
     """What work on files came to so far."""
 
     results: list[T] = field(default_factory=list)
+    origins: list[Origin] = field(default_factory=list)
+    """Where the recording of each result is."""
     failures: list[FailedRecording] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
     files: int = 0
@@ -42,15 +46,16 @@ class Progressed(Generic[T]):
     calls: int | None = None
     """Model calls in the results, where the command has counted them."""
 
-    def add(self, outcomes: Iterable[T | FailedRecording | PassedOver]) -> None:
-        """Add what came of a file."""
-        for outcome in outcomes:
+    def add(self, part: Part, outcomes: Iterable[T | FailedRecording | PassedOver]) -> None:
+        """Add what came of a part, in the order of its recordings."""
+        for index, outcome in enumerate(outcomes):
             if isinstance(outcome, FailedRecording):
                 self.failures.append(outcome)
             elif isinstance(outcome, PassedOver):
                 self.passed_over.append(outcome.path)
             else:
                 self.results.append(outcome)
+                self.origins.append(Origin(part, index))
 
     @property
     def exit_code(self) -> int:
@@ -60,14 +65,14 @@ class Progressed(Generic[T]):
         return int(bool(self.failures) or not self.results or self.calls == 0)
 
 
-def replay_policy(name: str) -> Policy:
-    """Load the policy of a replay, which reads it again for each recording.
+def replay_policy(name: str) -> LoadedPolicy:
+    """Load the policy of a replay.
 
     Raises `PolicyError`, also for a pipe, which can be read only once.
     """
     if not is_shipped(name) and stat.S_ISFIFO(_mode(name)):
         raise PolicyError([Diagnostic(Location(name), "PC001", f"cannot be read: {PIPE_REFUSED}")])
-    return OffloadPolicy.load(name).policy
+    return LoadedPolicy(OffloadPolicy.load(name))
 
 
 def _mode(name: str) -> int:
@@ -78,15 +83,16 @@ def _mode(name: str) -> int:
         return 0
 
 
-def gathered(paths: Sequence[Path], work: Work[T], *, jobs: int) -> Progressed[T]:
+def gathered(paths: Sequence[str], work: Work[T], executor: Executor) -> Progressed[T]:
     """Do the work on every recording; Ctrl-C ends it, and what is done until then is returned.
 
-    The order is that of the files, however many processes there are.
+    The order is that of the files, whoever does the work. Raises
+    `InputError` for a path that is a wrong URL.
     """
-    found = files(paths)
+    found = files(map(place_of, paths))
     so_far: Progressed[T] = Progressed(of_files=len(found))
-    of_file: list[T | FailedRecording | PassedOver] = []
-    by_file: dict[RecordingFile, list[T | FailedRecording | PassedOver]] = {}
+    of_part: list[T | FailedRecording | PassedOver] = []
+    by_file: dict[RecordingFile, list[tuple[Part, list[T | FailedRecording | PassedOver]]]] = {}
     err = console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -98,33 +104,58 @@ def gathered(paths: Sequence[Path], work: Work[T], *, jobs: int) -> Progressed[T
         # Large files take longer, so the bar goes by bytes.
         bar = bars.add_task("recordings", total=sum(file.bytes for file in found) or None)
         try:
-            for outcome in worked(found, work, jobs=jobs):
+            for outcome in worked(found, work, executor):
                 if isinstance(outcome, Done):
-                    by_file[outcome.file], of_file = of_file, []
-                    so_far.files += 1
-                    bars.advance(bar, outcome.file.bytes)
+                    by_file.setdefault(outcome.part.file, []).append((outcome.part, of_part))
+                    of_part = []
+                    so_far.files += outcome.is_last
+                    bars.advance(bar, outcome.part.bytes)
                 else:
-                    of_file.append(outcome)
+                    of_part.append(outcome)
         except KeyboardInterrupt:
             so_far.is_interrupted = True
     for file in found:
-        so_far.add(by_file.get(file, ()))
-    so_far.add(of_file)
+        for part, outcomes in sorted(by_file.get(file, ()), key=lambda one: one[0].start):
+            so_far.add(part, outcomes)
+        if of_part and file not in by_file:  # it was being worked on when Ctrl-C came
+            so_far.add(Part(file), of_part)
+            of_part = []
     return so_far
 
 
 def tell(so_far: Progressed[T]) -> None:
-    """Print to stderr what failed, what was skipped, and what was left undone."""
+    """Print to stderr what failed, what was skipped, and what was left undone.
+
+    Many failures are a table.
+    """
     err = console(stderr=True)
-    for sentence in missing(so_far):
+    failures = so_far.failures
+    if len(failures) > _FEW_FAILURES:
+        err.print(f"error: {len(failures):,} files and recordings could not be read or replayed:")
+        columns = ("file", "recording", "why")
+        rows = [(one.path, one.recording, one.why) for one in failures]
+        err.print(table(columns, rows, numeric=set(), whole={*columns}))
+    else:
+        for sentence in _failed(failures):
+            err.print(sentence, soft_wrap=True)
+    for sentence in _left(so_far):
         err.print(sentence, soft_wrap=True)
 
 
 def missing(so_far: Progressed[T]) -> Iterator[str]:
     """Yield a sentence for each file or recording without a result."""
-    for failure in so_far.failures:
+    yield from _failed(so_far.failures)
+    yield from _left(so_far)
+
+
+def _failed(failures: Iterable[FailedRecording]) -> Iterator[str]:
+    for failure in failures:
         recording = f" ({failure.recording})" if failure.recording else ""
         yield f"error: {failure.path}{recording}: {failure.why}"
+
+
+def _left(so_far: Progressed[T]) -> Iterator[str]:
+    """Yield what was skipped and left undone, and why there is nothing at all."""
     skipped = so_far.passed_over
     yield from (f"skipped: {path}: not a recording of a known format" for path in skipped[:_LISTED])
     if len(skipped) > _LISTED:
@@ -138,3 +169,5 @@ def missing(so_far: Progressed[T]) -> Iterator[str]:
 
 
 _LISTED = 20
+# More of them are a table.
+_FEW_FAILURES = 3

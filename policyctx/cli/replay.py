@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
 from typing import Annotated, TypeAlias
 
 import typer
@@ -12,14 +12,34 @@ from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations
 from policyctx.cli.output import console, json_text
 from policyctx.cli.progress import gathered, missing, replay_policy, tell
 from policyctx.cli.replay_output import print_regrets, print_replay, replay_csv, replay_report
+from policyctx.replay.executing.choosing import executor
 from policyctx.replay.report.page import check_writable, write_report
 from policyctx.replay.running import replayed
 from policyctx.replay.terms import PricesOf
 
+
+def _scheduler(text: str) -> str:
+    if text != "local" and not text.startswith(("tcp://", "tls://")):
+        raise typer.BadParameter("expected `local`, or an address such as tcp://10.0.0.1:8786")
+    return text
+
+
 Recordings: TypeAlias = Annotated[
-    list[Path],
+    list[str],
     typer.Argument(
-        metavar="PATHS", help="Recorded sessions, and folders of them.", show_default=False
+        metavar="PATHS",
+        help="Recorded sessions, and folders of them; also URLs: s3://, gs://, az://, file://.",
+        show_default=False,
+    ),
+]
+Scheduler: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Work on the cluster of this dask scheduler, such as tcp://10.0.0.1:8786; `local`"
+        " starts one here with --jobs workers.",
+        show_default=False,
+        parser=_scheduler,
     ),
 ]
 Jobs: TypeAlias = Annotated[
@@ -40,6 +60,7 @@ def replay(
     policy: arguments.Policy,
     paths: Recordings,
     jobs: Jobs = 1,
+    scheduler: Scheduler = None,
     regret_details: Annotated[
         bool,
         typer.Option("--regret-details", help="Show each item that was needed, and what shows it."),
@@ -79,8 +100,9 @@ def replay(
     if report is not None:
         check_writable(report)
     excerpt = None if report is None else report_text
-    work = partial(replayed, policy, excerpt=excerpt, prices=prices)
-    so_far = gathered(paths, work, jobs=jobs)
+    work = partial(replayed, loaded, excerpt=excerpt, prices=prices)
+    with executor(jobs, scheduler) as workers:
+        so_far = gathered(paths, work, workers)
     so_far.calls = sum(len(session.calls) for session in so_far.results)
     out = console()
     if as_json:
@@ -94,6 +116,6 @@ def replay(
             print_regrets(out, so_far.results)
     tell(so_far)
     if report is not None:
-        size = write_report(report, loaded.name, so_far.results, list(missing(so_far)))
+        size = write_report(report, loaded.policy.name, so_far.results, list(missing(so_far)))
         console(stderr=True).print(f"report: {report}, {size:,} bytes", soft_wrap=True)
     raise typer.Exit(so_far.exit_code)

@@ -12,10 +12,16 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.output import console, json_text
 from policyctx.cli.progress import INTERRUPTED, gathered, replay_policy, tell
-from policyctx.cli.replay import Jobs, Prices, Recordings  # noqa: TC001 - see above
+from policyctx.cli.replay import (  # noqa: TC001 - see above
+    Jobs,
+    Prices,
+    Recordings,
+    Scheduler,
+)
 from policyctx.cli.replay_output import outcome_report
 from policyctx.cli.tune_output import Shown, policy_file, print_tuned, tuned_report
 from policyctx.errors import Diagnostic, Location, PolicyError, ReportError
+from policyctx.replay.executing.choosing import executor
 from policyctx.replay.report.page import check_writable, write_page
 from policyctx.replay.running import FailedRecording
 from policyctx.tuning.choosing import Constraints
@@ -27,10 +33,10 @@ from policyctx.tuning.settings import Incumbent
 from policyctx.tuning.study import Options, Study, incumbent_policy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Self
 
     from policyctx.cli.progress import Progressed
+    from policyctx.replay.executing.executor import Executor
     from policyctx.replay.terms import PricesOf
     from policyctx.tuning.recordings import Priced, Read
 
@@ -78,6 +84,7 @@ def tune(
     seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
     prices: Prices = "recorded",
     jobs: Jobs = 1,
+    scheduler: Scheduler = None,
     report: Annotated[
         Path | None,
         typer.Option(
@@ -105,12 +112,12 @@ def tune(
         check_writable(report)
     constraints = Constraints(never_dearer=never_dearer, max_regret=max_regret)
     options = Options(seed=seed, folds=folds, constraints=constraints)
-    so_far = gathered(paths, partial(read, by=project_by), jobs=jobs)
-    recordings = [one for one in so_far.results if one.recording.calls]
-    so_far.calls = sum(len(one.recording.calls) for one in recordings)
     shown = None
-    if recordings and not so_far.is_interrupted:
-        shown = _studied(incumbent, recordings, options, so_far, jobs=jobs, prices=prices)
+    with executor(jobs, scheduler) as workers:
+        so_far = gathered(paths, partial(read, by=project_by), workers)
+        so_far.calls = sum(one.calls for one in so_far.results)
+        if so_far.calls and not so_far.is_interrupted:
+            shown = _studied(incumbent, so_far, options, workers, prices=prices)
     if shown is not None and as_json:
         values = outcome_report(so_far) | tuned_report(shown)
         console().out(json_text(values), highlight=False)
@@ -141,25 +148,30 @@ def _check_output(output: Path | None, incumbent: Incumbent) -> None:
 
 def _studied(
     incumbent: Incumbent,
-    recordings: Sequence[Read],
-    options: Options,
     so_far: Progressed[Read],
+    options: Options,
+    workers: Executor,
     *,
-    jobs: int,
     prices: PricesOf,
 ) -> Shown | None:
-    """Study the recordings; None if none has prices, or if Ctrl-C came before there was a result.
+    """Study what was found; None if nothing has prices, or if Ctrl-C came before a result.
 
     What failed is added to `so_far`.
     """
     policy = incumbent_policy(incumbent)
     if policy is None:
         raise PolicyError([Diagnostic(Location(incumbent.name), "PC001", _NOT_EXTENDED)])
-    replayed = [one.recording for one in recordings]
-    with (
-        _Bar() as bar,
-        Evaluator(replayed, jobs=jobs, prices=prices, progress=bar) as evaluator,
-    ):
+    found = zip(so_far.results, so_far.origins, strict=True)
+    with_calls = [(one, origin) for one, origin in found if one.calls]
+    recordings = [one for one, _ in with_calls]
+    with _Bar() as bar:
+        evaluator = Evaluator(
+            [origin for _, origin in with_calls],
+            [one.calls for one in recordings],
+            executor=workers,
+            prices=prices,
+            progress=bar,
+        )
         try:
             known = priced(recordings, evaluator, policy)
         except KeyboardInterrupt:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from policyctx.planning.plan import Plan
     from policyctx.replay.recording import RecordedItems, Recording
+    from policyctx.replay.running import LoadedPolicy
     from policyctx.replay.simulated import Removal, SimulatedSession
     from policyctx.replay.simulation import Walk
     from policyctx.replay.terms import PricesOf
@@ -62,15 +63,15 @@ class Compared:
 
 
 def compared(
-    policies: tuple[str, str],
+    policies: tuple[LoadedPolicy, LoadedPolicy],
     recording: Recording,
     path: str,
     *,
     prices: PricesOf = "recorded",
 ) -> Compared:
-    """Replay one recording of the file at `path` under two policies, given by name or path.
+    """Replay one recording of the file at `path` under two policies.
 
-    Raises as `simulated` does, and `PolicyError`.
+    Raises as `simulated` does.
     """
     common = Common(recording)
     first, second = (

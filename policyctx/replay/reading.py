@@ -6,17 +6,22 @@ import errno
 import io
 from collections import Counter
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from policyctx.errors import MissingExtraError, UnreadableRecordingError
+from policyctx.errors import MissingExtraError, ReaderError, UnreadableRecordingError
+from policyctx.replay.lines import GivenNames, LineRange, changed, surveyed
+from policyctx.replay.objects import Opener
 from policyctx.replay.readers.registered import readers
-from policyctx.replay.readers.source import source_of
+from policyctx.replay.readers.source import JsonLines, source_of
 from policyctx.resources import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
+    from policyctx.replay.lines import NamedRange, Range, Survey
+    from policyctx.replay.objects import ObjectUrl
     from policyctx.replay.readers.registered import Reader
     from policyctx.replay.readers.source import Opened, Source
     from policyctx.replay.recording import Recording
@@ -24,18 +29,60 @@ if TYPE_CHECKING:
 PIPE_REFUSED = "it is a pipe, which can be read only once; save it as a file"
 
 
-def recordings_in(path: Path, *, name: str | None = None) -> Iterator[Recording]:
-    """Yield the recordings of a file; their names begin with `name`, by default the file's own.
+def recordings_in(path: Path | ObjectUrl, *, name: str | None = None) -> Iterator[Recording]:
+    """Yield the recordings of a file or an object; their names begin with `name`.
+
+    By default that is its own name.
 
     The format shows in the content. A recording is read more than once, so pipes, such as a
     shell's `<(…)`, are refused without waiting for a writer. Raises `UnreadableRecordingError`.
     """
-    yield from _recordings(str(path), name or path.name, lambda: _opened(path))
+    yield from _recordings(str(path), name or path.name, _opener(path))
+
+
+def recordings_in_range(path: Path | ObjectUrl, of: NamedRange) -> Iterator[Recording]:
+    """Yield the recordings of a surveyed range of a file, as `recordings_in` does of the whole.
+
+    Raises `UnreadableRecordingError`, also for a file that has changed since the survey.
+    """
+    names = GivenNames(of.names)
+    source = LineRange(path.name, _opener(path), of.range, names)
+    last: Recording | None = None
+    try:
+        for recording in _reader_of(of.range.format).recordings(source):
+            if last is not None:
+                yield last
+            last = recording
+        if last is None or not names.is_complete:
+            raise changed()
+    except OSError as error:
+        raise UnreadableRecordingError(str(path), error.strerror or str(error)) from error
+    yield last if of.missed is None else _with_missed(last, Counter(of.missed))
+
+
+def format_in_lines(path: Path | ObjectUrl) -> str | None:
+    """Return the format of a file whose lines may each be a recording by itself; else None."""
+    opened = _opener(path)
+    try:
+        source = _source(str(path), path.name, opened)
+        reader = _reader(str(path), source) if isinstance(source, JsonLines) else None
+    except (OSError, UnreadableRecordingError):
+        return None  # reading it as a whole says why
+    return None if reader is None or not hasattr(reader, "stands_alone") else reader.FORMAT
+
+
+def survey(path: Path | ObjectUrl, of: Range) -> Survey:
+    """Return what the recordings of later ranges depend on; raises `OSError`."""
+    return surveyed(path.name, _opener(path), of, _reader_of(of.format))
 
 
 def recordings_of(content: bytes, name: str) -> Iterator[Recording]:
     """Yield the recordings of what was read already, as `recordings_in` does of a file."""
     yield from _recordings(name, name, lambda: io.BytesIO(content))
+
+
+def _opener(path: Path | ObjectUrl) -> Opened:
+    return partial(_opened, path) if isinstance(path, Path) else Opener(path)
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -57,7 +104,7 @@ def _recordings(path: str, name: str, opened: Opened) -> Iterator[Recording]:
         raise UnreadableRecordingError(path, error.strerror or str(error)) from error
     if last is None:
         raise UnreadableRecordingError(path, "no message is in it", format_=reader.FORMAT)
-    yield _with_missed(last, source)
+    yield _with_missed(last, source.not_understood)
 
 
 def _source(path: str, name: str, opened: Opened) -> Source:
@@ -69,9 +116,8 @@ def _source(path: str, name: str, opened: Opened) -> Source:
         raise UnreadableRecordingError(path, str(error), is_other=True) from error
 
 
-def _with_missed(recording: Recording, source: Source) -> Recording:
+def _with_missed(recording: Recording, missed: Counter[str]) -> Recording:
     """Let a file's last recording tell what of the file is none; that is known at its end."""
-    missed = source.not_understood
     return replace(
         recording,
         records=recording.records + missed.total(),
@@ -91,6 +137,14 @@ def _reader(path: str, source: Source) -> Reader:
         raise UnreadableRecordingError(path, _no_json(source), is_other=True)
     formats = ", ".join(reader.FORMAT for reader in known)
     raise UnreadableRecordingError(path, f"none of the known formats: {formats}", is_other=True)
+
+
+def _reader_of(format_: str) -> Reader:
+    """Return the reader of a format that was recognised, perhaps in another process."""
+    for reader in readers():
+        if format_ == reader.FORMAT:
+            return reader
+    raise ReaderError(format_, "is not installed where its files are read")
 
 
 def _no_json(source: Source) -> str:

@@ -1,28 +1,29 @@
 """`Evaluator`: the outcome of any setting in any session, each replayed once.
 
-With several processes each has its own share of the recordings from the start, so no recording is
-read, or sent to a process, twice.
+A process reads a recording when it first replays it, and keeps what it has read lately. Sessions
+of one part of the recordings are shared between the processes, and a process goes on with its own.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
-from contextlib import suppress
+import threading
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from policyctx.errors import PolicyctxError, PolicyError, ReplayError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.loading import loaded
 from policyctx.policy.sources import PolicySource
 from policyctx.replay.common import Common
+from policyctx.replay.executing.executor import Here, Job, Lost
+from policyctx.replay.running import LoadedPolicy, compiled
 from policyctx.tuning.outcomes import outcome_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
+    from policyctx.replay.executing.executor import Executor
+    from policyctx.replay.parts import Origin, Part
     from policyctx.replay.recording import Recording
     from policyctx.replay.terms import PricesOf
     from policyctx.tuning.outcomes import Outcome, Unpriced
@@ -92,74 +93,111 @@ def compiled_text(text: str) -> OffloadPolicy:
     return OffloadPolicy(policy, root=root)
 
 
-class _Replays:
-    """Recordings in this process, and the policies compiled for them."""
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Sessions of one part that one process reads together."""
 
-    def __init__(self, recordings: dict[int, Recording], prices: PricesOf) -> None:
-        self._recordings = recordings
-        self._common = {number: Common(one) for number, one in recordings.items()}
-        self._prices: PricesOf = prices
-        self._policies: dict[str, OffloadPolicy] = {}
+    part: Part
+    indices: tuple[int, ...]
+    """The positions of their recordings in the part, ascending."""
 
-    def outcome(self, task: Task, text: str) -> Found:
-        """Replay one session under a policy."""
-        try:
-            if task.digest not in self._policies:
-                self._policies[task.digest] = compiled_text(text)
-            policy = self._policies[task.digest]
-            recording, common = self._recordings[task.session], self._common[task.session]
-            return outcome_of(recording, policy, self._prices, common=common)
-        except PolicyctxError as error:
-            return Failure(str(error))
-        except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError) as error:
-            # A recording may hold anything; one that a replay cannot take is left out.
-            return Failure(f"unexpected {type(error).__name__}: {error}")
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """What tells it from the other bundles of a study."""
+        return str(self.part.file.path), self.part.start, self.indices[0]
+
+    @property
+    def bytes(self) -> int:
+        """About as many bytes as its recordings have in the file; the whole part may be its own."""
+        return self.part.bytes
+
+    def read(self) -> dict[int, Recording]:
+        """Return its recordings by their positions. Raises `UnreadableRecordingError`."""
+        wanted, found = set(self.indices), {}
+        for index, recording in enumerate(self.part.recordings()):
+            if index in wanted:
+                found[index] = recording
+            if len(found) == len(wanted):
+                break
+        return found
+
+
+class _Trial(NamedTuple):
+    """A policy to try in a session, for any process."""
+
+    task: Task
+    policy: LoadedPolicy
+    bundle: Bundle
+    position: int
+    prices: PricesOf
+
+
+# Bytes of recordings that a thread keeps; the bundle that it works on may be larger.
+_KEPT_BYTES = 128 * 2**20
+
+
+class _Kept(threading.local):
+    """The bundles that this thread used last. Each thread has its own: `Common` belongs to one."""
+
+    def __init__(self) -> None:
+        self._bundles: dict[tuple[object, ...], tuple[int, dict[int, tuple[Recording, Common]]]]
+        self._bundles = {}
+
+    def recording(self, bundle: Bundle, index: int) -> tuple[Recording, Common]:
+        """Return a recording of a bundle, which is read if it is not kept."""
+        key = *bundle.key, bundle.indices, bundle.part.file.bytes
+        kept = self._bundles.pop(key, None)
+        if kept is None:
+            held = sum(size for size, _ in self._bundles.values())
+            while self._bundles and held + bundle.bytes > _KEPT_BYTES:
+                held -= self._bundles.pop(next(iter(self._bundles)))[0]
+            kept = bundle.bytes, {i: (one, Common(one)) for i, one in bundle.read().items()}
+        self._bundles[key] = kept
+        return kept[1][index]
+
+
+_KEPT = _Kept()
+
+
+def _found(trial: _Trial) -> Found:
+    """Replay one session under a policy."""
+    try:
+        recording, common = _KEPT.recording(trial.bundle, trial.position)
+        return outcome_of(recording, compiled(trial.policy), trial.prices, common=common)
+    except PolicyctxError as error:
+        return Failure(str(error))
+    except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        # A recording may hold anything; one that a replay cannot take is left out.
+        return Failure(f"unexpected {type(error).__name__}: {error}")
 
 
 class Evaluator:
-    """Outcomes of policies in sessions, remembered by the digest of the policy.
-
-    With `jobs` above 1 it has processes, which leaving the context ends.
-    """
+    """Outcomes of policies in sessions, remembered by the digest of the policy."""
 
     def __init__(
         self,
-        recordings: Sequence[Recording],
+        origins: Sequence[Origin],
+        calls: Sequence[int],
         *,
-        jobs: int = 1,
+        executor: Executor | None = None,
         prices: PricesOf = "recorded",
         progress: Progress | None = None,
     ) -> None:
-        """Take the recordings in the order of their numbers."""
+        """Take where the recordings are, in the order of their numbers, and the calls of each."""
         self._known: dict[Task, Found] = {}
-        self._calls = [len(recording.calls) for recording in recordings]
+        self._calls = [*calls]
+        self._origins = [*origins]
+        self._executor = executor or Here()
+        self._prices: PricesOf = prices
         self._progress: Progress = progress or Silent()
         self.replays = 0
         """How many sessions were replayed so far, each under one policy."""
-        shares = _shares(self._calls, min(jobs, len(recordings)) or 1)
-        self._here = _Replays(dict(enumerate(recordings)), prices) if len(shares) == 1 else None
-        self._workers = (
-            []
-            if self._here is not None
-            else [
-                _Worker({number: recordings[number] for number in share}, prices)
-                for share in shares
-            ]
-        )
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End the processes."""
-        for worker in self._workers:
-            worker.end()
+        self._bundles = _bundles(self._origins, self._calls, self._executor.workers)
 
     def evaluate(self, policies: Iterable[Tried], sessions: Sequence[int]) -> None:
         """Replay each session under each policy, unless it is known; large sessions first.
 
-        Raises `ReplayError` if a process was ended from outside.
+        Raises `ReplayError` if a session ended the processes that replayed it.
         """
         texts = {one.digest: one.text for one in policies}
         missing = [
@@ -169,7 +207,13 @@ class Evaluator:
             if (task := Task(digest, number)) not in self._known
         ]
         self._progress.begin(sum(self._calls[task.session] for task in missing))
-        for task, outcome in self._outcomes(missing, texts):
+        asked = {task.digest for task in missing}
+        tried_ = {key: LoadedPolicy(compiled_text(texts[key])) for key in texts if key in asked}
+        jobs = [self._job(task, tried_[task.digest]) for task in missing]
+        for job, outcome in self._executor.results(_found, jobs):
+            if isinstance(outcome, Lost):
+                raise ReplayError(f"{outcome.why}; try fewer --jobs")
+            task = job.argument.task
             self._known[task] = outcome
             self.replays += 1
             self._progress.advance(self._calls[task.session])
@@ -182,94 +226,36 @@ class Evaluator:
         """Return whether a policy was evaluated in each of the sessions."""
         return all(Task(digest, session) in self._known for session in sessions)
 
-    def _outcomes(
-        self, tasks: Sequence[Task], texts: dict[str, str]
-    ) -> Iterator[tuple[Task, Found]]:
-        if self._here is not None:
-            yield from ((task, self._here.outcome(task, texts[task.digest])) for task in tasks)
-            return
-        left = {
-            worker: iter([task for task in tasks if task.session in worker.sessions])
-            for worker in self._workers
-        }
-        working: dict[Connection, tuple[_Worker, Task]] = {}
-        free = [*self._workers]
-        while free or working:
-            for worker in free:
-                if (task := next(left[worker], None)) is not None:
-                    worker.begin(task, texts[task.digest])
-                    working[worker.connection] = worker, task
-            free = []
-            for connection in map(_connection, wait(working) if working else ()):
-                worker, task = working.pop(connection)
-                free.append(worker)
-                yield task, worker.outcome()
+    def _job(self, task: Task, policy: LoadedPolicy) -> Job[_Trial]:
+        bundle = self._bundles[task.session]
+        index = self._origins[task.session].index
+        return Job(_Trial(task, policy, bundle, index, self._prices), bundle.key)
 
 
-def _connection(ready: object) -> Connection:
-    assert isinstance(ready, Connection)  # noqa: S101 - nothing else is waited for
-    return ready
+def _bundles(origins: Sequence[Origin], calls: Sequence[int], workers: int) -> list[Bundle]:
+    """Return the bundle of each session: those of a part in one for each worker, alike in calls."""
+    by_part: dict[tuple[str, int], list[int]] = {}
+    for number, origin in enumerate(origins):
+        key = str(origin.part.file.path), origin.part.start
+        by_part.setdefault(key, []).append(number)
+    found: dict[int, Bundle] = {}
+    for numbers in by_part.values():
+        for share in _shares({number: calls[number] for number in numbers}, workers):
+            part = origins[share[0]].part
+            bundle = Bundle(part, tuple(sorted(origins[number].index for number in share)))
+            found |= dict.fromkeys(share, bundle)
+    return [found[number] for number in range(len(origins))]
 
 
-def _shares(calls: Sequence[int], jobs: int) -> list[list[int]]:
-    """Share the numbers of sessions between processes, so that each has about as many calls."""
-    shares: list[list[int]] = [[] for _ in range(jobs)]
-    loads = [0] * jobs
-    for number in sorted(range(len(calls)), key=lambda number: (-calls[number], number)):
+def _shares(calls: dict[int, int], workers: int) -> list[list[int]]:
+    """Share the numbers of sessions so that each share has about as many calls."""
+    shares: list[list[int]] = [[] for _ in range(max(1, min(workers, len(calls))))]
+    loads = [0] * len(shares)
+    for number in sorted(calls, key=lambda number: (-calls[number], number)):
         least = loads.index(min(loads))
         shares[least].append(number)
         loads[least] += max(1, calls[number])
     return shares
-
-
-class _Worker:
-    """A process with a share of the recordings, which replays one session at a time."""
-
-    def __init__(self, recordings: dict[int, Recording], prices: PricesOf) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.sessions = frozenset(recordings)
-        self.connection, other = context.Pipe()
-        self._process = context.Process(
-            target=_serve, args=(other, recordings, prices), daemon=True
-        )
-        self._process.start()
-        other.close()
-
-    def begin(self, task: Task, text: str) -> None:
-        """Send a task; raises `ReplayError` if the process was ended."""
-        try:
-            self.connection.send((task, text))
-        except OSError as error:
-            raise _ended() from error
-
-    def outcome(self) -> Found:
-        """Receive what came of the task; raises `ReplayError` if the process was ended."""
-        try:
-            found: Found = self.connection.recv()
-        except (EOFError, OSError) as error:
-            raise _ended() from error
-        return found
-
-    def end(self) -> None:
-        """End the process, also in the middle of a replay."""
-        self.connection.close()
-        self._process.terminate()
-        self._process.join()
-
-
-def _ended() -> ReplayError:
-    return ReplayError("a process that replays sessions was ended; try fewer --jobs")
-
-
-def _serve(connection: Connection, recordings: dict[int, Recording], prices: PricesOf) -> None:
-    """Answer each task with its outcome, until the other end is closed."""
-    # Ctrl-C is for the process that started this one.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    replays = _Replays(recordings, prices)
-    with suppress(EOFError, OSError):
-        while True:
-            task, text = connection.recv()
-            connection.send(replays.outcome(task, text))
 
 
 def tried(text: str) -> Tried | None:

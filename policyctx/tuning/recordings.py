@@ -21,36 +21,44 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A recording with what a study asks of it beside its replays."""
+    """What a study asks of a recording beside its replays."""
 
-    recording: Recording
+    name: str
+    format: str
+    calls: int
     path: str
     project: str
     tools: frozenset[str]
 
     def session(self, number: int) -> TunedSession:
         """Return it as a session of a study."""
-        recording = self.recording
         return TunedSession(
             number=number,
-            name=recording.name,
+            name=self.name,
             path=self.path,
-            format=recording.format,
+            format=self.format,
             project=self.project,
-            calls=len(recording.calls),
+            calls=self.calls,
             tools=self.tools,
         )
 
 
 def read(recording: Recording, path: str, *, by: ProjectBy) -> Read:
-    """Return a recording of the file at `path` for a study; work of `worked`."""
+    """Return what a study asks of a recording of the file at `path`; work of `worked`."""
     tools = {
         item.tool
         for call in recording.calls
         for item in items_of(call.new)
         if item.kind == "tool_call" and item.tool is not None
     }
-    return Read(recording, path, project_of(recording, path, by), frozenset(tools))
+    return Read(
+        name=recording.name,
+        format=recording.format,
+        calls=len(recording.calls),
+        path=path,
+        project=project_of(recording, path, by),
+        tools=frozenset(tools),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +86,7 @@ def priced(recordings: Sequence[Read], evaluator: Evaluator, incumbent: Tried) -
     for number in numbers:
         one, outcome = recordings[number], evaluator.outcome(incumbent.digest, number)
         if isinstance(outcome, Failure):
-            failures.append(FailedRecording(one.path, outcome.why, one.recording.name))
+            failures.append(FailedRecording(one.path, outcome.why, one.name))
         elif isinstance(outcome, Unpriced):
             without_price += 1
             unpriced.update(outcome.models)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.diff import compared
+from policyctx.replay.running import LoadedPolicy
 from policyctx.replay.simulation import simulated, walked
 from tests.conversations import call, results, session_of, user
 from tests.policies import HEAD, policy
@@ -16,7 +18,6 @@ from tests.replay.sessions import turn_by_turn
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from policyctx.planning.compiled import OffloadPolicy
     from policyctx.replay.simulated import SimulatedSession
 
 LONG = "one more line of some output\n" * 20
@@ -116,7 +117,11 @@ def test_a_summarising_policy_is_compared_with_one_that_does_not_summarise(tmp_p
     mine = tmp_path / "mine.yaml"
     mine.write_text(HEAD + dedent(COMPACTS), encoding="utf-8")
     recorded = turn_by_turn(session_of(*[f"{LONG}{i}" for i in range(12)]))
-    found = compared((str(mine), "small-context"), recorded, "")
+    policies = (
+        LoadedPolicy(OffloadPolicy.load(str(mine))),
+        LoadedPolicy(OffloadPolicy.load("small-context")),
+    )
+    found = compared(policies, recorded, "")
     assert found.differences
     for one in found.differences:
         assert one.first.action != one.second.action

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx.errors import MessagesError
-from policyctx.replay.running import Done, FailedRecording, PassedOver, files, worked
+from policyctx.replay.executing.choosing import executor
+from policyctx.replay.parts import Part
+from policyctx.replay.places import files
+from policyctx.replay.running import Done, FailedRecording, PassedOver, worked
 from tests.conversations import session_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from policyctx.replay.places import Place
     from policyctx.replay.recording import Recording
     from policyctx.replay.running import Outcome
 
@@ -44,12 +48,13 @@ def calls_after_its_pipe(recording: Recording, path: str) -> tuple[str, int]:
     return calls_of(recording, path)
 
 
-def by_file(outcomes: Iterable[Outcome[Any]]) -> dict[Path, list[Any]]:
-    found: dict[Path, list[Any]] = {}
+def by_file(outcomes: Iterable[Outcome[Any]]) -> dict[Place, list[Any]]:
+    found: dict[Place, list[Any]] = {}
     of_file: list[Any] = []
     for outcome in outcomes:
         if isinstance(outcome, Done):
-            found[outcome.file.path], of_file = of_file, []
+            found.setdefault(outcome.part.file.path, []).extend(of_file)
+            of_file = []
         else:
             of_file.append(outcome)
     return found
@@ -101,7 +106,8 @@ def test_several_processes_return_the_same_as_one(tmp_path: Path) -> None:
         claude_code(tmp_path / f"{i}.jsonl", *["x"] * (i + 1))
     (tmp_path / "notes.txt").write_text("no recording", encoding="utf-8")
     found = files([tmp_path])
-    assert by_file(worked(found, calls_of, jobs=2)) == by_file(worked(found, calls_of))
+    with executor(2) as two:
+        assert by_file(worked(found, calls_of, two)) == by_file(worked(found, calls_of))
 
 
 @pytest.mark.slow
@@ -109,15 +115,16 @@ def test_the_file_that_is_finished_first_comes_first(tmp_path: Path) -> None:
     endless = claude_code(tmp_path / "a.jsonl", "x")
     os.mkfifo(endless.with_suffix(".pipe"))
     claude_code(tmp_path / "b.jsonl", "x")
-    outcomes = worked(files([endless, tmp_path / "b.jsonl"]), calls_after_its_pipe, jobs=2)
-    with closing(outcomes):
+    found = files([endless, tmp_path / "b.jsonl"])
+    with executor(2) as two, closing(worked(found, calls_after_its_pipe, two)) as outcomes:
         assert next(outcomes) == ("b.jsonl", 1)
 
 
 @pytest.mark.slow
 def test_a_killed_worker_process_does_not_stop_the_rest(tmp_path: Path) -> None:
     paths = [claude_code(tmp_path / f"{i}.jsonl", "x") for i in (1, 2, 3)]
-    found = by_file(worked(files(paths), end_the_process_at_the_second, jobs=2))
+    with executor(2) as two:
+        found = by_file(worked(files(paths), end_the_process_at_the_second, two))
     failure = FailedRecording(str(paths[1]), "the process that worked on it was ended")
     assert found == {
         paths[0]: [str(paths[0])],
@@ -138,7 +145,8 @@ def test_a_recording_that_fails_does_not_stop_the_rest(tmp_path: Path) -> None:
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_unexpected_exception_fails_only_its_recording(tmp_path: Path, jobs: int) -> None:
     paths = [claude_code(tmp_path / f"{i}.jsonl", "x") for i in (1, 2, 3)]
-    found = by_file(worked(files(paths), fail_unexpectedly_at_the_second, jobs=jobs))
+    with executor(jobs) as workers:
+        found = by_file(worked(files(paths), fail_unexpectedly_at_the_second, workers))
     (failure,) = found[paths[1]]
     assert failure.recording == "2.jsonl"
     assert failure.why.startswith("unexpected KeyError: 'surprise' in test_running.py, line ")
@@ -148,7 +156,8 @@ def test_an_unexpected_exception_fails_only_its_recording(tmp_path: Path, jobs: 
 @pytest.mark.slow
 def test_a_result_that_cannot_be_pickled_fails_only_its_file(tmp_path: Path) -> None:
     paths = [claude_code(tmp_path / f"{i}.jsonl", "x") for i in (1, 2, 3)]
-    found = by_file(worked(files(paths), return_the_second_unpicklable, jobs=2))
+    with executor(2) as two:
+        found = by_file(worked(files(paths), return_the_second_unpicklable, two))
     (failure,) = found[paths[1]]
     assert "cannot be pickled" in failure.why
     assert [found[paths[0]], found[paths[2]]] == [[str(paths[0])], [str(paths[2])]]
@@ -181,7 +190,7 @@ def test_other_files_in_a_folder_are_skipped(tmp_path: Path) -> None:
     other = tmp_path / "README.md"
     other.write_text("read me", encoding="utf-8")
     found = files([tmp_path])
-    assert list(worked(found, calls_of)) == [PassedOver(str(other)), Done(found[0])]
+    assert list(worked(found, calls_of)) == [PassedOver(str(other)), Done(Part(found[0]))]
 
 
 @pytest.mark.slow
@@ -198,7 +207,7 @@ def test_a_file_deleted_after_listing_fails(tmp_path: Path) -> None:
     path.unlink()
     assert list(worked(found, calls_of)) == [
         FailedRecording(str(path), "No such file or directory"),
-        Done(found[0]),
+        Done(Part(found[0])),
     ]
 
 

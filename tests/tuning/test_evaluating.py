@@ -1,20 +1,25 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 from typing import TYPE_CHECKING
 
 import pytest
 
-from policyctx.errors import ReplayError
+from policyctx.replay.executing.choosing import executor
+from policyctx.replay.executing.processes import Processes
+from policyctx.replay.parts import Origin, Part
+from policyctx.replay.places import files
 from policyctx.replay.terms import UNNAMED
 from policyctx.tuning.evaluating import Evaluator, Failure, tried
 from policyctx.tuning.outcomes import Outcome, Unpriced
 from tests.conversations import session_of
-from tests.replay.sessions import recording, turn_by_turn
 
 if TYPE_CHECKING:
-    from policyctx.tuning.evaluating import Tried
+    from pathlib import Path
+
+    from policyctx.tuning.evaluating import Found, Tried
 
 POLICY = """
 apiVersion: policyctx/v1
@@ -26,10 +31,17 @@ model:
 items: {tool_result: {offload: true}}
 steps: [{name: s, do: offload, select: {keep_recent: 1}}]
 """
-RECORDINGS = [
-    turn_by_turn(session_of(*[f"line {i} of some output\n" * 200 for i in range(count)]))
-    for count in (3, 6, 9)
-]
+CALLS = [3, 6, 9]
+
+
+@pytest.fixture
+def origins(tmp_path: Path) -> list[Origin]:
+    """Three sessions in one file."""
+    path = tmp_path / "sessions.jsonl"
+    contents = [[f"line {i} of some output\n" * 200 for i in range(count)] for count in CALLS]
+    path.write_text("\n".join(json.dumps(session_of(*one)) for one in contents), encoding="utf-8")
+    part = Part(files([path])[0])
+    return [Origin(part, index) for index in range(len(CALLS))]
 
 
 def policy(text: str = POLICY) -> Tried:
@@ -52,59 +64,56 @@ class Counted:
         self.calls += calls
 
 
-def test_offloading_large_results_of_a_long_session_saves() -> None:
-    with Evaluator(RECORDINGS) as evaluator:
-        evaluator.evaluate([policy()], range(3))
-        outcomes = [evaluator.outcome(policy().digest, number) for number in range(3)]
+def test_offloading_large_results_of_a_long_session_saves(origins: list[Origin]) -> None:
+    evaluator = Evaluator(origins, CALLS)
+    evaluator.evaluate([policy()], range(3))
+    outcomes = [evaluator.outcome(policy().digest, number) for number in range(3)]
     assert all(isinstance(one, Outcome) and one.acted for one in outcomes)
     last = outcomes[2]
     assert isinstance(last, Outcome)
     assert last.net < 0 < last.without
 
 
-def test_a_session_is_replayed_once_under_a_policy() -> None:
+def test_a_session_is_replayed_once_under_a_policy(origins: list[Origin]) -> None:
     heard = Counted()
-    with Evaluator(RECORDINGS, progress=heard) as evaluator:
-        evaluator.evaluate([policy()], [0, 1])
-        evaluator.evaluate([policy(), policy(POLICY.replace("50", "60"))], [1])
-        assert evaluator.replays == 3
-    calls = [len(one.calls) for one in RECORDINGS]
-    assert heard.begun == [calls[0] + calls[1], calls[1]]
+    evaluator = Evaluator(origins, CALLS, progress=heard)
+    evaluator.evaluate([policy()], [0, 1])
+    evaluator.evaluate([policy(), policy(POLICY.replace("50", "60"))], [1])
+    assert evaluator.replays == 3
+    assert heard.begun == [CALLS[0] + CALLS[1], CALLS[1]]
     assert heard.calls == sum(heard.begun)
 
 
-def test_a_policy_without_prices_has_no_outcome() -> None:
+def test_a_policy_without_prices_has_no_outcome(origins: list[Origin]) -> None:
     text = "\n".join(line for line in POLICY.splitlines() if "price" not in line)
-    with Evaluator(RECORDINGS) as evaluator:
-        evaluator.evaluate([policy(text)], [0])
-        assert evaluator.outcome(policy(text).digest, 0) == Unpriced((UNNAMED,))
+    evaluator = Evaluator(origins, CALLS)
+    evaluator.evaluate([policy(text)], [0])
+    assert evaluator.outcome(policy(text).digest, 0) == Unpriced((UNNAMED,))
 
 
-def test_a_recording_that_cannot_be_replayed_is_a_failure() -> None:
-    broken = recording([{"role": "user", "content": 5}])
-    with Evaluator([broken]) as evaluator:
-        evaluator.evaluate([policy()], [0])
-        assert isinstance(evaluator.outcome(policy().digest, 0), Failure)
+def test_a_recording_that_is_gone_is_a_failure(origins: list[Origin], tmp_path: Path) -> None:
+    (tmp_path / "sessions.jsonl").unlink()
+    evaluator = Evaluator(origins, CALLS)
+    evaluator.evaluate([policy()], [0])
+    assert isinstance(evaluator.outcome(policy().digest, 0), Failure)
 
 
-@pytest.mark.slow
-def test_several_processes_give_the_same_outcomes() -> None:
-    policies = [policy(), policy(POLICY.replace("50", "5000"))]
-    found = []
-    for jobs in (1, 2):
-        with Evaluator(RECORDINGS, jobs=jobs) as evaluator:
-            evaluator.evaluate(policies, range(3))
-            found.append([evaluator.outcome(p.digest, n) for p in policies for n in range(3)])
-    assert found[0] == found[1]
+def outcomes(evaluator: Evaluator, policies: list[Tried]) -> list[Found]:
+    evaluator.evaluate(policies, range(3))
+    return [evaluator.outcome(one.digest, number) for one in policies for number in range(3)]
 
 
 @pytest.mark.slow
-def test_a_process_that_is_ended_is_an_error() -> None:
-    with Evaluator(RECORDINGS, jobs=2) as evaluator:
-        evaluator.evaluate([policy()], range(3))
-        pid = evaluator._workers[0]._process.pid
+def test_several_processes_give_the_same_outcomes_even_if_one_is_killed(
+    origins: list[Origin],
+) -> None:
+    first, second = [policy()], [policy(POLICY.replace("50", "5000"))]
+    here = Evaluator(origins, CALLS)
+    with executor(2) as two:
+        assert isinstance(two, Processes)
+        evaluator = Evaluator(origins, CALLS, executor=two)
+        assert outcomes(evaluator, first) == outcomes(here, first)
+        pid = two._processes[0].pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        evaluator._workers[0]._process.join()
-        with pytest.raises(ReplayError, match="fewer --jobs"):
-            evaluator.evaluate([policy(POLICY.replace("50", "60"))], range(3))
+        assert outcomes(evaluator, second) == outcomes(here, second)

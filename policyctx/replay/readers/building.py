@@ -165,12 +165,16 @@ class RecordingNames:
         self._used: set[str] = set()
         self._times: Counter[str] = Counter()
 
-    def __len__(self) -> int:
-        return len(self._used)
+    def numbered(self) -> str:
+        """Return a name with the number of the recording in its file, from 1."""
+        return self.after(str(len(self._used) + 1))
 
     def of(self, *parts: object) -> str:
         """Return the file's name, `#`, and those of the parts that say something."""
-        said = "-".join(str(part) for part in parts if part is not None and part != "")
+        return self.after("-".join(str(part) for part in parts if part is not None and part != ""))
+
+    def after(self, said: str) -> str:
+        """Return the file's name, `#` and a text."""
         name = first = f"{self._file}#{said}"
         while name in self._used:
             self._times[first] += 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
+from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.fields import mapping, word
 
 if TYPE_CHECKING:
@@ -27,9 +27,14 @@ def recognises(record: object) -> bool:
     return is_chat_message(record) or any(map(is_chat_message, _listed(record)[:1]))
 
 
+def stands_alone(record: object) -> bool:
+    """Is this a whole conversation, or nothing of one."""
+    return bool(_listed(record)) or not is_chat_message(record)
+
+
 def recordings(source: Source) -> Iterator[Recording]:
     """Yield one recording of a file of messages, and one of each list of messages."""
-    names = RecordingNames(source.name)
+    names = source.names()
     rest = RecordingBuilder()
     for record in source.records():
         messages = _listed(record)
@@ -37,7 +42,7 @@ def recordings(source: Source) -> Iterator[Recording]:
             one = RecordingBuilder()
             for message in messages:
                 add_said(one, message)
-            yield one.recording(names.of(len(names) + 1), FORMAT)
+            yield one.recording(names.numbered(), FORMAT)
         elif is_chat_message(record):
             add_said(rest, record)
         else:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from policyctx.definitions.authors import written_by
 from policyctx.messages.json_text import compact_json
-from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
+from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.fields import (
     Record,
     function_call,
@@ -457,9 +457,14 @@ def recognises(record: object) -> bool:
     return _is_event(record)
 
 
+def stands_alone(record: object) -> bool:
+    """Is this a whole conversation, or nothing of one."""
+    return not _is_event(record)
+
+
 def recordings(source: Source) -> Iterator[Recording]:
     """Yield a recording for each instance, or the one session that the events are of."""
-    names = RecordingNames(source.name)
+    names = source.names()
     alone = RecordingBuilder()
     events: Events | SdkEvents | None = None
     for record in source.objects():

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 from pydantic_core import from_json
 
 from policyctx.errors import MissingExtraError
+from policyctx.replay.readers.building import RecordingNames
 from policyctx.replay.readers.fields import mapping
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ class Source(ABC):
         """What the names of its recordings begin with."""
         self.not_understood: Counter[str] = Counter()
         """What was found that is not a record: how often, by what it is."""
+
+    def names(self) -> RecordingNames:
+        """Return the names of the recordings, which a reader takes one after the other."""
+        return RecordingNames(self.name)
 
     @abstractmethod
     def outlines(self) -> Iterator[object]:
@@ -145,14 +150,18 @@ class JsonLines(Source):
         """Yield the value of each line that is JSON."""
         self.not_understood.clear()
         with self._opened() as file:
-            for number, line in enumerate(file):
-                text = line.removeprefix(BOM) if number == 0 else line
+            for text in self._lines(file):
                 if not text or text.isspace():
                     continue
                 try:
                     yield value_of(text)
                 except ValueError:
                     self.not_understood["line that is not JSON"] += 1
+
+    def _lines(self, file: BinaryIO) -> Iterator[bytes]:
+        """Yield the lines to read, without the mark at the beginning of the file."""
+        yield file.readline().removeprefix(BOM)
+        yield from file
 
 
 class Document(Source):

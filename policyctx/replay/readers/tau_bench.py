@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
+from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.chat import add_said
 from policyctx.replay.readers.fields import mapping
 
@@ -27,9 +27,15 @@ def recognises(record: object) -> bool:
     return "task_id" in fields and isinstance(fields.get("traj"), list)
 
 
+def stands_alone(record: object) -> bool:
+    """Is this a whole conversation, or nothing of one."""
+    del record
+    return True
+
+
 def recordings(source: Source) -> Iterator[Recording]:
     """Yield a recording for each task and trial."""
-    names = RecordingNames(source.name)
+    names = source.names()
     for task in source.objects():
         builder = RecordingBuilder()
         for message in task["traj"] if recognises(task) else ():

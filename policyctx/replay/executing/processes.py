@@ -1,0 +1,200 @@
+"""`Processes`: jobs in several processes of this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections import deque
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from policyctx import __version__
+from policyctx.replay.executing.executor import Lost, packed, result_of_call, unpacked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Hashable, Sequence
+
+    from policyctx.replay.executing.executor import Job
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+# A job that has ended so many processes is lost.
+_TRIES = 2
+
+
+class Processes:
+    """Does the jobs in several processes, which are started when needed; implements `Executor`."""
+
+    is_here = False
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._processes: list[_Process] = []
+        self._owners: dict[Hashable, _Process] = {}
+        """The process that last did a job of a home."""
+
+    def results(
+        self, function: Callable[[A], R], jobs: Sequence[Job[A]]
+    ) -> Generator[tuple[Job[A], R | Lost], None, None]:
+        """Yield each job with its result, as `Executor` says."""
+        queue = _Queue(jobs, self._owners)
+        tries: dict[int, int] = {}
+        working: dict[Connection, tuple[_Process, Job[A]]] = {}
+        try:
+            while queue or working:
+                self._begin(function, queue, working)
+                for connection in map(_connection, wait(working)):
+                    process, job = working.pop(connection)
+                    try:
+                        raw = connection.recv_bytes()
+                    except (EOFError, OSError):
+                        self._forget(process, queue)
+                        tries[id(job)] = tries.get(id(job), 0) + 1
+                        if tries[id(job)] < _TRIES:
+                            queue.put_back(job)
+                        else:
+                            yield job, Lost("the process that worked on it was ended")
+                    else:
+                        yield job, unpacked(raw)
+        finally:
+            for process, _ in working.values():
+                self._forget(process, queue)
+
+    def close(self) -> None:
+        """End the processes, also in the middle of a job."""
+        for process in self._processes:
+            process.end()
+        self._processes, self._owners = [], {}
+
+    def _begin(
+        self,
+        function: Callable[[A], R],
+        queue: _Queue[A],
+        working: dict[Connection, tuple[_Process, Job[A]]],
+    ) -> None:
+        """Give each process that is free a job, and start processes for further jobs."""
+        for process in list(self._processes):
+            if process.connection not in working and (job := queue.next_for(process)) is not None:
+                self._give(process, function, job, queue, working)
+        while queue.unowned and len(self._processes) < self.workers:
+            process = _Process()
+            self._processes.append(process)
+            job = queue.next_for(process)
+            assert job is not None  # noqa: S101 - the queue has one that nobody owns
+            self._give(process, function, job, queue, working)
+
+    def _give(
+        self,
+        process: _Process,
+        function: Callable[[A], R],
+        job: Job[A],
+        queue: _Queue[A],
+        working: dict[Connection, tuple[_Process, Job[A]]],
+    ) -> None:
+        try:
+            process.connection.send_bytes(packed(function, job))
+        except OSError:  # it was ended while it was free, so not by this job
+            self._forget(process, queue)
+            queue.put_back(job)
+        else:
+            working[process.connection] = process, job
+
+    def _forget(self, process: _Process, queue: _Queue[Any]) -> None:
+        """End a process; another one does the jobs of its homes."""
+        process.end()
+        self._processes.remove(process)
+        for home in [home for home, owner in self._owners.items() if owner is process]:
+            del self._owners[home]
+        queue.disown(process)
+
+
+class _Queue(Generic[A]):
+    """Jobs by their homes, and which process does them."""
+
+    def __init__(self, jobs: Sequence[Job[A]], owners: dict[Hashable, _Process]) -> None:
+        self._owners = owners
+        self.unowned: dict[Hashable, deque[Job[A]]] = {}
+        self._owned: dict[_Process, dict[Hashable, deque[Job[A]]]] = {}
+        for job in jobs:
+            of_owner = self._homes_of(owners.get(job.home))
+            of_owner.setdefault(_home(job), deque()).append(job)
+
+    def __bool__(self) -> bool:
+        return bool(self.unowned) or any(self._owned.values())
+
+    def next_for(self, process: _Process) -> Job[A] | None:
+        """Take a job: of a home of this process, then of no process, then of one with several."""
+        mine = self._homes_of(process)
+        if not mine:
+            others = max(self._owned.values(), key=len, default={})
+            if self.unowned:
+                home = next(iter(self.unowned))
+                mine[home] = self.unowned.pop(home)
+            elif len(others) > 1:
+                home, jobs = others.popitem()
+                mine[home] = jobs
+            else:
+                return None
+        home, jobs = next(iter(mine.items()))
+        job = jobs.popleft()
+        if not jobs:
+            del mine[home]
+        if job.home is not None:
+            self._owners[job.home] = process
+        return job
+
+    def put_back(self, job: Job[A]) -> None:
+        """Take a job again, before all others that no process owns."""
+        jobs = self.unowned.pop(_home(job), deque())
+        jobs.appendleft(job)
+        self.unowned = {_home(job): jobs, **self.unowned}
+
+    def disown(self, process: _Process) -> None:
+        """Give the homes of a process free."""
+        self.unowned = {**self._owned.pop(process, {}), **self.unowned}
+
+    def _homes_of(self, process: _Process | None) -> dict[Hashable, deque[Job[A]]]:
+        return self.unowned if process is None else self._owned.setdefault(process, {})
+
+
+def _home(job: Job[Any]) -> Hashable:
+    """Return the key of a job's home; one without a home has its own."""
+    return id(job) if job.home is None else (job.home,)
+
+
+def _connection(ready: object) -> Connection:
+    assert isinstance(ready, Connection)  # noqa: S101 - nothing else is waited for
+    return ready
+
+
+class _Process:
+    """A process that makes one call at a time."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, other = context.Pipe()
+        self._process = context.Process(target=_serve, args=(other, __version__), daemon=True)
+        self._process.start()
+        other.close()
+
+    @property
+    def pid(self) -> int | None:
+        """Its number, None before it has one."""
+        return self._process.pid
+
+    def end(self) -> None:
+        """End the process."""
+        self.connection.close()
+        self._process.terminate()
+        self._process.join()
+
+
+def _serve(connection: Connection, version: str) -> None:
+    """Answer each call with its result, until the other end is closed."""
+    # Ctrl-C is for the process that started this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with suppress(EOFError, OSError):
+        while True:
+            connection.send_bytes(result_of_call(version, connection.recv_bytes()))

@@ -1,0 +1,208 @@
+"""Who does the work gives the same results, whatever happens to a worker."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from policyctx.errors import ClusterError, MissingExtraError, ReaderError
+from policyctx.planning.compiled import OffloadPolicy
+from policyctx.replay.executing.choosing import executor
+from policyctx.replay.executing.executor import Here, Job, Lost, result_of_call, unpacked
+from policyctx.replay.executing.processes import Processes
+from policyctx.replay.places import files
+from policyctx.replay.running import Done, LoadedPolicy, replayed, worked
+from policyctx.tuning.evaluating import Evaluator
+from tests.conversations import session_of
+from tests.replay.test_running import claude_code
+from tests.tuning.test_evaluating import CALLS, origins, outcomes, policy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from policyctx.replay.executing.executor import Executor
+    from policyctx.replay.parts import Origin
+    from policyctx.replay.recording import Recording
+
+__all__ = ["origins"]
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Executor]:
+    with executor(2) as two:
+        yield two
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Executor]:
+    with executor(2, "local") as two:
+        yield two
+
+
+@pytest.fixture(params=["processes", "cluster"])
+def several(request: pytest.FixtureRequest) -> Executor:
+    found: Executor = request.getfixturevalue(request.param)
+    return found
+
+
+def squared(number: int) -> int:
+    if number == 7:
+        raise ReaderError("seven", "is refused")
+    return number * number
+
+
+def pid_of(_: int) -> int:
+    time.sleep(0.01)
+    return os.getpid()
+
+
+def killed_once(marker: Path) -> str:
+    """End the process that calls this first."""
+    if not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return marker.name
+
+
+def killed(_: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_each_job_has_its_result(several: Executor) -> None:
+    found = several.results(squared, [*map(Job, range(6))])
+    assert sorted((job.argument, result) for job, result in found) == [
+        (number, number * number) for number in range(6)
+    ]
+
+
+def test_what_a_job_raises_is_raised(several: Executor) -> None:
+    with pytest.raises(ReaderError, match="seven"):
+        list(several.results(squared, [Job(1), Job(7)]))
+    assert [result for _, result in several.results(squared, [Job(3)])] == [9]
+
+
+def test_jobs_of_one_home_are_done_by_one_process(several: Executor) -> None:
+    jobs = [Job(number, home=f"home {number % 2}") for number in range(12)]
+    by_home: dict[object, set[object]] = {}
+    for _ in range(2):
+        for job, pid in several.results(pid_of, jobs):
+            by_home.setdefault(job.home, set()).add(pid)
+    assert [len(pids) for pids in by_home.values()] == [1, 1]
+
+
+def test_a_job_that_ends_its_process_is_lost_and_no_other_one(processes: Executor) -> None:
+    jobs = [Job(number) for number in range(4)]
+    found = {job.argument: result for job, result in processes.results(killed_at_2, jobs)}
+    assert found == {0: 0, 1: 1, 2: Lost("the process that worked on it was ended"), 3: 9}
+
+
+def killed_at_2(number: int) -> int:
+    if number == 2:
+        killed(number)
+    return squared(number)
+
+
+def test_results_that_are_not_asked_for_are_cancelled(several: Executor, tmp_path: Path) -> None:
+    outcomes = several.results(touched, [Job(tmp_path / str(number)) for number in range(60)])
+    next(outcomes)
+    outcomes.close()
+    begun = len(list(tmp_path.iterdir()))
+    assert begun < 30
+    assert [result for _, result in several.results(squared, [Job(3)])] == [9]
+
+
+def touched(path: Path) -> None:
+    path.touch()
+    time.sleep(0.02)
+
+
+def figured(marker: Path, policy: LoadedPolicy, recording: Recording, path: str) -> Any:
+    """Replay a recording, and end the process in the middle of the third one of a file."""
+    if recording.name.endswith("#3"):
+        killed_once(marker)
+    session = replayed(policy, recording, path)
+    # How long it took is not a figure of the recording.
+    calls = [str(call).partition("seconds=")[0] for call in session.calls]
+    return session.name, session.steps, session.removals, calls, session.regrets
+
+
+def by_part(found: Any) -> dict[Any, list[Any]]:
+    of_file: dict[Any, list[Any]] = {}
+    of_part: list[Any] = []
+    for outcome in found:
+        if isinstance(outcome, Done):
+            of_file.setdefault(outcome.part.file.path, []).append((outcome.part.start, of_part))
+            of_part = []
+        else:
+            of_part.append(outcome)
+    return {
+        path: [one for _, outcomes in sorted(found, key=lambda one: one[0]) for one in outcomes]
+        for path, found in of_file.items()
+    }
+
+
+def test_a_killed_worker_changes_no_figure(several: Executor, tmp_path: Path) -> None:
+    folder = tmp_path / "sessions"
+    folder.mkdir()
+    texts = [f"line {i} of some output\n" * 300 for i in range(8)]
+    for number in range(3):
+        claude_code(folder / f"{number}.jsonl", *texts[: 3 + number])
+    lines = (json.dumps(session_of(*texts[:count])) for count in (2, 5, 8, 3))
+    (folder / "many.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    (folder / "notes.md").write_text("no recording", encoding="utf-8")
+    given = LoadedPolicy(OffloadPolicy.load("small-context"))
+    marker = tmp_path / "killed"
+    work = partial(figured, marker, given)
+    found = by_part(worked(files([folder]), work, several, part_bytes=30_000))
+    assert marker.exists()
+    assert len(found[folder / "many.jsonl"]) == 4
+    assert found == by_part(worked(files([folder]), work))
+
+
+def test_a_cluster_tunes_as_one_process_does(cluster: Executor, origins: list[Origin]) -> None:
+    evaluator = Evaluator(origins, CALLS, executor=cluster)
+    assert outcomes(evaluator, [policy()]) == outcomes(Evaluator(origins, CALLS), [policy()])
+
+
+def test_a_worker_of_another_version_is_refused() -> None:
+    with pytest.raises(ClusterError, match=r"a worker has policyctx .*, and this is 9\.9"):
+        unpacked(result_of_call("9.9", b""))
+
+
+def test_no_scheduler_at_an_address_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policyctx.replay.executing.cluster._LONGEST_CONNECT_S", 0.2)
+    with (
+        pytest.raises(ClusterError, match="no scheduler at tcp://"),
+        executor(1, "tcp://127.0.0.1:1"),
+    ):
+        pass
+
+
+def test_a_cluster_without_workers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policyctx.replay.executing.cluster._LOOKS_S", 0.05)
+    monkeypatch.setattr("policyctx.replay.executing.cluster._LONGEST_ALONE_S", 0.1)
+    with executor(0, "local") as none, pytest.raises(ClusterError, match="has no workers"):
+        list(none.results(squared, [Job(1)]))
+
+
+def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingExtraError, match="cluster"), executor(1, "local"):
+        pass
+
+
+def test_one_job_needs_no_other_process() -> None:
+    with executor(1) as one:
+        assert isinstance(one, Here)
+    with executor(3) as three:
+        assert isinstance(three, Processes)
+        assert not three._processes
