@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from policyctx.turns.context_items import ContextItem
     from policyctx.turns.result import Result
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Where each public name lives. Nothing is imported before it is asked for.
 _HOMES = {

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
+from policyctx.policy.agents_schema import agents_schema
 from policyctx.policy.codes import code_pages
 from policyctx.policy.presets import preset_record, record_path
 from policyctx.policy.reference import reference
@@ -20,6 +22,7 @@ def derived_files() -> dict[str, str]:
     """Return the text of every derived file by its path in the checkout."""
     return {
         "policies/policy.schema.json": schema_text(),
+        "policies/policyctx.schema.json": text_of(agents_schema()),
         "docs/policy-reference.md": reference(),
         "docs/diagnostics.md": code_pages(),
         "docs/steps.md": steps_page(),
@@ -34,7 +37,12 @@ def record_text(name: str) -> str:
 
 def schema_text() -> str:
     """Return the JSON Schema as it is committed."""
-    return json.dumps(policy_schema(), ensure_ascii=False, indent=2) + "\n"
+    return text_of(policy_schema())
+
+
+def text_of(schema: dict[str, Any]) -> str:
+    """Return a JSON Schema as a file of it is committed."""
+    return json.dumps(schema, ensure_ascii=False, indent=2) + "\n"
 
 
 def stale_files(root: Path) -> list[str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.diagnostics import Format, shown
@@ -15,13 +17,21 @@ from policyctx.policy.diagnosing import in_order
 from policyctx.policy.sources import agents_source
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from policyctx.errors import Diagnostic
     from policyctx.policy.agents import AgentEntry, AgentsFile
 
 
 def agents(
     directory: arguments.Directory = Path(),
-    as_json: arguments.Json = False,
+    form: Annotated[
+        Format,
+        typer.Option(
+            "--format", help="For people, programs, or the errors alone as GitHub's annotations."
+        ),
+    ] = Format.TEXT,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Show which agent gets which policy, from which line.
 
@@ -30,10 +40,13 @@ def agents(
 
     Example: policyctx agents
     """
+    if form is Format.GITHUB and not as_json:
+        _annotate(directory)
+        return
     file = read_agents(agents_source(directory))
     mistakes = [(entry, _mistakes(entry, file)) for entry in file.entries]
     out = console()
-    if as_json:
+    if as_json or form is Format.JSON:
         report = {"file": file.path, "agents": [_report(*checked) for checked in mistakes]}
         out.out(json_text(report), highlight=False)
     elif not mistakes:
@@ -44,6 +57,19 @@ def agents(
         out.print(table(columns, rows, numeric=set(), whole=set(columns)))
     if found := in_order(d for _, of_entry in mistakes for d in of_entry):
         raise PolicyError(found)
+
+
+def _annotate(directory: Path) -> None:
+    """Print each error as an annotation; exit with 1 if there is one."""
+    found: Sequence[Diagnostic]
+    try:
+        file = read_agents(agents_source(directory))
+        found = in_order(d for entry in file.entries for d in _mistakes(entry, file))
+    except PolicyError as error:
+        found = error.diagnostics
+    if found:
+        typer.echo(shown(found, Format.GITHUB))
+        raise typer.Exit(1)
 
 
 def _mistakes(entry: AgentEntry, file: AgentsFile) -> tuple[Diagnostic, ...]:

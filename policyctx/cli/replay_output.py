@@ -403,7 +403,11 @@ def replay_csv(sessions: Iterable[SimulatedSession]) -> str:
     for session in sessions:
         figures = figures_of(session)
         report = figures_report(figures)
-        row = {"name": session.name, "format": session.format, "path": session.path}
+        row = {
+            "name": _no_formula(session.name),
+            "format": session.format,
+            "path": _no_formula(session.path),
+        }
         for key, value in report.items():
             if key.startswith("cost_"):
                 row |= {f"{key}_{part}": number for part, number in value.items()}
@@ -416,6 +420,11 @@ def replay_csv(sessions: Iterable[SimulatedSession]) -> str:
             writer.writeheader()
         writer.writerow(row)
     return text.getvalue()
+
+
+def _no_formula(name: str) -> str:
+    """Return a name that a spreadsheet takes for text; recordings choose their sessions' names."""
+    return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name
 
 
 def _cost(cost: Cost, *, is_priced: bool) -> dict[str, Any]:

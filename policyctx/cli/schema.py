@@ -9,6 +9,7 @@ from rich.text import Text
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.output import console, json_text
+from policyctx.policy.agents_schema import agents_schema
 from policyctx.policy.reference import explained
 from policyctx.policy.schema import policy_schema, schema_of
 
@@ -22,7 +23,13 @@ _Key = Annotated[
 ]
 
 
-def schema(key: _Key = None, as_json: arguments.Json = False) -> None:
+def schema(
+    key: _Key = None,
+    agents: Annotated[
+        bool, typer.Option("--agents", help="Print the JSON Schema of a policyctx.yaml.")
+    ] = False,
+    as_json: arguments.Json = False,
+) -> None:
     """Print the JSON Schema of a policy, or explain one key.
 
     The end of a path is enough: of a key that several maps have, the full paths are listed.
@@ -30,7 +37,11 @@ def schema(key: _Key = None, as_json: arguments.Json = False) -> None:
     Example: policyctx schema items.keep_recent
     """
     out = console()
-    if key is None:
+    if agents:
+        if key is not None:
+            raise typer.BadParameter("--agents goes without a KEY")
+        out.out(json_text(agents_schema()), highlight=False)
+    elif key is None:
         out.out(json_text(policy_schema()), highlight=False)
     elif as_json:
         out.out(json_text(schema_of(key)), highlight=False)

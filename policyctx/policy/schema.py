@@ -35,6 +35,7 @@ _DESCRIBING = ("description", "default", "examples")
 # The order in which a schema reads; what is not named here follows by the alphabet.
 _ORDER = (
     "$schema",
+    "$id",
     "$ref",
     "title",
     "description",
@@ -53,6 +54,11 @@ _OF_SCHEMAS = frozenset({"properties", "$defs"})
 _OF_VALUES = frozenset({"const", "default", "enum", "examples", "required"})
 
 
+def schema_id(of: str) -> str:
+    """Return the `$id` of the schema of `policy` or `agents`: where SchemaStore serves it."""
+    return f"https://www.schemastore.org/policyctx-{of}.json"
+
+
 def policy_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a policy file, as plain values."""
     generated = Policy.model_json_schema(schema_generator=_AsWritten)
@@ -65,6 +71,7 @@ def policy_schema() -> dict[str, Any]:
             properties[name] = {**_with_variable(part), **about}
     schema = {
         "$schema": DIALECT,
+        "$id": schema_id("policy"),
         **generated,
         "title": "A policy of policyctx",
         "$defs": {**maps, "Variable": dict(_VARIABLE)},

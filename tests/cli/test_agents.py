@@ -116,3 +116,15 @@ def test_a_missing_file_error_lists_the_searched_folders(tmp_path: Path) -> None
 
 def test_a_missing_folder_is_a_usage_error(tmp_path: Path) -> None:
     assert policyctx("agents", "--directory", tmp_path / "typo").returncode == 2
+
+
+def test_errors_are_annotations_for_github(folder: Path) -> None:
+    assert policyctx("agents", "--format", "github", cwd=folder).stdout == ""
+    (folder / "base.yaml").write_text(f"{BASE}min_token: 9\n", encoding="utf-8")
+    run = policyctx("agents", "--format", "github", cwd=folder)
+    place = f"file={folder / 'base.yaml'},title=PC101,line=3,col=1"
+    assert (run.returncode, run.stderr) == (1, "")
+    assert run.stdout.startswith(f"::error {place}::unknown key 'min_token'")
+    (folder / "policyctx.yaml").write_text("agents: {}\n", encoding="utf-8")
+    run = policyctx("agents", "--format", "github", cwd=folder)
+    assert run.stdout.startswith("::error file=policyctx.yaml,title=PC")

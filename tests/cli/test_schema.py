@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+from policyctx.policy.agents_schema import agents_schema
 from policyctx.policy.schema import policy_schema, schema_of
 from tests.cli.running import policyctx
 
@@ -39,3 +40,8 @@ def test_an_unknown_key_is_rejected_with_a_suggestion() -> None:
     assert run.returncode == 1
     assert run.stdout == ""
     assert "PC101: unknown key 'keep_recnt'; did you mean 'keep_recent'?" in run.stderr
+
+
+def test_the_schema_of_the_file_of_agents_is_printed() -> None:
+    assert json.loads(policyctx("schema", "--agents").stdout) == agents_schema()
+    assert policyctx("schema", "items", "--agents").returncode == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from policyctx.cli.store import look, upkeep
+from policyctx.cli.store import look, restoring, upkeep
 
 app = typer.Typer(
     name="store",
@@ -14,6 +14,7 @@ app = typer.Typer(
 )
 app.command("ls")(look.ls)
 app.command("cat")(look.cat)
+app.command("restore")(restoring.restore)
 app.command("restore-archive")(look.restore_archive)
 app.command("search")(look.search)
 app.command("history")(look.history)

@@ -1,0 +1,127 @@
+"""Offloaded texts put back into a document of JSON, such as the session file of a host."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from policyctx.errors import StoreError
+from policyctx.planning.ledger import LedgerEntry, is_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from policyctx.store.filesystem import ContextFileSystem
+
+JSON: TypeAlias = Any
+# The fields that name the call of a block or of a message; the first that is there counts.
+_IDS = ("tool_use_id", "tool_call_id", "call_id", "id")
+
+
+@dataclass(slots=True)
+class Restorer:
+    """Puts the originals in the places of their placeholders, whatever the document looks like.
+
+    A string that is a placeholder becomes its text. A block, or a message, that is recorded and
+    that contains its placeholder becomes the original block. What was not saved stays, as do
+    placeholders that stand for several files.
+    """
+
+    blocks: dict[tuple[str, str], tuple[JSON, str]]
+    """The original and its placeholder, by the field that names the call, and by its value."""
+    texts: dict[str, str]
+    """The original text by its placeholder."""
+    unsaved: frozenset[str]
+    """Placeholders of items that were not saved, or that are not clear."""
+    restored: int = field(default=0, init=False)
+    """The number of places that have their originals back."""
+    left: int = field(default=0, init=False)
+    """The number of places with a placeholder that stays."""
+
+    def lines(self, text: str) -> str:
+        """Return a text of JSON, or of JSON lines, with the originals.
+
+        A line without a placeholder, and a document without any, keeps its bytes. Raises
+        `ValueError` for a text that is neither.
+        """
+        try:
+            whole = json.loads(text)
+        except ValueError:
+            return "".join(self._line(line) for line in text.splitlines(keepends=True))
+        before = self.restored
+        new = self.value(whole)
+        return text if self.restored == before else json.dumps(new, ensure_ascii=False, indent=2)
+
+    def _line(self, line: str) -> str:
+        if not line.strip():
+            return line
+        before = self.restored
+        new = self.value(json.loads(line))
+        return line if self.restored == before else json.dumps(new, ensure_ascii=False) + "\n"
+
+    def value(self, value: JSON) -> JSON:
+        """Return a value of JSON with the originals; the value given is not changed."""
+        if isinstance(value, dict):
+            if (block := self._block(value)) is not None:
+                self.restored += 1
+                return block
+            return {name: self.value(inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [self.value(inner) for inner in value]
+        if not isinstance(value, str):
+            return value
+        if (text := self.texts.get(value)) is not None:
+            self.restored += 1
+            return text
+        self.left += value in self.unsaved
+        return value
+
+    def _block(self, value: dict[str, JSON]) -> JSON | None:
+        """Return the original of a block that contains its placeholder, None for another value."""
+        name = next((one for one in _IDS if isinstance(value.get(one), str)), None)
+        original, placeholder = self.blocks.get((name, value[name]), ({}, "")) if name else ({}, "")
+        if not original or any(original.get(key) != value.get(key) for key in ("type", "role")):
+            return None
+        once = json.dumps(placeholder)[1:-1]
+        # The arguments of a call may be JSON inside a string.
+        twice = json.dumps(once)[1:-1]
+        there = json.dumps(value)
+        return original if once in there or twice in there else None
+
+
+def restorer(stores: Iterable[ContextFileSystem]) -> Restorer:
+    """Return what puts back everything that the sessions of these stores offloaded.
+
+    Raises `StoreError` for a content that is gone or that is not what was saved.
+    """
+    blocks: dict[tuple[str, str], tuple[JSON, str]] = {}
+    found: dict[str, set[str | None]] = {}
+    for store in stores:
+        entries = (LedgerEntry.of(record) for record in store.records() if is_entry(record))
+        for entry in entries:
+            if entry is None or not entry.placeholder:
+                continue
+            path = entry.relative_path
+            text = None if path is None else store.read(path)
+            found.setdefault(entry.placeholder, set()).add(text)
+            original = None if path is None else _original(store, path)
+            if original is not None:
+                name = next((one for one in _IDS if isinstance(original.get(one), str)), None)
+                if name is not None:
+                    blocks[name, original[name]] = original, entry.placeholder
+    texts = {
+        placeholder: text
+        for placeholder, candidates in found.items()
+        if len(candidates) == 1 and (text := next(iter(candidates))) is not None
+    }
+    return Restorer(blocks, texts, frozenset(found.keys() - texts.keys()))
+
+
+def _original(store: ContextFileSystem, path: str) -> dict[str, JSON] | None:
+    """Return the block that a content was; None where only its text is known."""
+    try:
+        original = store.restore(path)
+    except StoreError:
+        return None
+    return original if isinstance(original, dict) else None
