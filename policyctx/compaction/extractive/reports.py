@@ -12,13 +12,8 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from policyctx.compaction.extractive.digest import Statement
-from policyctx.compaction.extractive.sentences import (
-    BULLET,
-    SAYS,
-    one_line,
-    sentences_in,
-    shortened,
-)
+from policyctx.compaction.extractive.lines import BULLET, SAYS
+from policyctx.compaction.extractive.sentences import one_line, sentences_in, shortened
 from policyctx.compaction.extractive.statements import USER
 from policyctx.tokens.words import CJK
 
