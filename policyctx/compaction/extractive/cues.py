@@ -95,6 +95,8 @@ class Language:
     """What a client writes to have a session go on, which is no task."""
     task_lists: tuple[str, ...] = ()
     """What a list of tasks is called: that it is written is no step of the work."""
+    wanted_failures: tuple[str, ...] = ()
+    """What the agent says of a failure that it wants, such as a test before the code."""
     all_tasks: tuple[str, ...] = ()
     """What all of a list of tasks is called."""
     nothing_open: tuple[str, ...] = ()
@@ -306,6 +308,15 @@ ENGLISH = Language(
         "please continue",
     ),
     task_lists=("todo list", "to-do list", "task list", "list of tasks", "todos", "todo items"),
+    wanted_failures=(
+        "should fail", "expected to fail", "expect it to fail", "expect them to fail", "will fail",
+        "must fail", "failing test", "failing tests", "fails first", "fail first", "see it fail",
+        "see them fail", "watch it fail", "confirm it fails", "confirm they fail",
+        "verify it fails", "verify they fail", "check that it fails", "make sure it fails",
+        "fails as expected", "fail as expected", "failed as expected", "expected failure",
+        "for the right reason", "reproduce", "reproduces", "reproduced", "reproduction",
+        "red phase", "is expected", "are expected", "as expected",
+    ),
     all_tasks=(
         "all tasks", "all the tasks", "all of the tasks", "all subtasks", "all items", "all todos",
         "all steps", "every task", "all open tasks", "all my tasks", "all planned tasks",
@@ -489,6 +500,7 @@ CHINESE = Language(
     refusals=("不要", "别", "不准", "不许", "禁止", "不用"),
     continuations=("请继续之前", "继续之前的对话", "从中断处继续", "接着上次的对话"),
     task_lists=("待办列表", "任务列表", "待办清单", "任务清单"),
+    wanted_failures=("应该失败", "应该会失败", "预期失败", "如预期", "符合预期", "复现"),
     all_tasks=("所有任务", "全部任务", "任务都", "任务全部", "所有步骤", "全部步骤"),
     nothing_open=("无待办", "没有待办", "暂无", "没有未完成", "等待用户", "等待下一步指示"),
     withdrawals=("算了", "不用了", "不做了", "取消", "先不", "跳过", "不需要", "别做", "不必"),
@@ -548,6 +560,7 @@ GERMAN = Language(
         "noch nicht", "noch", "offen", "ausstehend", "wartet", "fehlt", "fehlen", "läuft",
         "steht aus",
     ),
+    wanted_failures=("soll fehlschlagen", "wie erwartet", "schlägt erwartungsgemäß fehl"),
     all_tasks=("alle aufgaben", "alle punkte", "alle schritte"),
     nothing_open=("nichts", "keine offenen", "keine weiteren"),
     withdrawals=("vergiss", "lass weg", "nicht mehr nötig", "brauchen wir nicht", "überspringe"),
@@ -595,6 +608,7 @@ FRENCH = Language(
     ),
     remedies=("corrigé", "résolu", "réparé", "remarche"),
     unfinished=("pas encore", "encore", "en attente", "reste", "restent", "en cours", "manque"),
+    wanted_failures=("doit échouer", "comme prévu", "reproduire"),
     all_tasks=("toutes les tâches", "tous les points", "toutes les étapes"),
     nothing_open=("rien", "aucune tâche", "aucun point"),
     withdrawals=("oublie", "laisse tomber", "plus besoin", "pas besoin", "annule"),
@@ -682,6 +696,7 @@ class Cues:
     refusals: re.Pattern[str]
     continuations: Presence
     task_lists: Presence
+    wanted_failures: Presence
     all_tasks: Presence
     nothing_open: re.Pattern[str]
     withdrawals: Presence
@@ -732,6 +747,7 @@ def cues_of(languages: tuple[Language, ...]) -> Cues:
         refusals=_any_folded(cues("refusals")),
         continuations=_presence_of(cues("continuations")),
         task_lists=_presence_of(cues("task_lists")),
+        wanted_failures=_presence_of(cues("wanted_failures")),
         all_tasks=_presence_of(cues("all_tasks")),
         nothing_open=_any_folded(cues("nothing_open")),
         withdrawals=_presence_of(cues("withdrawals")),

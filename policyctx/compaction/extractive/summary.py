@@ -30,6 +30,7 @@ from policyctx.compaction.extractive.digest import (
     entries_of,
     read_summary,
 )
+from policyctx.compaction.extractive.failures import failures_of
 from policyctx.compaction.extractive.foreign import read_foreign
 from policyctx.compaction.extractive.layout import Layout, SummaryLine
 from policyctx.compaction.extractive.objections import objected
@@ -54,7 +55,6 @@ from policyctx.compaction.extractive.work import (
     calls_in,
     changed_in,
     counted,
-    failures_of,
     files_of,
 )
 from policyctx.messages.reading import Reading

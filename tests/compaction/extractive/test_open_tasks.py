@@ -9,8 +9,8 @@ import pytest
 from policyctx import written_by
 from policyctx.compaction.extractive import extractive_summary
 from policyctx.policy.models.compaction import Summary
-from tests.compaction.extractive.test_contents import edited, said, summary_of
 from tests.compaction.extractive.test_authors import group
+from tests.compaction.extractive.test_contents import edited, said, summary_of
 from tests.compaction.extractive.test_survival import after
 from tests.conversations import call, results, user
 
