@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from policyctx.compaction.extractive.cues import Cues
     from policyctx.compaction.extractive.digest import Digest
+    from policyctx.compaction.extractive.revisions import Told
     from policyctx.compaction.extractive.statements import Said
     from policyctx.compaction.extractive.work import Call
     from policyctx.definitions.items import Item
@@ -36,6 +37,7 @@ _LONGEST_LINE, _LONGEST_TASK, _LONGEST_RESULT = 480, 60, 200
 _SHORT_REPLY = 2
 # What stands between a task and its result, and what the result weighs more if it says the end.
 _RESULT, _ENDED = " => ", 3.0
+_CUT = " …"
 _NO_RESULT = ("?", "？", ":", "：", "…")
 _ENDS_SENTENCE = (".", "!", "。", "！")
 # Lines of code that are shown of each fence, and in a report at most.
@@ -128,7 +130,7 @@ def _left_task(earlier: Digest, items: Sequence[Item], cues: Cues) -> Iterator[S
 
 def _task(asked: str, lines: Iterable[Statement], source: int, cues: Cues) -> Iterator[Statement]:
     """Yield a line with a task and its result, the line that says most; none if none says it."""
-    task = shortened(one_line(asked), _LONGEST_TASK).replace(_RESULT, " = > ")
+    task = _begun(asked)
     said = [
         (weight + (_ENDED if _ends(one.text, cues) else 0), one.text)
         for one in lines
@@ -139,6 +141,36 @@ def _task(asked: str, lines: Iterable[Statement], source: int, cues: Cues) -> It
     if weight > 0:
         text = f"{task}{_RESULT}{shortened(one_line(result), _LONGEST_RESULT)}"
         yield Statement(text, source=source)
+
+
+def still_true(
+    tasks: Iterable[Statement], told: Sequence[Told], standing: Sequence[Told]
+) -> tuple[Statement, ...]:
+    """Return the tasks without those that were asked or closed with what no longer holds.
+
+    `told` are all statements, `standing` those that hold.
+    """
+    stand = {one.statement.text for one in standing}
+    taken = [one for one in told if one.statement.text not in stand]
+    if not taken:
+        return tuple(tasks)
+    held = {value.text for text in stand for value in values_in(text)}
+    stale = {value.text for one in taken for value in one.values} - held
+    texts = tuple(one.statement.text for one in taken)
+
+    def holds(task: Statement) -> bool:
+        asked, _, result = task.text.partition(_RESULT)
+        begun = asked.removesuffix(_CUT)
+        repeated = any(text.startswith(begun) for text in texts) or result in texts
+        return not repeated and stale.isdisjoint(value.text for value in values_in(task.text))
+
+    return tuple(filter(holds, tasks))
+
+
+def _begun(text: str) -> str:
+    """Return the beginning of what was asked."""
+    line = one_line(text).replace(_RESULT, " = > ")
+    return line if len(line) <= _LONGEST_TASK else line[:_LONGEST_TASK].rstrip() + _CUT
 
 
 def _ends(text: str, cues: Cues) -> bool:
@@ -198,18 +230,18 @@ def _lines_of(item: Item, said: Sequence[Said], asked: str) -> Iterator[Statemen
         if i == _MOST_LINES:
             return
         line = shortened(one_line(text), _LONGEST_LINE)
-        yield Statement(line, answers="" if i else task, source=item.message)
+        words = "" if i else shortened(one_line(task), _LONGEST_TASK)
+        yield Statement(line, answers=words, source=item.message)
 
 
 def _task_words(said: Sequence[Said], asked: str) -> str:
-    """Return the beginning of what the user asked; of a short reply what it agrees to."""
+    """Return what the user asked first in a message; of a short reply what it agrees to."""
     typed = [one for one in said if not one.pasted] or said
     if not typed:
-        return shortened(one_line(asked), _LONGEST_TASK)
+        return asked
     first = typed[0]
     is_reply = first.statement.answers and len(first.text.split()) <= _SHORT_REPLY
-    words = first.statement.answers if is_reply else first.text
-    return shortened(one_line(words), _LONGEST_TASK)
+    return first.statement.answers if is_reply else first.text
 
 
 def _structured(text: str) -> Iterator[str]:

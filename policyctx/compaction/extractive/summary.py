@@ -40,7 +40,7 @@ from policyctx.compaction.extractive.places import places_of
 from policyctx.compaction.extractive.progress import findings_of, status_of
 from policyctx.compaction.extractive.ranking import ranked
 from policyctx.compaction.extractive.references import resolved
-from policyctx.compaction.extractive.reports import closed_of
+from policyctx.compaction.extractive.reports import closed_of, still_true
 from policyctx.compaction.extractive.revisions import Told, revised
 from policyctx.compaction.extractive.sentences import sentences_in, shortened
 from policyctx.compaction.extractive.statements import (
@@ -129,6 +129,7 @@ def gathered(history: History, cues: Cues) -> Digest:
     status = status_of(before, items, spoken, calls, cues)
     told = _told({i: _with_done_told(found.digest) for i, found in read.items()}, said)
     standing = [_pointing(_with_source(one)) for one in revised(told, cues)]
+    tasks = still_true(tasks, told, standing)
     results = [item for item in items if item.kind == "tool_result"]
     in_status = {one.text for one in (*status.done, *status.next)}
     pasted = _once([*before.pasted, *(_with_source(one).statement for one in _pasted(said))])
