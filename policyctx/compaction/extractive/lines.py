@@ -34,9 +34,11 @@ _ONLY_TAG = re.compile(r"\s*</?[A-Za-z][\w.-]{0,60}(?:\s[^<>]{0,200})?>\s*")
 # Elements whose text the user wrote, though a program put them there: `<command-args>`.
 _TYPED_NAME = re.compile(
     r"(?:[A-Za-z.]+[-_])*(?:args|arguments|query|request|task)|command[-_]name"
+    r"|(?:[A-Za-z.]+[-_])+(?:description|statement)"
 )
 _TYPED = re.compile(
-    r"<((?:[A-Za-z.]+[-_])+(?:args|arguments|query|request|task)|command[-_]name)>(.*?)</\1>",
+    r"<((?:[A-Za-z.]+[-_])+(?:args|arguments|query|request|task|description|statement)"
+    r"|command[-_]name)>(.*?)</\1>",
     re.DOTALL,
 )
 _LINE_ENDS = re.compile(r"[ \t]*(?:\n|$)")

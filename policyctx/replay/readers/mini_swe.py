@@ -41,6 +41,8 @@ def recordings(source: Source) -> Iterator[Recording]:
     """Yield the one conversation."""
     builder = RecordingBuilder()
     configured = source.field("info", "config", "model", "model_name")
+    # At the end the agent writes what it submits into a message.
+    submitted = word(source.field("info", "submission")).strip() or None
     beginnings = tuple(_beginnings(mapping(source.field("info", "config", "agent"))))
     for message in map(mapping, source.elements("messages")):
         builder.records += 1
@@ -51,7 +53,8 @@ def recordings(source: Source) -> Iterator[Recording]:
         if role == "assistant":
             _call(builder, mapping(message.get("extra")), word(configured))
         sent = {key: value for key, value in message.items() if key != "extra"}
-        is_agents = role == "user" and word(message.get("content")).startswith(beginnings)
+        text = word(message.get("content"))
+        is_agents = role == "user" and (text.startswith(beginnings) or text.strip() == submitted)
         builder.add(written_by("program", sent) if is_agents else sent)
     if not builder.is_empty:
         yield builder.recording(source.name, FORMAT)

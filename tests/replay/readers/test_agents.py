@@ -320,10 +320,10 @@ def test_what_mini_swe_agent_writes_is_not_the_users() -> None:
         "Please give ONE action, found 2.",
     ]
     document = {
-        "info": {"config": {"agent": {**templates, "step_limit": 250}}},
+        "info": {"config": {"agent": {**templates, "step_limit": 250}}, "submission": "+ x\n"},
         "trajectory_format": "mini-swe-agent-1",
-        "messages": [{"role": "user", "content": text} for text in [*texts, "Stop here."]],
+        "messages": [{"role": "user", "content": text} for text in [*texts, "+ x", "Stop."]],
     }
     (recording,) = read_document(document)
     written = [author_of(message) for message in recording.messages()]
-    assert written == ["", "program", "program", ""]
+    assert written == ["", "program", "program", "program", ""]
