@@ -155,6 +155,7 @@ ENGLISH = Language(
         "will use", "we use", "opted", "because", "root cause", "turned out", "turns out", "found",
         "confirmed", "the problem", "the issue", "the fix", "fixed", "caused", "so that", "result",
         "decide", "final", "it is settled", "picked", "we go with", "conclusion", "reason",
+        "the cause", "the culprit", "the bug is",
     ),
     revisions=(
         "instead", "actually", "rather than", "no longer", "change", "changed", "switch", "rather",

@@ -119,15 +119,15 @@ _DEPENDS = re.compile(
 )
 
 
-def units_in(text: str) -> Iterator[Sentence]:
+def units_in(text: str, *, short_as_one: bool = True) -> Iterator[Sentence]:
     """Yield the sentences of a text, those together that say nothing without each other.
 
-    That is a short message of one line, and a sentence with the one before that it depends on
-    ("Use it for…").
+    That is a sentence with the one before that it depends on ("Use it for…") and, with
+    `short_as_one`, a short message of one line.
     """
     sentences = list(sentences_in(text))
     typed = [one.text for one in sentences if not one.pasted]
-    is_one_line = "\n" not in text.strip()
+    is_one_line = short_as_one and "\n" not in text.strip()
     if is_one_line and len(typed) == len(sentences) > 1 and spoken_words(text) <= _SHORT_MESSAGE:
         yield Sentence(_side_by_side(typed))
         return
