@@ -34,13 +34,13 @@ _ONLY_TAG = re.compile(r"\s*</?[A-Za-z][\w.-]{0,60}(?:\s[^<>]{0,200})?>\s*")
 # Elements whose text the user wrote, though a program put them there: `<command-args>`.
 _TYPED_NAME = re.compile(
     r"(?:[A-Za-z.]+[-_])*(?:args|arguments|query|request|task)|command[-_]name"
-    r"|(?:[A-Za-z.]+[-_])+(?:description|statement)"
 )
 _TYPED = re.compile(
-    r"<((?:[A-Za-z.]+[-_])+(?:args|arguments|query|request|task|description|statement)"
-    r"|command[-_]name)>(.*?)</\1>",
+    r"<((?:[A-Za-z.]+[-_])+(?:args|arguments|query|request|task)|command[-_]name)>(.*?)</\1>",
     re.DOTALL,
 )
+# Elements that hold the task where nothing stands outside of elements.
+_DESCRIBED = re.compile(r"(?<=<)(/?(?:[A-Za-z.]+[-_])+)(?:description|statement)>")
 _LINE_ENDS = re.compile(r"[ \t]*(?:\n|$)")
 # A prompt of a shell or of an interpreter with a command; the head of a stack trace.
 _BEGINS_OUTPUT = re.compile(
@@ -93,7 +93,10 @@ class Line(NamedTuple):
 def lines_of(text: str) -> Iterator[Line]:
     """Yield the lines that say something, bullets kept; what programs print comes in runs."""
     run: list[Line] = []
-    for line in _marked_lines(text):
+    lines = list(_marked_lines(text))
+    if all(line.pasted for line in lines) and _DESCRIBED.search(text):
+        lines = list(_marked_lines(_DESCRIBED.sub(r"\1task>", text)))
+    for line in lines:
         if _is_printed(line.text):
             run.append(line)
             continue

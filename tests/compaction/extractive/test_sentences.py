@@ -190,6 +190,8 @@ def test_a_comment_in_code_is_no_heading() -> None:
     ]
 
 
-def test_the_text_of_a_described_task_was_typed() -> None:
+def test_a_described_task_was_typed_if_nothing_else_was() -> None:
     text = "<pr_description>\nMend the importer.\n</pr_description>\n<hook-note>\nbe\n</hook-note>"
     assert [one.text for one in sentences_in(text) if not one.pasted] == ["Mend the importer."]
+    more = [one.text for one in sentences_in(f"{text}\nAsk Ines.") if not one.pasted]
+    assert more == ["Ask Ines."]
