@@ -1,4 +1,4 @@
-"""A compaction, but for the model's part of it, against the least that it could be.
+"""A compaction, except the model's part of it, against the least that it could be.
 
 The extractive summary has to look at every message, so it is held against one `json.dumps` of them,
 and against finding the words in that text, which is the least that reading them could be.
@@ -106,7 +106,7 @@ def growth() -> Iterator[Ratio]:
 
 
 def whole_compactions(messages: list[Message]) -> Iterator[Ratio]:
-    """A compaction but for the model's part of it, and files that come back, against their limits.
+    """A compaction except the model's part of it, and files that come back, against their limits.
 
     The texts are counted before, as in a session that has come so far.
     """
@@ -119,7 +119,7 @@ def whole_compactions(messages: list[Message]) -> Iterator[Ratio]:
     accessed = [FileAccess(path) for path in files]
     counter = counter_for("o200k_base")
     yield Ratio(
-        "compact 200,000 tokens but for the model / 300 ms",
+        "compact 200,000 tokens except the model / 300 ms",
         ours=lambda: compact_messages(
             messages, threshold=1, output_dir=Path(folder, "out"), summarizer=lambda _: "short"
         ),

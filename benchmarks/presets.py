@@ -55,7 +55,7 @@ class Stated(NamedTuple):
     regret_tokens: int
 
     def agrees(self, found: Sums) -> bool:
-        """Return whether measured figures are those that are stated, but for the tolerance."""
+        """Return whether measured figures are those that are stated, except the tolerance."""
         return (
             (self.sessions, self.dearer) == (found.sessions, found.dearer)
             and abs(self.without - found.without) <= NET * found.without

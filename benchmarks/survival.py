@@ -4,7 +4,7 @@
 
 A set is a JSON file with one history, a file with one a line (`.jsonl`), or a folder of JSON files;
 `planted/` has two. A history has `messages` and the `facts` that are planted in them. A fact has
-`id`, `kind`, `language`, `value` (a text, or several spellings of which any is enough),
+`id`, `kind`, `language`, `value` (a text, or several spellings, any of which is enough),
 `superseded` (old values that no longer hold), `message` (the position of the message that states
 it), `question` and `answer`.
 

@@ -68,7 +68,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail what skips for want of recordings or of a browser, where they are required."""
+    """Fail what skips without recordings or of a browser, where they are required."""
     report = yield
     for marker in ("traces", "browser"):
         required = f"POLICYCTX_REQUIRE_{marker.upper()}" in os.environ

@@ -106,7 +106,7 @@ def test_no_file_is_left_that_no_decision_names(
 def test_the_result_and_the_saved_files_contain_the_whole_original(
     messages: list[Message], policy: OffloadPolicy
 ) -> None:
-    """What stands is as it was, a placeholder stands for a file, and what is gone is in one."""
+    """What stays is as it was, a placeholder stands for a file, and what is gone is in one."""
     with session_under(policy) as session:
         result = session.apply(messages)
         read = iter([items_of([message]) for message in result.messages])

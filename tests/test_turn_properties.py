@@ -259,7 +259,7 @@ def test_a_list_that_grew_is_decided_as_one_that_is_read_at_once(
     steps was ready first: under `with_input` calls are not compared.
     """
     if any(step.do == "drop" for step in policy.policy.steps):
-        return  # what may go without harm depends on what stands around it at the time
+        return  # what may go without harm depends on what is around it at the time
     with_input = any(step.select.with_input for step in policy.policy.steps)
     with session_under(policy) as growing, session_under(policy) as whole:
         for end in range(len(messages) + 1):

@@ -11,7 +11,7 @@ Feature: Cache breakpoints stand where the next edit begins
       steps: [{name: retire, do: offload, select: {keep_recent: 2}}]
       """
 
-  Scenario: The anchor stands before the oldest large result, though it is protected
+  Scenario: The anchor comes before the oldest large result, though it is protected
     Given a result "small" of 10 tokens from Bash
     And a result "large" of 3,000 tokens from Bash
     When the policy is applied

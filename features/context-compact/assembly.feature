@@ -43,7 +43,7 @@ Feature: The new list, the archive and the report
     And message 1 is the same object as before
 
   @F-006
-  Scenario: What stands in braces in a summary or a file stays as it is
+  Scenario: What is in braces in a summary or a file stays as it is
     Given the summarizer answers "Use {path} and {{x}}."
     And the working directory has the file "a.py" that reads "f'{summary}'"
     And the agent has read the file "a.py"

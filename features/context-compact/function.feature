@@ -154,7 +154,7 @@ Feature: One call compacts a list
       | compact_messages_async |
 
   @UC-006 @F-008
-  Scenario Outline: The function returns the list when no summary can be had
+  Scenario Outline: The function returns the list when no summary is possible
     Given the summarizer fails every time
     And a user message of 160,000 tokens
     When the function <function> is called

@@ -243,7 +243,7 @@ Feature: The files that were read last come back
       | kind            | why                               |
       | folder          | it is a folder                    |
       | unreadable file | there is no permission to read it |
-      | binary file     | it is no text                     |
+      | binary file     | it is not text                     |
 
   @F-005 @BR-3.2-44
   Scenario: An empty file comes back

@@ -43,7 +43,7 @@ Feature: Room is made when the context fills up
     And the first user message is kept because "until_reached"
 
   @BR-4.2-2 @BR-5-2
-  Scenario: What the user wrote goes last, but for the newest
+  Scenario: What the user wrote goes last, except the newest
     Given the request's system prompt has 117,000 tokens
     And a user message of 5,000 tokens
     And a user message of 6,000 tokens
@@ -94,7 +94,7 @@ Feature: Room is made when the context fills up
     Then 3 results are dropped
 
   @BR-4.2-3
-  Scenario: What retired before is passed over, and keeps its placeholder
+  Scenario: What retired before is skipped, and keeps its placeholder
     Given the tool read_file is ephemeral and keeps 1 result
     And a session with a result "a" of 6,000 tokens from read_file
     And a result "b" of 6,000 tokens from read_file
@@ -110,7 +110,7 @@ Feature: Room is made when the context fills up
     And only the files "tool_result/read_file/a.json", "tool_result/read_file/b.json" and "tool_call/read_file/b.json" are written
 
   @BR-4.2-3 @BR-4.2-5
-  Scenario: What retires in the same turn is passed over as well
+  Scenario: What retires in the same turn is skipped as well
     Given the request's system prompt has 155,000 tokens
     And the tool read_file is ephemeral and keeps 1 result
     And a session with a result "a" of 6,000 tokens from read_file

@@ -1,4 +1,4 @@
-Feature: What stands in the place of what left
+Feature: What is in the place of what left
   The agent sees where the content is, and reads it with the tool that it has.
 
   Background:

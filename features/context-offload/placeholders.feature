@@ -1,4 +1,4 @@
-Feature: What stands in the place of a result
+Feature: What is in the place of a result
   The model is told where the content went, by a path that is the same wherever the folder lies,
   and nothing else of the message changes.
 

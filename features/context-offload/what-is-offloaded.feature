@@ -1,6 +1,6 @@
 Feature: What is offloaded
   The content of every tool result that is long enough leaves the history for a file. A short one
-  costs less than it would save, and all that is no tool result is needed where it stands.
+  costs less than it would save, and all that is not a tool result is needed where it stands.
 
   Background:
     Given the environment variable OFFLOAD_RATIO_THRESHOLD is not set

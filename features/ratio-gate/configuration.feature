@@ -132,7 +132,7 @@ Feature: The threshold is set by an environment variable
     Then the root folder holds only the file "tool-result-a.md"
 
   @BR-1.3-3 @BR-5.1-2
-  Scenario Outline: A value that is no share from 0 to 1 is refused, with the line that asks for it
+  Scenario Outline: A value that is not a share from 0 to 1 is refused, with the line that asks for it
     Given the environment variable OFFLOAD_RATIO_THRESHOLD is "<value>"
     And a result of 500 characters
     When the policy is applied

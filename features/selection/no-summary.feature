@@ -22,7 +22,7 @@ Feature: History is replaced without a summary
     And the context has 4 messages
     And the archive holds messages 1 to 4
 
-  Scenario: What is pinned stands behind the text
+  Scenario: What is pinned follows the text
     Given the caller passes the edited messages back
     And a user message that reads "Skill: never push"
     And 3 Bash results of 500 characters

@@ -1,5 +1,5 @@
 Feature: The file and its path
-  The path can be told beforehand: the caller's folder, the session, the id of the call. What is in
+  The path is known beforehand: the caller's folder, the session, the id of the call. What is in
   the file is the whole content, for whoever wants to look it up later.
 
   Background:

@@ -18,7 +18,7 @@ Feature: Every call stands alone, and the message that was given is not touched
       | 1500 characters in blocks |
 
   @F-003 @BR-3.2-11 @BR-3.2-22 @BR-3.2-23
-  Scenario: What stands beside the result in the message is copied too
+  Scenario: What is beside the result in the message is copied too
     When these results arrive
       | id | tool | type             | size            |
       | a  | Bash | result           | 1500 characters |

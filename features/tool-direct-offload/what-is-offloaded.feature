@@ -1,7 +1,7 @@
 Feature: What is offloaded
   A result that is too long goes to a file as it arrives, before a model has seen it. Only the
   message that has just arrived is looked at. Whether it is long enough is the caller's judgement,
-  and the policy is that caller: from 1000 characters on, or whatever it is told.
+  and the policy is that caller: from 1000 characters on, or whatever number it is given.
 
   Background:
     Given the policy "tool-direct-offload"

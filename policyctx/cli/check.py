@@ -26,7 +26,7 @@ def check(
     strict: Annotated[bool, typer.Option("--strict", help="Count warnings as errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
-    """Check policies: every mistake, and what is surely not meant.
+    """Check policies: every mistake, and what is probably a mistake.
 
     Exits with 1 when there is an error; --strict makes warnings errors.
 

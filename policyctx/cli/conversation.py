@@ -107,7 +107,7 @@ class Given:
 
     @property
     def _last(self) -> ModelCall | None:
-        """The last call of a recording that is no request by itself."""
+        """The last call of a recording that is not a request by itself."""
         if self.request.body is not None or self.recording is None or not self.recording.calls:
             return None
         return self.recording.calls[-1]
@@ -169,7 +169,7 @@ def _read(content: bytes, name: str, choice: RecordedChoice, *, quiet: bool) -> 
     whole = Given(Request(recording.messages()), recording, len(recording.calls))
     if recording.format not in LISTS or choice.session is not None:
         return whole
-    # A document that is a request by itself keeps what stands around its messages.
+    # A document that is a request by itself keeps what is around its messages.
     try:
         return Given(_request(content), recording, len(recording.calls))
     except _NotARequestError as error:

@@ -174,7 +174,7 @@ def _paid_rows(a: Figures, b: Figures) -> Iterator[tuple[str, ...]]:
 
 
 def _change(a: Figures, b: Figures) -> dict[str, Any]:
-    """Return what the second policy comes to more than the first one; $ are None if unknown."""
+    """Return how much more the second policy costs than the first one; $ are None if unknown."""
     has_same_prices = _has_same_prices(a, b)
     dollars = round(b.net.dollars - a.net.dollars, _DIGITS)
     return {

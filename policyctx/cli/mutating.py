@@ -97,7 +97,7 @@ def _print_json(
     reasons: dict[str, str],
     error: MutationError | None = None,
 ) -> None:
-    """Print the report; where mutants were not run, what they all come to is not known."""
+    """Print the report; where mutants were not run, their total is not known."""
     survivors, stale = _judgement(verdicts, reasons)
     report = {
         "mutants": [_plain(v, reasons) for v in verdicts],

@@ -58,7 +58,7 @@ def print_replay(
     each: bool,
     prices: PricesOf = "recorded",
 ) -> None:
-    """Print a line a session, or a file with many, and what all of them come to."""
+    """Print a line a session, or a file with many, and their total."""
     figures = [(session, figures_of(session)) for session in so_far.results]
     if not figures:
         out.print("no session was replayed")

@@ -80,7 +80,7 @@ def _weights(
     messages: Sequence[Message], counter: TokenCounter, model: ProviderModel
 ) -> list[tuple[Item, int]]:
     """Pair each item with its tokens."""
-    # What stands inside of a result is a part of that one's weight.
+    # What is inside of a result is a part of that one's weight.
     items = [item for item in items_of(messages) if item.inside is None]
     counts = counter.count_many([item.counted for item in items])
     return [
@@ -90,7 +90,7 @@ def _weights(
 
 
 def _sized(item: Item) -> list[Medium]:
-    """Return the media of an item but for sounds, which the request contains as JSON texts."""
+    """Return the media of an item except sounds, which the request contains as JSON texts."""
     return [medium for medium in item.media if medium.kind != "sound"]
 
 

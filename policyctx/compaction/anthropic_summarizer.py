@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from policyctx.compaction.summarizers import SummaryRequest
     from policyctx.policy.models.compaction import Summary
 
-# Claude docs, "Models overview": a million tokens from 4.6 on, but for Haiku. Counted with o200k,
+# Claude docs, "Models overview": a million tokens from 4.6 on, except Haiku. Counted with o200k,
 # text has about so many fewer tokens; 1.5 is on the safe side for models not known.
 _WINDOW, _LARGE_WINDOW = 200_000, 1_000_000
 _LARGE_FROM, _LARGE_FAMILIES = (4, 6), ("opus", "sonnet", "fable")

@@ -44,7 +44,7 @@ class History:
     """Positions of other messages that a compaction wrote: they say nothing new."""
     reads_file: Mapping[str, PathFields] = field(default_factory=lambda: MappingProxyType({}))
     """By exact name of a tool that reads a file: the field of its input that holds the path, or
-    several of which the first that a call has is meant."""
+    or several: the first one that a call has counts."""
     restored: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """By path: the contents that come back behind the summary, which need not repeat them."""
     shapes: Shapes = BUILT_IN
@@ -158,9 +158,9 @@ def archived_messages(text: str) -> list[dict[str, Any]]:
     try:
         messages = json.loads(text)["messages"]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise MessagesError("this is no archive of a compaction") from error
+        raise MessagesError("this is not an archive of a compaction") from error
     if not isinstance(messages, list):
-        raise MessagesError("this is no archive of a compaction")
+        raise MessagesError("this is not an archive of a compaction")
     return messages
 
 

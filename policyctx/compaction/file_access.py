@@ -25,7 +25,7 @@ _PATCHED = re.compile(
     r"^(?:\*\*\* (?:Add|Update) File:|\+\+\+ (?:b/)?)\s*(?P<path>[^\s/][^\r\n\t]*|/[^\r\n\t]+)",
     re.MULTILINE,
 )
-# What the field for a file's path is called, what stands in it, and the names of tools that read.
+# What the field for a file's path is called, what is in it, and the names of tools that read.
 _PATH_FIELD = re.compile(r"(?:path|file|file_?name)$", re.IGNORECASE)
 _FILE_PATH = re.compile(r"(?!\w+://)[^\r\n]{0,300}[^\s/\\.]\.\w{1,8}")
 _READS = re.compile(r"read|view|open|cat|show|get|fetch|load", re.IGNORECASE)
@@ -86,7 +86,7 @@ def accesses(
     """Return the files that calls accessed in one of the ways of `sources`, each path once.
 
     The file that was accessed last comes first. `restored` returns the path of the file that an
-    earlier compaction restored in a message, which counts as an access. A value that is no path is
+    earlier compaction restored in a message, which counts as access. A value that is not a path is
     skipped.
 
     Raises `MessagesError` if `messages` is no message list.

@@ -43,7 +43,7 @@ class WorkingFiles:
             resolved = os.path.realpath(os.path.join(folder, path))  # noqa: PTH118 - for realpath
             is_inside = os.path.commonpath((folder, resolved)) == folder
         except (OSError, ValueError) as error:
-            raise UnrestorableFileError(path, f"it is no path: {error}") from error
+            raise UnrestorableFileError(path, f"it is not a path: {error}") from error
         if not is_inside:
             raise UnrestorableFileError(path, f"it is outside of {folder}")
         return resolved
@@ -60,11 +60,11 @@ class WorkingFiles:
             why = _WHY.get(error.errno or 0, f"it cannot be read: {error.strerror}")
             raise UnrestorableFileError(resolved, why) from error
         if b"\0" in raw:
-            raise UnrestorableFileError(resolved, "it is no text: there is a NUL byte in it")
+            raise UnrestorableFileError(resolved, "it is not text: there is a NUL byte in it")
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise UnrestorableFileError(resolved, "it is no text in UTF-8") from error
+            raise UnrestorableFileError(resolved, "it is not text in UTF-8") from error
 
 
 def _file_content(resolved: str, most_bytes: int) -> bytes:
@@ -92,7 +92,7 @@ def _check_regular(resolved: str, found: os.stat_result) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise UnrestorableFileError(resolved, "it is a folder")
     if not stat.S_ISREG(found.st_mode):
-        raise UnrestorableFileError(resolved, "it is no regular file")
+        raise UnrestorableFileError(resolved, "it is not a regular file")
 
 
 # No known vocabulary has a token of more bytes, so a file of more than that many bytes a token is
@@ -162,7 +162,7 @@ def restore(
     none that is skipped makes room for an older. A file over `max_tokens_per_file` is skipped, or
     comes back by its windows, as `large_files` says. Where the sum would be over
     `max_tokens_total` restoration stops. `visible` are the paths whose
-    content still stands in the list: they are candidates, and do not come back. Each other
+    content is still in the list: they are candidates, and do not come back. Each other
     candidate that does not has a warning of its own.
     """
     shown = {_resolved(path, settings, reader)[0] for path in visible}

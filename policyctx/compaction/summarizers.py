@@ -166,7 +166,7 @@ def asked(summarizer: Summarizer, request: SummaryRequest, timeout: float | None
 
     `timeout` is in seconds, by default the request's. A summarizer that has not answered by then is
     left behind. Raises `SummaryError` for that, for whatever the summarizer raises, and for an
-    answer that is no text, blank, or more than four times as long as was asked for.
+    answer that is not text, blank, or more than four times as long as was asked for.
     """
     seconds = _seconds(request, timeout)
 

@@ -89,7 +89,7 @@ def verified(
 ) -> Verified:
     """Return the summary, with the lines of `units` that it lacks, in `most_words` words more.
 
-    `beside` are texts that will stand beside the summary: it need not say them. `units` come in the
+    `beside` are texts that will be beside the summary: it need not say them. `units` come in the
     order of their importance. Those that neither bind nor hold an exact value are not looked for.
     """
     said = _Said.of("\n".join([summary, *beside]), cues_of(SHIPPED))

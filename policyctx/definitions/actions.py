@@ -53,7 +53,7 @@ class Action(StrEnum):
     leaves_nothing: bool
     """Whether it leaves nothing of an item, and takes what a placeholder stands for too."""
     keeps_place: bool
-    """Whether an item after it, or its placeholder, still stands at its place in the list."""
+    """Whether an item after it, or its placeholder, is still at its place in the list."""
     takes_messages: bool
     """Whether it takes whole messages: it ends the pipeline and is not for arrival."""
     is_bound_by_rules: bool

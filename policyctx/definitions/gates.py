@@ -75,7 +75,7 @@ class Comparison:
 
 
 class Nothing(StrEnum):
-    """Why a gate had no number to compare; the value stands in reports."""
+    """Why a gate had no number to compare; the value is in reports."""
 
     MEASURED = "nothing_measured"
     SELECTED = "nothing_selected"

@@ -40,7 +40,7 @@ class ItemType:
 
 ITEM_TYPES: dict[str, ItemType] = {
     "system_prompt": ItemType(
-        meaning="What stands in the system prompt.",
+        meaning="What is in the system prompt.",
         has_tool=False,
         never_taken="the system prompt stays",
     ),

@@ -40,7 +40,7 @@ class LeastSize(NamedTuple):
     least: int | None
 
     def excludes(self, text: str) -> bool:
-        """Return whether the text is surely kept."""
+        """Return whether the text is certainly kept."""
         if self.least is None:
             return True
         if self.unit == "chars" or text.isascii():

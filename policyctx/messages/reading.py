@@ -223,7 +223,7 @@ class _New:
         if shape.stays(message):
             self.staying.append(index)
         if role == "assistant" or self._begun is not None:
-            # A message with thinking of its own is a whole reply, whatever stands before it.
+            # A message with thinking of its own is a whole reply, whatever comes before it.
             is_whole = not shape.splits_replies and any(part.kind == "thinking" for part in parts)
             self._reply(index, len(parts), role, splits=shape.splits_replies, is_whole=is_whole)
         turn, reply = self._turns, index if self._begun is None else self._begun

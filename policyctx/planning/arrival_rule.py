@@ -49,7 +49,7 @@ class Extent(NamedTuple):
 
 
 class LineNumbers(NamedTuple):
-    """How the number of a line stands before it."""
+    """The format of the number before each line."""
 
     width: int | None
     separator: str

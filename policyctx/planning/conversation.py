@@ -317,7 +317,7 @@ class Conversation:
         return self.reading.items_of(message)
 
     def of_message(self, position: int) -> Iterator[int]:
-        """Yield the items of the same message, but for those inside of another."""
+        """Yield the items of the same message, except those inside of another."""
         for i in self.items_of(self.items[position].message):
             if self.reading.items[i].inside is None:
                 yield i

@@ -297,7 +297,7 @@ class Identities:
     def entry(self, position: int) -> LedgerEntry | None:
         """Return the ledger's entry of an item, whether it is whole or replaced.
 
-        That is the newest decision on it: an older placeholder may stand in a list that comes
+        That is the newest decision on it: an older placeholder may be in a list that comes
         again.
         """
         if (replaced := self.replaced(position)) is not None:

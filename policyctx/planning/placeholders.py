@@ -57,7 +57,7 @@ class Extent(Protocol):
 
 
 class LineNumbers(Protocol):
-    """How the number of a line stands before it; see the key of a policy."""
+    """The format of the number before each line; see the key of a policy."""
 
     @property
     def width(self) -> int | None:
@@ -65,7 +65,7 @@ class LineNumbers(Protocol):
 
     @property
     def separator(self) -> str:
-        """What stands between the number and the line."""
+        """What is between the number and the line."""
 
 
 class Shown(Protocol):
@@ -89,7 +89,7 @@ class Shown(Protocol):
 
     @property
     def cut_mark(self) -> str:
-        """What stands after a line that is cut."""
+        """What comes after a line that is cut."""
 
     @property
     def gap(self) -> str:
@@ -312,7 +312,7 @@ def named_path(wording: Wording, item: Item, file: File, facts: Facts) -> str | 
     if not (item.text.startswith(pieces[0]) and item.text.endswith(pieces[-1])):
         return None
     how_to_read = _HOW_TO_READ if wording.is_default else ""
-    known = [re.escape(pieces[0])]  # what stands between the fields that may hold anything
+    known = [re.escape(pieces[0])]  # what is between the fields that may hold anything
     for field, literal in zip(pieces[1::2], pieces[2::2], strict=True):
         form = _form(field, item, file, facts)
         known += [""] if form is None else []

@@ -100,7 +100,7 @@ class Plan:
         return tuple(d for d in found if d.step or d.action is not Action.KEEP)
 
     def decision(self, position: int) -> Decision:
-        """Return the decision on one item; kept, with no step, if it is no candidate of a step."""
+        """Return the decision on one item; kept, with no step, if it is not a step's candidate."""
         return _Record(self).decision(position)
 
     @property

@@ -101,7 +101,7 @@ class _Arrival:
         self._planner, self._outlook = planner, outlook
         self._at = outlook.at
         arriving, items = outlook.conversation.arriving, outlook.conversation.items
-        # In a list, what stands behind a call without an answer is judged when that is there.
+        # In a list, what is behind a call without an answer is judged when that is there.
         # While results are reported one by one, calls made together with them still run.
         first = (n for n, i in enumerate(arriving) if items[i].message >= self._at.pending)
         self.judged = next(first, len(arriving)) if with_pending else len(arriving)

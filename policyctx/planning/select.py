@@ -530,7 +530,7 @@ class Candidates:
     def _may_take(self, position: int, fate: Decision | None) -> bool:
         """Whether the step's action goes further than the fate, and enough is left of the item."""
         if self._in.items[position].inside in self._in.fates:
-            return False  # it went with the result that it stands in
+            return False  # it went with the result that it is in
         if fate is None:
             return True
         is_above = self.step.action.leaves_nothing and not fate.action.leaves_nothing

@@ -289,8 +289,8 @@ nothing, as a list or as a map is refused. Quote it where it is a name:
     "PC006": Code(
         "nested too deep",
         """\
-Lists and maps stand in one another more than 32 levels deep. No key of the language needs more
-than a few, so this is a slip of brackets or a file that is no policy. Take the brackets away:
+Lists and maps are nested more than 32 levels deep. No key of the language needs more
+than a few, so this is a slip of brackets or a file that is not a policy. Take the brackets away:
 
     extends: [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[coding-agent]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]  # wrong
     extends: [coding-agent]""",

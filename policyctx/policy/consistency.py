@@ -124,7 +124,7 @@ def _text(placeholder: Node | None) -> Node | None:
 
 
 def _fields(text: str) -> frozenset[str]:
-    """The fields of a wording; none where they cannot be told, which is told elsewhere."""
+    """The fields of a wording; empty if it does not parse, which is reported elsewhere."""
     try:
         return parsed_template(text, PLACEHOLDER_FIELDS).fields
     except ValueError:

@@ -129,7 +129,7 @@ def _kinds(globs: list[Pieces]) -> set[Fitting]:
 
 
 def _closed(glob: Pieces, positions: set[int]) -> frozenset[int]:
-    """The positions and those behind the `*` that they stand before."""
+    """The positions and those behind the `*` that they come before."""
     for i in sorted(positions):
         while i < len(glob) and glob[i] == "*":
             i += 1  # noqa: PLW2901 - walks on from it

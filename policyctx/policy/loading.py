@@ -229,7 +229,7 @@ def _merged(base: Node, own: Node, problems: list[Diagnostic], path: Path = ()) 
 
 
 def _merged_steps(base: Node, own: Node, problems: list[Diagnostic]) -> Node:
-    """Merge the pipelines; steps that are no map with a name are left for the models to refuse."""
+    """Merge the pipelines; the models refuse steps that are not maps with a name."""
     if not isinstance(base.value, list) or not isinstance(own.value, list):
         return own
     steps = list(base.value)

@@ -42,7 +42,7 @@ _MOST_CHARS = 50
 
 
 def is_near(word: object, known: str) -> bool:
-    """Is a word so much like a known one that it is surely a misspelling."""
+    """Is a word so much like a known one that it is certainly a misspelling."""
     found, name = str(word).lower(), known.lower()
     return sorted(found) == sorted(name) or SequenceMatcher(None, found, name).ratio() >= _NEAR
 
@@ -108,7 +108,7 @@ def place_of_key(path: Path, node: Node, refused: Collection[str] = ()) -> str:
     """Return where a key belongs that is unknown at `path` and known elsewhere; empty for nowhere.
 
     The nearest place comes first: below the map that has the key, else the one that shares the
-    most with its path. `node` is what stands under the key; `refused` are keys of this map that do
+    most with its path. `node` is what is under the key; `refused` are keys of this map that do
     not go with its others.
     """
     *above, key = path
@@ -292,7 +292,7 @@ def _key_for_a_name(above: Path, name: str) -> dict[str, Any] | None:
 
 
 def _any_name(above: Path) -> str:
-    """A name that may stand in a map by name, from the map's example."""
+    """A name that may be in a map by name, from the map's example."""
     field = _field(above)
     examples = [] if field is None else _examples(*field)
     return next((str(name) for one in examples for name in one), "NAME")

@@ -54,7 +54,7 @@ class Node:
         return self.value if self.variable is None else self.variable
 
     def child(self, part: str | int) -> Node | None:
-        """Return what stands under a key or at an index, None when nothing does."""
+        """Return what is under a key or at an index, None when nothing does."""
         if isinstance(self.value, dict):
             return self.value.get(part)
         if isinstance(self.value, list) and isinstance(part, int) and part < len(self.value):
@@ -63,7 +63,7 @@ class Node:
         return None
 
     def deepest(self, path: Path) -> tuple[Path, Node]:
-        """Follow `path` as far as the tree has it; parts that it lacks are passed over."""
+        """Follow `path` as far as the tree has it; parts that it lacks are skipped."""
         node: Node = self
         found: Path = ()
         for part in path:
@@ -111,7 +111,7 @@ def sections(
 ) -> Iterator[tuple[Path, type[Section], Node]]:
     """Yield every map of the tree that a model describes, with its path and that model.
 
-    What the models do not know is passed over.
+    What the models do not know is skipped.
     """
     if isinstance(node.value, list):
         for i, child in enumerate(node.value):
@@ -127,7 +127,7 @@ def sections(
 
 
 def part_type(annotation: Any, part: str | int) -> Any:  # noqa: ANN401 - type expressions
-    """Return the type of what stands at `part` in a value of this type, None when none does."""
+    """Return the type of what is at `part` in a value of this type, None when none does."""
     if isinstance(part, int):
         return annotation
     if (values := value_type(annotation)) is not None:
@@ -138,7 +138,7 @@ def part_type(annotation: Any, part: str | int) -> Any:  # noqa: ANN401 - type e
 
 
 def type_at(path: Path) -> Any:  # noqa: ANN401 - a type expression
-    """Return the type of what stands at `path` in a policy, None when the path leads nowhere."""
+    """Return the type of what is at `path` in a policy, None when the path leads nowhere."""
     annotation: Any = Policy
     for part in path:
         annotation = part_type(annotation, part)

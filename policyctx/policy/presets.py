@@ -41,7 +41,7 @@ def digest_of(policy: Policy) -> str:
 
 
 def recorded_preset(source: PolicySource, folder: Path | None = None) -> Preset | None:
-    """Return the values of a text; None if it is no preset, or none whose values are known.
+    """Return the values of a text; None if it is not a preset, or none whose values are known.
 
     `folder` is that of the presets, by default of those that ship.
     """

@@ -82,7 +82,7 @@ A type of your own refines a built-in one, inherits its keys, and is selected wh
 named. Yours are tried in the order written. What is offloaded or cleared keeps its type.
 
 `recalled` is a result of `read_offloaded` or `search_offloaded`, or one whose call names a file of
-the store. It refines `tool_result`: it is selected where that is and inherits its keys, but for a
+the store. It refines `tool_result`: it is selected where that is and inherits its keys, except a
 `keep_recent` of its own: 3. No step takes it on arrival. A type of yours may refine it in turn.
 
 Never taken: the system prompt, a compaction's summary, blocks of an unknown kind, the newest
@@ -91,7 +91,7 @@ no later assistant message shows that the agent went on without one; an abandone
 holds nothing else. Thinking can only be dropped, and not that of the current turn.
 
 Of a call that is offloaded or cleared, every string of its input that is longer than the
-placeholder gives way to it, in the unit of the threshold. An input that is no object, or has no
+placeholder gives way to it, in the unit of the threshold. An input that is not an object, or has no
 such string, stays. An image or document becomes a text block with the placeholder; what is saved
 is the block's JSON.""",
     "KeepRecent": """\
@@ -202,7 +202,7 @@ short it is; `offload` saves it first. An input that is not a JSON object stays.
 since the step began, net of placeholders.""",
     "Gates": """\
 Each gate compares a number with `at_least`, `over`, `under` or `at_most`, exactly: a share of the
-window is not rounded. Every comparison is made, and stands in the plan. A closed gate leaves
+window is not rounded. Every comparison is made, and is in the plan. A closed gate leaves
 everything untouched and costs nothing.
 
 `ratio` is closed when there is nothing in the messages, and when nothing is selected; then

@@ -115,7 +115,7 @@ class _AsWritten(GenerateJsonSchema):
 
 
 def _written(value: object) -> object:
-    """Return a default as it stands in a file; a map at its defaults is the empty map."""
+    """Return a default as it is in a file; a map at its defaults is the empty map."""
     if isinstance(value, Section):
         given = {name: _written(getattr(value, name)) for name in sorted(value.model_fields_set)}
         short = getattr(value, "short_form", "")
@@ -130,7 +130,7 @@ def _written(value: object) -> object:
 
 
 def _with_variable(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a value with a variable allowed for each scalar that is no free text."""
+    """Return the schema of a value with a variable allowed for each scalar but free text."""
     found = dict(schema)
     if "description" in found:
         found["description"] = " ".join(found["description"].split())

@@ -67,7 +67,7 @@ def policy_source(
 ) -> PolicySource:
     """Read the policy called `name`: that of a shipped policy, else a file's path.
 
-    With `fragments` it may also be the name of a fragment, which is no policy by itself.
+    With `fragments` it may also be the name of a fragment, which is not a policy by itself.
     A relative path is below the folder of `beside`, else below the working directory. A file named
     like a preset is reached by a path with a separator, such as `./coding-agent`. Without `beside`
     the path may be a pipe, such as a shell's `<(…)`; what another file names must be regular.

@@ -86,7 +86,7 @@ class _Cache(_Written):
 class _Provider(_Written):
     sources: Annotated[tuple[str, ...], Field(min_length=1)]
     hosts: tuple[str, ...]
-    """What may stand before `/` in a name that is billed at these prices."""
+    """What may come before `/` in a name that is billed at these prices."""
 
 
 class _Model(_Written):

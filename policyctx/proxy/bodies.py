@@ -55,7 +55,7 @@ class Body:
         return memoryview(self.raw)[start + first : start + end]
 
     def with_gap(self, message: int) -> memoryview:
-        """Return the bytes of a message with what stands between it and the one before."""
+        """Return the bytes of a message with what is between it and the one before."""
         start = self.list_span.start
         return memoryview(self.raw)[start + self.ends[message - 1] : start + self.ends[message]]
 
@@ -206,7 +206,7 @@ class _Again(NamedTuple):
 
 
 def _same_again(raw: bytes, at: int, earlier: Body, count: int) -> _Again | None:
-    """Return what stands in place of message `count` of an earlier list, if the next one follows.
+    """Return what is in place of message `count` of an earlier list, if the next one follows.
 
     `at` is where the message before it ends. Returns None if that cannot be told.
     """
@@ -221,7 +221,7 @@ def _same_again(raw: bytes, at: int, earlier: Body, count: int) -> _Again | None
             return None
         piece = piece[1:]
     try:
-        # If this is a list, then the text behind it is no part of a string or of an object.
+        # If this is a list, then the text behind it is not part of a string or of an object.
         changed = orjson.loads(b"[%b]" % piece)
     except ValueError:
         return None

@@ -72,7 +72,7 @@ def turn_record(call: int, at: float, plan: Plan, *, counts: bool = True) -> dic
     for one in plan.new:
         freed: int | None = None
         if counts:
-            # What stands in a result that leaves too is counted with it.
+            # What is in a result that leaves too is counted with it.
             left = plan.facts.length(one.placeholder or "", "tokens")
             freed = 0 if one.item.inside in new else plan.facts.tokens(one.item) - left
         made.append(

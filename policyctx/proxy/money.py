@@ -71,7 +71,7 @@ class Meter:
         self._ttl = usage.write_ttl or (row.cache.ttl if row and row.cache else self._ttl)
         self._caches |= bool(usage.cache_read or usage.cache_write)
         held = self._held
-        if held is None:  # what was there before is not known, but for what was read of it
+        if held is None:  # what was there before is not known, except what was read of it
             held = usage.cache_read + spared if usage.cache_read else 0
         elif not self._caches or at - self._at > self._ttl:
             held = 0

@@ -36,7 +36,7 @@ class ListWriter:
         self._text = b""
 
     def text(self, body: Body, messages: Sequence[Message], sources: Sources) -> bytes:
-        """Return the messages as JSON with what stands between them, without brackets.
+        """Return the messages as JSON with what is between them, without brackets.
 
         They come from the list of the body as `sources` say. Objects of the last list have the
         bytes that they had in it.

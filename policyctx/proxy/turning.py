@@ -180,7 +180,7 @@ class Turning:
         finished(self.observe_in_steps(turned, usage))
 
     def observe_in_steps(self, turned: Turned, usage: object) -> Steps[None]:
-        """Learn from a usage as `observe` does, in steps of which the first is short."""
+        """Learn from a usage as `observe` does, in steps, the first of which is short."""
         one = turned.conversation
         if one is None:
             return

@@ -2,7 +2,7 @@
 
 Net is the simulated cost with the policy less the one without, both by the same simulator, plus the
 calls that write its summaries and the re-reads of what it should have kept. Its dollars are those
-of the input, but for the output of summaries and re-reads, which is named apart.
+of the input, except the output of summaries and re-reads, which is named apart.
 """
 
 from __future__ import annotations

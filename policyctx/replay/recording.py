@@ -102,7 +102,7 @@ class Recording:
     not_prompt: Mapping[str, int] = field(default_factory=dict)
     """Records that are known to be no part of a prompt: how many, by what they are."""
     not_understood: Mapping[str, int] = field(default_factory=dict)
-    """What was passed over because no reader knows what it means: how often, by what it is."""
+    """What was skipped because no reader knows what it means: how often, by what it is."""
     project: str = ""
     """What it was recorded in, such as the working directory; empty where it does not say."""
 

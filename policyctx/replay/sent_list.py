@@ -30,7 +30,7 @@ class Prompt(NamedTuple):
     messages: int
     """How many messages it has."""
     head: int
-    """How many blocks stand before the first message. The first of them is what nobody shows."""
+    """How many blocks come before the first message. The first of them is what nobody shows."""
     kept: int
     """How many blocks at its beginning are those of the list sent before."""
     blocks: tuple[Block, ...]
@@ -107,7 +107,7 @@ class MessageBlocks:
 
 
 def _items(message: Message) -> list[Item]:
-    """Return the items of a message; what stands inside of one is a part of its size."""
+    """Return the items of a message; what is inside of one is a part of its size."""
     return [item for item in items_of([message]) if not item.number]
 
 
@@ -139,7 +139,7 @@ class SentList:
         marks: Iterable[MarkedPlace] | None = None,
         removable: MarkedPlace | None = None,
     ) -> Prompt:
-        """Take the list of a call, and return what it comes to; `marks` are the client's.
+        """Take the list of a call, and return its figures; `marks` are the client's.
 
         `removable` is the first place that an edit to come could change.
         """

@@ -164,7 +164,7 @@ class StepUse:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedSession:
-    """What one recording comes to under one policy.
+    """The figures of one recording under one policy.
 
     All sizes are in tokens as the policy's tokenizer counts them; `billing` knows what a provider
     would have billed for them.
@@ -197,7 +197,7 @@ class SimulatedSession:
     untouched: str = ""
     """Why the policy took nothing; empty when it took something."""
     baselines: Mapping[str, Figures] = field(default_factory=dict)
-    """What the session comes to under other policies, by their name."""
+    """The figures of the session under other policies, by their name."""
     layout: ClientLayout = SYSTEM_AND_NEWEST
     """Where the client's breakpoints are in calls that do not say."""
     sent_layout: LayoutName = "recorded"
@@ -205,7 +205,7 @@ class SimulatedSession:
     layouts: tuple[LayoutName, ...] = LAYOUTS
     """Of breakpoints, to be priced side by side, beside what is sent."""
     figures: Figures | None = None
-    """What it comes to, where that is known already; see `summing.figures_of`."""
+    """Its figures, where that is known already; see `summing.figures_of`."""
     bill: SummedBill | None = None
     """What the recording knows of several calls together."""
     not_asked: tuple[str, ...] = ()

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 
 def online_summarizers(policy: OffloadPolicy) -> tuple[str, ...]:
-    """Return who would make the policy's summaries, by name, but for the text itself."""
+    """Return who would make the policy's summaries, by name, except the text itself."""
     whole = policy.policy.compaction
     compacting = [step for step in policy.all_steps if step.action.takes_messages]
     names = {
@@ -201,7 +201,7 @@ def simulated(
     layouts: tuple[LayoutName, ...] = LAYOUTS,
     common: Common | None = None,
 ) -> SimulatedSession:
-    """Return what a recording comes to under a policy; see `walked`."""
+    """Return the figures of a recording under a policy; see `walked`."""
     return walked(
         recording,
         policy,

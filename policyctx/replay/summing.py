@@ -125,7 +125,7 @@ def _names(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one session comes to under a policy, or several of them together.
+    """The figures of one session under a policy, or several of them together.
 
     Each figure is defined here only: its value for one session, and how two sessions add up.
     """
@@ -189,7 +189,7 @@ class Figures:
     )
     """Why the policy took nothing, and in how many sessions."""
     baselines: Mapping[str, Figures] = _figure(lambda s: s.session.baselines, _merged, none=dict)
-    """What the sessions come to under other policies, by their name."""
+    """The figures of the sessions under other policies, by their name."""
     priced_by_policy: int = _figure(lambda s: int(s.session.is_priced_by_policy))
     """Sessions whose prices are those of the policy."""
     unpriced: Mapping[str, int] = _figure(lambda s: _unpriced(s.session), _counts, none=dict)

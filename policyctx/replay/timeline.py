@@ -382,7 +382,7 @@ def _kept(part: SessionPart, plan: Plan, recorded: RecordedItems) -> Iterator[tu
 
 
 def _is_out(part: SessionPart, position: int) -> bool:
-    """Was the item out at the last call, by itself or with the result that it stands in."""
+    """Was the item out at the last call, by itself or with the result that it is in."""
     around = part.items[position].inside
     places = (position,) if around is None else (position, around)
     return any(part.absence(place, part.last_call) is not None for place in places)

@@ -142,7 +142,7 @@ def _line_start(text: str, number: int) -> int | None:
 def _page_end(text: str, begin: int, first: int, count: int) -> tuple[int, int, bool]:
     """Return the end of a page, its last line, and whether it ends within that line.
 
-    A page ends at the end of a line, but for a line that alone is longer than a page.
+    A page ends at the end of a line, except a line that alone is longer than a page.
     """
     limit, end, last = begin + MOST_CHARS, begin, first - 1
     while last < first - 1 + count and end < len(text):

@@ -58,7 +58,7 @@ def filler_blocks(size: Size, serial: int, kind: str = "text") -> list[dict[str,
 
 
 def compact(content: object) -> str:
-    """Return the JSON that stands for content which is no plain text, as policies measure it."""
+    """Return the JSON that stands for content which is not a plain text, as policies measure it."""
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -133,7 +133,7 @@ class FeatureSource:
         return Diagnostic(Location(self.shown, line, column, text), "", sentence, hint)
 
     def scenarios(self) -> Iterator[tuple[Scenario, Rule | None]]:
-        """Yield every scenario with the rule that it stands in."""
+        """Yield every scenario with the rule that it is in."""
         for child, rule in self._children():
             if child.scenario:
                 yield child.scenario, rule
@@ -183,7 +183,7 @@ class _Parser(FeatureParser):
 def read_feature(path: Path, shown: str) -> FeatureSource:
     """Parse a feature file; pytest-bdd's `scenario` finds it parsed.
 
-    Raises `BrokenFeatureError` when it is no Gherkin, cannot be read or holds nothing.
+    Raises `BrokenFeatureError` when it is not Gherkin, cannot be read or holds nothing.
     """
 
     def broken(sentence: str) -> BrokenFeatureError:
@@ -238,7 +238,7 @@ _MOST_CHARS = 4
 
 
 def misspelt_keywords(source: FeatureSource, definitions: Definitions) -> Iterator[Diagnostic]:
-    """Yield a problem for each line of a description that was surely meant to be more."""
+    """Yield a problem for each line of a description that was probably meant to be more."""
     keywords = keywords_of(source.tree.language)
     for line, text, is_prose in _described(source):
         found = _meant(text, keywords, definitions, is_prose=is_prose)

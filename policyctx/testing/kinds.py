@@ -76,7 +76,7 @@ class Kind:
 
 
 def unquoted(text: str) -> str:
-    r"""Return what stands between double quotes or backticks, or the bare word itself.
+    r"""Return what is between double quotes or backticks, or the bare word itself.
 
     Between double quotes, `\n`, `\t`, `\r`, `\0`, `\"`, `\\` and `\uXXXX` are what they are in
     JSON; any other backslash is one.

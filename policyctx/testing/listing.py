@@ -37,7 +37,7 @@ says how features are run."""
 _ITEM_WORDS = """\
 Items are named by their type: `user message`, or `web page` where the policy defines `web_page`.
 `result` and `call` are the items of tools; `item` is any item. The name of a tool, or a glob,
-stands before the type or after `from`. A tool whose name is a number or a position is written in
+comes before the type or after `from`. A tool whose name is a number or a position is written in
 quotes: `the first 2 "2" results`. A tool that the context does not have is an error, which lists
 the tools that it has.
 

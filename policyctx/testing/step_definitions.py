@@ -102,7 +102,7 @@ class Definition:
     type: StepType
     sentence: str
     examples: tuple[str, ...]
-    """Steps as they stand in a feature, without their keyword."""
+    """Steps as they are in a feature, without their keyword."""
     meaning: str
     room: str
     """The module that defines it, such as `contexts`."""

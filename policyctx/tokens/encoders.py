@@ -37,7 +37,7 @@ def pieces(text: str, most: int = SPLIT_CHARS) -> Iterator[str]:
 
     A cut stands between a letter or digit and white space or a punctuation mark, as late as it
     can. The encodings part their tokens there too, so the pieces' tokens add up to the text's
-    without error. Where so many characters hold no such place, the cut stands behind them and may
+    without error. Where so many characters hold no such place, the cut follows them and may
     part a token: measured on 300,000 characters, 16,384 at most, that is +0.012 % on digits,
     +0.008 % on mixed white space, +0.004 % on hex, +0.003 % on random letters, and nothing on
     base64, CJK, spaces or one letter repeated.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Size: TypeAlias = tuple[int, int]
 
-# In a JPEG the size may stand behind a preview and a colour profile.
+# In a JPEG the size may follow a preview and a colour profile.
 HEAD_BYTES = 256 * 1024
 
 _JPEG_MARK = 0xFF

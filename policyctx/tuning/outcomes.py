@@ -1,4 +1,4 @@
-"""What one setting comes to in one session, and in several: the numbers that settings compete in.
+"""The figures of one setting in one session, and in several: the numbers that settings compete in.
 
 `outcome_of` is the only place that knows how a replay is priced.
 """
@@ -112,7 +112,7 @@ def outcome_of(
     *,
     common: Common | None = None,
 ) -> Outcome | Unpriced:
-    """Return what a recording comes to under a policy, net of re-reads and summaries.
+    """Return the figures of a recording under a policy, net of re-reads and summaries.
 
     Only the breakpoints that are sent are priced. `common` is kept from one policy to the next.
     Raises as `simulated` does.

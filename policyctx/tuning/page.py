@@ -41,7 +41,7 @@ _HEAD = """<!doctype html>
 <p id="about" class="lead"></p>
 </header>
 <main id="main"></main>
-<noscript><p>This page draws its tables and charts with a script that stands in it.</p></noscript>
+<noscript><p>This page draws its tables and charts with a script that is in it.</p></noscript>
 """
 _SECURITY = (
     "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline';"

@@ -26,7 +26,7 @@ class Outcomes(Protocol):
     ) -> Mapping[Setting, tuple[Outcome, ...]]:
         """Return the outcomes in these sessions, in their order.
 
-        A setting that is no valid policy, or fails in a session, is left out, and one of several
+        A setting that is not a valid policy, or fails in a session, is left out, and one of several
         that make the same policy stands for all.
         """
 

@@ -80,7 +80,7 @@ class Beside(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The breakpoints of one request, of which those in the messages stand on items."""
+    """The breakpoints of one request, of which those in the messages are on items."""
 
     breakpoints: tuple[Breakpoint, ...]
     sent: SentAnchors

@@ -127,7 +127,7 @@ class Compacting:
         before, behind = self._parts.around
         self._kept = [m for i in before if (m := left[i]) is not None]
         self._before = [m for m in left[: self._parts.start] if m is not None]
-        # Also of dropped messages, which stand in the list that a restarted session is given.
+        # Also of dropped messages, which are in the list that a restarted session is given.
         self._shape = self._shapes.writing(known.given[self._parts.start : self._parts.end])
         carried = [left[i] for i in behind]
         self._behind = [m for m in [*carried, *left[self._parts.end :]] if m is not None]

@@ -220,7 +220,7 @@ class Verify(Effect["Verified"]):
     most_words: int
     """Words that what is missing may take."""
     beside: tuple[str, ...] = ()
-    """Texts that will stand beside the summary."""
+    """Texts that will be beside the summary."""
 
     def perform(self, store: SessionStore) -> Verified:
         """Gather the contents of the history, and append what the summary lacks."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class FakeClock:
-    """Stands still but for what the sides spend; keeps the order of their calls."""
+    """Stands still except what the sides spend; keeps the order of their calls."""
 
     def __init__(self) -> None:
         self.now = 0

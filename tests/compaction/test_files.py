@@ -119,11 +119,11 @@ def test_a_folder_is_rejected(tmp_path: Path) -> None:
 
 def test_a_pipe_is_rejected_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert refused(tmp_path / "pipe") == "it is no regular file"
+    assert refused(tmp_path / "pipe") == "it is not a regular file"
 
 
 def test_a_device_is_rejected() -> None:
-    assert refused("/dev/zero") == "it is no regular file"
+    assert refused("/dev/zero") == "it is not a regular file"
 
 
 def test_a_file_with_a_nul_byte_is_rejected(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_file_with_a_nul_byte_is_rejected(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_utf_8_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes("größe".encode("latin-1"))
-    assert refused(tmp_path / "a") == "it is no text in UTF-8"
+    assert refused(tmp_path / "a") == "it is not text in UTF-8"
 
 
 def test_a_file_without_permission_is_reported(tmp_path: Path) -> None:

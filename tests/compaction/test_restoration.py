@@ -210,7 +210,7 @@ def test_each_unreadable_file_has_one_warning_with_the_reason(tmp_path: Path) ->
             "'gone' is not restored: there is no such file",
             f"'../out' is not restored: it is outside of {tmp_path}",
             "'folder' is not restored: it is a folder",
-            "'binary' is not restored: it is no text: there is a NUL byte in it",
+            "'binary' is not restored: it is not text: there is a NUL byte in it",
         ),
     )
 

@@ -1,6 +1,6 @@
 """Mutations of the engine: whether the features notice when the package does something else.
 
-A mutation is a passage of the package's source and what stands there instead. The passage is
+A mutation is a passage of the package's source and what is there instead. The passage is
 looked for in the whole package and must be found once, so code may move from module to module; a
 passage that was rewritten, or is not unique any more, is an error and never counts as noticed.
 """

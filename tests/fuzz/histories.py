@@ -257,7 +257,7 @@ class History:
                     self._fail("file differs")
 
     def _check_nothing_is_lost(self, output: Sequence[Message]) -> None:
-        """Check that what was said is in the list or in a file, but for what a step clears."""
+        """Check that what was said is in the list or in a file, except what a step clears."""
         overwrites = self._policy.policy.store.on_conflict == "overwrite"
         texts = list(map(self._store.read, self._saved))
         if not overwrites and texts != list(self._saved.values()):

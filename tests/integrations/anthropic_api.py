@@ -121,7 +121,7 @@ class AnthropicAPI(ThreadingHTTPServer):
 
 
 def _unmarked(messages: list[Body]) -> list[Body]:
-    """Return the messages without cache markers, which are no part of the cached prefix."""
+    """Return the messages without cache markers, which are not part of the cached prefix."""
 
     def without(block: Body) -> Body:
         return {name: value for name, value in block.items() if name != "cache_control"}

@@ -210,7 +210,7 @@ def test_lone_surrogates_survive(project: Path) -> None:
 BROKEN: dict[str, Any] = {
     "no session": {"session_id": None},
     "an empty session": {"session_id": ""},
-    "a session that is no text": {"session_id": ["a"]},
+    "a session that is not text": {"session_id": ["a"]},
     "no working directory": {"cwd": None},
     "a relative working directory": {"cwd": "project"},
     "a working directory that is gone": {"cwd": "/no/such/folder"},

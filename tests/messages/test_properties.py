@@ -222,7 +222,7 @@ GONE = object()
 
 
 def rebuilt(value: Any, path: Path, edits: Mapping[Path, Edit]) -> Any:
-    """What stands at `path` once the edits are made, or `GONE`; part by part, from the top."""
+    """What is at `path` once the edits are made, or `GONE`; part by part, from the top."""
     removals = [key for key, edit in edits.items() if edit.text is None]
     if path and isinstance(path[-1], int) and any(path in {key, key[:-1]} for key in removals):
         return GONE

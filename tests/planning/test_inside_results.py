@@ -1,4 +1,4 @@
-"""Images inside a result that has left the list: they are no candidates any more."""
+"""Images inside a result that has left the list: they are not candidates any more."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ def test_a_returned_result_with_a_replaced_image_is_recognised(tmp_path: Path) -
 
 
 def test_a_restart_with_the_edited_list_recognises_a_replaced_image(tmp_path: Path) -> None:
-    """The result's text is another one then; what stands in it is not offloaded again."""
+    """The result's text is another one then; what is in it is not offloaded again."""
     text = """\
         items: {image: {offload: true}}
         store: {sync: never}

@@ -183,7 +183,7 @@ steps: [{name: "${STEP}", do: drop, select: {types: ["*"], tools: "${TOOL}"}}]
         assert "98765" not in output
         assert "marker" not in output
     assert "description: ${SECRET}" in shown
-    assert "root: here" in shown  # the default in the file is no secret
+    assert "root: here" in shown  # the default in the file is not a secret
     again = resolved(PolicySource("shown.yaml", shown), variables=variables)
     assert validated(again) == policy
 

@@ -51,7 +51,7 @@ POLICIES = [
 
 
 def compared(session: SimulatedSession, figures: Figures) -> dict[str, object]:
-    """Return all that a replay finds but for the time that it took."""
+    """Return all that a replay finds except the time that it took."""
     names = (one.name for one in fields(Figures) if one.name != "seconds")
     return {name: getattr(figures, name) for name in names} | {"regrets": session.regrets}
 

@@ -72,13 +72,13 @@ def test_a_file_without_records_is_rejected_with_the_reason(content: bytes, why:
 def test_an_unreadable_line_is_counted_and_skipped(torn: str) -> None:
     recording = read(torn, line(), torn)
     assert (recording.records, len(recording.messages())) == (3, 1)
-    assert recording.not_understood == {"line that is no JSON": 2}
+    assert recording.not_understood == {"line that is not JSON": 2}
 
 
 @pytest.mark.parametrize("odd", ["[1]", '"text"', "5"])
 def test_a_record_that_is_not_an_object_is_counted(odd: str) -> None:
     recording = read(line(), odd)
-    assert (recording.records, recording.not_understood) == (2, {"record that is no object": 1})
+    assert (recording.records, recording.not_understood) == (2, {"record that is not an object": 1})
 
 
 def test_an_empty_line_is_not_a_record() -> None:

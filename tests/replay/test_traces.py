@@ -109,7 +109,7 @@ def test_every_record_is_understood(path: Path) -> None:
     found: Counter[str] = Counter()
     for recording in recordings_in(path):
         found.update(recording.not_understood)
-    assert found == Counter({"line that is no JSON": int(counted(path)["bad_lines"])}) - Counter()
+    assert found == Counter({"line that is not JSON": int(counted(path)["bad_lines"])}) - Counter()
 
 
 @each_recording(*FOLDERS)

@@ -234,7 +234,7 @@ def test_a_meaningless_record_is_warned_of_once(tmp_path: Path, form: str) -> No
     store = store_of(session(form, root, Clock()))
     assert playing.contents_of(store) == contents
     assert store.records()[: len(records) + 1] == [*records, meaningless]
-    # Another one is not known yet, nor is the same one when it stands there again.
+    # Another one is not known yet, nor is the same one when it is there again.
     for one in (b'{"record":{"record":"usage"}}\n', line):
         write_lines(root, [*lines_of(root), one])
         assert [len(warnings) for warnings in openings(form, root)] == [1, 0, 0]

@@ -43,7 +43,7 @@ def compaction(summary: str) -> Replacement:
 
 
 def made(summary: str, left: Message, places: Places | None = None) -> Replaced:
-    """A list of two, of which the first is replaced, and the second edited if it has places."""
+    """A list of two: the first is replaced, and the second edited if it has places."""
     edited = {} if places is None else {1: places}
     return Replaced([user(summary), left], (None, range(1, 2)), edited)
 

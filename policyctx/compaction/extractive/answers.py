@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _LONGEST_ANSWER, _LONGEST_NOTE = 480, 400
 _QUESTION_MARK = ("?", "？")
-# What stands between a question and its answer.
+# What is between a question and its answer.
 _BETWEEN = re.compile(r"[\"'”\u2019\]})]*\s*(?:=>?|[:：→]|->)?\s*")
 _QUOTED = re.compile(r"\"(.*?)\"(?=[\s,.;}\])]|$)|“([^”]*)”", re.DOTALL)
 _BLANK_LINE = re.compile(r"\n\s*\n")
@@ -81,7 +81,7 @@ def _names(answer: str, option: str) -> bool:
 
 
 def _pairs(questions: Sequence[str], result: str) -> Iterator[tuple[str, str]]:
-    """Yield the questions that a result repeats, each with what stands behind it."""
+    """Yield the questions that a result repeats, each with what is behind it."""
     value = _value_in(result)
     if not isinstance(value, str):
         yield from _pairs_of(value, frozenset(questions))

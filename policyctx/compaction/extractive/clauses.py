@@ -217,7 +217,7 @@ class ClauseReader:
 
 
 def _ones_in(text: str) -> Iterator[Value]:
-    """Yield the numerals for one that stand before a measure; elsewhere it is an article."""
+    """Yield the numerals for one that come before a measure; elsewhere it is an article."""
     for one in _ONE.finditer(text):
         yield Value(one[0], one.start(), one.end(), NUMBER)
 

@@ -32,7 +32,7 @@ class Language:
     revisions: tuple[str, ...] = ()
     """What a statement has that takes an earlier one back."""
     settings: tuple[str, ...] = ()
-    """Words that stand before the value that something is given, such as `is` and `use`."""
+    """Words that come before the value that something is given, such as `is` and `use`."""
     particles: tuple[str, ...] = ()
     """Other words that say nothing of what a sentence is about."""
     corrections: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class Language:
     refusals: tuple[str, ...] = ()
     """How a reply begins that may turn down what was proposed, or only forbid something else."""
     continuations: tuple[str, ...] = ()
-    """What a client writes to have a session go on, which is no task."""
+    """What a client writes to have a session go on, which is not a task."""
     task_lists: tuple[str, ...] = ()
     """What a list of tasks is called: that it is written is no step of the work."""
     wanted_failures: tuple[str, ...] = ()
@@ -120,7 +120,7 @@ class Language:
     numbers: tuple[str, ...] = ()
     """The words for one, two and so on, in order."""
     firsts: tuple[str, ...] = ()
-    """What stands before a number that counts from the beginning of a list."""
+    """What comes before a number that counts from the beginning of a list."""
     lasts: tuple[str, ...] = ()
     """What points to the end of a list."""
     whole: tuple[str, ...] = ()

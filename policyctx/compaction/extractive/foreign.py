@@ -72,7 +72,7 @@ def _is_ahead(heading: str, cues: Cues) -> bool:
 
 
 def _outer(body: str) -> str:
-    """Return the entries that are indented least: what stands below them explains them.
+    """Return the entries that are indented least: what is below them explains them.
 
     Beside a list, other lines are what its writer says around it.
     """

@@ -36,7 +36,7 @@ class _Read(NamedTuple):
     clauses: tuple[Clause, ...]
     tokens: tuple[Token, ...]
     words: frozenset[str]
-    """All words and values, but for those named as what no longer holds."""
+    """All words and values, except those named as what no longer holds."""
     denied: frozenset[str]
     """Those named as what no longer holds."""
     keys: frozenset[str]

@@ -2,7 +2,7 @@
 
 A table of cues says whether a text has a word of one sort. To see which thing a statement is about,
 which value it gives, and whether it allows or forbids, each word needs its role. One word may have
-several: `改成` is a word of revision and stands before the new value.
+several: `改成` is a word of revision and comes before the new value.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Role:
 
     PARTICLE = 1
     SETTER = 2
-    """It stands before a value that something is given."""
+    """It comes before a value that something is given."""
     TARGET = 4
     PLACE = 8
     ACTION = 16
@@ -130,7 +130,7 @@ class Lexicon:
                 first, words = word.split(" ", 1)[0], len(_PIECE.findall(word))
                 self._phrase_words[first] = max(words, self._phrase_words.get(first, 0))
         self._read = lru_cache(maxsize=_MOST_CACHED)(self._read_word)
-        # For each first character the lengths of the entries that are no ASCII, longest first.
+        # For each first character the lengths of the entries that are not ASCII, longest first.
         lengths: dict[str, set[int]] = {}
         for word in roles:
             if len(word) > 1 and not word.isascii():

@@ -139,7 +139,7 @@ def _weight(words: AbstractSet[str]) -> float:
 
 
 def _closeness(one: Token, other: Token) -> int:
-    """Return how surely two different values are of one type, 0 if they are not."""
+    """Return how likely two different values are of one type, 0 if they are not."""
     # "4th" may be the fourth or a day.
     if one.unit and one.unit == other.unit:
         return _SAME_UNIT

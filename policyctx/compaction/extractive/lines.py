@@ -17,12 +17,12 @@ from policyctx.compaction.extractive.writing import SHIPPED
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# A text of more words than this was pasted, but for what was typed before and after it.
+# A text of more words than this was pasted, except what was typed before and after it.
 _MOST_TYPED = 400
 _TYPED_BEFORE, _TYPED_AFTER = 80, 50
 _CHARS_PER_WORD = 8
 # The shares of signs, and of words with a value, that printed lines have; and how long a run of
-# them was surely pasted.
+# them was probably pasted.
 _MANY_SIGNS, _MANY_VALUES = 0.08, 0.3
 _PRINTED_LINES, _PRINTED_CHARS = 6, 600
 
@@ -71,7 +71,7 @@ _LEAST_BROKEN, _BROKEN = 3, 0.8
 _LONGEST_PARAGRAPH = 4_000
 _CODE_SPAN = re.compile(r"`[^`]*(?:`|$)")
 _ENDS_LINE = (".", "!", "?", ":", ";", "。", "！", "？", "：", "；")
-# Words of a heading that excludes what stands below it.
+# Words of a heading that excludes what is below it.
 _LONGEST_EXCLUDING = 4
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _NEGATIONS = [word for language in SHIPPED for word in language.negating]
@@ -158,7 +158,7 @@ def _marked_lines(text: str) -> Iterator[Line]:
 
 
 def _excluded(heading: str) -> str:
-    """Return the heading if what stands below it is what shall not be, such as `Out of scope`."""
+    """Return the heading if what is below it is what shall not be, such as `Out of scope`."""
     heading = heading.strip(" #:：")
     return heading if spoken_words(heading) <= _LONGEST_EXCLUDING and negates(heading) else ""
 
@@ -332,5 +332,5 @@ def spoken_words(text: str) -> int:
 
 
 def negates(text: str) -> bool:
-    """Whether what stands below a line is what shall not be."""
+    """Whether what is below a line is what shall not be."""
     return _NEGATING.search(text) is not None

@@ -53,7 +53,7 @@ class Places(NamedTuple):
         return bool(self.folders) and _parts(path) not in self.folders
 
     def is_source(self, path: str) -> bool:
-        """Whether a check may read a file: one of the work that is no documentation."""
+        """Whether a check may read a file: one of the work that is not documentation."""
         return not (self.is_outside(path) or _DOCUMENTATION.search(path))
 
 

@@ -36,7 +36,7 @@ _CHECKBOX = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~/-])\]\s+(\S.*)$", re.M
 _SAME_TASK, _SAME_LISTED, _SAME_COMMAND = 1 / 3, 1 / 2, 1 / 2
 _NUMBERS = re.compile(r"\d+ ?")
 _CLAUSE_END = re.compile(r"[,;.!?，。；！？]")
-# What stands around the words of a task.
+# What is around the words of a task.
 _AROUND = " -*_([\"'"
 # Sentences behind an announcement in one message with which it is carried out.
 _CARRIED_OUT = 4
@@ -385,7 +385,7 @@ def _mentions(said: Sequence[Said], calls: Iterable[Call]) -> Mapping[str, tuple
 
 
 def _line_with(text: str, token: str) -> str:
-    """Return the line that a value stands in; of a long one what is around the value."""
+    """Return the line that a value is in; of a long one what is around the value."""
     at = text.find(token)
     start = max(text.rfind("\n", 0, at) + 1, at - _BEFORE)
     end = text.find("\n", at)

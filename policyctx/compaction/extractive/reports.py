@@ -35,7 +35,7 @@ _MOST_REPORTS, _MOST_LINES, _MOST_TASKS = 4, 300, 20
 _LONGEST_LINE, _LONGEST_TASK, _LONGEST_RESULT = 480, 60, 200
 # Words of a reply that says nothing of what it agrees to.
 _SHORT_REPLY = 2
-# What stands between a task and its result, and what the result weighs more if it says the end.
+# What is between a task and its result, and what the result weighs more if it says the end.
 _RESULT, _ENDED = " => ", 3.0
 _CUT = " …"
 _NO_RESULT = ("?", "？", ":", "：", "…")
@@ -103,7 +103,7 @@ def _short_tasks(
     asked: str,
     cues: Cues,
 ) -> Iterator[Statement]:
-    """Yield the tasks that the agent worked on and closed with a few words, but for the last."""
+    """Yield the tasks that the agent worked on and closed with a few words, except the last."""
     by_message: dict[int, list[Said]] = {}
     for one in said:
         by_message.setdefault(one.message, []).append(one)

@@ -205,7 +205,7 @@ def _led(lead: Line, items: list[str]) -> Iterator[Line]:
     if not items or (len(one.split()) <= _LONGEST_LIST and len(one) <= _LONGEST):
         yield Line(one.rstrip() if items else lead.text, lead.pasted)
         return
-    # A lead says nothing without its list, nor an item that is no sentence without its lead.
+    # A lead says nothing without its list, nor an item that is not a sentence without its lead.
     short = 6
     words = spoken_words(lead.text)
     whole = words <= _SHORT_LEAD or (words <= _LONGEST_NEGATING and negates(lead.text))

@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from policyctx.policy.models.compaction import Summary
     from policyctx.tokens.counter import TokenCounter
 
-# The agent's sentences that are told of: of this weight or more, and the heaviest only.
+# The agent's sentences that are mentioned: of this weight or more, and the heaviest only.
 _LEAST_WEIGHT, _MOST_SENTENCES = 1.0, 80
 
 
@@ -88,7 +88,7 @@ _LONGEST_OF_AGENT = 120
 # Sentences of a message in which a single word is a label, not an order.
 _MANY_SENTENCES = 4
 
-# What stands before a line that is quoted.
+# What comes before a line that is quoted.
 _QUOTES = "> "
 _SENTENCE_ENDS = (".", "!", "。", "！")
 # What a file may show as well.
@@ -227,7 +227,7 @@ def _with_source(one: _T) -> _T:
 def _pointing(one: Told) -> Told:
     """Return a statement with no more of the one that it may replace than what finds it.
 
-    The agent's statements stand in order, and nobody but the agent is bound by them.
+    The agent's statements are in order, and nobody but the agent is bound by them.
     """
     statement = one.statement
     if not one.user:
@@ -366,7 +366,7 @@ def extractive_summary(
 ) -> str:
     """Return the summary of a history under a policy's `summary` settings.
 
-    The same history gives the same text. It has the policy's sections, but for those that would be
+    The same history gives the same text. It has the policy's sections, except those that would be
     empty, and is never longer than `max_words`, `max_tokens`, `max_chars` and `max_share` allow. An
     earlier summary in the history is read back, not summarised again. `languages` are the tables of
     cues that rank what is said; a sentence in another language is ranked by who said it and its

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Characters of a call's name in the summary.
 _LONGEST_NAME = 100
-# What tells that a result failed stands at its beginning or its end.
+# What tells that a result failed is at its beginning or its end.
 LOOKED_AT = 300
 
 _EXIT = re.compile(r"exit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}[1-9]", re.IGNORECASE)
@@ -43,7 +43,7 @@ _SHOWS_TEXT = frozenset(
         "printf", "rg", "sed", "sleep", "sort", "tail", "tee", "tr", "true", "uniq", "wc", "xargs",
     }
 )  # fmt: skip
-# Programs whose exit code says whether they found something, and what may stand before them.
+# Programs whose exit code says whether they found something, and what may come before them.
 _PROBES = frozenset(
     {
         "[", "[[", "ag", "cmp", "command", "diff", "egrep", "fgrep", "find", "git check-ignore",
@@ -69,7 +69,7 @@ class Call(NamedTuple):
     text: str
     """Its input, as the text of its item."""
     fields: Mapping[str, object]
-    """Its input, read; empty when that is no JSON object."""
+    """Its input, read; empty when that is not a JSON object."""
     result: str | None
     """The words of its result; None without one."""
     result_message: int
@@ -114,7 +114,7 @@ class Call(NamedTuple):
 
 
 def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[Call]:
-    """Yield the calls of a conversation, in order, but for those in skipped messages."""
+    """Yield the calls of a conversation, in order, except those in skipped messages."""
     items, partners = reading.items, reading.partners
     for position, item in enumerate(items):
         if item.kind != "tool_call" or item.message in skipped:
@@ -129,7 +129,7 @@ def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[
         if failed and _is_probe(call.command) and not _reported_failure(said or ""):
             yield call._replace(failed=False)
             continue
-        # A pipe hides the exit code of what stands before it.
+        # A pipe hides the exit code of what comes before it.
         if not failed and said and _runs(call.command) and _reported_failure(said):
             call = call._replace(failed=True)
         yield call
@@ -169,7 +169,7 @@ def shows_text(part: str) -> bool:
 
 
 def subject_of(part: str) -> str:
-    """Return what one command runs: its program and the first word behind it that is no option."""
+    """Return what one command runs: its program, and its first word that is not an option."""
     word = _FIRST_WORD.match(part)
     if word is None:
         return part

@@ -20,7 +20,7 @@ class Writing:
     negating: tuple[str, ...] = ()
     """Words of a heading, or of the line above a list, that say what shall not be."""
     quoting: tuple[str, ...] = ()
-    """What stands right before the colon above a text that a program wrote."""
+    """What is right before the colon above a text that a program wrote."""
 
 
 ENGLISH = Writing(

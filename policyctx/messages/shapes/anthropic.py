@@ -48,7 +48,7 @@ class AnthropicShape(Shape):
         )
 
     def role(self, message: Message) -> str:
-        """Return the role, as it stands in the message."""
+        """Return the role, as it is in the message."""
         role: str = message["role"]
         return role
 

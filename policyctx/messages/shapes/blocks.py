@@ -39,7 +39,7 @@ _MEDIA_BLOCKS = (
     | dict.fromkeys(DOCUMENTS, "document")
     | dict.fromkeys(SOUNDS, UNKNOWN)
 )
-# What stands in a message and is none.
+# What is in a message and is none.
 BLOCK_TYPES = frozenset(
     {*_TEXT_BLOCKS, *_THINKING_BLOCKS, *_MEDIA_BLOCKS, "tool_use", "tool_result", "refusal"}
 )

@@ -1,7 +1,7 @@
 """Messages of OpenAI's chat API: content parts, `tool_calls`, and results of the role `tool`.
 
 A message of the role `tool` or `function` is one result, unless it contains `tool_result` blocks,
-as in the PRD tool-direct-offload (F-001). Images and documents may stand in either.
+as in the PRD tool-direct-offload (F-001). Images and documents may be in either.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Static findings: what a policy may say, but surely does not mean.
+"""Static findings: what a policy may say, but probably does not mean.
 
 Each is proved from the policy alone: globs by their automata, sizes by bounds. Where that proves
 nothing there is no finding. What code adds at run time, such as a hint on a tool, is not known.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from policyctx.errors import Diagnostic
     from policyctx.policy.reach import Checked
 
-# What stands in a message more than once, or beside what has the same id.
+# What is in a message more than once, or beside what has the same id.
 _WITHOUT_OWN_CALL = WITHOUT_TOOL | {"image", "document"}
 
 

@@ -54,7 +54,7 @@ class Section(BaseModel):
     ) -> dict[str, Any]:
         """Say in the JSON Schema which keys exclude one another, and of which one is needed.
 
-        A map's own keys stand before those that it inherits. A key is described by the docstring
+        A map's own keys come before those that it inherits. A key is described by the docstring
         of its field. The schema reads the source for these; pydantic would read it at each import.
         """
         written = handler(schema)

@@ -26,13 +26,13 @@ class Extent(Section):
 
 
 class LineNumbers(Section):
-    """How the number of a line stands before it."""
+    """The format of the number before each line."""
 
     width: Annotated[int | None, Field(ge=1, examples=[6])] = None
     """The least number of characters; a shorter number has spaces before it. Default: as many as
     the largest number shown."""
     separator: str = NUMBER_SEPARATOR
-    """What stands between the number and the line."""
+    """What is between the number and the line."""
 
 
 class Placeholder(Section):
@@ -55,7 +55,7 @@ class Placeholder(Section):
     """Longer lines of head and tail are cut to this many characters, and `cut_mark` is put after
     them."""
     cut_mark: Annotated[str, Field(examples=[" [cut]"])] = CUT_MARK
-    """What stands after a line that is cut; empty for nothing."""
+    """What comes after a line that is cut; empty for nothing."""
     gap: Annotated[
         str,
         BeforeValidator(template_of(GAP_FIELDS)),

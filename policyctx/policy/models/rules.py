@@ -56,7 +56,7 @@ class KeepRecent(Section):
     items: Count | None = None
     """This many of the newest items stay."""
     messages: Count | None = None
-    """What stands in the newest so many messages stays."""
+    """What is in the newest so many messages stays."""
     turns: Count | None = None
     """What belongs to the newest so many turns stays."""
     of: Literal["all", "candidates"] = "all"

@@ -41,7 +41,7 @@ def recordings(source: Source) -> Iterator[Recording]:
         elif is_chat_message(record):
             add_said(rest, record)
         else:
-            source.not_understood["record that is no message"] += 1
+            source.not_understood["record that is not a message"] += 1
     if not rest.is_empty:
         yield rest.recording(source.name, FORMAT)
 
@@ -56,7 +56,7 @@ def add_said(builder: RecordingBuilder, record: object) -> None:
     """Add a message to a recording; one of an assistant is a call as well."""
     builder.records += 1
     if not is_chat_message(record):
-        builder.pass_over("record that is no message", known=False)
+        builder.pass_over("record that is not a message", known=False)
         return
     message: dict[str, Any] = mapping(record)
     if message["role"] == "assistant":

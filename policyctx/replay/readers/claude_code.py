@@ -83,7 +83,7 @@ def is_of_user(record: Record) -> bool:
 
 
 def _at(value: object, keys: list[str]) -> Iterator[str]:
-    """Yield the texts at a place, of each element where a list stands there."""
+    """Yield the texts at a place, of each element where a list is there."""
     if isinstance(value, list):
         for one in value:
             yield from _at(one, keys)
@@ -168,7 +168,7 @@ class ClaudeAgent:
         self._callers: dict[str, _Node] = {}
 
     def pass_over(self, record: Record, what: str, *, known: bool = True) -> None:
-        """Count a record that is no message, which may be a link between others all the same."""
+        """Count a record that is not a message, which may be a link between others all the same."""
         self.builder.pass_over(what, known=known)
         self._is_compacted |= record.get("subtype") == "compact_boundary"
         if "uuid" in record:
@@ -209,7 +209,7 @@ class ClaudeAgent:
         self._settle()
 
     def _link(self, record: Record) -> _Link:
-        """Return what a record follows: in place of one that the file lacks, what stands before."""
+        """Return what a record follows: in place of one that the file lacks, what comes before."""
         parent = record.get("parentUuid")
         return self._by_uuid.get(parent, self._newest) if isinstance(parent, str) else _Link()
 

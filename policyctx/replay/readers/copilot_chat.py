@@ -54,7 +54,7 @@ def recordings(source: Source) -> Iterator[Recording]:
         elif not _changed(chat, record):
             source.not_understood["change that does not fit"] += 1
     builder = RecordingBuilder()
-    for request in builder.objects(chat.get("requests"), "record that is no request"):
+    for request in builder.objects(chat.get("requests"), "record that is not a request"):
         builder.records += 1
         _read(builder, request)
     if not builder.is_empty:

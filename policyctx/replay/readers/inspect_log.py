@@ -1,7 +1,7 @@
 """Logs of inspect: a JSON document, or the same as a zip archive (`.eval`), with a list of samples.
 
 A sample's `messages` are its conversation; what its events tell of a call is taken by the id of the
-reply. Model calls beside the conversation, such as a grader's, are passed over. Long texts of some
+reply. Model calls beside the conversation, such as a grader's, are skipped. Long texts of some
 messages stand apart, under `attachments`.
 """
 
@@ -56,9 +56,9 @@ def _read(sample: Record, model: str | None) -> RecordingBuilder:
     transcript = mapping(sample.get("transcript"))
     texts = mapping(sample.get("attachments") or transcript.get("content"))
     found = sample.get("events") or transcript.get("events")
-    events = list(builder.objects(found, "record that is no event"))
+    events = list(builder.objects(found, "record that is not an event"))
     calls = [event for event in events if event.get("event") == "model"]
-    messages = list(builder.objects(sample.get("messages"), "record that is no message"))
+    messages = list(builder.objects(sample.get("messages"), "record that is not a message"))
     by_reply = _by_reply(calls, messages)
     for record in messages:
         builder.records += 1

@@ -1,6 +1,6 @@
 """Trajectories of mini-swe-agent: one document with the messages as they were sent.
 
-Commands stand in the text of a reply and their output in a user message; later versions have a
+Commands are in the text of a reply and their output in a user message; later versions have a
 tool. What the provider answered lies in `extra`, beside the message; nothing of it is sent again.
 The texts that the agent itself writes into user messages begin as its templates do.
 """
@@ -61,7 +61,7 @@ def recordings(source: Source) -> Iterator[Recording]:
 
 
 def _beginnings(agent: Record) -> Iterator[str]:
-    """Yield how the texts begin that the agent writes, but for the task: its templates."""
+    """Yield how the texts begin that the agent writes, except the task: its templates."""
     for name, template in agent.items():
         begins = _FIELD.split(word(template), maxsplit=1)[0].lstrip()
         if name.endswith("_template") and name not in _TASK and len(begins) >= _SHORTEST:

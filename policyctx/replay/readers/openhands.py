@@ -6,7 +6,7 @@ Three formats share this reader:
   have several. An observation is the result of the call that it names.
 - Events of the software-agent SDK name their `kind`. Actions of one response share its id and
   become one message, as parallel calls must; only a sum of what was billed is recorded.
-- The resolver of issues writes bare events without id or source: fields stand beside `action` or
+- The resolver of issues writes bare events without id or source: fields are beside `action` or
   `observation`, and each observation answers the oldest unanswered action, of its own kind if any.
 """
 
@@ -347,7 +347,7 @@ def _resolver_events(history: object, builder: RecordingBuilder) -> list[Record]
     """Return the events of a history; the first versions wrote pairs of them."""
     found = history if isinstance(history, list) else []
     flat = [event for one in found for event in (one if isinstance(one, list) else [one])]
-    return list(builder.objects(flat, "record that is no event"))
+    return list(builder.objects(flat, "record that is not an event"))
 
 
 def _usages(output: Record) -> list[Usage]:
@@ -497,7 +497,7 @@ def _instance(record: Record) -> str:
 def _read_instance(record: Record, builder: RecordingBuilder) -> None:
     history = objects(record.get("history"))
     events = _events(builder, history[0] if history else {}, _longest(record))
-    for event in builder.objects(record.get("history"), "record that is no event"):
+    for event in builder.objects(record.get("history"), "record that is not an event"):
         events.read(event)
 
 

@@ -197,7 +197,7 @@ class _Session:
         self._entries.append(entry)
 
     def _before(self, record: Record) -> _Entry | None:
-        """Return what an entry follows: in place of one that the file lacks, what stands before."""
+        """Return what an entry follows: in place of one that the file lacks, what comes before."""
         newest = self._entries[-1] if self._entries else None
         if "parentId" not in record:
             return newest

@@ -253,7 +253,7 @@ class Thread:
         self._reply = exchange.reply
 
     def end(self) -> None:
-        """Add the last reply; those before it stand in the requests that followed."""
+        """Add the last reply; those before it are in the requests that followed."""
         for message in self._reply:
             self.builder.add(message)
         if not self._has_marks:
@@ -279,7 +279,7 @@ def recordings(source: Source) -> Iterator[Recording]:
     for record in source.records():
         exchange = exchange_of(record)
         if exchange is None:
-            source.not_understood["record that is no request"] += 1
+            source.not_understood["record that is not a request"] += 1
         else:
             if before := answered.get(exchange.previous_id):
                 exchange = exchange.continued(before)

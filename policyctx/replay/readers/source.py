@@ -38,7 +38,7 @@ class Source(ABC):
         self.name = name
         """What the names of its recordings begin with."""
         self.not_understood: Counter[str] = Counter()
-        """What was found that is no record: how often, by what it is."""
+        """What was found that is not a record: how often, by what it is."""
 
     @abstractmethod
     def outlines(self) -> Iterator[object]:
@@ -53,7 +53,7 @@ class Source(ABC):
         """Yield the records: of lines each, of an array each element, else the whole document."""
 
     def elements(self, *keys: str) -> Iterator[Any]:
-        """Yield the elements of the list that stands at `keys` in a document; nothing by default.
+        """Yield the elements of the list that is at `keys` in a document; nothing by default.
 
         A list at the top of a large document is never in memory as a whole.
         """
@@ -61,7 +61,7 @@ class Source(ABC):
         return iter(())
 
     def field(self, *keys: str) -> Any:  # noqa: ANN401 - JSON holds any value
-        """Return what stands at `keys` in a document; None where nothing does."""
+        """Return what is at `keys` in a document; None where nothing does."""
         del keys
 
     def objects(self) -> Iterator[Record]:
@@ -70,7 +70,7 @@ class Source(ABC):
             if isinstance(record, dict):
                 yield record
             else:
-                self.not_understood["record that is no object"] += 1
+                self.not_understood["record that is not an object"] += 1
 
 
 def outline_of(document: object) -> object:
@@ -81,7 +81,7 @@ def outline_of(document: object) -> object:
 
 
 def at(document: object, keys: tuple[str, ...]) -> Any:  # noqa: ANN401 - JSON holds any value
-    """Return what stands at `keys` in nested objects; None where nothing does."""
+    """Return what is at `keys` in nested objects; None where nothing does."""
     for key in keys:
         document = document.get(key) if isinstance(document, dict) else None
     return document
@@ -131,7 +131,7 @@ def _inside(value: object) -> Iterable[object]:
 
 
 class JsonLines(Source):
-    """A record a line. A line that is no JSON, such as a torn last one, is counted."""
+    """A record a line. A line that is not JSON, such as a torn last one, is counted."""
 
     def __init__(self, name: str, opened: Opened) -> None:
         super().__init__(name)
@@ -152,7 +152,7 @@ class JsonLines(Source):
                 try:
                     yield value_of(text)
                 except ValueError:
-                    self.not_understood["line that is no JSON"] += 1
+                    self.not_understood["line that is not JSON"] += 1
 
 
 class Document(Source):
@@ -176,7 +176,7 @@ class Document(Source):
         return iter(found if isinstance(found, list) else ())
 
     def field(self, *keys: str) -> Any:  # noqa: ANN401 - JSON holds any value
-        """Return what stands at `keys`."""
+        """Return what is at `keys`."""
         return at(self._value, keys)
 
 
@@ -214,7 +214,7 @@ class StreamedDocument(Source):
         yield from self._found(".".join((*keys, "item")))
 
     def field(self, *keys: str) -> Any:  # noqa: ANN401 - JSON holds any value
-        """Return what stands at `keys`; the file is read until there."""
+        """Return what is at `keys`; the file is read until there."""
         return next(self._found(".".join(keys)), None)
 
     def _found(self, prefix: str) -> Iterator[Any]:
@@ -324,14 +324,14 @@ class ZipArchive(Source):
                     yield value
 
     def field(self, *keys: str) -> Any:  # noqa: ANN401 - JSON holds any value
-        """Return what stands at `keys` in the fields."""
+        """Return what is at `keys` in the fields."""
         return at(self._head, keys)
 
     def _value(self, archive: zipfile.ZipFile, name: str) -> Any:  # noqa: ANN401 - JSON
         try:
             return value_of(_unpacked(archive, name))
         except _UNREADABLE:
-            self.not_understood["file that is no JSON, or packed in an unknown way"] += 1
+            self.not_understood["file that is not JSON, or packed in an unknown way"] += 1
             return None
 
 
@@ -373,7 +373,7 @@ READ_WHOLE = 16 * 2**20
 def source_of(name: str, opened: Opened, *, read_whole: int = READ_WHOLE) -> Source:
     """Return the file as a source; raises `ValueError` for an archive that cannot be read.
 
-    A file that is no JSON is JSON lines of which none can be read.
+    A file that is not JSON is JSON lines of which none can be read.
     """
     with opened() as file:
         if file.read(len(MAGIC)) == MAGIC:

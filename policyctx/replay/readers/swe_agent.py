@@ -1,6 +1,6 @@
 """Trajectories of SWE-agent: one document, of which `history` is the conversation.
 
-The steps of `trajectory` repeat it, each with its whole prompt, and are passed over. A result names
+The steps of `trajectory` repeat it, each with its whole prompt, and are skipped. A result names
 its call in a list, `tool_call_ids`. What was billed is known as a sum alone, `info.model_stats`.
 """
 

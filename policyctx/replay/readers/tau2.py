@@ -43,7 +43,7 @@ def recordings(source: Source) -> Iterator[Recording]:
     for simulation in map(mapping, source.elements("simulations")):
         conversation = _Conversation(model, system)
         for message in conversation.builder.objects(
-            simulation.get("messages"), "record that is no message"
+            simulation.get("messages"), "record that is not a message"
         ):
             conversation.read(message)
         name = names.of(simulation.get("task_id"), simulation.get("trial"))

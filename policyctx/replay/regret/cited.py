@@ -39,7 +39,7 @@ class Cited(NamedTuple):
     text: str
     """The file and the number."""
     start: int
-    """Where the number stands in the item's text."""
+    """Where the number is in the item's text."""
     end: int
 
 

@@ -1,4 +1,4 @@
-"""Short facts: numbers that a reply gives beside what stands beside them in a removed item.
+"""Short facts: numbers that a reply gives beside what is beside them in a removed item.
 
 A number of three digits, a measure or an id may coincide by chance. It is a fact where words that
 stand near it in the reply stand near it in the item too, as in `HAT005 costs $166`. These words may
@@ -17,12 +17,12 @@ from policyctx.replay.regret.vocabulary import weight_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# What stands so near in a reply, and in an item, belongs to a fact; in characters.
+# What is so near in a reply, and in an item, belongs to a fact; in characters.
 IN_REPLY, IN_ITEM = 100, 200
 # So much the words on which both agree weigh.
 LEAST = 0.75
 _DIGITS = 2
-# A number may stand in a text more often than is looked at.
+# A number may be in a text more often than is looked at.
 _PLACES = 8
 # A shorter word with digits in it, such as `v1`, stands everywhere.
 _SHORTEST = 4
@@ -36,7 +36,7 @@ def may_be_fact(text: str) -> bool:
 
 
 def fact_in(text: str, reply: str, item: str, starts: Sequence[int]) -> int | None:
-    """Return where a string stands in an item beside what stands beside it in a reply.
+    """Return where a string is in an item beside what is beside it in a reply.
 
     `starts` are its places in the item. None where both agree on too little around it.
     """

@@ -49,7 +49,7 @@ class Texts:
         self._keys: dict[tuple[str, ...], str] = {}
 
     def at(self, place: TextPlace) -> str:
-        """Return what stands at a place."""
+        """Return what is at a place."""
         position, absence = place
         if absence >= 0:
             return self._part.absences[position][absence].left
@@ -157,7 +157,7 @@ class Holders:
         return one.words == (one.text,) or stands_in(one.text, self._texts.at(place))
 
 
-# So many words in a row are no chance, when they are no shorter than this together.
+# So many words in a row are no chance, when they are not shorter than this together.
 WORDS, CHARS = 5, 28
 # Longer ones are shown up to here; a line may have a whole file in it.
 _MOST = 40
@@ -165,7 +165,7 @@ _MOST = 40
 RARE = 4
 # Shorter words stand everywhere.
 _ANCHOR = 5
-# What stands around a word and is none of it.
+# What is around a word and is none of it.
 MARKS = "\"'`.,;:!?()[]{}<>*_“”«»\u2018\u2019"
 
 
@@ -190,7 +190,7 @@ def may_anchor(word: str) -> bool:
 def phrases(
     runs: Sequence[Run], part: SessionPart, texts: Texts, holders: Holders, call: int
 ) -> Iterator[Distinct]:
-    """Yield the phrases that stand in an item which a call did not have."""
+    """Yield the phrases that are in an item which a call did not have."""
     for said, anchors in runs:
         end = 0
         for i, word in anchors:
@@ -241,11 +241,11 @@ class _Reply(NamedTuple):
     """What a reply says, whatever was lost."""
 
     said: tuple[str, ...]
-    """What stands between spaces, each once."""
+    """What is between spaces, each once."""
     lines: tuple[tuple[str, tuple[str, ...]], ...]
-    """Those that may be a phrase, each with what stands between spaces in it."""
+    """Those that may be a phrase, each with what is between spaces in it."""
     quotations: tuple[Distinct, ...]
-    """What stands in quotation marks and has several words."""
+    """What is in quotation marks and has several words."""
 
 
 def _reply(text: str) -> _Reply:

@@ -15,7 +15,7 @@ T = TypeVar("T")
 class Memo:
     """Functions that find the same for the same arguments, each computed once.
 
-    A policy decides which texts of a recording are compared, and not what stands in them.
+    A policy decides which texts of a recording are compared, and not what is in them.
     """
 
     def __init__(self) -> None:

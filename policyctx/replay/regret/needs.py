@@ -42,7 +42,7 @@ _SHOWN = 3
 _TOGETHER = 1_500
 # Each of so many items might have been kept for what all of them hold.
 _FEW = 3
-# A string may stand in an item more often than is looked at.
+# A string may be in an item more often than is looked at.
 _PLACES = 16
 
 
@@ -213,7 +213,7 @@ class _Evidence:
         """Return what shows a need of an item, the surest first.
 
         A weak sign counts only near another one: names that coincide by chance stand apart.
-        `facts` have where they stand in the item.
+        `facts` have where they are in the item.
         """
         lines = self.lines_of(holder)
         placed = [
@@ -254,7 +254,7 @@ class _Evidence:
         return signs
 
     def facts(self, holder: int, held: Iterable[Distinct], reply: str) -> dict[Distinct, int]:
-        """Return the short facts of a reply among what an item held, and where they stand in it."""
+        """Return the short facts of a reply among what an item held, and where they are in it."""
         text = self.lines_of(holder).text
         found: dict[Distinct, int] = {}
         for one in held:
@@ -279,7 +279,7 @@ class _Evidence:
 
 
 def _starts(text: str, one: Distinct) -> Sequence[int]:
-    """Return where a string stands in an item; -1 for what is only in it as JSON reads it."""
+    """Return where a string is in an item; -1 for what is only in it as JSON reads it."""
     for form in (one.text, json.dumps(one.text, ensure_ascii=False)[1:-1]):
         found = starts_of(form, text, most=_PLACES)
         if found:
@@ -321,7 +321,7 @@ def _holders_of(part: SessionPart, holders: Holders, one: Distinct, call: int) -
 
 
 def _is_there(place: TextPlace, part: SessionPart, call: int) -> bool:
-    """Did a call have what stands at a place: the item, or what was left of it."""
+    """Did a call have what is at a place: the item, or what was left of it."""
     position, number = place
     now = part.absence(position, call)
     return now is None if number < 0 else now is part.absences[position][number]

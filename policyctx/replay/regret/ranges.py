@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-# A line that is longer than this is data: only what stands around a string is read of it.
+# A line that is longer than this is data: only what is around a string is read of it.
 _LONG_LINE = 400
 _AROUND = 120
 # Strings that are at most so many lines apart are read at once.
@@ -79,7 +79,7 @@ class Lines:
         return one.last < other.first <= one.last + NEAR
 
     def text_of(self, one: Range) -> str:
-        """Return what stands in a range."""
+        """Return what is in a range."""
         return self.text[one.start : one.end]
 
 

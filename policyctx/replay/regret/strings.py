@@ -59,7 +59,7 @@ def plain(text: str, *, keys: bool = True) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text, each as often as it stands there; letters, digits and `_`.
+    """Return the words of a text, each as often as it is there; letters, digits and `_`.
 
     A word with letters outside of ASCII is cut where they begin and end.
     """
@@ -105,7 +105,7 @@ def _is_wordy(sign: str) -> bool:
 
 
 class Distinct(NamedTuple):
-    """A string that tells where a text comes from, and how surely."""
+    """A string that tells where a text comes from, and how certainly."""
 
     text: str
     weight: float

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # The words of one place stand within so many characters.
 WINDOW = 1_500
-# A word may stand in an item more often than is looked at.
+# A word may be in an item more often than is looked at.
 _PLACES = 16
 # A word in more removed items than this tells nothing apart.
 _MANY = 8
@@ -114,7 +114,7 @@ class Sent:
     def new_in(self, reply: int, call: int) -> dict[str, float]:
         """Return the words of a reply that its call was not sent, with what they weigh.
 
-        Left out is what stands in no removed item, or in many, which tells nothing apart.
+        Left out is what is in no removed item, or in many, which tells nothing apart.
         Calls are asked about in their order.
         """
         self._go_to(call)

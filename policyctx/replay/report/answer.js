@@ -181,7 +181,7 @@ function adviceList(report) {
   });
 }
 
-// What stands between backticks is code.
+// What is between backticks is code.
 function withCode(sentence) {
   return sentence
     .split("`")

@@ -37,7 +37,7 @@ function layoutOf(more) {
   };
 }
 
-// Returns a figure; it is drawn when it stands in the page, since only there it has a width.
+// Returns a figure; it is drawn when it is in the page, since only there it has a width.
 function chart({ name, sentence, traces, layout, table }) {
   const drawing = element("div", {
     class: "chart",

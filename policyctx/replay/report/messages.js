@@ -3,7 +3,7 @@
 const PAGE_MESSAGES = 100;
 const PREVIEW_CHARS = 90;
 
-// Groups the items of a session by the list and the message that they stand in.
+// Groups the items of a session by the list and the message that they are in.
 function messagesOf(items) {
   const messages = [];
   for (const item of items) {
@@ -169,7 +169,7 @@ class MessageList {
     return element("p", {}, told);
   }
 
-  // Opens a message wherever it stands in the list, and goes there.
+  // Opens a message wherever it is in the list, and goes there.
   show(part, position) {
     const at = this.messages.findIndex(
       (message) =>

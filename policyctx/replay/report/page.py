@@ -71,7 +71,7 @@ def _column(values: list[Any]) -> list[Any] | Values:
     return {"values": list(places), "at": at}
 
 
-# In this order: each uses what stands before it.
+# In this order: each uses what comes before it.
 _SCRIPTS = (
     "elements.js",
     "table.js",

@@ -33,7 +33,7 @@ _KINDS = ("cache_read", "cache_write", "input", "output")
 
 
 def overview(policy: str, sessions: Sequence[SimulatedSession], missing: Sequence[str]) -> Values:
-    """Return the policy, a line a session, what all of them come to, and what is missing."""
+    """Return the policy, a line a session, their total, and what is missing."""
     figures = [figures_of(session) for session in sessions]
     whole = total(figures)
     return {

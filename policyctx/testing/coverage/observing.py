@@ -103,7 +103,7 @@ def _wording_path(step: Step, given: Sequence[Level]) -> RulePath:
 def _of_outcome(outcome: Outcome, step: Step, plan: Plan) -> Iterator[Side]:
     name = ("steps", step.name)
     for gate in outcome.gates:
-        # The same gate may stand in several alternatives.
+        # The same gate may be in several alternatives.
         above = (*name, "when", str(gate.alternative)) if len(step.when) > 1 else (*name, "when")
         rule = (*above, *gate.gate.split("."), gate.comparison)
         yield rule, "opened" if gate.opens else "closed"
@@ -197,7 +197,7 @@ class _StepSides:
             yield from self._stays(position, item, verdict)
 
     def _arrived_before(self, position: int) -> bool:
-        """Is it passed over by a step on arrival because it has been here for a while."""
+        """Is it skipped by a step on arrival because it has been here for a while."""
         return self._step.on == "arrival" and position not in self._left
 
     def _passed_over(self, item: Item) -> Iterator[Side]:

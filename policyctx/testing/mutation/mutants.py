@@ -143,7 +143,7 @@ def alternatives(annotation: Any) -> list[Any]:  # noqa: ANN401 - a type
 
 
 def annotation_below(annotation: Any, part: str | int) -> Any:  # noqa: ANN401 - a type
-    """Return the type of what stands under a key, or at an index, of a value of this type."""
+    """Return the type of what is under a key, or at an index, of a value of this type."""
     for one in alternatives(annotation):
         if get_origin(one) is dict:
             return get_args(one)[1]

@@ -52,7 +52,7 @@ class Recorded:
 
     @cached_property
     def body(self) -> Body:
-        """The body as JSON; empty if it is no JSON object."""
+        """The body as JSON; empty if it is not a JSON object."""
         try:
             found = json.loads(self.decoded)
         except ValueError:

@@ -28,17 +28,17 @@ CHAT: Record = {"version": 3, "requests": [{"message": {"text": "go"}}, *ODD]}
 @pytest.mark.parametrize(
     ("document", "name"),
     [
-        ({"simulations": [{"messages": [USER, *ODD]}]}, "record that is no message"),
-        ([{"task_id": 1, "traj": [USER, *ODD]}], "record that is no message"),
+        ({"simulations": [{"messages": [USER, *ODD]}]}, "record that is not a message"),
+        ([{"task_id": 1, "traj": [USER, *ODD]}], "record that is not a message"),
         (
             {"version": 2, "eval": {}, "samples": [{"messages": [USER, *ODD]}]},
-            "record that is no message",
+            "record that is not a message",
         ),
         (
             {"instance_id": "i", "history": [{**EVENT, "action": "message"}, *ODD]},
-            "record that is no event",
+            "record that is not an event",
         ),
-        (CHAT, "record that is no request"),
+        (CHAT, "record that is not a request"),
     ],
     ids=["tau2", "tau-bench", "inspect", "openhands", "copilot-chat"],
 )
@@ -357,4 +357,4 @@ def test_an_archive_is_unpacked_no_further_than_it_declares() -> None:
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 2**24
-    assert recording.not_understood == {"file that is no JSON, or packed in an unknown way": 1}
+    assert recording.not_understood == {"file that is not JSON, or packed in an unknown way": 1}

@@ -32,7 +32,7 @@ def test_a_list_a_line_is_a_recording_each() -> None:
 
 def test_a_record_that_is_not_a_message_is_counted() -> None:
     (recording,) = read_lines([GO, {"note": "x"}, {"role": "user", "content": 5}, SO])
-    assert recording.not_understood == {"record that is no message": 1, "user message": 1}
+    assert recording.not_understood == {"record that is not a message": 1, "user message": 1}
     assert recording.records == 4
 
 
@@ -121,7 +121,7 @@ def test_requests_of_the_other_api_are_read() -> None:
         [{"name": "sh"}],
     )
     assert recording.after == ({"role": "assistant", "content": said["content"]},)
-    assert recording.not_understood == {"record that is no request": 1}
+    assert recording.not_understood == {"record that is not a request": 1}
 
 
 ASKED: Record = {"type": "message", "role": "user", "content": "go"}

@@ -114,7 +114,7 @@ def test_states_and_unknown_records_are_counted() -> None:
     state = {"agent_state": "running", "observation": "agent_state_changed", "content": ""}
     (recording,) = read_document(resolved(ASKED, state, 7, {"what": 1}))
     assert recording.not_prompt == {"agent_state_changed": 1}
-    assert recording.not_understood == {"record that is no event": 1, "event without a kind": 1}
+    assert recording.not_understood == {"record that is not an event": 1, "event without a kind": 1}
     assert recording.records == 4
 
 

@@ -1,4 +1,4 @@
-"""Short numbers of a reply, beside the words that stand beside them in a removed item."""
+"""Short numbers of a reply, beside the words that are beside them in a removed item."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def parted(
 
 
 class Parsed(HTMLParser):
-    """A page, as far as the tests ask: its elements, and what stands in its scripts."""
+    """A page, as far as the tests ask: its elements, and what is in its scripts."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
